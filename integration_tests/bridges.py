@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from chunkcore.chunkers import get_chunker
-from chunkcore.document import Document
 from chunkcore.errors import ModelError
 from chunkcore.models.llm import LLM
-from integration_tests.toys import lost
+from chunkcore.text import Document
 from tests.fake_llm_server import FATAL, LASTING
+
+from integration_tests.toys import lost
 
 KEY = "sk-very-secret-0123456789"
 DOCUMENT = Document("tea.md", "\n\n".join(f"Paragraph {i} is about tea. It says {i} times so." for i in range(12)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
 import tests.conftest  # noqa: F401
+
 from integration_tests.browser import CHROMIUM, Browser, browser
 
 

@@ -6,6 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from chunkadapters import haystack, langchain, llamaindex
+from chunkadapters.places import decode_spans
+from chunkcore.chunkers.base import Chunker
+from chunkcore.text import Span
 from haystack import Document as HaystackDocument
 from haystack import component
 from langchain_core.documents import Document as LangChainDocument
@@ -13,11 +17,6 @@ from langchain_core.runnables import RunnableLambda
 from llama_index.core import Document as LlamaIndexDocument
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore
-
-from chunkadapters import haystack, langchain, llamaindex
-from chunkadapters.places import decode_spans
-from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Span
 
 __all__ = ["FRAMEWORKS", "Framework", "Made", "haystack_chunks", "langchain_chunks", "llamaindex_chunks"]
 

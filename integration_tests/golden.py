@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
-
 from chunkcore import Chunker, get_chunker, get_embedder
 from chunkcore.cli.options import default_cache
 from chunkcore.columns import text_key

@@ -14,6 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from chunkcore.report.html import assets
+
 from integration_tests.browser import Browser, browser
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"

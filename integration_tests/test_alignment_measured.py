@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-
 from chunkcore import get_chunker
 from chunkcore.evaluation import Aligner
-from integration_tests.benchmarks import alignment_accuracy as accuracy
 from tests.conftest import shared
+
+from integration_tests.benchmarks import alignment_accuracy as accuracy
 
 DRAWN = 40
 
@@ -17,7 +17,7 @@ DRAWN = 40
 @pytest.fixture(scope="module", params=["covid_qa", "cuad"])
 def collection(request):
     documents = accuracy.load(shared(f"data/{request.param}").parents[1], request.param)
-    return documents, Aligner(documents), accuracy.origins(documents, "recursive:size=200,overlap=0", DRAWN, seed=1)
+    return (documents, Aligner(documents), accuracy.origins(documents, "recursive:size=200,overlap=0", DRAWN, seed=1))
 
 
 # The least share that is located right in its named document, and the most that may be located wrong.

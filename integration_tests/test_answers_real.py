@@ -6,13 +6,12 @@ from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from chunkcore import load_benchmark
 from chunkcore.answers import Answer, AnswerRun, bert_scores, exact_match, score_answers, squad_f1
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.models import get_token_embedder
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.conftest import shared
 
 needs_model = pytest.mark.skipif(

@@ -17,6 +17,10 @@ pytest.importorskip("langchain_text_splitters", reason="langchain-text-splitters
 pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
 pytest.importorskip("haystack", reason="haystack-ai is not installed")
 
+from chunkadapters import haystack, langchain, llamaindex
+from chunkcore.errors import ModelError, OptionError
+from chunkcore.models import CachedEmbedder, Embedder
+from chunkcore.models.llm import LLM
 from haystack import Document as HaystackDocument
 from haystack import Pipeline, component
 from haystack.components.embedders import MockDocumentEmbedder, MockTextEmbedder, OpenAIDocumentEmbedder
@@ -35,11 +39,9 @@ from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.llms import MockLLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
+from tests.fake_llm_server import running
+from tests.fakes import FakeEmbedder
 
-from chunkadapters import haystack, langchain, llamaindex
-from chunkcore.errors import ModelError, OptionError
-from chunkcore.models import CachedEmbedder, Embedder
-from chunkcore.models.llm import LLM
 from integration_tests.bridges import (
     DOCUMENT,
     FAULTS,
@@ -50,8 +52,6 @@ from integration_tests.bridges import (
     bodies,
     told_nowhere,
 )
-from tests.fake_llm_server import running
-from tests.fakes import FakeEmbedder
 
 INNER = FakeEmbedder()
 SIZES = {"size": 40, "piece_size": 10}
@@ -258,7 +258,7 @@ def test_what_is_no_model_or_no_answer_is_an_error(name: str) -> None:
 
 @pytest.mark.parametrize(("answer", "text"), [({"first_changed": 3}, '{"first_changed": 3}'), (None, "Yes.")])
 def test_a_schema_is_passed_by_the_frameworks_own_method(answer: Any, text: str) -> None:
-    structured, calling = Structured(responses=["never"], parsed=answer, seen=[]), Calling(answer=answer, asked=[])
+    structured, calling = (Structured(responses=["never"], parsed=answer, seen=[]), Calling(answer=answer, asked=[]))
     for llm in (langchain.as_llm(structured), llamaindex.as_llm(calling)):
         for reply in (llm.complete(QUESTION, SCHEMA), llm.complete(QUESTION, SCHEMA)):
             assert (reply.text, reply.finish, reply.input_tokens, reply.output_tokens) == (text, "length", 9, 2)
@@ -316,7 +316,7 @@ def test_splitters_with_models_are_pickled_and_written_down_without_keys() -> No
 
 
 def test_haystack_text_embedders_embed_questions_or_everything() -> None:
-    documents, questions = MockDocumentEmbedder(dimension=8), MockTextEmbedder(dimension=8, prefix="question: ")
+    documents, questions = (MockDocumentEmbedder(dimension=8), MockTextEmbedder(dimension=8, prefix="question: "))
     both = haystack.as_embedder(documents, questions)
     assert not both.symmetric
     np.testing.assert_array_equal(both.embed_queries(["tea"])[0], np.float32(questions.run(text="tea")["embedding"]))

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from chunkcore.chunkers import get_chunker
 from chunkcore.datasets import load_dataset
 from chunkcore.errors import ChunkcoreError

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pytest
-
 from chunkcore.chunkers import get_chunker
 from chunkcore.cli.options import default_cache
 from chunkcore.errors import MissingExtraError, ModelError, OptionError
@@ -21,6 +20,8 @@ from chunkcore.evaluation.measures import Depth
 from chunkcore.evaluation.scoring import MinRule, Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.run import Retrieved, Run
+from tests.conftest import shared
+
 from integration_tests.benchmarks.chroma_table import (
     STRATEGIES,
     Key,
@@ -30,7 +31,6 @@ from integration_tests.benchmarks.chroma_table import (
     read_reference,
     run,
 )
-from tests.conftest import shared
 
 PUBLISHED = "reference/chroma_report_all_corpora.csv"
 RERUN = "reference/chroma_released_code_rerun.csv"
@@ -69,7 +69,7 @@ class OnlyCached:
 
     def __init__(self) -> None:
         model = get_embedder()
-        self.name, self.fingerprint, self.max_tokens = model.name, model.fingerprint, model.max_tokens
+        self.name, self.fingerprint, self.max_tokens = (model.name, model.fingerprint, model.max_tokens)
         self.symmetric = getattr(model, "symmetric", False)
 
     def embed_documents(self, texts: Sequence[str]) -> None:

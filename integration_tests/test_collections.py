@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from chunkcore.evaluation.segmentation import load_labelled, load_segmented
 from tests.conftest import shared
 

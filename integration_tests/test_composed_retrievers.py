@@ -7,11 +7,10 @@ import os
 from typing import Any
 
 import pytest
-
 from chunkcore import Benchmark, Evidence, Query
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.results import Report
+from chunkcore.text import Document, Span
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 
@@ -51,9 +50,8 @@ def langchain() -> Any:
 
 
 def langchain_chunks() -> list[Any]:
-    from langchain_core.documents import Document as Page
-
     from chunkadapters.langchain import ChunkcoreTextSplitter
+    from langchain_core.documents import Document as Page
 
     pages = [Page(page_content=each.text, metadata={"source": each.id}) for each in BENCHMARK.documents]
     return ChunkcoreTextSplitter(strategy="recursive", **SIZES).split_documents(pages)
@@ -83,9 +81,8 @@ def test_langchains_ensemble_also_asynchronously(langchain: Any) -> None:
 
 def llamaindex() -> tuple[list[Any], Any]:
     pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
-    from llama_index.core import Document as Source
-
     from chunkadapters.llamaindex import ChunkcoreNodeParser
+    from llama_index.core import Document as Source
 
     sources = [Source(id_=each.id, text=each.text) for each in BENCHMARK.documents]
     nodes = ChunkcoreNodeParser(strategy="recursive", **SIZES).get_nodes_from_documents(sources)
@@ -107,10 +104,9 @@ def llamaindex_retriever(nodes: list[Any], k: int = 2) -> Any:
 
 def test_llamaindexs_fusion() -> None:
     nodes, made = llamaindex()
+    from chunkadapters.llamaindex import aevaluate_retriever, evaluate_retriever
     from llama_index.core.llms import MockLLM
     from llama_index.core.retrievers import QueryFusionRetriever
-
-    from chunkadapters.llamaindex import aevaluate_retriever, evaluate_retriever
 
     fused = QueryFusionRetriever(
         [made(nodes), made(nodes[::-1])], llm=MockLLM(), mode="reciprocal_rerank", num_queries=1, use_async=False
@@ -121,11 +117,10 @@ def test_llamaindexs_fusion() -> None:
 
 def test_a_query_engine_is_scored_after_its_post_processors() -> None:
     nodes, made = llamaindex()
+    from chunkadapters.llamaindex import aevaluate_retriever, evaluate_retriever
     from llama_index.core.llms import MockLLM
     from llama_index.core.postprocessor import SimilarityPostprocessor
     from llama_index.core.query_engine import RetrieverQueryEngine
-
-    from chunkadapters.llamaindex import aevaluate_retriever, evaluate_retriever
 
     class Unasked(MockLLM):
         def complete(self, *args: Any, **kwargs: Any) -> Any:
@@ -147,9 +142,8 @@ def test_a_query_engine_is_scored_after_its_post_processors() -> None:
 
 def test_a_query_engine_that_does_not_retrieve_is_told() -> None:
     llamaindex()
-    from llama_index.core.base.base_query_engine import BaseQueryEngine
-
     from chunkadapters.llamaindex import evaluate_retriever
+    from llama_index.core.base.base_query_engine import BaseQueryEngine
 
     class Closed(BaseQueryEngine):
         def _query(self, query_bundle: Any) -> Any: ...
@@ -165,13 +159,12 @@ def test_a_query_engine_that_does_not_retrieve_is_told() -> None:
 
 def test_haystacks_joined_pipeline_with_passages() -> None:
     pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcorePassageRanker, evaluate_retriever
     from haystack import Document as Page
     from haystack import Pipeline
     from haystack.components.joiners import DocumentJoiner
     from haystack.components.retrievers import InMemoryBM25Retriever
     from haystack.document_stores.in_memory import InMemoryDocumentStore
-
-    from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcorePassageRanker, evaluate_retriever
 
     splitter = ChunkcoreDocumentSplitter(strategy="recursive", options=SIZES)
     store = InMemoryDocumentStore()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from tests.plugins import Installed, on_path
 
 TEXT = "One.\n\n\nTwo is four words."
@@ -28,9 +27,8 @@ def test_langchain_builds_it_and_knows_its_size_by_langchain_s_name() -> None:
 
 def test_llamaindex_builds_it_and_builds_it_again() -> None:
     pytest.importorskip("llama_index.core")
-    from llama_index.core import Document
-
     from chunkadapters.llamaindex import ChunkcoreNodeParser
+    from llama_index.core import Document
 
     parser = ChunkcoreNodeParser("paragraph:size=3,counter=words")
     for each in (parser, ChunkcoreNodeParser.from_dict(parser.to_dict())):
@@ -40,9 +38,8 @@ def test_llamaindex_builds_it_and_builds_it_again() -> None:
 
 def test_haystack_builds_it_from_a_pipeline_s_yaml() -> None:
     pytest.importorskip("haystack")
-    from haystack import Document, Pipeline
-
     from chunkadapters.haystack import ChunkcoreDocumentSplitter
+    from haystack import Document, Pipeline
 
     pipeline = Pipeline()
     pipeline.add_component("cut", ChunkcoreDocumentSplitter("paragraph", options={"size": 3, "counter": "words"}))

@@ -10,15 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import chunkcore
+import pytest
 from chunkcore import Benchmark, get_chunker, load_dataset, run_experiment
-from chunkcore.chunkers import strategies
+from chunkcore.chunkers import chunkers
 from chunkcore.models import loading
-from integration_tests.golden import needs_model
 from tests.fakes import FakeEmbedder
 from tests.pages import RUN, blocks
+
+from integration_tests.golden import needs_model
 
 
 def part(documents: int, characters: int) -> Benchmark:
@@ -42,7 +42,7 @@ def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.Mo
     for package in RUN[page] & {"pyarrow", "ray"}:
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(strategies, "_known", dict(strategies.items()))  # loads all first, else a page's import is lost
+    monkeypatch.setattr(chunkers, "_known", dict(chunkers.items()))  # loads all first, else a page's import is lost
     benchmark = part(1, 2500) if "model" in RUN[page] else part(3, 15_000)
     monkeypatch.setattr(chunkcore, "load_dataset", lambda _: benchmark)
     if "any model" in RUN[page]:  # no number of its is told
@@ -50,8 +50,8 @@ def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr(loading.embedders, "_known", dict.fromkeys(loading.embedders, lambda _: FakeEmbedder()))
     given: dict[str, Any] = {}
     if "reports" in RUN[page]:
-        chunkers = [get_chunker(f"recursive:size={size}") for size in (50, 200)]
-        given = {"benchmark": benchmark, "reports": list(run_experiment(benchmark, chunkers, retrievers=["bm25"]))}
+        cut_by = [get_chunker(f"recursive:size={size}") for size in (50, 200)]
+        given = {"benchmark": benchmark, "reports": list(run_experiment(benchmark, cut_by, retrievers=["bm25"]))}
     programs = [block.text for block in blocks(page) if block.language == "python"]
     told = [block.text for block in blocks(page) if block.language == "text"]
     dialogue = [program for program in programs if program.startswith(">>>")]

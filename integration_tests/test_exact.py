@@ -19,6 +19,12 @@ pytest.importorskip("langchain_text_splitters")
 pytest.importorskip("llama_index.core")
 pytest.importorskip("haystack")
 
+from chunkadapters.exact import Aligned, exact, exact_chunker
+from chunkadapters.haystack import ChunkcoreDocumentSplitter
+from chunkadapters.langchain import ChunkcoreTextSplitter
+from chunkadapters.llamaindex import ChunkcoreNodeParser
+from chunkcore import Chunk, DataError, Document, get_chunker
+from chunkcore.tokens import TiktokenCounter
 from haystack import Document as HaystackDocument
 from haystack.components.preprocessors import DocumentSplitter, HierarchicalDocumentSplitter, RecursiveDocumentSplitter
 from haystack.components.retrievers import InMemoryBM25Retriever
@@ -45,13 +51,6 @@ from llama_index.core.node_parser import (
 )
 from llama_index.core.node_parser import TokenTextSplitter as LlamaTokenTextSplitter
 from llama_index.core.utils import globals_helper
-
-from chunkadapters.exact import Aligned, exact, exact_chunker
-from chunkadapters.haystack import ChunkcoreDocumentSplitter
-from chunkadapters.langchain import ChunkcoreTextSplitter
-from chunkadapters.llamaindex import ChunkcoreNodeParser
-from chunkcore import Chunk, DataError, Document, get_chunker
-from chunkcore.tokens import TiktokenCounter
 from tests.conftest import shared
 from tests.strategies import hard_text, prose
 

@@ -10,7 +10,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-
 from chunkcore.errors import ModelError
 from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache
 
@@ -139,9 +138,8 @@ def llamaindex(url: str, model: str) -> Embedder:
 def haystack(url: str, model: str) -> Embedder:
     pytest.importorskip("openai")
     embedders = pytest.importorskip("haystack.components.embedders")
-    from haystack.utils import Secret
-
     from chunkadapters.haystack import as_embedder
+    from haystack.utils import Secret
 
     return as_embedder(
         embedders.OpenAIDocumentEmbedder(

@@ -11,16 +11,16 @@ pytest.importorskip("langchain_text_splitters")
 pytest.importorskip("llama_index.core")
 pytest.importorskip("haystack")
 
-from langchain_text_splitters import CharacterTextSplitter
-from llama_index.core import Document
-from llama_index.core.schema import MetadataMode
-
 from chunkadapters import llamaindex
 from chunkadapters.exact import exact_chunker
 from chunkcore.chunkers import FixedSentences, Sentence
 from chunkcore.chunkers.similarity import SemanticOverlap
-from integration_tests.frameworks import FRAMEWORKS
+from langchain_text_splitters import CharacterTextSplitter
+from llama_index.core import Document
+from llama_index.core.schema import MetadataMode
 from tests.fakes import FakeEmbedder
+
+from integration_tests.frameworks import FRAMEWORKS
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS.values(), ids=FRAMEWORKS)

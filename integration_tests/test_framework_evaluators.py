@@ -21,10 +21,9 @@ def rows(report: Any) -> list[list[float]]:
 
 def langchain_retriever() -> Any:
     pytest.importorskip("langchain_core", reason="langchain-core is not installed")
+    from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter
     from langchain_core.documents import Document
     from langchain_core.vectorstores import InMemoryVectorStore
-
-    from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter
     from tests.fakes import FakeEmbedder
 
     documents = [Document(page_content=text, metadata={"source": name}) for name, text in TEXTS.items()]
@@ -39,9 +38,8 @@ def test_langsmith_s_evaluators():
     import uuid
     from datetime import datetime, timezone
 
-    from langsmith.schemas import Example, Run
-
     from chunkadapters.langchain import evaluate_retriever, langsmith_evaluator
+    from langsmith.schemas import Example, Run
 
     expected = rows(evaluate_retriever(retriever, BENCHMARK, measures=MEASURES))
     evaluator = evaluation.run_evaluator(langsmith_evaluator(BENCHMARK, MEASURES))
@@ -83,12 +81,11 @@ def test_langsmith_s_evaluators_tell_what_is_missing(inputs, outputs, message):
 
 def test_haystack_s_evaluator():
     haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcoreSpanEvaluator, evaluate_retriever
     from haystack import Pipeline
     from haystack.components.retrievers import InMemoryBM25Retriever
     from haystack.document_stores.in_memory import InMemoryDocumentStore
     from haystack.evaluation import EvaluationRunResult
-
-    from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcoreSpanEvaluator, evaluate_retriever
 
     documents = [haystack.Document(id=name, content=text) for name, text in TEXTS.items()]
     store = InMemoryDocumentStore()
@@ -114,9 +111,8 @@ def test_haystack_s_evaluator():
 
 def test_haystack_s_evaluator_in_yaml_and_bad_input():
     pytest.importorskip("haystack", reason="haystack-ai is not installed")
-    from haystack import Pipeline
-
     from chunkadapters.haystack import ChunkcoreSpanEvaluator
+    from haystack import Pipeline
 
     pipeline = Pipeline()
     pipeline.add_component("iou", ChunkcoreSpanEvaluator("lochmere", "IoU@5"))
@@ -147,11 +143,10 @@ def test_langsmith_measures_are_checked_when_the_evaluator_is_built():
 @pytest.mark.parametrize("inputs", [{"retriever": 3}, [3], 3])
 def test_haystack_s_inputs_and_sockets_are_checked(inputs):
     pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from chunkadapters.haystack import evaluate_retriever
     from haystack import Pipeline
     from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
     from haystack.document_stores.in_memory import InMemoryDocumentStore
-
-    from chunkadapters.haystack import evaluate_retriever
 
     pipeline = Pipeline()
     pipeline.add_component("retriever", InMemoryBM25Retriever(InMemoryDocumentStore()))
@@ -163,9 +158,8 @@ def test_haystack_s_inputs_and_sockets_are_checked(inputs):
 
 def test_other_types_than_the_frameworks_own_are_told():
     pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
-    from pydantic import ValidationError
-
     from chunkadapters.llamaindex import ChunkcoreNodeParser
+    from pydantic import ValidationError
 
     with pytest.raises(ValidationError, match="options is like"):
         ChunkcoreNodeParser(options="size")

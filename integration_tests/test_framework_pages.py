@@ -10,9 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
 from chunkcore import load_dataset, run_experiment
-from chunkcore.chunkers import strategies
+from chunkcore.chunkers import chunkers
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"langchain": "langchain_text_splitters", "llamaindex": "llama_index", "haystack": "haystack"}
@@ -31,7 +30,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], obje
     for framework in ("langchain", "llamaindex"):  # else what they register on a page is lost after it
         if find_spec(PACKAGES[framework]) is not None:
             importlib.import_module(f"chunkadapters.exact.{framework}")
-    monkeypatch.setattr(strategies, "_known", dict(strategies.items()))
+    monkeypatch.setattr(chunkers, "_known", dict(chunkers.items()))
 
     def runs(page: str) -> object:
         program = "\n".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.test_stages import Fixed, passages, sentences, units
 
 from integration_tests.benchmarks.framework_stages import AutoMerge, RelevantSegments
-from tests.test_stages import Fixed, passages, sentences, units
 
 
 def best_segments(stage: RelevantSegments, counts: Sequence[int], order: Sequence[int]) -> list[tuple[int, int]]:

@@ -6,11 +6,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
 from chunkcore import Document, get_llm, load_dataset
 from chunkcore.datasets import dataset_path
 from chunkcore.models.llm import CachedLLM, LLMCache
 from chunkcore.questions import Generated, GenerationOptions, generate_benchmark
+
 from integration_tests.small_llm import MODEL, is_installed, served
 
 pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.chunkers.semantic import Breakpoint, DualSemantic, KamradtModified, band_statistics, window_texts
 from chunkcore.chunkers.similarity import neighbour_distances
 from chunkcore.models.base import unit_rows
+
 from integration_tests.golden import Case, cases, golden, needs_model, patient_model, ranges, text_of
 
 pytestmark = needs_model

@@ -18,6 +18,13 @@ from hypothesis import strategies as st
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 pytest.importorskip("haystack", reason="haystack-ai is not installed")
 
+from chunkadapters.haystack import arun_retriever, run_retriever
+from chunkcore.chunkers.base import Chunker, chunkers
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
+from chunkcore.text import Document as Source
+from chunkcore.text import Span
+from chunkcore.tokens import TokenizedText
 from haystack import Document, Pipeline, component
 from haystack.components.embedders import MockDocumentEmbedder, MockTextEmbedder
 from haystack.components.joiners import DocumentJoiner
@@ -26,22 +33,15 @@ from haystack.components.retrievers import InMemoryBM25Retriever, InMemoryEmbedd
 from haystack.components.writers import DocumentWriter
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack.document_stores.types import DuplicatePolicy
-
-from chunkadapters.haystack import arun_retriever, run_retriever
-from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.document import Document as Source
-from chunkcore.document import Span
-from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.tokens import TokenizedText
 from haystack_integrations.components.preprocessors.chunkadapters import ChunkcoreDocumentSplitter
+from tests.strategies import hard_text
+
 from integration_tests.examples import haystack_example
 from integration_tests.toys import evidence as evidence_in
 from integration_tests.toys import lost
-from tests.strategies import hard_text
 
 
-@strategies.register("haystack-test-windows")
+@chunkers.register("haystack-test-windows")
 @dataclass(frozen=True, kw_only=True)
 class Windows(Chunker):
     """So many characters, some of them shared with the chunk before."""

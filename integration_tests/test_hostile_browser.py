@@ -9,17 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.results import Cost
 from chunkcore.evaluation.scoring import score
 from chunkcore.report import ReportPage, html_report
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Document, Span
 from chunkcore.tuning import TuneOptions, Tuning, tune
-from integration_tests.browser import Browser
 from tests.fakes import FakeEmbedder
+
+from integration_tests.browser import Browser
 
 # Ways out of an element's text, an attribute, a script, a style, a comment; and what then runs or is loaded.
 OUT = "</script></style></title></textarea></select></svg>--> ]]> \"' >"

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
 from chunkcore.chunkers import get_chunker
-from chunkcore.document import Document
 from chunkcore.questions.label import LabelledQuestions, LabelServer
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
+from chunkcore.text import Document
+
 from integration_tests.browser import Browser
 
 HOSTILE = "<script>window.hurt=1</script><img src=x onerror='window.hurt=1'> \u202e\x00 </style></textarea>"

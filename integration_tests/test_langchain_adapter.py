@@ -15,14 +15,6 @@ from hypothesis import strategies as st
 
 pytest.importorskip("langchain_text_splitters")
 
-from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.indexing import InMemoryRecordManager, index
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda
-from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_text_splitters import RecursiveCharacterTextSplitter
-
 from chunkadapters.langchain import (
     ChunkcoreTextSplitter,
     SizeUnitWarning,
@@ -35,13 +27,21 @@ from chunkadapters.langchain import (
 from chunkadapters.places import decode_spans
 from chunkadapters.retrieval import RetrievalWarning
 from chunkcore.chunkers.base import get_chunker
-from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError
+from chunkcore.text import Document as CoreDocument
 from chunkcore.tokens import TiktokenCounter
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.indexing import InMemoryRecordManager, index
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+from tests.strategies import hard_text
+
 from integration_tests.examples import langchain_example
 from integration_tests.test_every_example import part
 from integration_tests.toys import BENCHMARK, CHUNKERS, TEXTS, Windows, joined, lost
-from tests.strategies import hard_text
 
 chunkers = pytest.mark.parametrize("chunker", CHUNKERS, ids=lambda each: f"{each.name}-{each.overlap}")
 
@@ -317,7 +317,7 @@ def test_an_edited_document_is_split_as_if_it_were_the_first():
     """Also by `index`, whose keys are made of the metadata."""
     before = "One is here. Two is here. Three is here. Four is here. Five is here."
     splitter = ChunkcoreTextSplitter("recursive:size=4")
-    records, store = InMemoryRecordManager("tea"), InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    records, store = (InMemoryRecordManager("tea"), InMemoryVectorStore(DeterministicFakeEmbedding(size=4)))
     records.create_schema()
     counts = []
     for text in (before, before.replace("Five", "Six")):

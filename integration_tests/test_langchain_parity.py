@@ -12,11 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("langchain_text_splitters")
-from langchain_text_splitters import Language, RecursiveCharacterTextSplitter, TokenTextSplitter
-
 from chunkcore.chunkers.fixed import FixedToken
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.tokens import TiktokenCounter, get_counter
+from langchain_text_splitters import Language, RecursiveCharacterTextSplitter, TokenTextSplitter
 from tests.conftest import shared
 from tests.strategies import hard_text, prose
 

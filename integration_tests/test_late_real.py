@@ -6,7 +6,6 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-
 from chunkcore import Document, Span, get_chunker, get_embedder, load_dataset
 from chunkcore.models import LateEmbedder
 from chunkcore.models.base import TokenEmbedder

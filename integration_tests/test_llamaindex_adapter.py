@@ -15,21 +15,21 @@ from hypothesis import strategies as st
 
 pytest.importorskip("llama_index.core")
 
+from chunkadapters.llamaindex import ChunkcoreNodeParser, chunk_id_func, evaluate_retriever, run_retriever
+from chunkadapters.places import decode_spans
+from chunkcore.errors import DataError, OptionError
+from chunkcore.text import Document as CoreDocument
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.ingestion.pipeline import get_transformation_hash
 from llama_index.core.node_parser.node_utils import default_id_func
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
 from pydantic import ValidationError
+from tests.strategies import hard_text
 
-from chunkadapters.llamaindex import ChunkcoreNodeParser, chunk_id_func, evaluate_retriever, run_retriever
-from chunkadapters.places import decode_spans
-from chunkcore.document import Document as CoreDocument
-from chunkcore.errors import DataError, OptionError
 from integration_tests.examples import llamaindex_example
 from integration_tests.test_every_example import part
 from integration_tests.toys import BENCHMARK, CHUNKERS, TEXTS, Windows, joined, lost, registered
-from tests.strategies import hard_text
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
 from chunkcore import Document, get_chunker, get_llm, load_dataset
+
 from integration_tests.small_llm import MODEL, is_installed, served
 
 pytestmark = pytest.mark.skipif(

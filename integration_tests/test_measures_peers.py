@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
-
-from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.scoring import score
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Document, Span
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 pytrec_eval: Any = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier, which runs trec_eval, is missing")
 pytestmark = pytest.mark.peers

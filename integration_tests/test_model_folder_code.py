@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from chunkcore.errors import OptionError
 from chunkcore.models.sentence_transformers import SentenceTransformersEmbedder
 

@@ -8,11 +8,6 @@ pytest.importorskip("langchain_text_splitters", reason="langchain-text-splitters
 pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
 pytest.importorskip("haystack", reason="haystack-ai is not installed")
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from langchain_core.documents import Document as LangChainDocument
-from langchain_core.runnables import RunnableLambda
-
 from chunkadapters.langchain import PassageRetriever
 from chunkadapters.langchain.retrieval import hit_of
 from chunkadapters.neighbours import StoreIndex
@@ -20,6 +15,11 @@ from chunkadapters.passages import PassageWarning
 from chunkcore import Span, get_counter
 from chunkcore.errors import ChunkcoreError
 from chunkcore.run import Retrieved
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.runnables import RunnableLambda
+
 from integration_tests.test_passages import FRAMEWORKS, TEXTS
 
 COUNTER = get_counter("cl100k_base")

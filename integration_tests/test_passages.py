@@ -24,6 +24,13 @@ pytest.importorskip("langchain_classic", reason="langchain-classic is not instal
 pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
 pytest.importorskip("haystack", reason="haystack-ai is not installed")
 
+from chunkadapters import haystack, langchain, llamaindex
+from chunkadapters.filters import ANY, UNKNOWN, filters_within, keys_of
+from chunkadapters.passages import PassageWarning
+from chunkcore import Document, Mark, Span, get_counter, get_retriever
+from chunkcore.chunkers import get_chunker
+from chunkcore.retrieval import chunk_corpus
+from chunkcore.scale.folder_index import index_files
 from haystack import Document as HaystackDocument
 from haystack import Pipeline
 from haystack.components.preprocessors import DocumentSplitter
@@ -45,14 +52,6 @@ from llama_index.core.retrievers import BaseRetriever as LlamaRetriever
 from llama_index.core.retrievers import QueryFusionRetriever, VectorIndexRetriever
 from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
-
-from chunkadapters import haystack, langchain, llamaindex
-from chunkadapters.filters import ANY, UNKNOWN, filters_within, keys_of
-from chunkadapters.passages import PassageWarning
-from chunkcore import Document, Mark, Span, get_counter, get_retriever
-from chunkcore.chunkers import get_chunker
-from chunkcore.retrieval import chunk_corpus
-from chunkcore.scale.folder_index import index_files
 from tests.fakes import FakeEmbedder
 
 COUNTER = get_counter("cl100k_base")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from chunkcore import Benchmark, Document, load_dataset, run_retriever, score
 from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main

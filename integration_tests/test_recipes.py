@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from chunkcore import get_counter
+
 from integration_tests.stores.conftest import postgres  # noqa: F401 - a fixture
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -7,7 +7,6 @@ import os
 from typing import Any
 
 import pytest
-
 from chunkcore.models import CachedEmbedder
 from tests.fakes import FakeEmbedder
 
@@ -34,10 +33,9 @@ class LangChain:
 
     def __init__(self, key_encoder: Any) -> None:
         pytest.importorskip("langchain_core", reason="langchain-core is not installed")
+        from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter
         from langchain_core.indexing import InMemoryRecordManager
         from langchain_core.vectorstores import InMemoryVectorStore
-
-        from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter
 
         self.model = FakeEmbedder()
         self.store = InMemoryVectorStore(ChunkcoreEmbeddings(CachedEmbedder(self.model)))
@@ -110,6 +108,7 @@ def test_langchain_by_content_what_has_moved_is_left_alone():
 def test_langchain_by_content_the_evaluation_still_finds_what_has_moved():
     from chunkadapters.langchain import content_key, evaluate_retriever
     from chunkcore import Benchmark, Document, Query
+
     from integration_tests.toys import evidence
 
     collection = LangChain(content_key)
@@ -138,9 +137,8 @@ def llamaindex_documents(texts: dict[str, str]) -> list[Any]:
 
 def test_llamaindex_update_index():
     documents = llamaindex_documents(TEXTS)
-    from llama_index.core import VectorStoreIndex
-
     from chunkadapters.llamaindex import ChunkcoreEmbedding, ChunkcoreNodeParser, IndexUpdate, update_index
+    from llama_index.core import VectorStoreIndex
 
     model = FakeEmbedder()
     parser = ChunkcoreNodeParser(strategy="recursive", **SIZES)
@@ -171,9 +169,8 @@ def test_llamaindex_update_index():
 
 def test_llamaindex_a_model_that_fails_leaves_the_index_as_it_was():
     documents = llamaindex_documents(TEXTS)
-    from llama_index.core import VectorStoreIndex
-
     from chunkadapters.llamaindex import ChunkcoreEmbedding, ChunkcoreNodeParser, IndexUpdate, update_index
+    from llama_index.core import VectorStoreIndex
 
     parser = ChunkcoreNodeParser(strategy="recursive", **SIZES)
     model = FakeEmbedder()
@@ -200,10 +197,9 @@ def test_llamaindex_a_model_that_fails_leaves_the_index_as_it_was():
 
 def test_llamaindex_an_index_that_cannot_be_told_says_so():
     documents = llamaindex_documents(TEXTS)
+    from chunkadapters.llamaindex import ChunkcoreNodeParser, update_index
     from llama_index.core import MockEmbedding, VectorStoreIndex
     from llama_index.core.vector_stores.simple import SimpleVectorStore
-
-    from chunkadapters.llamaindex import ChunkcoreNodeParser, update_index
 
     class Full(SimpleVectorStore):
         stores_text: bool = True
@@ -218,11 +214,10 @@ def test_llamaindex_an_index_that_cannot_be_told_says_so():
 
 def test_haystack_a_pipeline_with_an_updater():
     haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcoreIndexUpdater, ChunkcoreIndexWriter
     from haystack import Pipeline
     from haystack.components.embedders import MockDocumentEmbedder
     from haystack.document_stores.in_memory import InMemoryDocumentStore
-
-    from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcoreIndexUpdater, ChunkcoreIndexWriter
 
     model = FakeEmbedder()
     down = False
@@ -282,9 +277,8 @@ def test_haystack_a_pipeline_with_an_updater():
 
 def test_haystack_other_metadata_are_embedded_again_and_bad_input_is_refused():
     haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
-    from haystack.document_stores.in_memory import InMemoryDocumentStore
-
     from chunkadapters.haystack import ChunkcoreIndexUpdater
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
 
     store = InMemoryDocumentStore()
     updater = ChunkcoreIndexUpdater(store)
@@ -303,11 +297,10 @@ def test_haystack_other_metadata_are_embedded_again_and_bad_input_is_refused():
 @pytest.mark.parametrize("kept", ["as lists", "not at all"])
 def test_haystack_a_store_that_keeps_no_tuples_has_its_chunks_unchanged(kept):
     haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
-    from haystack.components.preprocessors import DocumentSplitter
-    from haystack.document_stores.in_memory import InMemoryDocumentStore
-
     from chunkadapters.exact import exact
     from chunkadapters.haystack import ChunkcoreIndexUpdater
+    from haystack.components.preprocessors import DocumentSplitter
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
 
     splitter = exact(DocumentSplitter(split_by="word", split_length=8, split_overlap=3))
     chunks = splitter.run([haystack.Document(id="a", content=TEXTS["a"])])["documents"]

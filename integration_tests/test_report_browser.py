@@ -9,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from chunkcore.document import Document, Mark, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.results import ChunkStatistics
@@ -18,9 +16,11 @@ from chunkcore.evaluation.scoring import score
 from chunkcore.report import ReportPage, html_report
 from chunkcore.report.viewer import excerpts
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Document, Mark, Span
+from tests.report_data import Prose, large, nasty_study, study
+
 from integration_tests.browser import Browser
 from integration_tests.report_picture import IMAGES, PICTURES, digest_of, page_digest
-from tests.report_data import Prose, large, nasty_study, study
 
 
 def show(tab: Browser, source: str, folder: Path) -> None:
@@ -361,7 +361,7 @@ def test_two_strategies_are_shown_side_by_side(opened):
 def test_parts_of_passages_are_shaded_by_their_scores_and_a_budget_marks_what_it_holds(tab, tmp_path):
     document = Document("d.md", "The fox naps. The dog runs. The owl reads. The elk waits.")
     parts = (Retrieved("d.md", (Span(0, 13),), 1.0), Retrieved("d.md", (Span(14, 27),), 4.0))
-    passage, later = Retrieved("d.md", (Span(0, 27),), 5.0, parts=parts), Retrieved("d.md", (Span(43, 57),), 1.0)
+    passage, later = (Retrieved("d.md", (Span(0, 27),), 5.0, parts=parts), Retrieved("d.md", (Span(43, 57),), 1.0))
     benchmark = Benchmark("b", [document], [Query("q", "Who runs?", (Evidence("d.md", Span(14, 27)),))])
     run = Run("passages", {"q": [passage, later]}, [passage, later])
     report = replace(score(run, benchmark, ["Recall@5tok"]), chunks=ChunkStatistics(np.array([8, 4])))

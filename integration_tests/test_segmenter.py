@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from chunkcore import Document, get_chunker, get_embedder
 from chunkcore.cli import main
 from chunkcore.cli.options import default_cache
@@ -16,8 +15,9 @@ from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.segmenters.base import TextTiling
 from chunkcore.segmenters.tagger import SHIPPED, load_tagger
 from chunkcore.training import embed_texts, part_of, score, shortened
-from integration_tests.golden import needs_model
 from tests.conftest import shared
+
+from integration_tests.golden import needs_model
 
 pytestmark = needs_model
 

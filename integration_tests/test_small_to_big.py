@@ -6,7 +6,6 @@ import os
 from typing import Any
 
 import pytest
-
 from tests.fakes import FakeEmbedder
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
@@ -31,10 +30,9 @@ def langchain() -> Any:
 def test_langchain_a_parent_retriever_takes_our_splitters_and_is_scored():
     retrievers = pytest.importorskip("langchain_classic.retrievers", reason="langchain-classic is not installed")
     document = langchain()
+    from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter
     from langchain_core.stores import InMemoryStore
     from langchain_core.vectorstores import InMemoryVectorStore
-
-    from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter
 
     store = InMemoryVectorStore(ChunkcoreEmbeddings(FakeEmbedder()))
     retriever = retrievers.ParentDocumentRetriever(
@@ -66,12 +64,11 @@ def llamaindex() -> Any:
 
 def test_llamaindex_hierarchies_and_auto_merging_take_our_parsers():
     document = llamaindex()
+    from chunkadapters.llamaindex import ChunkcoreEmbedding, ChunkcoreNodeParser
     from llama_index.core import StorageContext, VectorStoreIndex
     from llama_index.core.node_parser import HierarchicalNodeParser, get_leaf_nodes
     from llama_index.core.retrievers import AutoMergingRetriever
     from llama_index.core.storage.docstore import SimpleDocumentStore
-
-    from chunkadapters.llamaindex import ChunkcoreEmbedding, ChunkcoreNodeParser
 
     parsers = {
         "large": ChunkcoreNodeParser(strategy="recursive", **{**SIZES, "size": 10}),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from hypothesis import given, settings
-
 from chunkcore import Document, get_chunker
 from chunkcore.boundaries.sentences import _BLOCK, sentence_ranges
 from chunkcore.chunkers import FixedSentences
 from chunkcore.errors import OptionError
+from hypothesis import given, settings
 from tests.strategies import hard_text
 
 spacy = pytest.importorskip("spacy", reason="spaCy is not installed")

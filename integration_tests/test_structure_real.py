@@ -9,10 +9,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from chunkcore.chunkers import Auto, Chunker, Code, Html, Markdown
 from chunkcore.datasets import load_dataset
-from chunkcore.document import Document
+from chunkcore.text import Document
 from tests.conftest import shared
 from tests.promises import check_promises
 

@@ -14,19 +14,19 @@ pytest.importorskip("langchain_text_splitters")
 pytest.importorskip("llama_index.core")
 pytest.importorskip("haystack")
 
-from haystack import Document as HaystackDocument
-from langchain_core.documents import Document as LangChainDocument
-from langchain_core.runnables import RunnableLambda
-from llama_index.core.schema import MetadataMode
-
 from chunkadapters import langchain, llamaindex
 from chunkadapters.places import WHOLE, PlaceKeys, chunk_records, decode_segments
 from chunkcore import get_chunker
 from chunkcore.chunkers.base import Draft
-from chunkcore.document import Chunk, Document, Span
+from chunkcore.text import Chunk, Document, Span
+from haystack import Document as HaystackDocument
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.runnables import RunnableLambda
+from llama_index.core.schema import MetadataMode
+from tests.strategies import hard_text
+
 from integration_tests.frameworks import FRAMEWORKS, haystack_chunks, llamaindex_chunks
 from integration_tests.toys import BENCHMARK, TEXTS, Telling, Windows, registered
-from tests.strategies import hard_text
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from chunkcore import Chunker
 from chunkcore.chunkers import Breakpoint, SingleLinkage
-from integration_tests.golden import needs_model, patient_model
 from tests.test_worked_examples import EXAMPLES, LINES
+
+from integration_tests.golden import needs_model, patient_model
 
 pytestmark = needs_model
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from chunkcore.chunkers import strategies
+from chunkcore.chunkers import chunkers
 from chunkcore.chunkers.base import Chunker, Draft, get_chunker
-from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.text import Document, Span
 from chunkcore.tokens import TokenizedText
 
 
@@ -78,14 +78,14 @@ CHUNKERS = [
 
 
 @contextmanager
-def registered(*chunkers: type[Chunker]) -> Iterator[None]:
-    """The toys have names meanwhile, and no other test meets them among the strategies."""
-    strategies._known.update({each.name: each for each in chunkers})
+def registered(*toys: type[Chunker]) -> Iterator[None]:
+    """The toys have names meanwhile, and no other test meets them among the chunkers."""
+    chunkers._known.update({each.name: each for each in toys})
     try:
         yield
     finally:
-        for each in chunkers:
-            del strategies._known[each.name]
+        for each in toys:
+            del chunkers._known[each.name]
 
 
 Places = list[tuple[int, int]]

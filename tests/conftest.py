@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import getproxies
 
+import chunkcore.models
 import pytest
 from hypothesis import HealthCheck, settings
 
-import chunkcore.models
 from tests.fake_llm_server import FakeServer, running
 from tests.fakes import FakeEmbedder
 

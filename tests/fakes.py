@@ -12,11 +12,10 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-
-from chunkcore.document import Chunk, Document
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.llm import Message
 from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, RetrievalMethod, TextVectors
+from chunkcore.text import Chunk, Document
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-from chunkcore.chunkers import strategies
+from chunkcore.chunkers import chunkers
 
 __all__ = ["LAYOUT", "PROGRAM", "RETRIEVER", "Installed", "on_path"]
 
@@ -63,7 +62,7 @@ class Installed:
 
 def on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
     """A folder of packages that this process finds, until the test ends; what they register is forgotten then."""
-    monkeypatch.setattr(strategies, "_known", dict(strategies.items()))
+    monkeypatch.setattr(chunkers, "_known", dict(chunkers.items()))
     monkeypatch.syspath_prepend(str(folder))
     for name in ("my_chunkers", "my_chunkers.paragraph"):
         monkeypatch.delitem(sys.modules, name, raising=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chunkcore.chunkers import Chunker
-from chunkcore.document import Chunk, Document
+from chunkcore.text import Chunk, Document
 
 __all__ = ["check_promises", "check_spans", "chunks_of", "lost"]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-
-from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.report.page import ReportPage
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Document, Span
 
 NASTY = (
     "</script><script>document.title='pwned'</script>",

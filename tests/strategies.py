@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from chunkcore.text import Document, Span
 from hypothesis import strategies as st
-
-from chunkcore.document import Document, Span
 
 __all__ = [
     "GAPS",
@@ -64,7 +63,7 @@ POISON = (
     "\U0010ffff",
 )
 
-_words, _unspaced, _graphemes = st.sampled_from(WORDS), st.sampled_from(UNSPACED), st.sampled_from(GRAPHEMES)
+_words, _unspaced, _graphemes = (st.sampled_from(WORDS), st.sampled_from(UNSPACED), st.sampled_from(GRAPHEMES))
 _gaps = st.sampled_from(RARE_GAPS) | st.sampled_from(GAPS)
 _stops, _poison = st.sampled_from(STOPS), st.sampled_from(POISON)
 _anything = st.text(max_size=8) | st.text(

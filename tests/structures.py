@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import strategies as st
-
 from chunkcore.boundaries import Block
 from chunkcore.chunkers import Chunker
+from hypothesis import strategies as st
+
 from tests.strategies import hard_text
 
 __all__ = ["check_blocks", "marked_text", "texts_of"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkadapters.passages import HitPlaces
 from chunkadapters.retrieval import DocumentNames, Hit, QuestionScorer
 from chunkcore import Benchmark, Evidence, Query
-from chunkcore.document import Document, Span
+from chunkcore.text import Document, Span
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.strategies import hard_text
 
 TEXT = "The tea is hot, and so is the cup. The sea is deep, and it is cold. The fee is low, says the sign at the door."

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 
 import pytest
-
 from chunkadapters.configuration import TruncationWarning, build, warn_on_truncation
 from chunkcore.chunkers import FixedToken
-from chunkcore.document import Document
 from chunkcore.models.loading import EmbedderCounter
+from chunkcore.text import Document
+
 from tests.fakes import FakeEmbedder
 from tests.test_late_chunking import FakeTokenEmbedder
 

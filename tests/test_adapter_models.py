@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, identify, secrets_within, without_secrets
 from chunkcore.chunkers import get_chunker
 from chunkcore.errors import ModelError, NoAnswerError, OptionError
 from chunkcore.models import CachedEmbedder
 from chunkcore.models.llm import BadAnswerError, Question, ask
 from chunkcore.models.llm.endpoint import reply_of
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder
 
 KEY = "sk-very-secret-0123456789"

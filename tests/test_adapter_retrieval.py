@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-
 from chunkadapters.retrieval import DeployedRetriever, Hit, QuestionScorer, RetrieverHooks
 from chunkcore.datasets import load_dataset
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.loading import Evidence
 from chunkcore.retrieval import chunk_corpus, get_retriever
+from chunkcore.text import Document, Span
 
 TEXT = "Tea is hot. The sea is deep. \ud800 Fees are low."
 QUESTIONS = ["tea", "sea \ud800", "fee"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from chunkcore.errors import DataError
+from chunkcore.locating.alignment import Aligner
+from chunkcore.run import Retrieved
+from chunkcore.text import Document, Span
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.document import Document, Span
-from chunkcore.errors import DataError
-from chunkcore.evaluation.alignment import Aligner
-from chunkcore.run import Retrieved
 from tests.strategies import text_with_spans
 
 FOX = Document("fox", "The quick brown fox\njumps over the lazy dog.  The end of the story.")

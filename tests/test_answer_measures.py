@@ -7,12 +7,12 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from chunkcore.answers import answer_cosines, bert_scores, bleu, exact_match, meteor, rouge_l, squad_f1
 from chunkcore.evaluation.answer_measures import squad_normalised, words
 from chunkcore.models.base import TextTokens, Vectors
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 

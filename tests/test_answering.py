@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore import (
     Benchmark,
     DataError,
@@ -32,6 +29,9 @@ from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CallableLLM
 from chunkcore.report import read_reports
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder, ScriptedLLM
 
 STORY = "The fox naps under the lid. The dog barks at noon. Boats come home in the rain."

@@ -21,11 +21,12 @@ from chunkcore import Chunk, Document, Span, get_chunker  # noqa: E402
 from chunkcore.chunkers import (  # noqa: E402
     Chunker,
     FixedToken,
-    strategies,
 )
+from chunkcore.chunkers import chunkers as registry  # noqa: E402
 from chunkcore.errors import DataError, OptionError  # noqa: E402
 from chunkcore.models.base import Vectors  # noqa: E402
 from chunkcore.tokens import TokenizedText  # noqa: E402
+
 from tests.fakes import FakeEmbedder, FakeLLM  # noqa: E402
 from tests.strategies import hard_text  # noqa: E402
 
@@ -85,7 +86,7 @@ def chunkers() -> list[Chunker]:
     """Every strategy of chunkcore, small; models are fakes."""
     sizes = {"size": 14, "piece_size": 6, "passage_size": 14, "max_segment": 14, "minimum": 0}
     found = []
-    for name, cls in strategies.items():
+    for name, cls in registry.items():
         if not cls.__module__.startswith("chunkcore."):
             continue
         models = {"embedder": FakeEmbedder(), "llm": FakeLLM(), "segmenter": "texttiling"}

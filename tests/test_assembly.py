@@ -5,15 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.retrieval import join
 from chunkcore.retrieval.assembly import Row, passages_of, with_source
 from chunkcore.run import Retrieved
+from chunkcore.text import Document, Span
 from chunkcore.tokens import get_counter
+from hypothesis import given
+from hypothesis import strategies as st
 
 SENTENCES = ["A fox naps.", "Crows sing at noon!", "Rain.", "東京都の雨。", "The end of it, at last.", "👩‍👩‍👧 go"]
 GAPS = ["", " ", "\n\n", " - ", " and ", "\r\n \t"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-
 from chunkcore.boundaries.formats import Format, format_of
 from chunkcore.chunkers import Auto, Chunker, Code, Html, Markdown, Sentence
 from chunkcore.datasets import load_dataset
-from chunkcore.document import Document
+from chunkcore.text import Document
+from hypothesis import given, settings
+
 from tests.promises import check_promises
 from tests.structures import marked_text
 from tests.test_code import PYTHON

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
-
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
 from chunkcore.files import csv_rows, json_lines, read_text, text_lines
+from hypothesis import example, given
+from hypothesis import strategies as st
+
 from tests.layouts import WRITERS, beir, jsonl, own, write
 
 SCALARS = (

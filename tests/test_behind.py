@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from chunkcore import Document, Span, chunk_corpus, get_counter, get_retriever
 from chunkcore.errors import OptionError
 from chunkcore.retrieval import WindowIndex
 from chunkcore.run import Retrieved
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.test_filters import documents_lists, questions
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.text import Document, Span
+
 from tests.conftest import shared
 
 FOX = Document("fox.txt", "The fox naps. The dog naps.\r\nThe end.")

@@ -6,14 +6,14 @@ import json
 import warnings
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore import Document, Span, load_benchmark
 from chunkcore.cli import main
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinder
 from chunkcore.questions.validate import validate_benchmark
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.files import pdf_bytes
 
 TEXT = "“Black tea”, said Zoë,\nis hot – very hot.\n\nGreen tea is not. The ﬁrst pot was green. Green tea is not!"
@@ -74,7 +74,7 @@ def test_another_spelling_at_several_places_or_of_too_little_is_refused():
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_what_is_accepted_differs_by_spelling_alone(text, excerpt):
-    from chunkcore.evaluation.text_search import loosen
+    from chunkcore.locating.text_search import loosen
 
     finder = EvidenceFinder([Document("a", text)])
     try:

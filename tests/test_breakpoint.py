@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.semantic import Breakpoint, Kamradt, KamradtModified, breakpoints, group_pieces
 from chunkcore.tokens import CharacterCounter
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder
 
 REGEX = r"regex:(?<=[.?!])\s+"
@@ -160,7 +160,10 @@ def test_a_chunk_over_the_maximum_is_packed_from_its_sentences_and_a_sentence_cu
 def test_without_a_maximum_no_chunk_is_under_the_minimum_unless_the_text_is(pieces, least):
     text = " ".join("x" * size for size, _, _ in pieces)
     ranges = np.array([match.span() for match in re.finditer("x+", text)])
-    distances, cuts = np.array([each[1] for each in pieces[1:]]), np.array([each[2] for each in pieces[1:]], dtype=bool)
+    distances, cuts = (
+        np.array([each[1] for each in pieces[1:]]),
+        np.array([each[2] for each in pieces[1:]], dtype=bool),
+    )
     found = group_pieces(CharacterCounter().tokenize(text), ranges, distances, cuts, minimum=least)
     sizes = [end - start for start, end in found]
     assert len(sizes) == 1 or min(sizes) >= least

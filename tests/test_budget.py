@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from chunkcore.chunkers import get_chunker
-from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.run import Run
+from chunkcore.text import Document, Span
+
 from tests.fakes import FakeEmbedder, index_of
 
 TEXT = "".join(f"The valve {number} is red and stays shut. " for number in range(60))

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore.cli import main
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models import CachedEmbedder, CacheWarning, EmbeddingCache
 from chunkcore.models import cache as cache_module
 from chunkcore.models.cache import LLMCache, text_key
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.fakes import BROKEN, ChangingEmbedder, FakeEmbedder, RaisingEmbedder
 from tests.processes import started
 from tests.strategies import hard_text

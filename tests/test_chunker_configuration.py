@@ -9,13 +9,13 @@ import sys
 from dataclasses import dataclass, fields
 
 import pytest
+from chunkcore.chunkers import Chunker, FixedToken, Recursive, chunkers, get_chunker
+from chunkcore.errors import DataError, OptionError
+from chunkcore.text import Document, Mark, Span
+from chunkcore.tokens import get_counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers import Chunker, FixedToken, Recursive, get_chunker, strategies
-from chunkcore.document import Document, Mark, Span
-from chunkcore.errors import DataError, OptionError
-from chunkcore.tokens import get_counter
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 
@@ -153,10 +153,10 @@ def test_a_label_holds_what_differs_from_the_defaults() -> None:
 
 def test_a_name_serves_one_strategy() -> None:
     with pytest.raises(OptionError, match="the chunker name 'recursive' is taken by Recursive"):
-        strategies.register("recursive")(FixedToken)
+        chunkers.register("recursive")(FixedToken)
     assert FixedToken.name == "fixed_token"
-    assert list(strategies) == sorted(strategies)
-    assert {"cluster_semantic", "fixed_token", "recursive"} <= set(strategies)
+    assert list(chunkers) == sorted(chunkers)
+    assert {"cluster_semantic", "fixed_token", "recursive"} <= set(chunkers)
 
 
 def test_dictionaries() -> None:
@@ -286,7 +286,7 @@ def test_options_of_one_meaning_have_one_default_in_every_strategy() -> None:
         "llm_semantic": 800,
     }
     expected = {"minimum": 0, "maximum": None, "size_of": "pieces", "overlap": 0, "counter": "cl100k_base"}
-    for name, cls in strategies.items():
+    for name, cls in chunkers.items():
         if not cls.__module__.startswith("chunkcore."):
             continue
         defaults = {field.name: field.default for field in fields(cls)}

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from chunkcore.chunkers import Chunker, chunkers, get_chunker
+from chunkcore.chunkers.similarity import SemanticOverlap
+from chunkcore.errors import ModelError
+from chunkcore.text import Document
 from hypothesis import HealthCheck, given, settings
 
-from chunkcore.chunkers import Chunker, get_chunker, strategies
-from chunkcore.chunkers.similarity import SemanticOverlap
-from chunkcore.document import Document
-from chunkcore.errors import ModelError
 from tests.fakes import BROKEN, FakeEmbedder, FakeLLM
 from tests.promises import check_promises, chunks_of
 from tests.strategies import hard_text
@@ -93,11 +93,11 @@ cluster_semantic:size=6,piece_size=2,counter=words,mean=0.3
 """
 
 
-def chunkers() -> Iterator[Chunker]:
+def samples() -> Iterator[Chunker]:
     for spec in EXAMPLES.split("\n")[1:-1]:
         models = {"embedder": FakeEmbedder(), "llm": FakeLLM(), "overlap": SEMANTIC}
         names = {"overlap"} if "overlap=semantic" in spec else {"embedder", "llm"}
-        names &= {*strategies[spec.partition(":")[0]].option_names()}
+        names &= {*chunkers[spec.partition(":")[0]].option_names()}
         yield get_chunker(spec.replace(",overlap=semantic", ""), **{name: models[name] for name in names})
 
 
@@ -105,7 +105,7 @@ def describe(chunker: Chunker) -> str:
     return chunker.spec
 
 
-every_chunker = pytest.mark.parametrize("chunker", list(chunkers()), ids=describe)
+every_chunker = pytest.mark.parametrize("chunker", list(samples()), ids=describe)
 hard = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 
 HARD_TEXTS = {
@@ -146,8 +146,8 @@ def test_hard_texts_neither_crash_nor_lose(chunker: Chunker) -> None:
 
 
 def test_every_strategy_is_held_to_the_promises() -> None:
-    ours = {name for name, cls in strategies.items() if cls.__module__.startswith("chunkcore.")}
-    assert {chunker.name for chunker in chunkers()} == ours
+    ours = {name for name, cls in chunkers.items() if cls.__module__.startswith("chunkcore.")}
+    assert {chunker.name for chunker in samples()} == ours
 
 
 SMALLEST: dict[str, Any] = {
@@ -172,12 +172,12 @@ ONE_OVER = (
 )
 
 
-@pytest.mark.parametrize("name", [name for name in strategies if strategies[name].__module__.startswith("chunkcore.")])
+@pytest.mark.parametrize("name", [name for name in chunkers if chunkers[name].__module__.startswith("chunkcore.")])
 @pytest.mark.timeout(60)
 def test_one_code_point_over_every_size_ends_each_strategy(name: str) -> None:
     models = {"embedder": FakeEmbedder(), "llm": FakeLLM(), "chunker": "recursive:size=1,size_of=text"}
     options = {
-        option: value for option, value in (SMALLEST | models).items() if option in strategies[name].option_names()
+        option: value for option, value in (SMALLEST | models).items() if option in chunkers[name].option_names()
     }
     for text in ONE_OVER:
         check_promises(get_chunker(name, **options), text)
@@ -224,7 +224,7 @@ def test_configuration_comes_back_the_same_from_every_form(chunker: Chunker) -> 
     assert hash(pickle.loads(pickle.dumps(chunker))) == hash(chunker)
 
 
-EMBEDDING = [name for name in strategies if "embedder" in strategies[name].option_names()]
+EMBEDDING = [name for name in chunkers if "embedder" in chunkers[name].option_names()]
 
 
 @pytest.mark.parametrize("name", EMBEDDING)
@@ -269,7 +269,7 @@ def _models(spec: str) -> dict[str, Any]:
 
 def test_the_fingerprint_changes_with_each_model() -> None:
     for option, model in (("embedder", FakeEmbedder), ("llm", FakeLLM)):
-        for name in strategies:
-            if option in strategies[name].option_names():
+        for name in chunkers:
+            if option in chunkers[name].option_names():
                 one, two = (get_chunker(name, **{option: model(name=made)}).fingerprint for made in ("one", "two"))
                 assert one != two, name

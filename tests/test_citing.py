@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from chunkcore.answers import CitedAnswer, cite
-from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.retrieval import join
 from chunkcore.run import Retrieved
+from chunkcore.text import Document, Span
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 SOURCE = (
     "The mill on the Orle was built in 1831. It burned down twice, and each time the owner rebuilt it in brick. "

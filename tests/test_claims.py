@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from integration_tests.benchmarks.passages_table import LABELS, MAIN, tables
+
 from tests.fuzzing.of_hostile_files import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -145,7 +145,7 @@ def test_other_numbers_of_readme_are_sizes_and_names() -> None:
     ("page", "files"),
     [
         ("evidence/retrievers.md", ["retrievers"]),
-        ("evidence/strategies.md", ["strategies"]),
+        ("evidence/chunkers.md", ["strategies"]),
         ("evidence/segmentation.md", ["segmentation"]),
         ("evidence/statistics.md", ["statistics_pairs"]),
         ("evidence/chroma_report.md", ["chroma_report", "chroma_report_tokens"]),

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 import typer
 import typer.rich_utils
-from hypothesis import given, settings
-
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.cli import app, main, running
-from chunkcore.document import Chunk, Document, Span
 from chunkcore.evaluation.benchmarks.documents import REPORT_NAMES
+from chunkcore.text import Chunk, Document, Span
+from hypothesis import given, settings
+
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 

@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
 from chunkcore.cli import main
 from chunkcore.cli.options import default_cache
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from chunkcore.cli import main
 from chunkcore.report import read_reports
+
 from tests.fakes import FakeEmbedder
 
 DOG = "# Dog\n\nThe dog is brown. " + "It barks at the postman. " * 20 + "It sleeps in the barn."

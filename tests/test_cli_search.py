@@ -10,9 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from chunkcore.cli import main
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.benchmarks import documents
@@ -23,6 +20,9 @@ from chunkcore.retrieval.saved import read_manifest
 from chunkcore.scale import folder_index
 from chunkcore.scale.folder_index import index_files, open_index
 from chunkcore.tokens import get_counter
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.files import lines_of, pdf_bytes
 
 MILL = "The mill on the Orle was built in 1831. It burned down twice.\n\nAda Thorn closed the mill in 1973.\n"

@@ -7,12 +7,12 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore.chunkers import cluster_semantic
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic, mean_pair_similarity, optimal_segmentation
 from chunkcore.chunkers.recursive import Recursive
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text, prose
 

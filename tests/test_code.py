@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-
 from chunkcore.boundaries.code import code_blocks, language_of
 from chunkcore.chunkers import Code
-from chunkcore.document import Chunk, Document
 from chunkcore.errors import OptionError
+from chunkcore.text import Chunk, Document
+from hypothesis import given, settings
+
 from tests.promises import check_promises
 from tests.structures import check_blocks, marked_text
 

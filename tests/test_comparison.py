@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure

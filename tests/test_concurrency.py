@@ -6,7 +6,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-
 from chunkcore.concurrency import check_wanted, ordered
 
 

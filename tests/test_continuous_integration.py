@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 import yaml
-
 from chunkcore.cli import main
 from chunkcore.datasets import load_dataset
 

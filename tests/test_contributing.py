@@ -8,13 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-from hypothesis import HealthCheck, given, settings
-
 import chunkcore.models
-from chunkcore import OptionError, get_chunker, strategies
+import pytest
+from chunkcore import OptionError, get_chunker
+from chunkcore.chunkers import chunkers
 from chunkcore.cli import main
 from chunkcore.retrieval import retrievers
+from hypothesis import HealthCheck, given, settings
+
 from tests.fakes import FakeEmbedder
 from tests.plugins import PROGRAM, RETRIEVER, Installed, on_path
 from tests.promises import check_promises
@@ -58,7 +59,7 @@ def test_it_is_built_by_name_from_every_form(installed: Installed) -> None:
 
 def test_a_package_is_imported_only_when_its_strategy_is_named(installed: Installed) -> None:
     installed.offer()
-    assert strategies.offered == ["paragraph"]
+    assert chunkers.offered == ["paragraph"]
     get_chunker("recursive")
     assert "my_chunkers.paragraph" not in sys.modules
     get_chunker("paragraph")
@@ -70,7 +71,7 @@ def test_the_command_line_cuts_with_it_and_lists_it(installed: Installed) -> Non
     (installed.folder / "text.txt").write_text("One.\n\nTwo.", encoding="utf-8")
     cut = installed.run("chunk", "text.txt", "-s", "paragraph:size=120")
     assert [line.split('"text": ')[1].split(",")[0] for line in cut.stdout.splitlines()] == ['"One."', '"Two."']
-    listed = installed.run("list", "strategies")
+    listed = installed.run("list", "chunkers")
     assert re.search(r"(?m)^paragraph Every paragraph is a chunk;.*\n  counter = .*\n  size = 200$", listed.stdout)
     assert (cut.returncode, cut.stderr, listed.returncode, listed.stderr) == (0, "", 0, "")
 
@@ -84,7 +85,7 @@ def test_a_package_that_cannot_be_loaded_is_named_and_hides_no_other(installed: 
         "chunkcore: the chunker 'broken' of the package bad-chunkers cannot be loaded from bad_chunkers:Nothing "
         "(ModuleNotFoundError: No module named 'bad_chunkers'): update bad-chunkers or uninstall it"
     )
-    listed = installed.run("list", "strategies")
+    listed = installed.run("list", "chunkers")
     assert listed.returncode == 0
     assert "warning: the chunker 'broken' of the package bad-chunkers cannot be loaded" in listed.stderr
     assert "\nparagraph " in listed.stdout
@@ -117,7 +118,7 @@ def test_a_package_cannot_take_a_strategy_s_place(installed: Installed) -> None:
 )
 def test_an_entry_point_leads_to_a_strategy_of_its_name(installed: Installed, name: str, leads_to: str) -> None:
     installed.offer(name, leads_to=leads_to)
-    with pytest.raises(OptionError, match=rf'decorate a subclass of Chunker with @strategies.register\("{name}"\)'):
+    with pytest.raises(OptionError, match=rf'decorate a subclass of Chunker with @chunkers.register\("{name}"\)'):
         get_chunker(name)
 
 

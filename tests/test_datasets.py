@@ -6,7 +6,6 @@ import json
 import shutil
 
 import pytest
-
 from chunkcore import datasets as module
 from chunkcore.datasets import DATASETS, dataset_path, load_dataset
 from chunkcore.errors import DataError, OptionError

@@ -7,12 +7,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore.chunkers import clusters
 from chunkcore.chunkers.clusters import Dbscan
 from chunkcore.errors import DataError, MissingExtraError
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder
 from tests.test_breakpoint import REGEX, AngleEmbedder
 from tests.test_single_linkage import joint_distances, random_unit

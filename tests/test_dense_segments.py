@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.retrieval import Dense
 from chunkcore.retrieval.corpus import segment_texts
 from chunkcore.retrieval.vectors import top_k_owners
+from chunkcore.text import Chunk, Span
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder, index_of
 from tests.test_breakpoint import AngleEmbedder
 

@@ -8,11 +8,11 @@ import pickle
 
 import numpy as np
 import pytest
+from chunkcore.columns import text_key, text_keys
+from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, OptionError
+from chunkcore.text import Chunk, Document, Mark, Span
 from hypothesis import given
 
-from chunkcore.columns import text_key, text_keys
-from chunkcore.document import Chunk, Document, Mark, Span
-from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, OptionError
 from tests.strategies import hard_text
 
 

@@ -7,11 +7,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from chunkcore.chunkers.semantic import DualSemantic, band_statistics
+from chunkcore.models.base import unit_rows
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers.semantic import DualSemantic, band_statistics
-from chunkcore.models.base import unit_rows
 from tests.fakes import FakeEmbedder
 from tests.test_breakpoint import REGEX, AngleEmbedder
 

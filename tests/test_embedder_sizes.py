@@ -6,11 +6,8 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-
 from chunkcore.chunkers import get_chunker
 from chunkcore.chunkers.base import sized_options
-from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -18,7 +15,10 @@ from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder
 from chunkcore.models.loading import EmbedderCounter
+from chunkcore.text import Document
 from chunkcore.tokens import get_counter
+from hypothesis import given, settings
+
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 from tests.test_late_chunking import FakeTokenEmbedder

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiktoken
-
 from chunkcore.errors import OptionError
 from chunkcore.tokens import TiktokenCounter, encodings
+
 from tests.fuzzing.of_encoders import NAMES, ids_are_tiktokens, in_places
 from tests.strategies import LOOK_ALIKES
 

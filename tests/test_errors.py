@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo

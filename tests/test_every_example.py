@@ -14,9 +14,9 @@ from importlib.util import find_spec
 import pytest
 import typer
 import yaml
-
 from chunkcore.cli import app
 from docs.making import site
+
 from tests.pages import ROOT, RUN, Block, blocks, commands, inline, pages
 
 # Pages whose programs another test runs.

@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from chunkcore.chunkers import Contextual, get_chunker
 from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -24,6 +22,8 @@ from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.models.llm import CallableLLM, Prices
 from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, PassageIndex, RetrievalMethod, TextVectors
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Document, Span
+
 from tests.fakes import FakeEmbedder, NanEmbedder, index_of
 
 SPECS = [

@@ -7,12 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore.chunkers import get_chunker
 from chunkcore.columns import blocks
-from chunkcore.document import Chunk, Document, Span
 from chunkcore.evaluation.benchmarks import loading as evidence
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
@@ -21,6 +17,10 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Vectors
 from chunkcore.retrieval import ChunkedCorpus, chunk_corpus
 from chunkcore.retrieval import vectors as text_vectors
+from chunkcore.text import Chunk, Document, Span
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder
 
 FOX = Document("fox.txt", "The quick fox naps. The crow 🐦 watches it.")

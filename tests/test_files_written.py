@@ -6,11 +6,11 @@ import warnings
 from pathlib import Path
 
 import pytest
-
 from chunkcore.cli import main
 from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.evaluation.benchmarks.documents import REPORT_NAMES
 from chunkcore.report import read_reports
+
 from tests.fakes import FakeEmbedder
 
 GENERATED = ("q.jsonl", "q.rejected.jsonl", "q.info.json")

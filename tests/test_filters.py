@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from chunkcore import Document, chunk_corpus, get_retriever
 from chunkcore.errors import OptionError
 from chunkcore.retrieval import Reranked, TextVectors
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder
 
 WORDS = ["fox", "crow", "rain", "naps", "sings", "hill", "night", "tea"]

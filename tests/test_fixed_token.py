@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from chunkcore.chunkers.fixed import FixedToken
+from chunkcore.tokens import TiktokenCounter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers.fixed import FixedToken
-from chunkcore.tokens import TiktokenCounter
 from tests.strategies import hard_text, prose
 
 windows = st.integers(1, 12).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size - 1)))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, get_args, get_type_hints
 
-import pytest
-
 import chunkcore
+import pytest
 from chunkcore import (
     Benchmark,
     ChunkedCorpus,

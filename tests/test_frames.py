@@ -9,16 +9,16 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-
 from chunkcore import Report, chunk_corpus, compare, get_chunker, get_retriever, load_dataset, run_experiment
-from chunkcore.chunkers import strategies  # noqa: F401
-from chunkcore.document import Chunk, Chunks, Document, Span
+from chunkcore.chunkers import chunkers  # noqa: F401
 from chunkcore.errors import DataError, MissingExtraError
 from chunkcore.evaluation.measures import RetrievalMeasure
 from chunkcore.frames import marked
 from chunkcore.report import plot
 from chunkcore.retrieval import join
 from chunkcore.run import RankedList, Retrieved, Run
+from chunkcore.text import Chunk, Chunks, Document, Span
+
 from tests.report_data import NASTY, study
 
 

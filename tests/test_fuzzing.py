@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from chunkcore.chunkers import chunkers as registry
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from chunkcore.chunkers import strategies
 from tests.fuzzing.__main__ import main
 from tests.fuzzing.chunkers import NAMES, chunkers
 from tests.fuzzing.running import property_of
@@ -23,7 +23,7 @@ def test_what_is_fuzzed_holds_for_a_few_cases(target: Target) -> None:
 
 
 def test_every_strategy_is_among_those_that_are_tried() -> None:
-    assert set(NAMES) == {name for name, cls in strategies.items() if cls.__module__.startswith("chunkcore.")}
+    assert set(NAMES) == {name for name, cls in registry.items() if cls.__module__.startswith("chunkcore.")}
 
 
 @pytest.mark.parametrize("name", NAMES)

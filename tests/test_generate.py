@@ -10,12 +10,9 @@ from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
+import chunkcore.models
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-import chunkcore.models
 from chunkcore import DataError, Document, Evidence, ModelError, Span, load_benchmark
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
@@ -23,6 +20,9 @@ from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache, Prices, Reply
 from chunkcore.questions import CallBudget, FilterThresholds, GenerationOptions, estimate_generation, generate_benchmark
 from chunkcore.questions.prompts import NotVerbatimError, Sample, Schedule, draw_sample, locate_excerpts, prompt_version
 from chunkcore.questions.validate import filter_questions
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.fake_writers import SENTENCES, honest, mixed, passage, reply
 from tests.fakes import FakeEmbedder, ScriptedLLM
 from tests.strategies import hard_text

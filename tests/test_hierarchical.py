@@ -7,12 +7,12 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from chunkcore.chunkers.hierarchical import Hierarchical, initial_clusters, merged_clusters, pair_statistics
+from chunkcore.models.base import unit_rows
+from chunkcore.text import Document
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers.hierarchical import Hierarchical, initial_clusters, merged_clusters, pair_statistics
-from chunkcore.document import Document
-from chunkcore.models.base import unit_rows
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 from tests.test_breakpoint import REGEX, AngleEmbedder

@@ -6,12 +6,12 @@ import html as entities
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-
 from chunkcore.boundaries.html import html_blocks, parse_html
 from chunkcore.chunkers import Html
-from chunkcore.document import Chunk, Document
 from chunkcore.retrieval.lexicon import without_tags
+from chunkcore.text import Chunk, Document
+from hypothesis import example, given, settings
+
 from tests.promises import check_promises, check_spans, chunks_of
 from tests.structures import check_blocks, marked_text
 from tests.test_chunker_promises import HARD_TEXTS

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
-from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.questions.label import LabelledQuestions, LabelServer, StaleError, read_listed
 from chunkcore.retrieval import chunk_corpus, get_retriever
+from chunkcore.text import Document
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.processes import started
 
 DOCUMENTS = [

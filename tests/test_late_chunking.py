@@ -6,11 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from chunkcore.chunkers import get_chunker
-from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -18,6 +14,10 @@ from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.models import CachedEmbedder, EmbeddingCache, LateEmbedder, get_token_embedder
 from chunkcore.models.base import TextTokens, Vectors, text_tokens
+from chunkcore.text import Chunk, Document, Span
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.fakes import _WORD, FakeEmbedder, _word_vector
 from tests.strategies import text_with_spans
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import known_layouts, load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.layout import layouts as registry
 from chunkcore.evaluation.benchmarks.loading import chosen_layout
+
 from tests import layouts
 from tests.layouts import WRITERS, write
 from tests.plugins import LAYOUT

@@ -6,7 +6,6 @@ import sys
 from importlib import invalidate_caches
 
 import pytest
-
 from chunkcore.errors import MissingExtraError
 from chunkcore.lazy import needed
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from chunkcore.retrieval.lexicon import Postings, word_keys
 from hypothesis import given
 from hypothesis import strategies as st
-
-from chunkcore.retrieval.lexicon import Postings, word_keys
 
 some = st.lists(st.lists(st.sampled_from(["fox", "foxes", "a", "b", "東京"]), max_size=6).map(" ".join), max_size=6)
 
@@ -30,7 +29,7 @@ def test_postings_count_each_word_of_each_text(texts, form):
 def test_joined_postings_are_those_of_the_texts_together(first, second, random):
     order = list(range(len(first) + len(second)))
     random.shuffle(order)
-    kept, added = [n if random.random() < 0.7 else -1 for n in order[: len(first)]], order[len(first) :]
+    kept, added = ([n if random.random() < 0.7 else -1 for n in order[: len(first)]], order[len(first) :])
     texts = {n: text for n, text in zip([*kept, *added], [*first, *second], strict=True) if n >= 0}
     numbers = {number: place for place, number in enumerate(sorted(texts))}
     expected = Postings.of([texts[number] for number in numbers])

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from chunkcore import packing
-from chunkcore.chunkers import get_chunker, strategies
+from chunkcore.chunkers import chunkers, get_chunker
 from chunkcore.cli import main
-from chunkcore.document import Document
 from chunkcore.scale import sources
 from chunkcore.spans import Numbers
+from chunkcore.text import Document
 from chunkcore.tokens.tokenized import TokenCounter
+
 from tests.fakes import FakeEmbedder, FakeLLM
 
 FAMILIES = {
@@ -71,13 +71,13 @@ def work(name: str, unit: str, length: int, monkeypatch: pytest.MonkeyPatch) -> 
         patch.setattr(packing, "_GRAPHEME", shown)
         counter = Counting()
         models = {"embedder": FakeEmbedder(), "llm": FakeLLM(), "retries": 0, "segmenter": "texttiling"}
-        options = {option: model for option, model in models.items() if option in strategies[name].option_names()}
+        options = {option: model for option, model in models.items() if option in chunkers[name].option_names()}
         ending = {"html": ".html", "markdown": ".md", "code": ".c"}.get(name, ".txt")
         get_chunker(name, counter=counter, **options).chunk(Document(f"d{ending}", unit * (length // len(unit))))
     return counter.characters + shown.characters
 
 
-@pytest.mark.parametrize("name", [name for name in strategies if strategies[name].__module__.startswith("chunkcore.")])
+@pytest.mark.parametrize("name", [name for name in chunkers if chunkers[name].__module__.startswith("chunkcore.")])
 def test_twice_the_text_is_twice_the_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Blocks of code may nest a hundred deep, and each level counts what is in it.
     length = 32_000 if name == "code" else 1_000

@@ -12,9 +12,6 @@ from contextlib import suppress
 from importlib.util import find_spec
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore.errors import ModelError, NoAnswerError, OptionError
 from chunkcore.models.llm import (
     BadAnswerError,
@@ -31,6 +28,9 @@ from chunkcore.models.llm import (
     llms,
 )
 from chunkcore.models.llm.base import found_json, member, whole_number
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.fakes import ScriptedLLM
 from tests.strategies import hard_text
 

@@ -10,14 +10,14 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from chunkcore import Chunker, Document, ModelError, OptionError, Span, get_chunker, get_llm
 from chunkcore.chunkers import Agentic, Contextual, Draft, LLMSemantic, Lumber, Propositions, Recursive
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CachedLLM, CallableLLM, Reply
 from chunkcore.models.llm.base import count_message_tokens, count_text_tokens
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.fake_llm_server import FATAL, LASTING
 from tests.fakes import FakeLLM, ScriptedLLM
 from tests.strategies import hard_text

@@ -7,12 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from chunkcore.boundaries.markdown import markdown_blocks
+from chunkcore.chunkers import Markdown
+from chunkcore.text import Chunk, Document
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chunkcore.boundaries.markdown import markdown_blocks
-from chunkcore.chunkers import Markdown
-from chunkcore.document import Chunk, Document
 from tests.conftest import shared
 from tests.promises import check_promises
 from tests.structures import check_blocks, marked_text

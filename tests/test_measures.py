@@ -12,10 +12,6 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
-
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import compare
@@ -24,6 +20,9 @@ from chunkcore.evaluation.measures import RetrievalMeasure, Unit, get_measure, k
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.scoring import score
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Document, Span
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 _DEPTHS = st.none() | st.just("min") | st.integers(1, 10**9 - 1) | st.integers(1, 10**9 - 1).map("{}tok".format)
 

@@ -14,9 +14,6 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore import Document, load_benchmark, run_experiment
 from chunkcore.cli import main
 from chunkcore.errors import MissingExtraError, ModelError, OptionError
@@ -37,6 +34,9 @@ from chunkcore.models.loading import lazy_embedder
 from chunkcore.models.openvino import is_bert_folder, read_bert_folder
 from chunkcore.report import read_reports
 from chunkcore.report.study import default_chunkers
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.fakes import BROKEN, FakeEmbedder, RaisingEmbedder
 
 # --- answers --------------------------------------------------------------------------------------------------

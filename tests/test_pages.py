@@ -5,12 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-
 from chunkadapters.places import join_pages, join_pages_by_source, page_marks, with_page_marks
 from chunkcore import Document, Span, get_chunker, load_benchmark
-from chunkcore.document import Mark
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import write_benchmark
+from chunkcore.text import Mark
 
 TEXT = "Black tea is hot. Green tea is not. White tea is rare."
 MARKS = tuple(

@@ -11,16 +11,16 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from chunkcore.chunkers import get_chunker
-from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, chunk_corpus, get_retriever
 from chunkcore.retrieval import windows as scoring
 from chunkcore.retrieval.lexicon import word_keys
+from chunkcore.text import Chunk, Document, Span
 from chunkcore.tokens import get_counter
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder
 
 WORDS = ["fox", "foxes", "crow", "rain", "東京", "the", "a1"]

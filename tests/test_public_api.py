@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 import chunkcore
+import pytest
 from docs.making.site import listed
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,7 +43,7 @@ def test_every_public_name_is_there_and_has_a_docstring() -> None:
 
 
 REGISTRIES = {
-    "chunkers.base": "strategies",
+    "chunkers.base": "chunkers",
     "evaluation.benchmarks.layout": "layouts",
     "evaluation.measures": "measures",
     "models.llm.endpoint": "llms",

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import Measure, Unit, budget_of, get_measure
 from chunkcore.evaluation.scoring import score
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Document, Span
 from chunkcore.tokens import get_counter
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.test_scoring import cases
 
 # --- by hand -----------------------------------------------------------------------------------------

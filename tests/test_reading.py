@@ -14,9 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore import Document, Span, get_chunker
 from chunkcore.boundaries import table_blocks
 from chunkcore.errors import DataError, MissingExtraError, OptionError
@@ -24,6 +21,9 @@ from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.files import NoTextError
 from chunkcore.reading import Reader, Reading, UnreadError, base, read_file, readers
 from chunkcore.scale import Stream, StreamOptions
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.files import lines_of, paragraph, pdf_bytes, table, write_docx, write_epub
 
 pytest.importorskip("pypdfium2")

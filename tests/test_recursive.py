@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from chunkcore.chunkers.recursive import Recursive
+from chunkcore.tokens import TiktokenCounter, TokenizedText
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkcore.chunkers.recursive import Recursive
-from chunkcore.tokens import TiktokenCounter, TokenizedText
 from tests.strategies import hard_text
 
 

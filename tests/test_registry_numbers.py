@@ -11,14 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
 
+import chunkcore.models.llm
 import numpy as np
 import pytest
 import typer
-
-import chunkcore.models.llm
-from chunkcore.chunkers import get_chunker, strategies
+from chunkcore.chunkers import chunkers, get_chunker
 from chunkcore.cli import app, main
-from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, OptionError
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.results import ModelPrices
@@ -29,8 +27,10 @@ from chunkcore.retrieval import BM25, ChunkedCorpus, TextVectors, stages
 from chunkcore.retrieval.base import retrievers
 from chunkcore.scale import StreamOptions
 from chunkcore.segmenters import TextTiling
+from chunkcore.text import Document
 from chunkcore.training import Training
 from chunkcore.tuning import TuneOptions
+
 from tests.fakes import FakeEmbedder, FakeLLM
 
 TEXT = "# Pumps\n\nThe pump stands outside. Ask the caretaker for keys.\n\nRain fell. It rained all night.\n" * 3
@@ -58,7 +58,7 @@ def refused_or_done(work: Callable[[], object]) -> None:
 
 REGISTERED = [
     (kind, name, option)
-    for kind in (strategies, retrievers, stages)
+    for kind in (chunkers, retrievers, stages)
     for name in kind
     if kind.get(name).__module__.startswith("chunkcore.")  # benchmarks register stages of their own
     for option in numeric(kind.get(name))
@@ -76,7 +76,7 @@ def test_a_registered_thing_takes_a_number_or_says_its_range(kind, name, option)
 
         def work(number: Any = number) -> None:
             made = cls(**{**given, option: number})
-            if kind is strategies:
+            if kind is chunkers:
                 made.chunk(Document("d", TEXT))
             else:
                 made.index(ChunkedCorpus(chunks), TextVectors(FakeEmbedder())).retrieve("pump", k=2)

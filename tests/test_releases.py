@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-
 from integration_tests.packages.artifacts import DEVELOPERS
 from integration_tests.packages.smoke import EXTRAS
 from integration_tests.packages.versions import copy_checkout, lowest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")

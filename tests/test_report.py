@@ -15,11 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from rich.cells import cell_len
-from rich.console import Console
-
 from chunkcore.errors import DataError
 from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, terminal_text
 from chunkcore.evaluation.comparison import compare
@@ -30,6 +25,11 @@ from chunkcore.report.html import whole_percent
 from chunkcore.report.page import ReportPage
 from chunkcore.report.records import print_report
 from chunkcore.report.tables import difference_table, score_table, warnings
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
 from tests.report_data import NASTY, nasty_study, study
 from tests.strategies import hard_text
 

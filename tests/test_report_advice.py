@@ -12,8 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from rich.console import Console
-
 from chunkcore.cli import app
 from chunkcore.datasets import load_dataset
 from chunkcore.escaping import markdown_cell, terminal_text
@@ -26,6 +24,8 @@ from chunkcore.report.page import ReportPage
 from chunkcore.report.records import print_report
 from chunkcore.report.study import StudySettings, compare_systems
 from chunkcore.tuning import Tuning
+from rich.console import Console
+
 from tests.fakes import FakeEmbedder
 from tests.report_data import NASTY, study, system
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import io
 
 import pytest
-from rich.console import Console
-
-from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import measures_at
@@ -16,6 +13,8 @@ from chunkcore.report import ReportPage, html_report, read_reports, write_report
 from chunkcore.report.records import markdown_report, print_report
 from chunkcore.report.tables import score_table, warnings
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Document, Span
+from rich.console import Console
 
 DOCUMENTS = [Document(f"d{number}", "The valve is red. Filler follows. More of it. " * 3) for number in range(12)]
 QUERIES = [Query(f"q{number}", "Which?", (Evidence(f"d{number}", Span(0, 17)),)) for number in range(12)]

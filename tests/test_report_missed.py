@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 
 import pytest
-
 from chunkcore import Benchmark, Document, Retrieved, Run, Span, score
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.comparison import compare
@@ -13,6 +12,7 @@ from chunkcore.report import html_report, markdown_report, write_report
 from chunkcore.report.advice import missed_by
 from chunkcore.report.page import ReportPage
 from chunkcore.report.study import StudySettings, compare_systems
+
 from tests.fakes import FakeEmbedder
 
 TEXT = "The fox is red and lives in the wood. The owl hoots all night long. The otter swims in the cold brook."
@@ -70,7 +70,7 @@ def test_how_far_evidence_is_outranked(depth, retriever, reason) -> None:
 
 
 def test_each_system_is_asked_as_it_was_scored() -> None:
-    asked, models = benchmark("owl in the wood", OTTER), [FakeEmbedder(1), FakeEmbedder(name="other")]
+    asked, models = (benchmark("owl in the wood", OTTER), [FakeEmbedder(1), FakeEmbedder(name="other")])
     page = compare_systems(asked, ["sentence:size=12"], ["dense"], models, settings=StudySettings(depths=("3tok",)))
     last = {report.name: missed_by(page, report.name)[0].reason[-9:] for report in page.reports}
     alike, other, behind = (f"sentence:size=12 · {name}" for name in ("fake", "other", "fake · passages behind"))

@@ -9,14 +9,14 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from chunkcore.document import Document, Span
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.report.viewer import MATCHES, Pack, Place, answers, excerpts, viewer
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Document, Span
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.report_data import NASTY, study
 from tests.strategies import hard_text
 

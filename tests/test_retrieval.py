@@ -11,11 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from chunkcore.chunkers import FixedToken
-from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.retrieval import (
     BM25,
@@ -33,6 +29,10 @@ from chunkcore.retrieval import (
 )
 from chunkcore.retrieval.lexicon import word_keys, words
 from chunkcore.retrieval.vectors import top_k
+from chunkcore.text import Chunk, Document, Span
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder, Fixed
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.run import PieceColumns, RankedPieces, Retrieved, Run
+from chunkcore.text import Document, Span
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.strategies import hard_text
 
 # --- by hand -----------------------------------------------------------------------------------------

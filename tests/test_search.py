@@ -7,13 +7,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from chunkcore.document import Chunk, Span
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.retrieval import vectors as search
 from chunkcore.run import Retriever
+from chunkcore.text import Chunk, Span
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.fakes import BROKEN, FakeEmbedder, index_of
 
 

@@ -10,12 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from chunkcore.chunkers import FixedSentences, FixedToken, Recursive
 from chunkcore.cli import main
-from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.segmentation import (
     SEGMENT_MEASURES,
@@ -27,6 +23,10 @@ from chunkcore.evaluation.segmentation import (
     score_segments,
     window_diff,
 )
+from chunkcore.text import Chunk, Document, Span
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.strategies import hard_text
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "segments.md"

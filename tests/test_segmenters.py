@@ -8,9 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
 from chunkcore.evaluation.segmentation import load_labelled
 from chunkcore.segmenters import Segmenter, TextTiling, get_segmenter, segment_starts
@@ -33,6 +30,9 @@ from chunkcore.training import (
     split_texts,
     train_tagger,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder
 from tests.test_breakpoint import AngleEmbedder
 

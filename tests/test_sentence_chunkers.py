@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from chunkcore.chunkers import FixedSentences, Sentence
-from chunkcore.document import Document
 from chunkcore.models.loading import EmbedderCounter
+from chunkcore.text import Document
 from chunkcore.tokens import TokenizedText, WordCounter
+
 from tests.test_late_chunking import FakeTokenEmbedder
 
 FOUR = "One is short. Two is too. Three. Four has four words."

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.errors import DataError, MissingExtraError, OptionError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.errors import DataError, MissingExtraError, OptionError
 from tests.strategies import hard_text
 
 # Each text is what its sentences, with single spaces between them, make.

@@ -6,15 +6,15 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore.chunkers import clusters
 from chunkcore.chunkers.clusters import SingleLinkage, link, near_pairs
 from chunkcore.chunkers.fixed import FixedSentences
-from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.models.base import unit_rows
+from chunkcore.text import Document
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder
 from tests.strategies import prose
 from tests.test_breakpoint import REGEX, AngleEmbedder

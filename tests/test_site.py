@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import chunkcore
 import pytest
+from docs.making.site import ADAPTERS, ELSEWHERE, ROOMS, exported, led, reference
 from markdown_it import MarkdownIt
 
-import chunkcore
-from docs.making.site import ADAPTERS, ELSEWHERE, ROOMS, exported, led, reference
 from tests.pages import ROOT, pages
 
 CONFIGURATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
@@ -56,7 +56,7 @@ def test_the_pages_that_the_code_names_are_there() -> None:
     [
         ("concepts.md", "[a](guides/statistics.md#x)", "[a](guides/statistics.md#x)"),
         ("guides/a.md", "![a](../images/report.png)", "![a](../images/report.png)"),
-        ("reference/strategies/index.md", "[a](../../../CONTRIBUTING.md#b)", "[a](../../contributing.md#b)"),
+        ("reference/chunkers/index.md", "[a](../../../CONTRIBUTING.md#b)", "[a](../../contributing.md#b)"),
         (
             "contributing.md",
             "[a](docs/reference/api.md), [b](CHANGELOG.md)",

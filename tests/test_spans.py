@@ -5,11 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from chunkcore.spans import as_ranges, clip_ranges, merge_touching, union, union_ranges
+from chunkcore.text import Span
 from hypothesis import given
 from hypothesis import strategies as st
-
-from chunkcore.document import Span
-from chunkcore.spans import as_ranges, clip_ranges, merge_touching, union, union_ranges
 
 places = st.tuples(st.integers(0, 30), st.integers(1, 12)).map(lambda pair: Span(pair[0], pair[0] + pair[1]))
 groups = st.lists(places, max_size=8)

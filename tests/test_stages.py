@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from chunkcore.chunkers import get_chunker
-from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.retrieval import BM25, ChunkedCorpus, Merge, RetrievalMethod, Stage, Window, chunk_corpus, get_retriever
 from chunkcore.run import Retrieved
+from chunkcore.text import Chunk, Document, Span
 from chunkcore.tokens import get_counter
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.fakes import Fixed
 
 WORDS = get_counter("words")

@@ -8,9 +8,6 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.resampling import (
     holm,
@@ -21,6 +18,8 @@ from chunkcore.evaluation.resampling import (
     resampled_means,
     student_quantile,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 from integration_tests.benchmarks import statistics_simulation as simulation
 
 needs_scipy = pytest.mark.skipif(find_spec("scipy") is None, reason="scipy, the reference, is not installed")

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import chunkcore.models
 import numpy as np
 import pytest
-
-import chunkcore.models
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.comparison import compare
@@ -18,6 +17,7 @@ from chunkcore.evaluation.gate import check_baseline, check_requirement, parse_r
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.report.records import FORMAT, reports_checksum
+
 from tests.fakes import FakeEmbedder
 
 HITS = get_measure("HitRate", 5)

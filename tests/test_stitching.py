@@ -6,9 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore import (
     Benchmark,
     DataError,
@@ -26,6 +23,8 @@ from chunkcore import (
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.cli import main
 from chunkcore.evaluation.benchmarks.benchmark import parts_of, sample_queries, stitch, whole_sentences, write_benchmark
+from hypothesis import given
+from hypothesis import strategies as st
 
 SENTENCES = (
     "The fox naps.",

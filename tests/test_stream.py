@@ -14,11 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 import chunkcore.scale.stream
+import pytest
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
@@ -26,6 +23,9 @@ from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.evaluation.benchmarks.documents import FolderWalk
 from chunkcore.scale import ResumableOutput, Stream, StreamOptions
 from chunkcore.scale.sources import cut_place, parts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.processes import started, wait_for
 from tests.strategies import hard_text
 

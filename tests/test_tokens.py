@@ -9,10 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import regex
-from hypothesis import example, given
-from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import OptionError
 from chunkcore.tokens import (
@@ -25,6 +21,10 @@ from chunkcore.tokens import (
     get_counter,
 )
 from chunkcore.tokens.tokenized import SpacedText, context_free_boundaries, splits_at_space
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
 from tests.strategies import LOOK_ALIKES, hard_text, text_with_pieces
 
 ENCODINGS = ["cl100k_base", "o200k_base"]

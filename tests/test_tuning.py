@@ -8,17 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chunkcore.cli import main
 from chunkcore.datasets import load_dataset
-from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, sample_queries
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
+from chunkcore.text import Document, Span
 from chunkcore.tuning import (
     DEFAULT_CHUNKERS,
     DEFAULT_RETRIEVERS,
@@ -30,7 +27,10 @@ from chunkcore.tuning import (
     plan,
     tune,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 from integration_tests.benchmarks.tuning_simulation import advises_another
+
 from tests.fakes import RaisingEmbedder
 
 ANIMALS = ("fox", "dog", "owl", "cat", "elk", "bee")

@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
-
 from chunkcore import Chunk, Chunker, Document, Span
 from chunkcore.chunkers import FixedSentences, FixedToken, Recursive, Sentence
 from chunkcore.errors import DataError
 from chunkcore.update import UpdatePlan, plan_update
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
 from tests.strategies import hard_text, prose
 from tests.test_chunker_promises import every_chunker
 

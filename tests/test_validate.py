@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import chunkcore.models
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-import chunkcore.models
 from chunkcore import Document, MissingExtraError
 from chunkcore.cli import main
 from chunkcore.datasets import dataset_path
 from chunkcore.questions import Finding, ValidationOptions, validate_benchmark
 from chunkcore.questions.validate import KINDS
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder
 
 WORDS = ValidationOptions(counter="words", size=12, least=2)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-
 from chunkcore import Chunker
 from chunkcore.chunkers import FixedSentences, Markdown, Recursive
 

@@ -9,9 +9,8 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import chunkcore
+import pytest
 from chunkcore import (
     Benchmark,
     Document,
@@ -30,11 +29,12 @@ from chunkcore import (
     write_run,
 )
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.chunkers import Recursive, strategies
+from chunkcore.chunkers import Recursive, chunkers
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.segmenters import get_segmenter
 from chunkcore.tokens import TiktokenCounter
 from chunkcore.update import plan_update
+
 from tests.faults.written import benchmark, report, run
 from tests.results import keep_result
 
@@ -136,7 +136,7 @@ def test_every_argument_of_every_public_call_is_refused_or_does_what_it_says(
 
 
 def test_all_public_names_are_tried() -> None:
-    others = {"Chunker", "Embedder", "Index", "LLM", "Measure", "Retriever", "TokenCounter", "strategies"}  # no calls
+    others = {"Chunker", "Embedder", "Index", "LLM", "Measure", "Retriever", "TokenCounter"}  # no calls
     # Made by others, or below.
     others |= {"Comparison", "Report", "get_chunker", "get_embedder", "get_measure", "tune", "write_report"}
     errors = {name for name in chunkcore.__all__ if name.endswith("Error")}
@@ -151,9 +151,9 @@ def test_what_takes_one_value_refuses_wrong_ones(
     assert len(refused(call)) >= len(WRONG) - 2
 
 
-@pytest.mark.parametrize("name", [name for name in strategies if strategies[name].__module__.startswith("chunkcore.")])
+@pytest.mark.parametrize("name", [name for name in chunkers if chunkers[name].__module__.startswith("chunkcore.")])
 def test_every_option_of_every_strategy_refuses_wrong_values(name: str) -> None:
-    options = strategies[name].option_names()
+    options = chunkers[name].option_names()
     required = {"llm": "openai:x@http://localhost:9/v1"} if "llm" in options else {}
     for option in options:
         assert refused(lambda value, option=option: get_chunker(name, **{**required, option: value}))

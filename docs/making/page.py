@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import chunkcore
-from chunkcore import Chunk, Chunker, Document, get_chunker, strategies
+from chunkcore import Chunk, Chunker, Document, get_chunker
 from chunkcore import options as chunkcore_options
+from chunkcore.chunkers import chunkers
 from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.chunkers.structure import BlockChunker
 from chunkcore.models.llm import CallableLLM
@@ -35,8 +36,8 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = "docs/reference/strategies"
-PICTURES = "docs/images/strategies"
+PAGES = "docs/reference/chunkers"
+PICTURES = "docs/images/chunkers"
 API = "docs/reference/api.md"
 _MADE = "<!-- made by docs/making -->"
 _SHARED = 4  # an option of so many chunkers is explained once, on the list of all
@@ -63,7 +64,7 @@ def make_strategy(name: str) -> dict[str, str]:
         text = _sample(variant.text)
         chunks = _chunker(variant.spec).chunk(Document(variant.text or "sample.md", text))
         files[f"{PICTURES}/{name}-{number}.svg"] = draw(text, chunks, variant.spec)
-    files[f"{PAGES}/{name}.md"] = _page(strategies[name], shown, len(chunk_corpus(name)))
+    files[f"{PAGES}/{name}.md"] = _page(chunkers[name], shown, len(chunk_corpus(name)))
     return files
 
 
@@ -90,19 +91,19 @@ def index_page() -> str:
     families: dict[str, list[str]] = {title: [] for title in _FAMILIES}
     for name in SHOWN:
         row = f"| [`{name}`]({name}.md) | {summary(name)} | {_maximum(name)} |"
-        families[_family(strategies[name])].append(row)
+        families[_family(chunkers[name])].append(row)
     text = _sample()
     size = f"{len(text):,} characters, {_chunker('recursive').token_counter.count(text)} tokens of `cl100k_base`"
     return f"""{_MADE}
 
 # Chunkers
 
-Every chunker of the registry `strategies` on [one text](sample.md) of {size}, at sizes far smaller
+Every chunker of the registry `chunkers` on [one text](sample.md) of {size}, at sizes far smaller
 than in use. A chunk has one colour and one number, also where it has several spans. Text without colour is in no chunk.
 `chunkcore compare` finds the best chunker for your documents; it was
-[measured](../../evidence/strategies.md) on five collections.
+[measured](../../evidence/chunkers.md) on five collections.
 
-![A line for each chunker: the sample from left to right, its chunks in colour](../../images/strategies/overview.svg)
+![A line for each chunker: the sample from left to right, its chunks in colour](../../images/chunkers/overview.svg)
 
 {_BLANK.join(_table(title, rows) for title, rows in families.items())}
 
@@ -165,10 +166,16 @@ notice ([releases](releases.md)). `make docs` makes a site of the docstrings.
 
 def _page(cls: type[Chunker], shown: Shown, chunks: int) -> str:
     alt = f"{cls.name}: {chunks} chunks"
-    parts = [_MADE, f"# {cls.name}", summary(cls.name), f"**When:** {shown.when}", _facts(cls, shown)]
-    parts += [f"![{alt}](../../images/strategies/{cls.name}.svg)", f"`{shown.spec}`: {shown.seen}"]
+    parts = [
+        _MADE,
+        f"# {cls.name}",
+        summary(cls.name),
+        f"**When:** {shown.when}",
+        _facts(cls, shown),
+    ]
+    parts += [f"![{alt}](../../images/chunkers/{cls.name}.svg)", f"`{shown.spec}`: {shown.seen}"]
     for number, variant in enumerate(shown.variants, start=2):
-        picture = f"![{variant.spec}](../../images/strategies/{cls.name}-{number}.svg)"
+        picture = f"![{variant.spec}](../../images/chunkers/{cls.name}-{number}.svg)"
         parts += [picture, f"`{variant.spec}`: {variant.seen}"]
     return "\n\n".join([*parts, "## Options", *_options(cls)]) + "\n"
 
@@ -185,18 +192,25 @@ def _facts(cls: type[Chunker], shown: Shown) -> str:
 
 def _source(shown: Shown) -> str:
     """The work with a link to its full title; a program by its name."""
-    return shown.source if "'s" in shown.source or not shown.source else f"[{shown.source}](../../concepts.md#sources)"
+    return (
+        shown.source
+        if "'s" in shown.source or not shown.source
+        else f"[{shown.source}](../../concepts.md#sources)"
+    )
 
 
 def _options(cls: type[Chunker]) -> list[str]:
     """A chunker's own options, and a line with the shared ones; a link where they are all another chunker's."""
-    for name, base in strategies.items():
+    for name, base in chunkers.items():
         if base in cls.__mro__[1:] and options_of(base) == options_of(cls):
             return [f"Those of [{name}]({name}.md#options)."]
     shared = _shared()
     own = "\n".join(_item(option) for option in options_of(cls) if option not in shared)
     more = ", ".join(f"`{option.name}`" for option in options_of(cls) if option in shared)
-    return [*filter(None, [own]), *([f"[Shared options](index.md#shared-options): {more}."] if more else [])]
+    return [
+        *filter(None, [own]),
+        *([f"[Shared options](index.md#shared-options): {more}."] if more else []),
+    ]
 
 
 def _item(option: Option) -> str:
@@ -210,8 +224,12 @@ def _item(option: Option) -> str:
 @cache
 def _shared() -> list[Option]:
     """The options that have one default and one meaning in several strategies."""
-    every = Counter(option for name in SHOWN for option in options_of(strategies[name]))
-    return [option for option, count in every.items() if count >= _SHARED and not option.name.endswith("size")]
+    every = Counter(option for name in SHOWN for option in options_of(chunkers[name]))
+    return [
+        option
+        for option, count in every.items()
+        if count >= _SHARED and not option.name.endswith("size")
+    ]
 
 
 def _shared_items() -> str:
@@ -219,7 +237,10 @@ def _shared_items() -> str:
     defaults: dict[tuple[str, str], list[str]] = {}
     for name, default, meaning in _shared():
         defaults.setdefault((name, meaning), []).append(default)
-    return "\n".join(_item(Option(name, " or ".join(each), meaning)) for (name, meaning), each in defaults.items())
+    return "\n".join(
+        _item(Option(name, " or ".join(each), meaning))
+        for (name, meaning), each in defaults.items()
+    )
 
 
 def _model(cls: type[Chunker]) -> str:
@@ -248,7 +269,7 @@ def _maximum(name: str) -> str:
 def _chunker(spec: str, answers: tuple[str, ...] = ()) -> Chunker:
     """A chunker; a language model of its is scripted."""
     name, options = split_spec(spec)
-    if "llm" in {each.name for each in fields(strategies[name])}:
+    if "llm" in {each.name for each in fields(chunkers[name])}:
         script = iter(answers)
         options["llm"] = CallableLLM(lambda messages, schema: next(script), name="scripted")
     return get_chunker(name, **options)
@@ -260,7 +281,7 @@ def _sample(name: str = "") -> str:
 
 def summary(name: str) -> str:
     """The first line of a chunker's docstring, as Markdown."""
-    return markdown_line(next(entry.title for entry in strategies.describe() if entry.name == name))
+    return markdown_line(next(entry.title for entry in chunkers.describe() if entry.name == name))
 
 
 def options_of(cls: type[Chunker]) -> tuple[Option, ...]:
@@ -272,8 +293,15 @@ def options_of(cls: type[Chunker]) -> tuple[Option, ...]:
     found = []
     for each in chunkcore_options.options_of(cls):
         if not each.meaning:
-            raise LookupError(f"no class of {cls.__name__}'s family documents the option {each.name}")
-        default = "to be given" if (each.name, each.default) == ("llm", "") else f"`{each.shown_default}`"
-        first = re.split(r"(?<=[a-z0-9`)\"])\. (?=[A-Z`\"])", each.meaning, maxsplit=1)[0].rstrip(".") + "."
+            raise LookupError(
+                f"no class of {cls.__name__}'s family documents the option {each.name}"
+            )
+        default = (
+            "to be given" if (each.name, each.default) == ("llm", "") else f"`{each.shown_default}`"
+        )
+        first = (
+            re.split(r"(?<=[a-z0-9`)\"])\. (?=[A-Z`\"])", each.meaning, maxsplit=1)[0].rstrip(".")
+            + "."
+        )
         found.append(Option(each.name, default, markdown_line(first[:1].upper() + first[1:])))
     return tuple(sorted(found, key=lambda option: option.name == "counter"))

@@ -107,9 +107,15 @@ def draw(text: str, chunks: Sequence[Chunk], label: str) -> str:
         f'<path class="rule" d="M18 41H{WIDTH - 18:g}"/>',
     ]
     about = "; ".join(
-        f"{band.label}: {', '.join(f'{span.start} to {span.end}' for span in band.spans)}" for band in bands
+        f"{band.label}: {', '.join(f'{span.start} to {span.end}' for span in band.spans)}"
+        for band in bands
     )
-    return _svg(height, f"{label}: {told}", f"Chunks and their characters: {about}", [*head, *parts, *legend])
+    return _svg(
+        height,
+        f"{label}: {told}",
+        f"Chunks and their characters: {about}",
+        [*head, *parts, *legend],
+    )
 
 
 def draw_overview(text: str, strips: Sequence[Strip]) -> str:
@@ -167,7 +173,9 @@ def _bands(chunks: Sequence[Chunk]) -> list[Band]:
     return found
 
 
-def _pieces(bands: Sequence[Band], start: int, end: int) -> Iterator[tuple[int, int, int, int, Band]]:
+def _pieces(
+    bands: Sequence[Band], start: int, end: int
+) -> Iterator[tuple[int, int, int, int, Band]]:
     """What is drawn between two places: start, end, which share of the height, of how many, and whose."""
     here = [
         (max(span.start, start), min(span.end, end), band)
@@ -187,7 +195,9 @@ def _marks(rows: Sequence[tuple[int, int]], bands: Sequence[Band]) -> Iterator[s
     for number, (start, end) in enumerate(rows):
         y = TOP + number * ROW
         if start == end:
-            inside = [band for band in bands if any(span.start < start < span.end for span in band.spans)]
+            inside = [
+                band for band in bands if any(span.start < start < span.end for span in band.spans)
+            ]
             for share, band in enumerate(inside):
                 part = ROW / len(inside)
                 yield (
@@ -249,12 +259,16 @@ def _legend(rows: Sequence[tuple[int, int]], bands: Sequence[Band]) -> tuple[lis
     free = TOP
     for band in bands:
         y = max(free, TOP + _place(rows, band.chunks[0].start)[0] * ROW)
-        parts.append(f'<text class="e{band.colour} label" x="{LEGEND:g}" y="{y + 12.5:g}">{band.label}</text>')
+        parts.append(
+            f'<text class="e{band.colour} label" x="{LEGEND:g}" y="{y + 12.5:g}">{band.label}</text>'
+        )
         x = LEGEND + 10 + 7.5 * len(band.label)
         parts.append(f'<text class="quiet" x="{x:g}" y="{y + 12.5:g}">{escape(_size(band))}</text>')
         y += 16
         for line in _details(band):
-            parts.append(f'<text class="quiet small" x="{LEGEND:g}" y="{y + 11:g}">{escape(line, quote=False)}</text>')
+            parts.append(
+                f'<text class="quiet small" x="{LEGEND:g}" y="{y + 11:g}">{escape(line, quote=False)}</text>'
+            )
             y += 14
         free = y + 4
     return parts, free
@@ -278,7 +292,11 @@ def _details(band: Band) -> list[str]:
             told.append(f"context: {chunk.context}")
         if "section_title" in chunk.metadata:
             told.append(f"title: {chunk.metadata['section_title']}")
-        told += [" › ".join(chunk.metadata[key]) for key in ("headings", "scope") if chunk.metadata.get(key)]
+        told += [
+            " › ".join(chunk.metadata[key])
+            for key in ("headings", "scope")
+            if chunk.metadata.get(key)
+        ]
     return [line for each in told for line in wrap(each, LEGEND_COLUMNS, subsequent_indent="  ")]
 
 

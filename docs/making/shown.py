@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 __all__ = ["SAMPLE", "SHOWN", "Shown", "Variant"]
 
-SAMPLE = "docs/reference/strategies/sample.md"
+SAMPLE = "docs/reference/chunkers/sample.md"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,13 @@ SHOWN = {
         "the sample is no program: it is cut at blank lines, then between lines.",
         "the chunking survey",
         extra="structure",
-        variants=(Variant("code:size=60", "whole definitions; a class that is cut, by its methods.", "sample.py"),),
+        variants=(
+            Variant(
+                "code:size=60",
+                "whole definitions; a class that is cut, by its methods.",
+                "sample.py",
+            ),
+        ),
     ),
     "contextual": Shown(
         'contextual:chunker="markdown:size=100"',
@@ -119,7 +125,10 @@ SHOWN = {
         "four sentences a chunk; a list item or a row of the table is one.",
         "Qu et al. (2024)",
         variants=(
-            Variant("fixed_sentences:sentences=4,overlap=1", "each chunk begins with the last sentence before it."),
+            Variant(
+                "fixed_sentences:sentences=4,overlap=1",
+                "each chunk begins with the last sentence before it.",
+            ),
         ),
     ),
     "fixed_token": Shown(
@@ -127,7 +136,9 @@ SHOWN = {
         "every chunk must have the same size, and cuts inside words do no harm.",
         "windows of 60 tokens, also through a word.",
         "LangChain's TokenTextSplitter",
-        variants=(Variant("fixed_token:size=60,overlap=15", "neighbours share 15 tokens: both colours."),),
+        variants=(
+            Variant("fixed_token:size=60,overlap=15", "neighbours share 15 tokens: both colours."),
+        ),
     ),
     "hierarchical": Shown(
         "hierarchical:segmenter=texttiling:1:0.0,k=0.0,size=160",
@@ -143,7 +154,11 @@ SHOWN = {
         extra="structure",
         variants=(
             Variant("html:size=80", "the beginning of the sample as a page.", "sample.html"),
-            Variant("html:size=80,content=text", "without markup: a span for each piece between tags.", "sample.html"),
+            Variant(
+                "html:size=80,content=text",
+                "without markup: a span for each piece between tags.",
+                "sample.html",
+            ),
         ),
     ),
     "kamradt": Shown(
@@ -170,7 +185,12 @@ SHOWN = {
         "long narratives shift topic between paragraphs.",
         "the model named the paragraph where the content shifts; the next question begins there.",
         "Duarte et al. (2024)",
-        ('{"first_changed": 3}', '{"first_changed": 3}', '{"first_changed": 3}', '{"first_changed": null}'),
+        (
+            '{"first_changed": 3}',
+            '{"first_changed": 3}',
+            '{"first_changed": 3}',
+            '{"first_changed": null}',
+        ),
     ),
     "markdown": Shown(
         "markdown:size=80",
@@ -178,7 +198,10 @@ SHOWN = {
         "a heading begins a chunk, and the metadata have the path of headings.",
         "the chunking survey",
         variants=(
-            Variant("markdown:size=40", "a table that is cut: its header is in each chunk, which then has two spans."),
+            Variant(
+                "markdown:size=40",
+                "a table that is cut: its header is in each chunk, which then has two spans.",
+            ),
         ),
     ),
     "propositions": Shown(
@@ -198,7 +221,11 @@ SHOWN = {
         "you start: it needs no model, and at 50 to 200 tokens few chunkers beat it.",
         "blank lines first, then lines, then words; neighbours merge up to 60 tokens.",
         "LangChain's RecursiveCharacterTextSplitter",
-        variants=(Variant("recursive:size=60,overlap=25", "with an overlap, where whole pieces allow one."),),
+        variants=(
+            Variant(
+                "recursive:size=60,overlap=25", "with an overlap, where whole pieces allow one."
+            ),
+        ),
     ),
     "sentence": Shown(
         "sentence:size=60",

@@ -34,7 +34,11 @@ __all__ = [
 ROOT = Path(__file__).resolve().parents[2]
 
 # Pages that stand elsewhere, by where they are on the site.
-ELSEWHERE = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+ELSEWHERE = {
+    "index.md": "README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+}
 # The modules of chunkcore whose `__all__` is public, beside its own.
 ROOMS = (
     "errors",
@@ -69,8 +73,12 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         for entry in part.get("Reference", []) if isinstance(part, dict) else []:
             if isinstance(entry, dict) and "Chunkers" in entry:
                 folder = ROOT / "docs" / "reference" / "strategies"
-                names = sorted(path.stem for path in folder.glob("*.md") if path.stem not in ("index", "sample"))
-                entry["Chunkers"] += [{name: f"reference/strategies/{name}.md"} for name in names]
+                names = sorted(
+                    path.stem
+                    for path in folder.glob("*.md")
+                    if path.stem not in ("index", "sample")
+                )
+                entry["Chunkers"] += [{name: f"reference/chunkers/{name}.md"} for name in names]
             if isinstance(entry, dict) and "Public names" in entry:
                 entry["Public names"] += [{module: path} for module, path, _ in reference()]
     return config
@@ -81,7 +89,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     from mkdocs.structure.files import File
 
     for path, source in ELSEWHERE.items():
-        files.append(File.generated(config, path, content=(ROOT / source).read_text(encoding="utf-8")))
+        files.append(
+            File.generated(config, path, content=(ROOT / source).read_text(encoding="utf-8"))
+        )
     for module, path, names in reference():
         content = "\n\n".join([f"# {module}", *(f"::: {module}.{name}" for name in names)]) + "\n"
         files.append(File.generated(config, path, content=content))
@@ -93,7 +103,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     here = page.file.src_uri
     if here == "index.md":
         page.meta["hide"] = ["navigation"]
-    if here.startswith("reference/strategies/"):
+    if here.startswith("reference/chunkers/"):
         markdown = re.sub(r"Class: `(chunkcore\.[\w.]+)`", r"Class: [`\1`][\1]", markdown)
     return led(deepened(markdown), here)
 
@@ -144,8 +154,17 @@ def reference() -> list[tuple[str, str, list[str]]]:
     modules += [f"chunkadapters.{name}" for name in ADAPTERS]
     found: list[tuple[str, str, list[str]]] = []
     for module in modules:
-        seen = {name for other, _, names in found if other.split(".")[0] == module.split(".")[0] for name in names}
-        if names := [name for name in exported(module) if name not in seen or module.startswith("chunkadapters")]:
+        seen = {
+            name
+            for other, _, names in found
+            if other.split(".")[0] == module.split(".")[0]
+            for name in names
+        }
+        if names := [
+            name
+            for name in exported(module)
+            if name not in seen or module.startswith("chunkadapters")
+        ]:
             found.append((module, f"reference/api/{module.removeprefix('chunkcore.')}.md", names))
     return found
 
@@ -170,9 +189,9 @@ def listed(tree: ast.AST) -> list[str]:
             found.update(each.name for each in node.names if each.asname == each.name)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.add(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign) and not ast.unparse(node.value or node).startswith(
-            "TypeVar("
-        ):
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and not ast.unparse(
+            node.value or node
+        ).startswith("TypeVar("):
             target = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
             if target == "__all__":
                 names: list[str] = ast.literal_eval(node.value)  # type: ignore[arg-type]
@@ -204,4 +223,6 @@ def docstring_markdown(docstring: str) -> str:
 def _block(block: str) -> str:
     if block.startswith(">>> "):
         return f"```pycon\n{block}\n```"
-    return "\n".join(line if line.startswith("     ") else markdown_line(line) for line in block.split("\n"))
+    return "\n".join(
+        line if line.startswith("     ") else markdown_line(line) for line in block.split("\n")
+    )

@@ -18,18 +18,17 @@ from typing import Any
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 
 import tiktoken
-from haystack import Document as HaystackDocument
-from haystack.components.preprocessors import RecursiveDocumentSplitter
-from langchain_core.documents import Document as LangChainDocument
-from langchain_text_splitters import RecursiveCharacterTextSplitter
-from llama_index.core import Document as LlamaIndexDocument
-from llama_index.core.node_parser import SentenceSplitter
-
 from chunkadapters.haystack import ChunkcoreDocumentSplitter
 from chunkadapters.langchain import ChunkcoreTextSplitter
 from chunkadapters.llamaindex import ChunkcoreNodeParser
 from chunkcore.tokens import TiktokenCounter
+from haystack import Document as HaystackDocument
+from haystack.components.preprocessors import RecursiveDocumentSplitter
 from integration_tests.benchmarks.chunking_speed import read_corpora
+from langchain_core.documents import Document as LangChainDocument
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+from llama_index.core import Document as LlamaIndexDocument
+from llama_index.core.node_parser import SentenceSplitter
 from tests.results import keep_result
 
 SIZE, ROUNDS = 200, 3

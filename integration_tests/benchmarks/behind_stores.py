@@ -26,19 +26,6 @@ from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
-from haystack import Document as HaystackDocument
-from haystack import component
-from haystack.components.preprocessors import DocumentSplitter
-from haystack.components.retrievers import InMemoryEmbeddingRetriever
-from haystack.document_stores.in_memory import InMemoryDocumentStore
-from langchain_core.documents import Document as LangChainDocument
-from langchain_core.runnables import RunnableLambda
-from langchain_text_splitters import RecursiveCharacterTextSplitter
-from llama_index.core import Document as LlamaDocument
-from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.node_parser import SentenceSplitter
-
 from chunkadapters import haystack, langchain, llamaindex
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -47,9 +34,21 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
 from chunkcore.run import Retrieved, Run
+from haystack import Document as HaystackDocument
+from haystack import component
+from haystack.components.preprocessors import DocumentSplitter
+from haystack.components.retrievers import InMemoryEmbeddingRetriever
+from haystack.document_stores.in_memory import InMemoryDocumentStore
 from integration_tests.benchmarks import passages_table
 from integration_tests.benchmarks.collections_table import benchmark_of
 from integration_tests.benchmarks.short_documents import sections
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.runnables import RunnableLambda
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+from llama_index.core import Document as LlamaDocument
+from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.node_parser import SentenceSplitter
 
 COLLECTIONS = ("lochmere", "chroma", "covid_qa", "cuad", "qmsum")
 SHORT = "sections"
@@ -153,7 +152,7 @@ def haystack_stores(benchmark: Benchmark, embedder: CachedEmbedder, postgres: st
         )
         return searching(store, PgvectorEmbeddingRetriever)
 
-    yield "Haystack, in memory", lambda: searching(InMemoryDocumentStore(), InMemoryEmbeddingRetriever)
+    yield ("Haystack, in memory", lambda: searching(InMemoryDocumentStore(), InMemoryEmbeddingRetriever))
     yield "Haystack, pgvector", in_pgvector
 
 
@@ -201,7 +200,7 @@ def of_the_core(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterator[tupl
     def opened() -> Callable[[int], Search]:
         return lambda k: lambda question: list(dense.retrieve(question, k))
 
-    yield ("core, in memory", opened), lambda question, hits, budget: words.behind(question, hits, max_tokens=budget)
+    yield (("core, in memory", opened), lambda question, hits, budget: words.behind(question, hits, max_tokens=budget))
     yield (
         ("core's passages, in memory", opened),
         lambda question, _, budget: whole.retrieve(question, max_tokens=budget),

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from chunkcore.chunkers import get_chunker
 from chunkcore.cli.options import default_cache
-from chunkcore.document import Chunk, Span
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
@@ -26,6 +25,7 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval.vectors import top_k
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Chunk, Span
 
 MEASURES: dict[str, str] = {
     "recall": "Recall",

@@ -22,11 +22,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-
-from chunkcore.chunkers import get_chunker, strategies
+from chunkcore.chunkers import chunkers, get_chunker
 from chunkcore.cli.options import default_cache
 from chunkcore.datasets import load_dataset
-from chunkcore.document import Document
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
@@ -34,6 +32,7 @@ from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.resampling import mean_intervals
 from chunkcore.evaluation.results import Report
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
+from chunkcore.text import Document
 
 COLLECTIONS = ("lochmere", "chroma", "cuad", "evidence_inference", "covid_qa")
 REFERENCE = "recursive"
@@ -127,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", action="append", choices=COLLECTIONS, help="this collection; may be repeated")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="the file that keeps embeddings")
     options = parser.parse_args(arguments)
-    chosen = {name: spec for name, spec in STRATEGIES.items() if spec.partition(":")[0] in strategies}
+    chosen = {name: spec for name, spec in STRATEGIES.items() if spec.partition(":")[0] in chunkers}
     for collection in options.only or COLLECTIONS:
         benchmark = benchmark_of(collection, options.shared, options.characters)
         began = time.perf_counter()

@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-
 from chunkcore import compare, get_chunker, load_benchmark, load_dataset, run_experiment
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Vectors
+from numpy.typing import NDArray
 
 MEASURE = "Recall@1000tok"
 DIMENSIONS = (384, 96, 24)

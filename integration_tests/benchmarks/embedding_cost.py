@@ -12,7 +12,6 @@ import argparse
 import time
 
 import numpy as np
-
 from chunkcore import chunk_corpus, load_benchmark
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.experiment import run_experiment

@@ -36,12 +36,11 @@ def langchain_pages(benchmark: Benchmark) -> list[Any]:
 
 def langchain_ensemble(benchmark: Benchmark, embedder: Any) -> Report:
     """EnsembleRetriever of BM25Retriever and vectors, over RecursiveCharacterTextSplitter with its defaults."""
+    from chunkadapters.langchain import ChunkcoreEmbeddings, evaluate_retriever
     from langchain_classic.retrievers import EnsembleRetriever
     from langchain_community.retrievers import BM25Retriever
     from langchain_core.vectorstores import InMemoryVectorStore
     from langchain_text_splitters import RecursiveCharacterTextSplitter
-
-    from chunkadapters.langchain import ChunkcoreEmbeddings, evaluate_retriever
 
     pieces = RecursiveCharacterTextSplitter(add_start_index=True).split_documents(langchain_pages(benchmark))
     store = InMemoryVectorStore.from_documents(pieces, ChunkcoreEmbeddings(embedder))
@@ -51,12 +50,11 @@ def langchain_ensemble(benchmark: Benchmark, embedder: Any) -> Report:
 
 def langchain_parents(benchmark: Benchmark, embedder: Any) -> Report:
     """ParentDocumentRetriever: children of 400 characters bring parents of 2,000."""
+    from chunkadapters.langchain import ChunkcoreEmbeddings, evaluate_retriever
     from langchain_classic.retrievers import ParentDocumentRetriever
     from langchain_core.stores import InMemoryStore
     from langchain_core.vectorstores import InMemoryVectorStore
     from langchain_text_splitters import RecursiveCharacterTextSplitter
-
-    from chunkadapters.langchain import ChunkcoreEmbeddings, evaluate_retriever
 
     retriever = ParentDocumentRetriever(
         vectorstore=InMemoryVectorStore(ChunkcoreEmbeddings(embedder)),
@@ -77,12 +75,11 @@ def llamaindex_pages(benchmark: Benchmark) -> list[Any]:
 
 def llamaindex_windows(benchmark: Benchmark, embedder: Any) -> Report:
     """SentenceWindowNodeParser (three sentences on each side) and MetadataReplacementPostProcessor."""
+    from chunkadapters.llamaindex import ChunkcoreEmbedding, evaluate_retriever
     from llama_index.core import VectorStoreIndex
     from llama_index.core.llms import MockLLM
     from llama_index.core.node_parser import SentenceWindowNodeParser
     from llama_index.core.postprocessor import MetadataReplacementPostProcessor
-
-    from chunkadapters.llamaindex import ChunkcoreEmbedding, evaluate_retriever
 
     nodes = SentenceWindowNodeParser.from_defaults().get_nodes_from_documents(llamaindex_pages(benchmark))
     index = VectorStoreIndex(nodes, embed_model=ChunkcoreEmbedding(embedder))
@@ -96,12 +93,11 @@ def llamaindex_windows(benchmark: Benchmark, embedder: Any) -> Report:
 
 def llamaindex_merging(benchmark: Benchmark, embedder: Any) -> Report:
     """HierarchicalNodeParser (2,048, 512, 128 tokens) and AutoMergingRetriever over its leaves."""
+    from chunkadapters.llamaindex import ChunkcoreEmbedding, evaluate_retriever
     from llama_index.core import StorageContext, VectorStoreIndex
     from llama_index.core.node_parser import HierarchicalNodeParser, get_leaf_nodes
     from llama_index.core.retrievers import AutoMergingRetriever
     from llama_index.core.storage.docstore import SimpleDocumentStore
-
-    from chunkadapters.llamaindex import ChunkcoreEmbedding, evaluate_retriever
 
     nodes = HierarchicalNodeParser.from_defaults().get_nodes_from_documents(llamaindex_pages(benchmark))
     store = SimpleDocumentStore()
@@ -114,6 +110,7 @@ def llamaindex_merging(benchmark: Benchmark, embedder: Any) -> Report:
 
 def haystack_hybrid(benchmark: Benchmark, embedder: Any) -> Report:
     """BM25 and vectors joined by reciprocal ranks, over DocumentSplitter's 200 words; SentenceWindowRetriever after."""
+    from chunkadapters.haystack import ChunkcoreDocumentEmbedder, ChunkcoreTextEmbedder, evaluate_retriever
     from haystack import Document, Pipeline
     from haystack.components.joiners import DocumentJoiner
     from haystack.components.preprocessors import DocumentSplitter
@@ -123,8 +120,6 @@ def haystack_hybrid(benchmark: Benchmark, embedder: Any) -> Report:
         SentenceWindowRetriever,
     )
     from haystack.document_stores.in_memory import InMemoryDocumentStore
-
-    from chunkadapters.haystack import ChunkcoreDocumentEmbedder, ChunkcoreTextEmbedder, evaluate_retriever
 
     store = InMemoryDocumentStore()
     pages = [Document(content=document.text, meta={"source": document.id}) for document in benchmark.documents]

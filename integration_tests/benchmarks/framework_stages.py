@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-
 from chunkcore.retrieval.stage import PassageStage, UnitLayout, stages
 from chunkcore.spans import Numbers, Scores
 

@@ -17,13 +17,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from langchain_core.documents import Document as LangChainDocument
-from langchain_core.runnables import RunnableLambda
-
 from chunkadapters.langchain import PassageRetriever
 from chunkcore import Document, chunk_corpus, get_retriever, load_dataset
 from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, load_index
 from chunkcore.run import Retrieved
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.runnables import RunnableLambda
 
 
 def milliseconds(ask: Callable[[Any], object], questions: Sequence[Any]) -> float:

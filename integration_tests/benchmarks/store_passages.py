@@ -24,9 +24,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from langchain_core.documents import Document
-from langchain_core.runnables import RunnableLambda
-
 from chunkadapters.langchain import PassageRetriever, evaluate_retriever
 from chunkadapters.neighbours import StoreIndex
 from chunkadapters.retrieval import Hit
@@ -35,6 +32,8 @@ from chunkcore.cli.options import default_cache
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.run import Retrieved
 from integration_tests.benchmarks.passages_table import BUDGETS, COLLECTIONS, STORE, UNITS, benchmark_of
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
 
 HITS, BATCH, DIMENSIONS = 50, 50_000, 384
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.tuning import Configuration, TuneOptions, _conclude

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from chunkadapters.arrow import ArrowChunker
 from chunkcore import load_dataset
 

@@ -10,6 +10,7 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow (the extra arrow) is not ins
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: make test-engines")
 
 from chunkadapters.arrow import ArrowChunker  # noqa: E402
+
 from integration_tests.engines.collection import CHUNKER, canonical, expected, write_documents  # noqa: E402
 
 

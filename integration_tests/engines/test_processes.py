@@ -10,6 +10,7 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="pyarrow (the extra arrow) is not installed")
 
 from chunkadapters.arrow import ArrowChunker  # noqa: E402
+
 from integration_tests.engines.collection import SCHEMA, canonical, documents  # noqa: E402
 
 

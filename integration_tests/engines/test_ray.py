@@ -13,6 +13,7 @@ ray = pytest.importorskip("ray", reason="ray is not installed: make test-engines
 pytest.importorskip("ray.data", reason="ray[data] is not installed: make test-engines")
 
 from chunkadapters.arrow import ArrowChunker, ray_chunks  # noqa: E402
+
 from integration_tests.engines.collection import (  # noqa: E402
     CHUNKER,
     canonical,

@@ -16,6 +16,7 @@ if shutil.which("java") is None:
     pytest.skip("Spark needs Java, which is not installed", allow_module_level=True)
 
 from chunkadapters.arrow import SPARK_SCHEMA, ArrowChunker, spark_chunks  # noqa: E402
+
 from integration_tests.engines.collection import CHUNKER, canonical, expected, write_documents  # noqa: E402
 
 

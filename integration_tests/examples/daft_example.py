@@ -7,7 +7,6 @@ from pathlib import Path
 import daft
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from chunkadapters.arrow import ArrowChunker
 from chunkcore import load_dataset
 

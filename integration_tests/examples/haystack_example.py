@@ -1,13 +1,12 @@
 """Haystack: swap the splitter of an indexing pipeline, put passages behind the retriever, and score both."""
 
+from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcorePassageRanker, evaluate_retriever
+from chunkcore.datasets import load_dataset
 from haystack import Document, Pipeline
 from haystack.components.preprocessors import DocumentSplitter
 from haystack.components.retrievers import InMemoryBM25Retriever
 from haystack.components.writers import DocumentWriter
 from haystack.document_stores.in_memory import InMemoryDocumentStore
-
-from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcorePassageRanker, evaluate_retriever
-from chunkcore.datasets import load_dataset
 
 
 def main() -> None:

@@ -1,10 +1,9 @@
 """LangChain: swap the splitter of an application, put passages behind its retriever, and score both as they are."""
 
-from langchain_core.documents import Document
-from langchain_core.vectorstores import InMemoryVectorStore
-
 from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter, PassageRetriever, evaluate_retriever
 from chunkcore.datasets import load_dataset
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore
 
 
 def main() -> None:

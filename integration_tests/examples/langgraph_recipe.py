@@ -1,5 +1,7 @@
 """LangGraph: an agent whose tool answers with passages, in place of whole chunks."""
 
+from chunkadapters.langchain import ChunkcoreTextSplitter, PassageRetriever
+from chunkcore import load_dataset
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import GenericFakeChatModel
@@ -9,9 +11,6 @@ from langchain_core.tools import create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
-
-from chunkadapters.langchain import ChunkcoreTextSplitter, PassageRetriever
-from chunkcore import load_dataset
 
 QUESTION = "How many days of samples does the buoy keep in its memory?"
 

@@ -1,10 +1,9 @@
 """LlamaIndex: put a chunker into an ingestion pipeline, passages behind the retriever, and score both as they are."""
 
-from llama_index.core import Document, VectorStoreIndex
-from llama_index.core.ingestion import IngestionPipeline
-
 from chunkadapters.llamaindex import ChunkcoreEmbedding, ChunkcoreNodeParser, PassageRetriever, evaluate_retriever
 from chunkcore.datasets import load_dataset
+from llama_index.core import Document, VectorStoreIndex
+from llama_index.core.ingestion import IngestionPipeline
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import ray
-
 from chunkadapters.arrow import ArrowChunker, ray_chunks
 from chunkcore import load_dataset
 

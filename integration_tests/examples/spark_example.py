@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
-
 from chunkadapters.arrow import ArrowChunker, spark_chunks
 from chunkcore import load_dataset
+from pyspark.sql import SparkSession
 
 
 def main(documents: Path, chunks: Path) -> None:

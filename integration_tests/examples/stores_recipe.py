@@ -7,13 +7,12 @@ import os
 import sys
 import tempfile
 
+from chunkadapters.langchain import ChunkcoreTextSplitter, IndexRetriever, PassageRetriever
+from chunkcore import chunk_corpus, get_retriever, load_dataset
 from langchain_classic.retrievers import EnsembleRetriever
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import VectorStore
-
-from chunkadapters.langchain import ChunkcoreTextSplitter, IndexRetriever, PassageRetriever
-from chunkcore import chunk_corpus, get_retriever, load_dataset
 
 EMBEDDINGS = DeterministicFakeEmbedding(size=64)  # in place of yours: its hits are random
 

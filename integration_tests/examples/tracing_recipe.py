@@ -2,10 +2,9 @@
 
 import json
 
-from langchain_core.documents import Document
-
 from chunkadapters.langchain import IndexRetriever, langsmith_evaluator
 from chunkcore import load_dataset
+from langchain_core.documents import Document
 
 
 def span_attributes(question: str, passages: list[Document]) -> dict[str, str]:

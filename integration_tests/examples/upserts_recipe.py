@@ -1,12 +1,11 @@
 """LlamaIndex: an ingestion pipeline with a docstore embeds a document again only after the document has changed."""
 
+from chunkadapters.llamaindex import ChunkcoreNodeParser
+from chunkcore import load_dataset
 from llama_index.core import Document, MockEmbedding
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
-
-from chunkadapters.llamaindex import ChunkcoreNodeParser
-from chunkcore import load_dataset
 
 
 def main() -> None:

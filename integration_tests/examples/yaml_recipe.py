@@ -3,13 +3,12 @@
 import tempfile
 from pathlib import Path
 
+from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcorePassageRanker
+from chunkcore import chunk_corpus, get_retriever, load_dataset
 from haystack import Document, Pipeline
 from haystack.components.retrievers import InMemoryBM25Retriever
 from haystack.components.writers import DocumentWriter
 from haystack.document_stores.in_memory import InMemoryDocumentStore
-
-from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcorePassageRanker
-from chunkcore import chunk_corpus, get_retriever, load_dataset
 
 QUESTION = "How many days of samples does the buoy keep in its memory?"
 

@@ -9,21 +9,21 @@ os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goe
 
 from typing import Any
 
-from hypothesis import assume
-from hypothesis import strategies as st
-from llama_index.core import Document as LlamaIndexDocument
-
 from chunkadapters import haystack, langchain, llamaindex
 from chunkcore import Document, Span
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from integration_tests.frameworks import FRAMEWORKS
+from hypothesis import assume
+from hypothesis import strategies as st
+from llama_index.core import Document as LlamaIndexDocument
 from tests.fuzzing.chunkers import chunkers
 from tests.fuzzing.of_chunkers import SLOW
 from tests.fuzzing.targets import target
 from tests.fuzzing.texts import texts
 from tests.promises import chunks_of
+
+from integration_tests.frameworks import FRAMEWORKS
 
 _frameworks = st.sampled_from(sorted(FRAMEWORKS))
 _PLAIN = ("auto", "code", "fixed_sentences", "fixed_token", "html", "markdown", "recursive", "sentence")

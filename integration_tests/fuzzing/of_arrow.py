@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pyarrow as pa  # noqa: F401  # without it this room is left out
-from hypothesis import strategies as st
-
 from chunkcore.chunkers import Chunker
+from hypothesis import strategies as st
 from tests import test_arrow
 from tests.fuzzing.chunkers import chunkers
 from tests.fuzzing.of_chunkers import SLOW

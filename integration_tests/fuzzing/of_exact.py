@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import strategies as st
 from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
 from llama_index.core.utils import globals_helper
-
-from integration_tests import test_exact
 from tests.fuzzing.targets import inner_test, target
 from tests.fuzzing.texts import texts
+
+from integration_tests import test_exact
 
 assert globals_helper.punkt_tokenizer  # asking for it tells nltk where its sentences are
 _sizes = st.integers(1, 40).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size)))

@@ -75,7 +75,7 @@ def command_line() -> None:
         chunks = command("chunk", str(source), "--chunker", "recursive:size=8,overlap=0,counter=words")
         rows = [json.loads(line) for line in chunks.stdout.splitlines()]
         assert all(TEXT[row["spans"][0][0] : row["spans"][0][1]] == row["text"] for row in rows), rows
-        assert "recursive" in command("list", "strategies").stdout
+        assert "recursive" in command("list", "chunkers").stdout
         assert "lochmere" in command("datasets", "list").stdout
         assert distribution("chunkadapters").version in command("--version").stdout
         compare = ("compare", "-r", "bm25", "-s", "recursive:size=100,counter=words", "--counter", "words")
@@ -165,7 +165,6 @@ def clustering() -> None:
 def training() -> None:
     """Trains a small segmenter for an epoch, and writes its weights and reads them."""
     import numpy as np
-
     from chunkcore.segmenters.tagger import load_tagger, sentence_rows
     from chunkcore.training import Labelled, Training, save_tagger, train_tagger
 

@@ -17,9 +17,8 @@ from typing import Any
 
 import langchain_text_splitters as peer
 import pytest
-from langchain_core.documents import Document
-
 from chunkadapters.exact import exact
+from langchain_core.documents import Document
 
 MODE = os.environ.get("PEERS_MODE", "original")
 METHODS = ("split_text", "create_documents", "split_documents", "transform_documents")

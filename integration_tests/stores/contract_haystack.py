@@ -25,9 +25,8 @@ from integration_tests.stores.collection import (
 
 def chunks_of(documents: Mapping[str, str], **meta: Any) -> list[Any]:
     """Chunks with their vectors."""
-    from haystack import Document
-
     from chunkadapters.haystack import ChunkcoreDocumentEmbedder, ChunkcoreDocumentSplitter
+    from haystack import Document
 
     whole = [Document(id=name, content=text, meta=dict(meta)) for name, text in documents.items()]
     chunks = ChunkcoreDocumentSplitter(strategy=STRATEGY, options=SIZES, keep_white_space=False).run(whole)["documents"]

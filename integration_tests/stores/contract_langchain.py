@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import pytest
-
 from chunkadapters.places import PlaceKeys
+
 from integration_tests.stores.collection import (
     BUDGET,
     DEPTH,
@@ -27,9 +27,8 @@ KEYS = PlaceKeys("start_index", "end_index")
 
 
 def chunks_of(documents: Mapping[str, str], **more: Any) -> list[Any]:
-    from langchain_core.documents import Document
-
     from chunkadapters.langchain import ChunkcoreTextSplitter
+    from langchain_core.documents import Document
 
     splitter = ChunkcoreTextSplitter(strategy=STRATEGY, **SIZES)
     return splitter.split_documents(

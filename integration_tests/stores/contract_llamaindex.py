@@ -52,9 +52,8 @@ class LlamaIndexContract:
         return self.index_of(store)
 
     def index_of(self, store: Any, **options: Any) -> Any:
-        from llama_index.core import StorageContext, VectorStoreIndex
-
         from chunkadapters.llamaindex import ChunkcoreEmbedding
+        from llama_index.core import StorageContext, VectorStoreIndex
 
         storage = StorageContext.from_defaults(vector_store=store)
         return VectorStoreIndex([], storage_context=storage, embed_model=ChunkcoreEmbedding(model()), **options)
@@ -95,10 +94,9 @@ class LlamaIndexContract:
         assert len(held(store)) == len(nodes) * (2 if self.again == "twice" else 1)
 
     def test_a_pipelines_upserts_delete_what_is_stale(self, store):
+        from chunkadapters.llamaindex import ChunkcoreEmbedding
         from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
         from llama_index.core.storage.docstore import SimpleDocumentStore
-
-        from chunkadapters.llamaindex import ChunkcoreEmbedding
 
         pipeline = IngestionPipeline(
             transformations=[parser(), ChunkcoreEmbedding(model())],
@@ -151,7 +149,7 @@ def told(node: Any) -> tuple[Any, ...]:
     """All that a node says but its vector."""
     related = {kind.name: other.node_id for kind, other in node.relationships.items()}
     unread = (sorted(node.excluded_embed_metadata_keys), sorted(node.excluded_llm_metadata_keys))
-    return node.text, node.metadata, node.start_char_idx, node.end_char_idx, node.ref_doc_id, related, unread
+    return (node.text, node.metadata, node.start_char_idx, node.end_char_idx, node.ref_doc_id, related, unread)
 
 
 def place(node: Any) -> tuple[Any, ...]:

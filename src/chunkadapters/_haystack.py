@@ -22,11 +22,11 @@ from typing_extensions import Self
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, at_once, finished, titled
 from chunkadapters.places import DERIVED, SPANS, PlaceKeys, with_page_marks
 from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks, names
-from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, ModelError, OptionError, kind_of
 from chunkcore.models.llm import Message, Reply
 from chunkcore.models.llm.endpoint import reply_of
 from chunkcore.options import named_options
+from chunkcore.text import Document as CoreDocument
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,9 @@ _NAMING_KEYS = ("file_path", "file_name", "name", "source", "path", "url", "titl
 def hit_of(document: Any) -> Hit:
     """A document as a hit. Raises `DataError` for anything else."""
     if not isinstance(document, Document):
-        raise DataError(f"expected Haystack documents, got a {type(document).__name__} among the answers")
+        raise DataError(
+            f"expected Haystack documents, got a {type(document).__name__} among the answers"
+        )
     meta, text = document.meta, document.content or ""
     source = meta.get("root_source_id") or meta.get("source_id")
     keys = ROOT if isinstance(meta.get("root_source_id"), str) else KEYS
@@ -50,7 +52,10 @@ def hit_of(document: Any) -> Hit:
         text=text,
         score=float(document.score) if document.score is not None else 0.0,
         document_ids=names(
-            meta.get("root_source_id"), meta.get("source_id"), document.id, *(meta.get(key) for key in _NAMING_KEYS)
+            meta.get("root_source_id"),
+            meta.get("source_id"),
+            document.id,
+            *(meta.get(key) for key in _NAMING_KEYS),
         ),
         spans=keys.spans_of(meta, text),
         derived=meta.get(DERIVED) is True,
@@ -83,7 +88,9 @@ def has_text(document: Document) -> bool:
     """Whether a document has content; if not, a warning says that it is skipped."""
     if document.content:
         return True
-    logger.warning("Document ID {doc_id} has an empty content. Skipping this document.", doc_id=document.id)
+    logger.warning(
+        "Document ID {doc_id} has an empty content. Skipping this document.", doc_id=document.id
+    )
     return False
 
 
@@ -163,7 +170,10 @@ class _Socket:
         """Whether its type is `kind`, or a union with it. `typing.List` is `list`."""
         types = get_args(self.type) if get_origin(self.type) in (Union, UnionType) else (self.type,)
         shape = get_origin(kind), get_args(kind)
-        return any(item == kind or (get_args(item) and (get_origin(item), get_args(item)) == shape) for item in types)
+        return any(
+            item == kind or (get_args(item) and (get_origin(item), get_args(item)) == shape)
+            for item in types
+        )
 
 
 class _Sockets(NamedTuple):
@@ -176,7 +186,10 @@ def _sockets(component: Any) -> _Sockets:
     if not _is_component(component):
         return _Sockets((), ())
     # Haystack has public sockets only for components in a pipeline, and a component can be in only one.
-    inputs, outputs = component.__haystack_input__._sockets_dict, component.__haystack_output__._sockets_dict
+    inputs, outputs = (
+        component.__haystack_input__._sockets_dict,
+        component.__haystack_output__._sockets_dict,
+    )
     return _Sockets(
         [_Socket("", name, socket.type, socket.is_mandatory) for name, socket in inputs.items()],
         [_Socket("", name, socket.type) for name, socket in outputs.items()],
@@ -184,9 +197,17 @@ def _sockets(component: Any) -> _Sockets:
 
 
 def _pipeline_sockets(pipeline: Pipeline) -> _Sockets:
-    def flat(described: Mapping[str, Mapping[str, Any]], free: Mapping[str, Mapping[str, Any]]) -> list[_Socket]:
+    def flat(
+        described: Mapping[str, Mapping[str, Any]], free: Mapping[str, Mapping[str, Any]]
+    ) -> list[_Socket]:
         return [
-            _Socket(component, name, socket["type"], socket.get("is_mandatory", False), name in free.get(component, {}))
+            _Socket(
+                component,
+                name,
+                socket["type"],
+                socket.get("is_mandatory", False),
+                name in free.get(component, {}),
+            )
             for component, sockets in described.items()
             for name, socket in sockets.items()
         ]
@@ -197,21 +218,33 @@ def _pipeline_sockets(pipeline: Pipeline) -> _Sockets:
     )
 
 
-def _find_queries(inputs: Sequence[_Socket], query_socket: str | Sequence[str] | None) -> list[_Socket]:
+def _find_queries(
+    inputs: Sequence[_Socket], query_socket: str | Sequence[str] | None
+) -> list[_Socket]:
     """The inputs that take the question: the named ones, else the only mandatory string. Raises `OptionError`."""
     if query_socket is not None:
         names = [query_socket] if isinstance(query_socket, str) else query_socket
-        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names) or not names:
-            raise OptionError(f"query_socket is an input's name or a list of names, got {query_socket!r}")
+        if (
+            not isinstance(names, list | tuple)
+            or not all(isinstance(name, str) for name in names)
+            or not names
+        ):
+            raise OptionError(
+                f"query_socket is an input's name or a list of names, got {query_socket!r}"
+            )
         return [_named(name, inputs, "query_socket") for name in names]
-    mandatory = [socket for socket in inputs if socket.free and socket.mandatory and socket.holds(str)]
+    mandatory = [
+        socket for socket in inputs if socket.free and socket.mandatory and socket.holds(str)
+    ]
     if len(mandatory) > 1:
         raise OptionError(
             f"several inputs take a string: {_listed(mandatory)}; say which take the question, as query_socket="
             f"{[str(socket) for socket in mandatory]!r} or one of them, and what the others take as inputs={{...}}"
         )
     if not mandatory:
-        raise OptionError(f"no mandatory input takes a string: name one of {_listed(inputs)} as query_socket")
+        raise OptionError(
+            f"no mandatory input takes a string: name one of {_listed(inputs)} as query_socket"
+        )
     return mandatory
 
 
@@ -226,7 +259,9 @@ def _find_documents(outputs: Sequence[_Socket], documents_socket: str | None) ->
     matches = [socket for socket in outputs if socket.holds(list[Document])]
     matches = [socket for socket in matches if socket.free] or matches
     if not matches:
-        raise OptionError(f"no output gives a list of documents: name one of {_listed(outputs)} as documents_socket")
+        raise OptionError(
+            f"no output gives a list of documents: name one of {_listed(outputs)} as documents_socket"
+        )
     if len(matches) > 1:
         raise OptionError(
             f"several outputs give documents: {_listed(matches)}; "
@@ -248,7 +283,11 @@ def _listed(sockets: Iterable[_Socket]) -> str:
 
 # ---- Components as models
 
-_FROM = {"system": ChatMessage.from_system, "user": ChatMessage.from_user, "assistant": ChatMessage.from_assistant}
+_FROM = {
+    "system": ChatMessage.from_system,
+    "user": ChatMessage.from_user,
+    "assistant": ChatMessage.from_assistant,
+}
 
 
 def as_embedder(
@@ -278,9 +317,13 @@ def as_embedder(
     ('haystack:MockDocumentEmbedder:mock-model', (2, 8))
     """
     if not (_embeds_documents(component) or _embeds_text(component)):
-        raise OptionError(f"expected a Haystack document or text embedder, got {type(component).__name__}")
+        raise OptionError(
+            f"expected a Haystack document or text embedder, got {type(component).__name__}"
+        )
     if text_embedder is not None and not _embeds_text(text_embedder):
-        raise OptionError(f"text_embedder: expected a Haystack text embedder, got {type(text_embedder).__name__}")
+        raise OptionError(
+            f"text_embedder: expected a Haystack text embedder, got {type(text_embedder).__name__}"
+        )
     return _Embedder(component, text_embedder, name, fingerprint, max_tokens)
 
 
@@ -316,13 +359,19 @@ def written(value: Any, plain: Any) -> Any:
     if not isinstance(value, _Embedder | _LLM):
         return plain
     if isinstance(value, _Embedder) and value.text_embedder is not None:
-        raise OptionError(f"{value.name!r} is of two components, which a configuration cannot hold: pass one of them")
+        raise OptionError(
+            f"{value.name!r} is of two components, which a configuration cannot hold: pass one of them"
+        )
     return component_to_dict(value.model, value.name)
 
 
 def restored(value: Any) -> Any:
     """The component that `written` described; anything else as it is. Raises `DeserializationError`."""
-    if not (isinstance(value, dict) and isinstance(value.get("type"), str) and "init_parameters" in value):
+    if not (
+        isinstance(value, dict)
+        and isinstance(value.get("type"), str)
+        and "init_parameters" in value
+    ):
         return value
     return component_from_dict(import_class_by_name(value["type"]), value, "model")
 
@@ -333,11 +382,16 @@ def _has(sockets: Sequence[_Socket], name: str) -> bool:
 
 def _embeds_documents(component: Any) -> bool:
     inputs, outputs = _sockets(component)
-    return [socket.name for socket in inputs if socket.mandatory] == ["documents"] and _has(outputs, "documents")
+    return [socket.name for socket in inputs if socket.mandatory] == ["documents"] and _has(
+        outputs, "documents"
+    )
 
 
 def _embeds_text(component: Any) -> bool:
-    return any(socket.name == "embedding" and socket.holds(list[float]) for socket in _sockets(component).outputs)
+    return any(
+        socket.name == "embedding" and socket.holds(list[float])
+        for socket in _sockets(component).outputs
+    )
 
 
 def _generates(component: Any) -> bool:
@@ -354,7 +408,12 @@ class _Embedder(BridgedEmbedder):
     framework = "haystack"
 
     def __init__(
-        self, component: Any, text_embedder: Any, name: str | None, fingerprint: str | None, max_tokens: int | None
+        self,
+        component: Any,
+        text_embedder: Any,
+        name: str | None,
+        fingerprint: str | None,
+        max_tokens: int | None,
     ) -> None:
         super().__init__(component, name, fingerprint, max_tokens)
         self._whole_batches = _embeds_documents(component)
@@ -371,9 +430,14 @@ class _Embedder(BridgedEmbedder):
             return [self.model.run(text=text)["embedding"] for text in texts]
         numbered = [Document(id=str(place), content=text) for place, text in enumerate(texts)]
         # Embedders may return documents in another order.
-        vectors = {document.id: document.embedding for document in self.model.run(documents=numbered)["documents"]}
+        vectors = {
+            document.id: document.embedding
+            for document in self.model.run(documents=numbered)["documents"]
+        }
         if len(vectors) != len(texts):
-            raise ModelError(f"the model {self.name!r} was given {len(texts)} texts and answered with {len(vectors)}")
+            raise ModelError(
+                f"the model {self.name!r} was given {len(texts)} texts and answered with {len(vectors)}"
+            )
         return [vectors.get(str(place)) for place in range(len(texts))]
 
     def _queries(self, texts: list[str]) -> Any:
@@ -397,7 +461,9 @@ class _LLM(BridgedLLM):
             if not any(cls.__name__ == "OpenAIChatGenerator" for cls in type(self.model).__mro__):
                 raise NotImplementedError
             named = {"name": "answer", "strict": True, "schema": titled(schema)}
-            options["generation_kwargs"] = {"response_format": {"type": "json_schema", "json_schema": named}}
+            options["generation_kwargs"] = {
+                "response_format": {"type": "json_schema", "json_schema": named}
+            }
         turns = [_FROM[turn["role"]](turn["content"]) for turn in messages]
         reply = self.model.run(messages=turns, **options)["replies"][0]
         return reply_of(reply.text or "", reply.meta)
@@ -422,13 +488,23 @@ def _system(
     constant = _inputs(inputs, nested=isinstance(retriever, Pipeline))
     if isinstance(retriever, Pipeline):
         if text_embedder is not None:
-            raise OptionError("a pipeline embeds the question itself: connect the text embedder in it")
+            raise OptionError(
+                "a pipeline embeds the question itself: connect the text embedder in it"
+            )
         ask, aask = _of_pipeline(retriever, query_socket, documents_socket, constant)
     elif _is_component(retriever):
-        ask, aask = _of_component(retriever, text_embedder, query_socket, documents_socket, constant)
+        ask, aask = _of_component(
+            retriever, text_embedder, query_socket, documents_socket, constant
+        )
     else:
-        hint = "; a store is asked through its retriever" if hasattr(retriever, "filter_documents") else ""
-        raise DataError(f"expected a Haystack component or Pipeline, got {kind_of(retriever)}{hint}")
+        hint = (
+            "; a store is asked through its retriever"
+            if hasattr(retriever, "filter_documents")
+            else ""
+        )
+        raise DataError(
+            f"expected a Haystack component or Pipeline, got {kind_of(retriever)}{hint}"
+        )
     parts = [retriever, text_embedder, constant]
     if isinstance(retriever, Pipeline):
         parts += [retriever.get_component(name) for name in retriever.graph.nodes]
@@ -439,11 +515,21 @@ RetrieverRun = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]
 
 
 def _of_pipeline(
-    pipeline: Pipeline, query_socket: str | Sequence[str] | None, documents_socket: str | None, constant: dict[str, Any]
+    pipeline: Pipeline,
+    query_socket: str | Sequence[str] | None,
+    documents_socket: str | None,
+    constant: dict[str, Any],
 ) -> RetrieverRun:
     inputs, outputs = _pipeline_sockets(pipeline)
-    queries, documents = _find_queries(inputs, query_socket), _find_documents(outputs, documents_socket)
-    _check_inputs(inputs, queries, {f"{component}.{key}" for component, values in constant.items() for key in values})
+    queries, documents = (
+        _find_queries(inputs, query_socket),
+        _find_documents(outputs, documents_socket),
+    )
+    _check_inputs(
+        inputs,
+        queries,
+        {f"{component}.{key}" for component, values in constant.items() for key in values},
+    )
     pipeline.warm_up()
     outer = {documents.component}
 
@@ -481,24 +567,34 @@ def _of_component(
             "its index, or the pipeline that holds both"
         )
     texts = any(socket.mandatory and socket.holds(str) for socket in inputs)
-    queries = [] if vectors and not texts and query_socket is None else _find_queries(inputs, query_socket)
+    queries = (
+        []
+        if vectors and not texts and query_socket is None
+        else _find_queries(inputs, query_socket)
+    )
     _check_inputs(inputs, [*queries, *vectors[:1]], set(constant))
     embedder = None if text_embedder is None else _query_embedder(text_embedder)
     warm_up(retriever)
 
-    async def answer(query: str, run: Callable[[Any, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]) -> Any:
+    async def answer(
+        query: str, run: Callable[[Any, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+    ) -> Any:
         values = {**constant, **{socket.name: _question(socket, query) for socket in queries}}
         if embedder is not None:
             text, vector = embedder
             values[vectors[0].name] = (await run(text_embedder, {text.name: query}))[vector.name]
         return (await run(retriever, values))[documents.name]
 
-    return lambda query: finished(answer(query, at_once(_run))), lambda query: answer(query, _run_async)
+    return lambda query: finished(answer(query, at_once(_run))), lambda query: answer(
+        query, _run_async
+    )
 
 
 def _query_embedder(component: Any) -> tuple[_Socket, _Socket]:
     if not _is_component(component):
-        raise DataError(f"text_embedder: expected a Haystack text embedder, got {type(component).__name__}")
+        raise DataError(
+            f"text_embedder: expected a Haystack text embedder, got {type(component).__name__}"
+        )
     inputs, outputs = _sockets(component)
     vectors = [socket for socket in outputs if socket.holds(list[float])]
     if not vectors:
@@ -525,13 +621,21 @@ def _inputs(inputs: Any, *, nested: bool) -> dict[str, Any]:
     raise OptionError(f"inputs is like {example}, got {inputs!r}")
 
 
-def _check_inputs(inputs: Sequence[_Socket], queries: Sequence[_Socket], constant: set[str]) -> None:
+def _check_inputs(
+    inputs: Sequence[_Socket], queries: Sequence[_Socket], constant: set[str]
+) -> None:
     """Raise `OptionError` unless every mandatory input has a value, and every given one is there."""
     names = {str(socket) for socket in inputs}
     if unknown := sorted(constant - names):
-        raise OptionError(f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(names))}")
+        raise OptionError(
+            f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(names))}"
+        )
     covered = constant | {str(socket) for socket in queries}
-    missing = [str(socket) for socket in inputs if socket.free and socket.mandatory and str(socket) not in covered]
+    missing = [
+        str(socket)
+        for socket in inputs
+        if socket.free and socket.mandatory and str(socket) not in covered
+    ]
     if missing:
         raise OptionError(
             f"nothing is given for the mandatory {', '.join(missing)}: say what, as inputs={{...}}, "

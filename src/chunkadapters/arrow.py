@@ -22,9 +22,9 @@ from chunkadapters.models import secrets_within, without_secrets
 from chunkadapters.places import unused_id
 from chunkcore.chunkers import Chunker
 from chunkcore.concurrency import batches_of
-from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError
 from chunkcore.options import check_number
+from chunkcore.text import Chunk, Document, Span
 
 try:
     import pyarrow as pa
@@ -52,7 +52,8 @@ def innermost(scalar: pa.Scalar) -> pa.Scalar | None:
     (<pyarrow.StringScalar: 'tea'>, None)
     """
     while isinstance(scalar, _WRAPPED) or (
-        isinstance(scalar, pa.ExtensionScalar) and getattr(scalar.type, "extension_name", "") == _JSON
+        isinstance(scalar, pa.ExtensionScalar)
+        and getattr(scalar.type, "extension_name", "") == _JSON
     ):
         if not scalar.is_valid or scalar.value is None:
             return None
@@ -76,10 +77,14 @@ def read_text(value: pa.Scalar | None, longest: int, what: str) -> str:
     if value is None:
         raise DataError(f"its {what} is null: expected a string")
     if not isinstance(value, pa.BinaryScalar):
-        raise DataError(f"its {what} is of the type {value.type}: expected a string, or binary that is UTF-8")
+        raise DataError(
+            f"its {what} is of the type {value.type}: expected a string, or binary that is UTF-8"
+        )
     data = value.as_buffer()
     if data.size > 4 * longest:  # a character has at most 4 bytes
-        raise DataError(f"its {what} has {data.size:,} bytes: expected at most {longest:,} characters")
+        raise DataError(
+            f"its {what} has {data.size:,} bytes: expected at most {longest:,} characters"
+        )
     try:
         text: str = data.to_pybytes().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -110,14 +115,18 @@ def read_metadata(value: pa.Scalar | None) -> dict[str, Any]:
                 f"its metadata are of the type {kind}: expected a JSON object in a string, a struct or a map"
             )
         elif opaque := opaque_type(kind):
-            raise DataError(f"its metadata have values of the type {opaque}: expected what JSON can say")
+            raise DataError(
+                f"its metadata have values of the type {opaque}: expected what JSON can say"
+            )
         else:
             metadata = _plain(value.as_py(), kind)
         length = len(as_json(metadata))
     except RecursionError:
         raise DataError(f"its metadata are nested more than {_DEPTH} deep") from None
     if length > _LONGEST_METADATA:
-        raise DataError(f"its metadata have {length:,} characters as JSON: expected at most {_LONGEST_METADATA:,}")
+        raise DataError(
+            f"its metadata have {length:,} characters as JSON: expected at most {_LONGEST_METADATA:,}"
+        )
     return metadata  # type: ignore[no-any-return]
 
 
@@ -136,7 +145,9 @@ def _parsed(text: str) -> Any:
     try:
         metadata = json.loads(text, object_pairs_hook=_unique_keys)
     except ValueError as error:
-        reason = str(error) if isinstance(error, DataError) else f"its metadata are no JSON ({error})"
+        reason = (
+            str(error) if isinstance(error, DataError) else f"its metadata are no JSON ({error})"
+        )
         raise DataError(f'{reason}: expected an object such as {{"title": "Tea"}}') from None
     if not isinstance(metadata, dict | None):
         raise DataError(f"its metadata are a JSON {type(metadata).__name__}: expected an object")
@@ -157,11 +168,15 @@ def _plain(value: Any, kind: pa.DataType | None, depth: int = 0) -> Any:
     if value is None:
         return None
     if kind is not None and pa.types.is_map(kind):
-        return _unique_keys([(_key(key), _plain(item, kind.item_type, depth + 1)) for key, item in value])
+        return _unique_keys(
+            [(_key(key), _plain(item, kind.item_type, depth + 1)) for key, item in value]
+        )
     if isinstance(value, Mapping):
         types = {} if kind is None else {field.name: field.type for field in kind}
         rows = {_key(key): _plain(item, types.get(key), depth + 1) for key, item in value.items()}
-        return rows if kind is None else {key: item for key, item in rows.items() if item is not None}
+        return (
+            rows if kind is None else {key: item for key, item in rows.items() if item is not None}
+        )
     if isinstance(value, list | tuple):
         return [_plain(item, getattr(kind, "value_type", None), depth + 1) for item in value]
     return _leaf(value)
@@ -179,7 +194,10 @@ def _leaf(value: Any) -> Any:
         return value
     if isinstance(value, bytes):
         return b64encode(value).decode("ascii")
-    for convert in ("to_pydatetime", "to_pytimedelta"):  # pandas' values, which Arrow gives where pandas is installed
+    for convert in (
+        "to_pydatetime",
+        "to_pytimedelta",
+    ):  # pandas' values, which Arrow gives where pandas is installed
         value = getattr(value, convert, lambda value=value: value)()
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(timezone.utc).isoformat()
@@ -194,7 +212,9 @@ class ReadRow(NamedTuple):
     problem: DataError | None = None
 
 
-def read_rows(batch: pa.RecordBatch, names: tuple[str, str, str], longest: int) -> Iterator[ReadRow]:
+def read_rows(
+    batch: pa.RecordBatch, names: tuple[str, str, str], longest: int
+) -> Iterator[ReadRow]:
     """The rows of the id, text and metadata columns, in order; texts have at most `longest` characters.
 
     Raises `DataError` for a missing or duplicate column.
@@ -221,9 +241,13 @@ def _read_row(values: Sequence[pa.Scalar | None], longest: int) -> ReadRow:
     try:
         document_id = _read_id(values[0])
         metadata = read_metadata(values[2]) if len(values) > 2 else {}
-        return ReadRow(document_id, Document(document_id, read_text(values[1], longest, "text"), metadata))
+        return ReadRow(
+            document_id, Document(document_id, read_text(values[1], longest, "text"), metadata)
+        )
     except Exception as error:  # noqa: BLE001  # the other rows are read
-        problem = error if isinstance(error, DataError) else DataError(f"{type(error).__name__}: {error}")
+        problem = (
+            error if isinstance(error, DataError) else DataError(f"{type(error).__name__}: {error}")
+        )
         return ReadRow(document_id, None, problem)
 
 
@@ -245,16 +269,28 @@ _SPANS = pa.list_(pa.struct([pa.field("start", pa.int64()), pa.field("end", pa.i
 CHUNK_SCHEMA = pa.schema(
     [
         pa.field("document_id", pa.string()),  # null if unreadable
-        pa.field("chunk_id", pa.string()),  # 32 hexadecimal digits, the same in every run, unique within a document
+        pa.field(
+            "chunk_id", pa.string()
+        ),  # 32 hexadecimal digits, the same in every run, unique within a document
         pa.field("index", pa.int64()),  # the chunk's position in its document, from 0
-        pa.field("spans", _SPANS),  # code points of the document's text, half-open, in reading order
+        pa.field(
+            "spans", _SPANS
+        ),  # code points of the document's text, half-open, in reading order
         pa.field("text", pa.string()),  # the source's slices
         pa.field("token_count", pa.int64()),  # of the text, by the chunker's counter
-        pa.field("context", pa.string()),  # text written about the chunk (a title path, a model's sentence); mostly ""
-        pa.field("metadata", pa.string()),  # a JSON object of the document's and the chunker's metadata
+        pa.field(
+            "context", pa.string()
+        ),  # text written about the chunk (a title path, a model's sentence); mostly ""
+        pa.field(
+            "metadata", pa.string()
+        ),  # a JSON object of the document's and the chunker's metadata
         pa.field("derived", pa.bool_()),  # a model wrote the text, from the passage at the spans
-        pa.field("segments", pa.list_(_SPANS)),  # the parts that multi-vector search embeds; mostly empty
-        pa.field("content_hash", pa.string()),  # of context and text: unchanged if nothing needs embedding again
+        pa.field(
+            "segments", pa.list_(_SPANS)
+        ),  # the parts that multi-vector search embeds; mostly empty
+        pa.field(
+            "content_hash", pa.string()
+        ),  # of context and text: unchanged if nothing needs embedding again
         pa.field("error", pa.string()),
     ]
 )
@@ -310,7 +346,9 @@ def batched(answers: Iterable[Iterable[Row]]) -> Iterator[pa.RecordBatch]:
     def characters(row: Row) -> int:
         return sum(len(row.get(column) or "") for column in _LONG)
 
-    for rows in batches_of(chain.from_iterable(answers), characters, _BATCH_CHARACTERS, _BATCH_ROWS):
+    for rows in batches_of(
+        chain.from_iterable(answers), characters, _BATCH_CHARACTERS, _BATCH_ROWS
+    ):
         yield pa.RecordBatch.from_pylist(rows, schema=CHUNK_SCHEMA)
 
 
@@ -339,13 +377,17 @@ _TOGETHER = 64
 _CHARACTERS_TOGETHER = 100_000
 
 
-def _cut_each(chunker: Chunker, rows: Iterable[ReadRow]) -> Iterator[tuple[ReadRow, list[Chunk] | Exception]]:
+def _cut_each(
+    chunker: Chunker, rows: Iterable[ReadRow]
+) -> Iterator[tuple[ReadRow, list[Chunk] | Exception]]:
     """Each row with its chunks, in order, lazily; or with the error. An empty document gives []."""
 
     def characters(row: ReadRow) -> int:
         return len(row.document.text) if row.document else 0
 
-    for group in batches_of(rows, characters, _CHARACTERS_TOGETHER, _TOGETHER if chunker.tokens_only else 1):
+    for group in batches_of(
+        rows, characters, _CHARACTERS_TOGETHER, _TOGETHER if chunker.tokens_only else 1
+    ):
         chunks = _cut(chunker, [row.document for row in group if row.document is not None])
         for row in group:
             yield row, next(chunks) if row.problem is None else row.problem
@@ -406,7 +448,9 @@ class ArrowChunker:
         object.__setattr__(self, "chunker", build(self.chunker))
         names = (self.id_column, self.text_column, self.metadata_column)
         if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-            raise OptionError(f"id_column, text_column and metadata_column name three columns, got {names}")
+            raise OptionError(
+                f"id_column, text_column and metadata_column name three columns, got {names}"
+            )
         check_number("max_characters", self.max_characters, 1, _MOST_CHARACTERS)
         if self.errors not in ("row", "raise"):
             raise OptionError(f"errors is 'row' or 'raise', got {self.errors!r}")
@@ -417,7 +461,11 @@ class ArrowChunker:
                 "a framework's model may hold a key, and is not sent to other processes: name the model, or make the "
                 "ArrowChunker in the worker"
             )
-        settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "chunker"}
+        settings = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name != "chunker"
+        }
         return partial(type(self), **settings), (self.chunker,)
 
     def __call__(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
@@ -463,11 +511,18 @@ class ArrowChunker:
         _ = self._loaded
         names = (self.id_column, self.text_column, self.metadata_column)
         assert isinstance(self.chunker, Chunker)
-        return starmap(self._rows, _cut_each(self.chunker, read_rows(batch, names, self.max_characters)))
+        return starmap(
+            self._rows, _cut_each(self.chunker, read_rows(batch, names, self.max_characters))
+        )
 
     def _rows(self, row: ReadRow, chunks: list[Chunk] | Exception) -> Iterable[Row]:
         if not chunks:
-            return [{"document_id": row.id, "error": "it has no chunks: its text is empty or white space alone"}]
+            return [
+                {
+                    "document_id": row.id,
+                    "error": "it has no chunks: its text is empty or white space alone",
+                }
+            ]
         problem = chunks
         if isinstance(chunks, list) and row.document is not None:
             try:
@@ -483,7 +538,9 @@ class ArrowChunker:
     def _message(self, problem: Exception) -> str:
         """An error on one line of UTF-8, without secrets."""
         name = "" if isinstance(problem, ChunkcoreError) else f"{type(problem).__name__}: "
-        clean = without_secrets(f"{name}{problem}", secrets_within(self.chunker), longest=_PROBLEM_LENGTH)
+        clean = without_secrets(
+            f"{name}{problem}", secrets_within(self.chunker), longest=_PROBLEM_LENGTH
+        )
         return clean.encode("utf-8", "backslashreplace").decode("utf-8")
 
     @cached_property
@@ -497,7 +554,9 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=schema)
 
 
-def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_size: int = 64, **options: Any) -> Any:
+def ray_chunks(
+    dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_size: int = 64, **options: Any
+) -> Any:
     """The chunks of a Ray dataset with the chunker's columns, as a lazy Ray dataset.
 
     Args:

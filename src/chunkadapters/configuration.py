@@ -17,21 +17,29 @@ from uuid import uuid4
 import numpy as np
 
 from chunkadapters.places import digest
-from chunkcore.chunkers import Chunker, get_chunker, strategies
+from chunkcore.chunkers import Chunker, chunkers, get_chunker
 from chunkcore.chunkers.base import sized_options
-from chunkcore.document import Chunk
 from chunkcore.errors import OptionError, warn_user
 from chunkcore.models.base import Embedder, TokenCountingEmbedder
 from chunkcore.models.loading import EmbedderCounter, get_embedder
 from chunkcore.options import split_spec
 from chunkcore.spans import Numbers
+from chunkcore.text import Chunk
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter
 
 # ---- Functions as options: their names for caches, and counters
 
 # Attributes that change no text: keys, callbacks, caches.
-_IRRELEVANT = re.compile(r"api_?key|secret|passw|credential|bearer|callback|client|cache|^_?warm", re.IGNORECASE)
-_FRAMEWORKS = ("haystack", "langchain_text_splitters", "langchain_experimental", "llama_index", "nltk")
+_IRRELEVANT = re.compile(
+    r"api_?key|secret|passw|credential|bearer|callback|client|cache|^_?warm", re.IGNORECASE
+)
+_FRAMEWORKS = (
+    "haystack",
+    "langchain_text_splitters",
+    "langchain_experimental",
+    "llama_index",
+    "nltk",
+)
 _DEPTH = 4
 
 
@@ -57,7 +65,10 @@ def described(value: Any, depth: int = _DEPTH) -> Any:
     if isinstance(value, re.Pattern):
         return [place, value.pattern, value.flags]
     if isinstance(value, partial):
-        return [place, *(described(item, depth) for item in (value.func, value.args, value.keywords))]
+        return [
+            place,
+            *(described(item, depth) for item in (value.func, value.args, value.keywords)),
+        ]
     if place.startswith("tiktoken."):
         return [place, value.name]
     if inspect.isroutine(value) or isinstance(value, type):
@@ -67,7 +78,14 @@ def described(value: Any, depth: int = _DEPTH) -> Any:
     if depth and hasattr(value, "__dict__"):
         # Names with two underscores are a framework's own state, such as a Haystack component's connections.
         attributes = {key: item for key, item in vars(value).items() if not key.startswith("__")}
-        return [place, {k: described(v, depth - 1) for k, v in sorted(attributes.items()) if not _IRRELEVANT.search(k)}]
+        return [
+            place,
+            {
+                k: described(v, depth - 1)
+                for k, v in sorted(attributes.items())
+                if not _IRRELEVANT.search(k)
+            },
+        ]
     return [place, uuid4().hex]
 
 
@@ -93,7 +111,9 @@ class NamedFunction:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         qualname = getattr(function, "__qualname__", type(function).__qualname__)
-        self.name = self.fingerprint = f"function:{qualname}-{digest(repr(described(function)))[:8]}"
+        self.name = self.fingerprint = (
+            f"function:{qualname}-{digest(repr(described(function)))[:8]}"
+        )
 
     def __call__(self, *arguments: Any) -> Any:
         return self.function(*arguments)
@@ -119,11 +139,15 @@ class FunctionCounter(TokenCounter):
     def count(self, text: str) -> int:
         count = self.function(text)
         if not isinstance(count, Real) or not 0 <= count < math.inf:
-            raise OptionError(f"{self.name} counts tokens: it returns a number of 0 or more, got {count!r:.40}")
+            raise OptionError(
+                f"{self.name} counts tokens: it returns a number of 0 or more, got {count!r:.40}"
+            )
         return int(count)
 
     def boundaries(self, text: str) -> Numbers:
-        spread: Numbers = np.linspace(0, len(text), self.count(text), endpoint=False).astype(np.int64)
+        spread: Numbers = np.linspace(0, len(text), self.count(text), endpoint=False).astype(
+            np.int64
+        )
         return spread
 
 
@@ -138,7 +162,9 @@ def counter_of(length: Callable[[str], int]) -> TokenCounter:
     owner: Any = getattr(length, "__self__", None)
     if isinstance(owner, TokenCounter) and getattr(length, "__func__", None) is type(owner).count:
         return owner
-    if getattr(length, "__qualname__", "").endswith("._tiktoken_encoder"):  # of LangChain's from_tiktoken_encoder
+    if getattr(length, "__qualname__", "").endswith(
+        "._tiktoken_encoder"
+    ):  # of LangChain's from_tiktoken_encoder
         variables = inspect.getclosurevars(length).nonlocals
         if not variables.get("allowed_special"):
             return TiktokenCounter(variables["enc"].name)
@@ -149,7 +175,10 @@ def tokenizer_of(tokenizer: Callable[[str], Sequence[Any]]) -> TokenCounter:
     """The counter of a function from text to tokens; a fast one for tiktoken's."""
     call = getattr(tokenizer, "func", tokenizer)
     owner: Any = getattr(call, "__self__", None)
-    if type(owner).__module__.startswith("tiktoken") and getattr(call, "__name__", "") in ("encode", "encode_ordinary"):
+    if type(owner).__module__.startswith("tiktoken") and getattr(call, "__name__", "") in (
+        "encode",
+        "encode_ordinary",
+    ):
         return TiktokenCounter(owner.name)
     return FunctionCounter(partial(_count_tokens, tokenizer))
 
@@ -174,13 +203,22 @@ _ALIASES = {
 
 # Options of the frameworks' splitters that have no equal here: whose they are, and ours that is nearest.
 _OTHERS = {
-    "separator": ("CharacterTextSplitter, SentenceSplitter or TokenTextSplitter", "separators, from large to small"),
+    "separator": (
+        "CharacterTextSplitter, SentenceSplitter or TokenTextSplitter",
+        "separators, from large to small",
+    ),
     "paragraph_separator": ("LlamaIndex' SentenceSplitter", "separators, from large to small"),
     "secondary_chunking_regex": ("LlamaIndex' SentenceSplitter", "separators with regex=True"),
     "backup_separators": ("LlamaIndex' TokenTextSplitter", "separators, from large to small"),
-    "split_by": ("Haystack's DocumentSplitter", "a chunker, such as sentence or recursive:counter=words"),
+    "split_by": (
+        "Haystack's DocumentSplitter",
+        "a chunker, such as sentence or recursive:counter=words",
+    ),
     "split_length": ("Haystack's splitters, in units of theirs", "size, in tokens of the counter"),
-    "split_overlap": ("Haystack's splitters, in units of theirs", "overlap, in tokens of the counter"),
+    "split_overlap": (
+        "Haystack's splitters, in units of theirs",
+        "overlap, in tokens of the counter",
+    ),
     "split_threshold": ("Haystack's DocumentSplitter", "minimum, in tokens of the counter"),
     "split_unit": ("Haystack's RecursiveDocumentSplitter", "counter, such as words or characters"),
 }
@@ -212,7 +250,9 @@ def build(
     50
     """
     if chunker is not None and strategy is not None:
-        raise OptionError(f"chunker and strategy are one thing: give one, not both; got {chunker!r} and {strategy!r}")
+        raise OptionError(
+            f"chunker and strategy are one thing: give one, not both; got {chunker!r} and {strategy!r}"
+        )
     if isinstance(chunker, Chunker):
         if options:
             raise OptionError(
@@ -281,7 +321,7 @@ def is_bridged(value: Any) -> bool:
 
 
 def _translated(name: str, options: dict[str, Any]) -> dict[str, Any]:
-    cls = strategies.find(name)
+    cls = chunkers.find(name)
     if cls is None:
         return options
     accepted = cls.option_names()
@@ -289,7 +329,9 @@ def _translated(name: str, options: dict[str, Any]) -> dict[str, Any]:
         if alias not in options or alias in accepted or option not in accepted:
             continue
         if option in options:
-            raise OptionError(f"{alias} and {option} are the same option of {name}: give one of them")
+            raise OptionError(
+                f"{alias} and {option} are the same option of {name}: give one of them"
+            )
         options[option] = _translated_value(alias, options.pop(alias))
     for option, (framework, equivalent) in _OTHERS.items():
         if option in options and option not in accepted:
@@ -326,7 +368,9 @@ class TruncationWarning(UserWarning):
     """Chunks are over the token limit of the model that will embed them: it would cut off their ends."""
 
 
-def warn_on_truncation(chunked: Iterable[Sequence[Chunk]], embedder: Embedder | None) -> Iterator[Sequence[Chunk]]:
+def warn_on_truncation(
+    chunked: Iterable[Sequence[Chunk]], embedder: Embedder | None
+) -> Iterator[Sequence[Chunk]]:
     """The chunks as they come; at the end a `TruncationWarning` if the embedder would cut any of them off.
 
     It states the number of such chunks and of lost tokens, without metadata that a framework puts beside the text. No

@@ -11,11 +11,13 @@ from typing import Any
 
 from chunkadapters.places import BOOKKEEPING
 from chunkadapters.retrieval import Hit
-from chunkcore.document import Document
+from chunkcore.text import Document
 
 UNKNOWN = "unknown"  # a filter that nobody has stated
 # Metadata that name a document: a filter that reads them chooses documents.
-_NAMES = frozenset(["source", "source_id", "file_path", "file_name", "path", "url", "ref_doc_id", "root_source_id"])
+_NAMES = frozenset(
+    ["source", "source_id", "file_path", "file_name", "path", "url", "ref_doc_id", "root_source_id"]
+)
 ANY = "*"  # stands for the keys of a filter that cannot be read
 _FILTERS = re.compile(r"_?((pre_|post_)?filters?|where(_document)?|expr|corpus_weight_mask)")
 # Options of a search that choose among hits by their scores alone.
@@ -25,7 +27,9 @@ _READ = re.compile(
     r"(langchain|llama_index|chunkadapters)\w*\..*\.((VectorStore|Ensemble|Merger|MultiQuery|ParentDocument|MultiVector|"
     r"BM25|TFIDF|Index|VectorIndex|QueryFusion|AutoMerging)Retriever|Runnable(Binding|Retry|ConfigurableFields))"
 )
-_HELD = re.compile(r"_?(\w+_)?retrievers?|bound|default|object_map")  # where they have the retrievers that they ask
+_HELD = re.compile(
+    r"_?(\w+_)?retrievers?|bound|default|object_map"
+)  # where they have the retrievers that they ask
 
 # Haystack's; in other filters `field`, `operator` and their like are keys of metadata.
 _COMPARED = ("==", "!=", ">", ">=", "<", "<=", "in", "not in")
@@ -47,7 +51,11 @@ def filter_keys(filters: Any) -> set[str]:
         if filters.keys() == {"operator", "conditions"} and operator in _JOINED:
             return filter_keys(filters["conditions"])
         nested = {key for key in filters if str(key).startswith("$")}
-        keys = {ANY if _is_query(value) else str(key) for key, value in filters.items() if key not in nested}
+        keys = {
+            ANY if _is_query(value) else str(key)
+            for key, value in filters.items()
+            if key not in nested
+        }
         return keys.union(*(filter_keys(filters[key]) for key in nested))
     if isinstance(filters, list | tuple):
         return set().union(*map(filter_keys, filters))
@@ -91,7 +99,12 @@ def filters_within(retriever: Any, depth: int = 8) -> list[Any]:
             filters += filters_in({name: value})
         elif name == "config" and isinstance(value, Mapping):
             filters += filters_in(value.get("configurable") or {})
-        elif name == "_node_ids" and is_read and value and len(value) < len(retriever._index.index_struct.nodes_dict):
+        elif (
+            name == "_node_ids"
+            and is_read
+            and value
+            and len(value) < len(retriever._index.index_struct.nodes_dict)
+        ):
             filters.append(UNKNOWN)
     return filters
 

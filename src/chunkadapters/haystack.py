@@ -22,7 +22,9 @@ if TYPE_CHECKING or on_first_use(__name__):
     from haystack_integrations.components.embedders.chunkadapters import (
         ChunkcoreDocumentEmbedder as ChunkcoreDocumentEmbedder,
     )
-    from haystack_integrations.components.embedders.chunkadapters import ChunkcoreTextEmbedder as ChunkcoreTextEmbedder
+    from haystack_integrations.components.embedders.chunkadapters import (
+        ChunkcoreTextEmbedder as ChunkcoreTextEmbedder,
+    )
     from haystack_integrations.components.evaluators.chunkadapters import (
         ChunkcoreSpanEvaluator as ChunkcoreSpanEvaluator,
     )
@@ -35,8 +37,12 @@ if TYPE_CHECKING or on_first_use(__name__):
     from haystack_integrations.components.preprocessors.chunkadapters import (
         ChunkcoreIndexUpdater as ChunkcoreIndexUpdater,
     )
-    from haystack_integrations.components.rankers.chunkadapters import ChunkcorePassageRanker as ChunkcorePassageRanker
+    from haystack_integrations.components.rankers.chunkadapters import (
+        ChunkcorePassageRanker as ChunkcorePassageRanker,
+    )
     from haystack_integrations.components.retrievers.chunkadapters import (
         ChunkcoreIndexRetriever as ChunkcoreIndexRetriever,
     )
-    from haystack_integrations.components.writers.chunkadapters import ChunkcoreIndexWriter as ChunkcoreIndexWriter
+    from haystack_integrations.components.writers.chunkadapters import (
+        ChunkcoreIndexWriter as ChunkcoreIndexWriter,
+    )

@@ -92,7 +92,11 @@ _HIDDEN = "[secret]"
 
 
 def identify(
-    framework: str, model: Any, kinds: tuple[type, ...], name: str | None = None, fingerprint: str | None = None
+    framework: str,
+    model: Any,
+    kinds: tuple[type, ...],
+    name: str | None = None,
+    fingerprint: str | None = None,
 ) -> tuple[str, str]:
     """The model's name, of the framework, the class and, if known, the model; and a digest of its class and settings.
 
@@ -116,7 +120,9 @@ def identify(
                 'its answers depend on, as fingerprint="my-model-v1"; caches and ids are made from it'
             )
         fingerprint = digest(json.dumps(settings, sort_keys=True))
-    return name or ":".join(filter(None, (framework, cls.__name__, label))), f"{framework}:{fingerprint}"
+    return name or ":".join(
+        filter(None, (framework, cls.__name__, label))
+    ), f"{framework}:{fingerprint}"
 
 
 def _state(model: Any) -> dict[str, Any]:
@@ -155,7 +161,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, Mapping):
-        kept = {str(key): plain(item) for key, item in value.items() if not _SECRET.search(str(key))}
+        kept = {
+            str(key): plain(item) for key, item in value.items() if not _SECRET.search(str(key))
+        }
         return {key: item for key, item in kept.items() if item is not None}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
@@ -163,7 +171,9 @@ def plain(value: Any) -> Any:
         return sorted((plain(item) for item in value), key=repr)
     if isinstance(mark := getattr(value, "fingerprint", None), str):  # one of chunkcore's own
         return mark
-    if callable(value) and "<" not in (place := getattr(value, "__qualname__", "<")):  # no lambda, nothing local
+    if callable(value) and "<" not in (
+        place := getattr(value, "__qualname__", "<")
+    ):  # no lambda, nothing local
         return f"{value.__module__}.{place}"
     return None
 
@@ -194,25 +204,36 @@ def _label(model: Any, kinds: tuple[type, ...]) -> str:
 def secrets_within(*roots: Any) -> tuple[str, ...]:
     """Every secret of the objects and of what they hold, longest first: for `without_secrets`."""
     secrets: set[str] = set()
-    ahead: list[tuple[str, Any]] = [("", root) for root in roots]  # with names, of which some are those of secrets
+    ahead: list[tuple[str, Any]] = [
+        ("", root) for root in roots
+    ]  # with names, of which some are those of secrets
     seen: dict[int, Any] = {}  # holds the objects, so that no id is used twice
     while ahead and len(seen) < _MOST_OBJECTS:
         name, item = ahead.pop(0)
         if isinstance(item, str):
-            secret = urlsplit(item).password if "://" in item and "@" in item else _SECRET.search(name) and item
+            secret = (
+                urlsplit(item).password
+                if "://" in item and "@" in item
+                else _SECRET.search(name) and item
+            )
             if secret and len(secret) >= _SHORTEST_SECRET:
                 secrets.add(secret)
             continue
         if id(item) in seen:
             continue
         seen[id(item)] = item
-        if callable(reveal := getattr(item, "get_secret_value", None) or getattr(item, "resolve_value", None)):
+        if callable(
+            reveal := getattr(item, "get_secret_value", None)
+            or getattr(item, "resolve_value", None)
+        ):
             with suppress(ValueError):  # of an environment variable that is not set
                 ahead.append(("secret", reveal()))
         elif isinstance(item, list | tuple):
             ahead += [(name, inner) for inner in item]
         elif isinstance(item, Mapping):
-            ahead += [(name if _SECRET.search(name) else str(key), inner) for key, inner in item.items()]
+            ahead += [
+                (name if _SECRET.search(name) else str(key), inner) for key, inner in item.items()
+            ]
         elif hasattr(item, "__dict__") and not isinstance(item, type | ModuleType):
             ahead += _state(item).items()
     return tuple(sorted(secrets, key=lambda secret: (-len(secret), secret)))
@@ -254,7 +275,9 @@ class BridgedEmbedder(Fingerprinted):
     framework: ClassVar[str]
     kinds: ClassVar[tuple[type, ...]] = ()
 
-    def __init__(self, model: Any, name: str | None, fingerprint: str | None, max_tokens: int | None) -> None:
+    def __init__(
+        self, model: Any, name: str | None, fingerprint: str | None, max_tokens: int | None
+    ) -> None:
         self.name, self.fingerprint = identify(self.framework, model, self.kinds, name, fingerprint)
         if max_tokens is not None:
             check_number("max_tokens", max_tokens, 1)
@@ -298,8 +321,14 @@ class BridgedEmbedder(Fingerprinted):
             )
         try:
             vectors = np.asarray(answer, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError) as error:  # what numpy cannot make an array of
-            raise ModelError(f"the model {self.name!r} answered with something that is no vectors ({error})") from None
+        except (
+            TypeError,
+            ValueError,
+            OverflowError,
+        ) as error:  # what numpy cannot make an array of
+            raise ModelError(
+                f"the model {self.name!r} answered with something that is no vectors ({error})"
+            ) from None
         return check_vectors(vectors, count, model=self.name)
 
 
@@ -326,25 +355,36 @@ class BridgedLLM(MeteredLLM):
     framework: ClassVar[str]
     kinds: ClassVar[tuple[type, ...]] = ()
 
-    def __init__(self, model: Any, name: str | None, fingerprint: str | None, concurrency: int) -> None:
+    def __init__(
+        self, model: Any, name: str | None, fingerprint: str | None, concurrency: int
+    ) -> None:
         name, fingerprint = identify(self.framework, model, self.kinds, name, fingerprint)
         super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
         self.model = model
 
     def __getstate__(self) -> dict[str, Any]:
         # Locks and counts belong to the process.
-        return {key: getattr(self, key) for key in ("model", "name", "fingerprint", "concurrency", "takes_schema")}
+        return {
+            key: getattr(self, key)
+            for key in ("model", "name", "fingerprint", "concurrency", "takes_schema")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__init__(name=state["name"], fingerprint=state["fingerprint"], concurrency=state["concurrency"])
+        super().__init__(
+            name=state["name"], fingerprint=state["fingerprint"], concurrency=state["concurrency"]
+        )
         self.model, self.takes_schema = state["model"], state["takes_schema"]
 
     def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
-        readable: list[Message] = [{"role": turn["role"], "content": encodable(turn["content"])} for turn in messages]
+        readable: list[Message] = [
+            {"role": turn["role"], "content": encodable(turn["content"])} for turn in messages
+        ]
         try:
             return self._ask(readable, schema)
         except Exception as error:  # noqa: BLE001  # a model may raise anything
-            if schema is not None and (isinstance(error, NotImplementedError) or _status(error) in SCHEMA_REFUSED):
+            if schema is not None and (
+                isinstance(error, NotImplementedError) or _status(error) in SCHEMA_REFUSED
+            ):
                 raise SchemaRefusedError(f"the model {self.name!r} takes no schema") from None
             raise self._failed(error) from None
 

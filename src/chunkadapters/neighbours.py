@@ -10,11 +10,11 @@ from typing import Any
 from chunkadapters.filters import UNKNOWN
 from chunkadapters.passages import UNITS, Limits, OpenedIndex, Passage, PassageOptions
 from chunkadapters.retrieval import Hit
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError, check_type
 from chunkcore.retrieval import chunk_corpus, get_retriever
 from chunkcore.run import Retrieved
 from chunkcore.spans import shifted
+from chunkcore.text import Document, Span
 
 __all__ = ["StoreIndex"]
 
@@ -69,16 +69,24 @@ class StoreIndex(OpenedIndex):
 
     def __init__(self, neighbours: Callable[[Sequence[Hit]], Iterable[Retrieved]]) -> None:
         if not callable(neighbours):
-            raise OptionError(f"neighbours is a function from hits to pieces, got {type(neighbours).__name__}")
+            raise OptionError(
+                f"neighbours is a function from hits to pieces, got {type(neighbours).__name__}"
+            )
         self.index: Any = self
         self._neighbours = neighbours
         self._warned: set[str] = set()
 
     def passages(self, question: str, limits: Limits, where: Any = None) -> list[Passage]:
-        raise OptionError("StoreIndex answers behind a retriever: it has no texts of its own to search")
+        raise OptionError(
+            "StoreIndex answers behind a retriever: it has no texts of its own to search"
+        )
 
     def behind(
-        self, question: str, hits: Sequence[Hit], options: PassageOptions, filters: Iterable[Any] = (UNKNOWN,)
+        self,
+        question: str,
+        hits: Sequence[Hit],
+        options: PassageOptions,
+        filters: Iterable[Any] = (UNKNOWN,),
     ) -> list[Passage]:
         placed = [hit for hit in hits if hit.parts()]
         pieces = [(hit.document, span.start, text) for hit in placed for span, text in hit.parts()]
@@ -93,13 +101,19 @@ class StoreIndex(OpenedIndex):
         corpus = chunk_corpus(documents, UNITS, workers=1)  # few and short: threads would cost more
         opened = OpenedIndex(get_retriever("passages:lexical").index(corpus))
         opened._warned = self._warned
-        options = options.model_copy(update={"words": "hits"}) if options.words == "safe" else options
+        options = (
+            options.model_copy(update={"words": "hits"}) if options.words == "safe" else options
+        )
         found = opened.behind(question, [_into_region(hit, by_document) for hit in hits], options)
         return [_out_of_region(passage, regions) for passage in found]
 
 
 def _place(piece: Any) -> Place:
-    if not isinstance(piece, Retrieved) or len(piece.spans) != 1 or len(piece.spans[0]) != len(piece.text):
+    if (
+        not isinstance(piece, Retrieved)
+        or len(piece.spans) != 1
+        or len(piece.spans[0]) != len(piece.text)
+    ):
         raise DataError(
             f"neighbours gives Retrieved(document_id, (span,), text=...) with the span's text, got {piece!r}"
         )
@@ -109,7 +123,9 @@ def _place(piece: Any) -> Place:
 def _regions(places: Iterable[Place]) -> dict[str, _Region]:
     """Texts that overlap, touch or almost touch, joined. Of two that differ where they overlap, the first counts."""
     joined: list[Place] = []
-    for name, start, text in sorted(set(places), key=lambda place: (place[0], place[1], -len(place[2]))):
+    for name, start, text in sorted(
+        set(places), key=lambda place: (place[0], place[1], -len(place[2]))
+    ):
         before, first, whole = joined[-1] if joined else ("", 0, "")
         gap = start - first - len(whole)
         if not joined or name != before or gap > _GAP:
@@ -124,11 +140,17 @@ def _regions(places: Iterable[Place]) -> dict[str, _Region]:
 def _into_region(hit: Hit, regions: Mapping[str, list[_Region]]) -> Hit:
     """The hit with its place in a region; without a name and place if none holds it."""
     candidates = regions.get(hit.document, []) if hit.spans else []
-    number = bisect_right([region.start for region in candidates], hit.spans[0].start) - 1 if candidates else -1
+    number = (
+        bisect_right([region.start for region in candidates], hit.spans[0].start) - 1
+        if candidates
+        else -1
+    )
     if number < 0 or not all(map(candidates[number].holds, hit.spans)):
         return replace(hit, document_ids=(), spans=(), document="")
     region = candidates[number]
-    return replace(hit, document_ids=(region.id,), spans=shifted(hit.spans, -region.start), document=region.id)
+    return replace(
+        hit, document_ids=(region.id,), spans=shifted(hit.spans, -region.start), document=region.id
+    )
 
 
 def _out_of_region(passage: Passage, regions: Mapping[str, _Region]) -> Passage:
@@ -138,7 +160,12 @@ def _out_of_region(passage: Passage, regions: Mapping[str, _Region]) -> Passage:
 
     def moved(piece: Retrieved) -> Retrieved:
         parts = tuple(map(moved, piece.parts))
-        return replace(piece, document_id=region.document_id, spans=shifted(piece.spans, region.start), parts=parts)
+        return replace(
+            piece,
+            document_id=region.document_id,
+            spans=shifted(piece.spans, region.start),
+            parts=parts,
+        )
 
     document = Document(region.document_id, region.text)
     return replace(passage, retrieved=moved(passage.retrieved), document=document)

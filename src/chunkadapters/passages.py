@@ -18,7 +18,6 @@ from chunkadapters.configuration import counter_of
 from chunkadapters.filters import ANY, UNKNOWN, filter_keys, keys_of, whole_documents
 from chunkadapters.places import PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, digest
 from chunkadapters.retrieval import DocumentNames, Hit
-from chunkcore.document import Document, Span, page_marks
 from chunkcore.errors import DataError, OptionError, check_type, kind_of, warn_user
 from chunkcore.options import check_option_names
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
@@ -26,6 +25,7 @@ from chunkcore.retrieval.assembly import cut_unit
 from chunkcore.retrieval.base import PassageIndex
 from chunkcore.retrieval.passages import BALANCE, Scope
 from chunkcore.run import Retrieved
+from chunkcore.text import Document, Span, page_marks
 from chunkcore.tokens import TokenCounter, get_counter
 
 if TYPE_CHECKING:
@@ -93,7 +93,11 @@ class PassageOptions(Limits):
 
     @field_serializer("filters")
     def _write_filters(self, filters: Any) -> Any:
-        return filters if filters is None or isinstance(filters, str) else dict.fromkeys(sorted(filter_keys(filters)))
+        return (
+            filters
+            if filters is None or isinstance(filters, str)
+            else dict.fromkeys(sorted(filter_keys(filters)))
+        )
 
 
 def counter_named(counter: TokenCounterLike) -> TokenCounter:
@@ -123,7 +127,9 @@ class Passage:
         """32 hexadecimal digits of its document and place."""
         return digest(f"{self.retrieved.document_id}{self.retrieved.spans}")
 
-    def metadata(self, hits: Sequence[Mapping[Any, Any]], keys: PlaceKeys, drop: Iterable[str] = ()) -> dict[Any, Any]:
+    def metadata(
+        self, hits: Sequence[Mapping[Any, Any]], keys: PlaceKeys, drop: Iterable[str] = ()
+    ) -> dict[Any, Any]:
         """The document's metadata, the best hit's, the place and the pages, all without the `drop` keys.
 
         Where no hit overlaps the passage, only values that all the document's hits share are taken of them.
@@ -139,7 +145,11 @@ class Passage:
             values |= hits[self.hits[0]]
         elif self.others:
             first, *rest = (hits[number] for number in self.others)
-            values |= {key: value for key, value in first.items() if all(other.get(key) == value for other in rest)}
+            values |= {
+                key: value
+                for key, value in first.items()
+                if all(other.get(key) == value for other in rest)
+            }
         gone = {keys.start, keys.end, keys.spans, SPANS, SEGMENTS, PAGE_MARKS, *drop}
         marks = tuple(page_marks(document.marks)) if document else ()
         if marks:
@@ -168,7 +178,9 @@ class LocalIndex:
         self._lock = Lock()
         self._saved: FolderIndex | None = None
         if isinstance(index, str | Path):
-            from chunkcore.scale.folder_index import open_index  # with scores and benchmarks, only for a folder
+            from chunkcore.scale.folder_index import (
+                open_index,  # with scores and benchmarks, only for a folder
+            )
 
             self._saved = open_index(Path(index))
             index = OpenedIndex(self._saved.index, self._saved)
@@ -194,7 +206,9 @@ class OpenedIndex:
 
     def __init__(self, index: Any, saved: FolderIndex | None = None) -> None:
         if not isinstance(index, Index):
-            raise OptionError(f"index is a saved index's folder or an index, got {type(index).__name__}")
+            raise OptionError(
+                f"index is a saved index's folder or an index, got {type(index).__name__}"
+            )
         self.index = index
         self._saved = saved
         self._warned: set[str] = set()
@@ -220,13 +234,22 @@ class OpenedIndex:
         left = asked = limits.max_tokens
         found: Sequence[Retrieved] = ()
         while True:
-            before, found = len(found), index.answers([question], limits.k, asked, counter=counter)[0][: limits.k]
+            before, found = (
+                len(found),
+                index.answers([question], limits.k, asked, counter=counter)[0][: limits.k],
+            )
             sizes = counter.count_many([piece.text for piece in found]).tolist()
-            if isinstance(index, PassageIndex) or sum(sizes) >= limits.max_tokens or len(found) == before:
+            if (
+                isinstance(index, PassageIndex)
+                or sum(sizes) >= limits.max_tokens
+                or len(found) == before
+            ):
                 break
             asked *= 2  # the index' chunker counts otherwise
         for piece, size in zip(found, sizes, strict=True):
-            passages += [piece] if size <= left else cut_unit(piece, left, counter)  # as measures count tokens
+            passages += (
+                [piece] if size <= left else cut_unit(piece, left, counter)
+            )  # as measures count tokens
             left -= size
             if left <= 0:
                 break
@@ -235,19 +258,27 @@ class OpenedIndex:
         return [self._passage(piece) for piece in passages]
 
     def behind(
-        self, question: str, hits: Sequence[Hit], options: PassageOptions, filters: Iterable[Any] = (UNKNOWN,)
+        self,
+        question: str,
+        hits: Sequence[Hit],
+        options: PassageOptions,
+        filters: Iterable[Any] = (UNKNOWN,),
     ) -> list[Passage]:
         """Passages of hits, which are best first, and which passed the retriever's `filters`, as far as they are seen.
 
         A hit that is in no document of the index is a passage of its own at its rank. A hit without text stays, too.
         """
         if not hasattr(self.index, "behind"):
-            raise OptionError("passages behind a retriever need an index of the retriever passages: index with it")
+            raise OptionError(
+                "passages behind a retriever need an index of the retriever passages: index with it"
+            )
         located = self._places.located(hits, derived=options.words != "text")
         answer = partial(self._answer, question, hits, located, options, filters)
         changed = self._places.changed | self._changed(_names(located))
         ranked, pieces = answer(changed)
-        if options.words == "all" and self._changed(_names(pieces)):  # so has a document without a hit
+        if options.words == "all" and self._changed(
+            _names(pieces)
+        ):  # so has a document without a hit
             ranked, pieces = answer(changed | self._changed(self.documents))
         by_document: dict[str, list[int]] = {}
         for number, piece in enumerate(ranked):
@@ -277,7 +308,11 @@ class OpenedIndex:
         self._warn(hits, ranked, changed)
         words: Scope = "hits" if options.words == "safe" else options.words
         if options.words == "safe":
-            placed = [(hit, piece.document_id) for hit, piece in zip(hits, ranked, strict=True) if piece.spans]
+            placed = [
+                (hit, piece.document_id)
+                for hit, piece in zip(hits, ranked, strict=True)
+                if piece.spans
+            ]
             keys = keys_of(options.filters, filters)
             words = whole_documents(placed, self.documents, keys)
             if hidden := sorted({name for _, name in placed} - words):
@@ -303,18 +338,24 @@ class OpenedIndex:
         if not retrieved.spans:
             return Passage(retrieved, None, (int(retrieved.id),))
         numbers = (by_document or {}).get(retrieved.document_id, ())
-        inside = tuple(number for number in numbers if _overlap(ranked[number].spans, retrieved.spans))
+        inside = tuple(
+            number for number in numbers if _overlap(ranked[number].spans, retrieved.spans)
+        )
         others = tuple(number for number in numbers if number not in inside)
         return Passage(retrieved, self.documents[retrieved.document_id], inside, others)
 
-    def _warn(self, hits: Sequence[Hit], ranked: Sequence[Retrieved], changed: Collection[str]) -> None:
+    def _warn(
+        self, hits: Sequence[Hit], ranked: Sequence[Retrieved], changed: Collection[str]
+    ) -> None:
         if self.index.superseded:
             self._warn_once(
                 "superseded",
                 "this index was updated, and the passages are of its old texts: make the retriever again with what "
                 "update or delete returned, or with a folder, which is opened again after each save",
             )
-        self._warn_changed(changed, "their hits stay as they are, and nothing else of them is shown")
+        self._warn_changed(
+            changed, "their hits stay as they are, and nothing else of them is shown"
+        )
         lost = [hit for hit, piece in zip(hits, ranked, strict=True) if not piece.spans]
         texts = [hit.text for hit in lost if hit.text.strip() and not hit.derived]
         if texts and not changed:
@@ -329,7 +370,11 @@ class OpenedIndex:
         new = sorted(name for name in names if f"changed {name}" not in self._warned)
         self._warned.update(f"changed {name}" for name in new)
         if new:
-            how = "chunkcore index" if self._saved and self._saved.root else "index.update(documents).save(folder)"
+            how = (
+                "chunkcore index"
+                if self._saved and self._saved.root
+                else "index.update(documents).save(folder)"
+            )
             warn_user(
                 f"{len(new)} documents have changed since they were indexed, such as {new[0]!r}: {what}. Save the "
                 f"index anew: {how}",
@@ -404,7 +449,11 @@ class HitPlaces:
             piece = self._in_document(hit, document_id)
             if piece is not None:
                 return piece
-        others = [name for name in hit.document_ids if PurePath(name).suffix and not self._names.matching([name])]
+        others = [
+            name
+            for name in hit.document_ids
+            if PurePath(name).suffix and not self._names.matching([name])
+        ]
         if named or others or len(hit.text.strip()) < _SHORTEST:
             return None
         piece = self._aligner("").locate(hit.text, score=hit.score)
@@ -419,11 +468,15 @@ class HitPlaces:
             return Retrieved(document_id, spans, hit.score, hit.text)
         start = text.find(hit.text)
         if start >= 0 and text.find(hit.text, start + 1) < 0:
-            return Retrieved(document_id, (Span(start, start + len(hit.text)),), hit.score, hit.text)
+            return Retrieved(
+                document_id, (Span(start, start + len(hit.text)),), hit.score, hit.text
+            )
         piece: Retrieved = self._aligner(document_id).locate(
             hit.text, document_id=document_id, spans=spans, score=hit.score
         )
-        if piece.match == "part" and hit.text.rstrip().endswith(piece.spans[-1].slice(text).rstrip()):
+        if piece.match == "part" and hit.text.rstrip().endswith(
+            piece.spans[-1].slice(text).rstrip()
+        ):
             return piece  # a context was put before it
         if piece.match not in ("unlocated", "fuzzy", "part"):
             return piece
@@ -432,7 +485,7 @@ class HitPlaces:
         return None
 
     def _aligner(self, document_id: str) -> Any:
-        from chunkcore.evaluation.alignment import Aligner
+        from chunkcore.locating.alignment import Aligner
 
         aligner = self._aligners.get(document_id)
         if aligner is None:
@@ -471,7 +524,9 @@ class IndexFields(BaseModel):
 
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
-        self._local = LocalIndex(self.index, None if self.documents is None else type(self).to_core(self.documents))
+        self._local = LocalIndex(
+            self.index, None if self.documents is None else type(self).to_core(self.documents)
+        )
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy, which opens another index or other documents if `update` has some."""
@@ -483,14 +538,22 @@ class IndexFields(BaseModel):
         return copied
 
 
-def core_documents(documents: Any, kind: type[D], framework: str, to_core: Callable[[D], Document]) -> list[Document]:
+def core_documents(
+    documents: Any, kind: type[D], framework: str, to_core: Callable[[D], Document]
+) -> list[Document]:
     """A framework's documents, or chunkcore's, as chunkcore's; those that share an id get a number, as in ``tea.md#2``.
 
     Raises `DataError`: one document, or something else.
     """
     if isinstance(documents, (kind, Document, str, bytes)) or not isinstance(documents, Iterable):
-        how = 'load_documents("docs/") reads files' if isinstance(documents, str) else "put it into a list"
-        raise DataError(f"expected a list of {framework} documents, got {kind_of(documents)}: {how}")
+        how = (
+            'load_documents("docs/") reads files'
+            if isinstance(documents, str)
+            else "put it into a list"
+        )
+        raise DataError(
+            f"expected a list of {framework} documents, got {kind_of(documents)}: {how}"
+        )
     rows = []
     for row in documents:
         if not isinstance(row, (kind, Document)):

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from chunkadapters.configuration import NamedFunction
 from chunkadapters.places import LOCATED, Origin, PlaceKeys, chunk_records
-from chunkcore.chunkers import Chunker, Draft, strategies
-from chunkcore.document import Chunk, Document, Span
+from chunkcore.chunkers import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.alignment import Aligner
+from chunkcore.locating.alignment import Aligner
 from chunkcore.packing import trim
+from chunkcore.text import Chunk, Document, Span
 from chunkcore.tokens import TokenizedText
 
 # What becomes of pieces that are not in the text.
@@ -32,7 +32,11 @@ class Piece(NamedTuple):
 
 
 def place_pieces(
-    text: str, pieces: Sequence[Piece], *, unplaced: Unplaced = "mark", similarity: float | None = SIMILARITY
+    text: str,
+    pieces: Sequence[Piece],
+    *,
+    unplaced: Unplaced = "mark",
+    similarity: float | None = SIMILARITY,
 ) -> list[Draft]:
     """Each piece with its place in the text; see `Aligned`. Raises `DataError` for a refused piece.
 
@@ -44,7 +48,10 @@ def place_pieces(
     starts = [piece.start for piece in pieces if piece.start is not None]
     if len(starts) == len(pieces) and _cover(text, pieces, starts):
         rows = zip(pieces, starts, strict=True)
-        return [Draft((Span(start, start + len(piece.text)),), dict(piece.metadata)) for piece, start in rows]
+        return [
+            Draft((Span(start, start + len(piece.text)),), dict(piece.metadata))
+            for piece, start in rows
+        ]
     aligner = Aligner([Document("text", text)], similarity=similarity)
     hits = aligner.locate_in_order([piece.text for piece in pieces], document_id="text")
     drafts: list[Draft] = []
@@ -56,12 +63,18 @@ def place_pieces(
                 'so that it keeps the text, or mark such pieces by unplaced="mark"'
             )
         if not spans:
-            begin = min(max((draft.spans[-1].end for draft in drafts[-1:]), default=0), len(text) - 1)
-            end = next((later.spans[0].start for later in hits[number + 1 :] if later.spans), len(text))
+            begin = min(
+                max((draft.spans[-1].end for draft in drafts[-1:]), default=0), len(text) - 1
+            )
+            end = next(
+                (later.spans[0].start for later in hits[number + 1 :] if later.spans), len(text)
+            )
             spans = (Span(begin, max(begin + 1, end)),)
         is_verbatim = bool(hit.spans) and spans[0].slice(text) == piece.text
         located = {} if hit.match == "exact" else {LOCATED: hit.match}
-        drafts.append(Draft(spans, {**piece.metadata, **located}, derived=None if is_verbatim else piece.text))
+        drafts.append(
+            Draft(spans, {**piece.metadata, **located}, derived=None if is_verbatim else piece.text)
+        )
     return drafts
 
 
@@ -81,14 +94,22 @@ def placed_records(
     """For each piece of a document, the chunk, and the metadata to write beside the splitter's own."""
     drafts = place_pieces(document.text, pieces, unplaced=unplaced)
     chunks = [
-        Chunk(document.id, i, draft.spans, piece.text, 0, metadata=draft.metadata, derived=draft.derived is not None)
+        Chunk(
+            document.id,
+            i,
+            draft.spans,
+            piece.text,
+            0,
+            metadata=draft.metadata,
+            derived=draft.derived is not None,
+        )
         for i, (piece, draft) in enumerate(zip(pieces, drafts, strict=True))
     ]
     records = chunk_records(document, chunks, origin, {}, keys, set())
     return zip(chunks, (record for _, _, record in records), strict=True)
 
 
-@strategies.register("aligned")
+@chunkers.register("aligned")
 @dataclass(frozen=True, kw_only=True)
 class Aligned(Chunker):
     r"""The pieces that a function cuts a text into, with their places in it.
@@ -129,7 +150,9 @@ class Aligned(Chunker):
 def _as_piece(item: Any) -> Piece:
     piece = Piece(*item) if isinstance(item, tuple) and 2 <= len(item) <= 3 else Piece(item)
     if not isinstance(piece.text, str) or not isinstance(piece.metadata, Mapping):
-        raise DataError(f"expected the splitter to give texts, or texts with their metadata, got {type(item).__name__}")
+        raise DataError(
+            f"expected the splitter to give texts, or texts with their metadata, got {type(item).__name__}"
+        )
     return piece
 
 
@@ -149,7 +172,9 @@ class Joined(Chunker):
         self, text: str, pieces: Sequence[PieceRange], rows: Iterable[PieceRange], *, strip: bool
     ) -> list[Draft]:
         """The chunks of rows; a row is the index of its first piece and the one after its last."""
-        drafts = (_joined(text, pieces[first:last], self.separator, strip=strip) for first, last in rows)
+        drafts = (
+            _joined(text, pieces[first:last], self.separator, strip=strip) for first, last in rows
+        )
         return [draft for draft in drafts if draft]
 
 
@@ -187,7 +212,11 @@ def _joined(text: str, pieces: Iterable[PieceRange], joiner: str, *, strip: bool
     if not joined:
         return None
     spans = tuple(Span(start, end) for start, end in rows)
-    return Draft(spans) if joiner.join([span.slice(text) for span in spans]) == joined else Draft(spans, derived=joined)
+    return (
+        Draft(spans)
+        if joiner.join([span.slice(text) for span in spans]) == joined
+        else Draft(spans, derived=joined)
+    )
 
 
 def _trimmed(text: str, rows: list[PieceRange]) -> Iterator[PieceRange]:

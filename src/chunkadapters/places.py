@@ -15,9 +15,9 @@ from hashlib import blake2b
 from itertools import groupby, zip_longest
 from typing import Any, Literal, NamedTuple
 
-from chunkcore.document import Chunk, ContiguousChunks, Document, Mark, Span, pages_of_all
 from chunkcore.errors import DataError
 from chunkcore.spans import merge_touching, shifted
+from chunkcore.text import Chunk, ContiguousChunks, Document, Mark, Span, pages_of_all
 
 CONTEXT = "context"
 DERIVED = "derived"
@@ -119,9 +119,15 @@ class Origin:
     (Span(start=103, end=108),)
     """
 
-    parts: tuple[tuple[int, Span], ...] | None  # (offset in the text, span in the source), ascending; None if unknown
-    shift: int | None = None  # for a text of one part, its offset in the source minus its offset in the text
-    passage: tuple[Span, ...] = ()  # for a text that a model wrote, what it was written from: every part's place
+    parts: (
+        tuple[tuple[int, Span], ...] | None
+    )  # (offset in the text, span in the source), ascending; None if unknown
+    shift: int | None = (
+        None  # for a text of one part, its offset in the source minus its offset in the text
+    )
+    passage: tuple[
+        Span, ...
+    ] = ()  # for a text that a model wrote, what it was written from: every part's place
 
     @classmethod
     def at(cls, start: int) -> Origin:
@@ -130,7 +136,13 @@ class Origin:
 
     @classmethod
     def stated(
-        cls, length: int, start: int | None, end: int | None, spans: Sequence[Span], *, derived: bool = False
+        cls,
+        length: int,
+        start: int | None,
+        end: int | None,
+        spans: Sequence[Span],
+        *,
+        derived: bool = False,
     ) -> Origin:
         """The origin that metadata states for a text of `length` code points; unknown if it does not fit the text.
 
@@ -230,7 +242,9 @@ class PlaceKeys:
         start, end, spans = self.read(metadata)
         return Origin.stated(length, start, end, spans, derived=metadata.get(DERIVED) is True)
 
-    def write_pages(self, marks: Sequence[Mark], spans: Sequence[Span], parent: Collection[Any]) -> dict[str, Any]:
+    def write_pages(
+        self, marks: Sequence[Mark], spans: Sequence[Span], parent: Collection[Any]
+    ) -> dict[str, Any]:
         """The first page under the framework's own key, and all under ``pages``; {} without page marks.
 
         LangChain's ``page`` counts from 0, as its loaders do, and comes with ``page_label``; Haystack's ``page_number``
@@ -239,9 +253,14 @@ class PlaceKeys:
         numbers = next(pages_of_all(marks, [spans])) if marks and spans else ()
         if not numbers:
             return {}
-        labels = {mark.data["number"]: str(mark.data.get("label") or mark.data["number"]) for mark in marks}
+        labels = {
+            mark.data["number"]: str(mark.data.get("label") or mark.data["number"])
+            for mark in marks
+        }
         first = numbers[0]
-        pages: dict[str, Any] = {"page_number": first} if self.page == "page_number" else {"page_label": labels[first]}
+        pages: dict[str, Any] = (
+            {"page_number": first} if self.page == "page_number" else {"page_label": labels[first]}
+        )
         if self.page == "page":
             pages["page"] = first - 1
         pages[PAGES] = ", ".join(map(str, numbers))
@@ -258,11 +277,19 @@ def _ends(spans: Sequence[Span]) -> tuple[int, int]:
 def with_page_marks(document: Document) -> dict[str, Any]:
     """The document's metadata with its page marks as ``page_marks``, for a framework's document of the same text."""
     pages = [
-        [mark.data["number"], mark.span.start, mark.span.end, *([label] if (label := mark.data.get("label")) else [])]
+        [
+            mark.data["number"],
+            mark.span.start,
+            mark.span.end,
+            *([label] if (label := mark.data.get("label")) else []),
+        ]
         for mark in document.marks
         if mark.kind == "page" and type(mark.data.get("number")) is int
     ]
-    return {**document.metadata, **({PAGE_MARKS: json.dumps(pages, separators=(",", ":"))} if pages else {})}
+    return {
+        **document.metadata,
+        **({PAGE_MARKS: json.dumps(pages, separators=(",", ":"))} if pages else {}),
+    }
 
 
 def page_marks(metadata: Mapping[Any, Any]) -> tuple[Mark, ...]:
@@ -277,7 +304,11 @@ def page_marks(metadata: Mapping[Any, Any]) -> tuple[Mark, ...]:
     try:
         rows = json.loads(written)
         return tuple(
-            Mark("page", Span(start, end), {"number": int(number), **({"label": label[0]} if label else {})})
+            Mark(
+                "page",
+                Span(start, end),
+                {"number": int(number), **({"label": label[0]} if label else {})},
+            )
             for number, start, end, *label in rows
         )
     except (ValueError, TypeError, RecursionError, DataError):
@@ -329,7 +360,9 @@ def ranges_of(chunks: Sequence[Chunk]) -> Sequence[Sequence[int]]:
     return [(chunk.spans[0].start, chunk.spans[-1].end) for chunk in chunks]
 
 
-def white_space_after(text: str, ranges: Sequence[Sequence[int]], following: str = "") -> Iterator[str]:
+def white_space_after(
+    text: str, ranges: Sequence[Sequence[int]], following: str = ""
+) -> Iterator[str]:
     r"""After each range of a text, the white space up to the next one; "" if they overlap or other text is between.
 
     `following` is the white space after the text itself, if the text is a chunk of a larger one.
@@ -363,12 +396,23 @@ def chunk_records(
     if isinstance(chunks, ContiguousChunks) and origin.shift is not None and not marks:
         # Without a `Chunk` object for each, the adapters take three quarters of the time.
         for (start, end), chunk_id, gap in zip(ranges, chunks.ids(), gaps, strict=True):
-            record: dict[str, Any] = {keys.start: start + origin.shift, keys.end: end + origin.shift}
-            yield text[start:end], unused_id(chunk_id, taken), record | {WHITE_SPACE: gap} if gap else record
+            record: dict[str, Any] = {
+                keys.start: start + origin.shift,
+                keys.end: end + origin.shift,
+            }
+            yield (
+                text[start:end],
+                unused_id(chunk_id, taken),
+                record | {WHITE_SPACE: gap} if gap else record,
+            )
         return
     for chunk, gap in zip(chunks, gaps, strict=True):
         place = chunk_place(chunk, origin)
-        record = chunk_metadata(chunk, parent, origin) | keys.write(place) | keys.write_pages(marks, place, parent)
+        record = (
+            chunk_metadata(chunk, parent, origin)
+            | keys.write(place)
+            | keys.write_pages(marks, place, parent)
+        )
         if gap and not chunk.derived:
             record[WHITE_SPACE] = gap
         yield chunk.text, unused_id(chunk.id, taken), record
@@ -376,11 +420,15 @@ def chunk_records(
 
 def copier(metadata: dict[Any, Any]) -> Callable[[], dict[Any, Any]]:
     """A function that makes deep copies, and fast ones of flat metadata."""
-    is_flat = all(value is None or type(value) in (str, int, float, bool) for value in metadata.values())
+    is_flat = all(
+        value is None or type(value) in (str, int, float, bool) for value in metadata.values()
+    )
     return metadata.copy if is_flat else partial(deepcopy, metadata)
 
 
-def inherited(metadata: Mapping[Any, Any], *, of_a_chunk: bool, drop: Sequence[str] = ()) -> dict[Any, Any]:
+def inherited(
+    metadata: Mapping[Any, Any], *, of_a_chunk: bool, drop: Sequence[str] = ()
+) -> dict[Any, Any]:
     """The metadata that a chunk inherits, as a copy.
 
     From a chunk that is cut again: all but its own spans, segments, white space and the keys to `drop`. From a source
@@ -391,7 +439,11 @@ def inherited(metadata: Mapping[Any, Any], *, of_a_chunk: bool, drop: Sequence[s
         gone = (SPANS, SEGMENTS, WHITE_SPACE, PAGE_MARKS, *drop)
         return {key: value for key, value in metadata.items() if key not in gone}
     kept = {key: value for key, value in metadata.items() if key != PAGE_MARKS}
-    for key, reads_like_a_place in ((SPANS, decode_spans), (SEGMENTS, decode_segments), (DERIVED, lambda x: x is True)):
+    for key, reads_like_a_place in (
+        (SPANS, decode_spans),
+        (SEGMENTS, decode_segments),
+        (DERIVED, lambda x: x is True),
+    ):
         if key in kept and reads_like_a_place(kept[key]):
             kept[f"source_{key}"] = kept.pop(key)
     return kept
@@ -432,7 +484,9 @@ def join_pages(documents: Any, *, separator: str = "\n") -> Document:
     joined = join_pages_by_source(documents, separator=separator)
     if len(joined) > 1:
         names = ", ".join(repr(document.id) for document in joined[:3])
-        raise DataError(f"expected the pages of one file, got {len(joined)} ({names}, ...): use join_pages_by_source")
+        raise DataError(
+            f"expected the pages of one file, got {len(joined)} ({names}, ...): use join_pages_by_source"
+        )
     return joined[0]
 
 
@@ -453,19 +507,34 @@ def _pages(document: Any, place: int) -> list[_Page]:
     metadata = getattr(document, "metadata", None)
     if not isinstance(metadata, Mapping):
         metadata = getattr(document, "meta", None)
-    text = next((x for x in (getattr(document, key, None) for key in ("page_content", "text", "content")) if x), "")
+    text = next(
+        (
+            x
+            for x in (getattr(document, key, None) for key in ("page_content", "text", "content"))
+            if x
+        ),
+        "",
+    )
     if not isinstance(metadata, Mapping) or not isinstance(text, str):
         raise DataError(
             f"document {place} is a {type(document).__name__}: expected one of LangChain's, LlamaIndex' or "
             "Haystack's documents"
         )
-    name = next((metadata[key] for key in _NAMES if isinstance(metadata.get(key), str) and metadata[key]), "")
+    name = next(
+        (metadata[key] for key in _NAMES if isinstance(metadata.get(key), str) and metadata[key]),
+        "",
+    )
     is_page = any(key in metadata for key in _PAGE_KEYS)
-    source = name or ("document" if is_page else str(getattr(document, "id", None) or f"document-{place}"))
+    source = name or (
+        "document" if is_page else str(getattr(document, "id", None) or f"document-{place}")
+    )
     first = metadata.get("page_number")
     if "\f" in text and hasattr(document, "meta"):
         begin = first if type(first) is int else 1
-        return [_Page(source, part, metadata, begin + turn) for turn, part in enumerate(text.split("\f"))]
+        return [
+            _Page(source, part, metadata, begin + turn)
+            for turn, part in enumerate(text.split("\f"))
+        ]
     label = str(metadata.get("page_label") or "")
     if type(first) is int:
         return [_Page(source, text, metadata, first, label)]
@@ -473,7 +542,15 @@ def _pages(document: Any, place: int) -> list[_Page]:
         return [_Page(source, text, metadata, metadata["page"] + 1, label)]
     if not label and type(first) is str:
         label = first
-    return [_Page(source, text, metadata, int(label) if label.isdecimal() and label.isascii() else None, label)]
+    return [
+        _Page(
+            source,
+            text,
+            metadata,
+            int(label) if label.isdecimal() and label.isascii() else None,
+            label,
+        )
+    ]
 
 
 def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
@@ -489,9 +566,15 @@ def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
         start = end + len(separator) if texts else 0
         end = start + len(text)
         texts.append(text)
-        marks.append(Mark("page", Span(start, end), {"number": number, **({"label": label} if label else {})}))
+        marks.append(
+            Mark(
+                "page", Span(start, end), {"number": number, **({"label": label} if label else {})}
+            )
+        )
     if not texts:
-        raise DataError(f"the pages of {source!r} have no text: they may be pictures; recognise their text first (OCR)")
+        raise DataError(
+            f"the pages of {source!r} have no text: they may be pictures; recognise their text first (OCR)"
+        )
     first, *others = [page.metadata for page in pages]
     shared = {
         key: value

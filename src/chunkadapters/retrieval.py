@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from chunkadapters.models import at_once, finished, secrets_within, without_secrets
 from chunkadapters.places import Origin
 from chunkcore.concurrency import Progress
-from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError, warn_user
 from chunkcore.options import check_number, check_option_names
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Span
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
@@ -57,7 +57,9 @@ class Hit:
         origin = Origin.stated(len(self.text), start, end, self.spans)
         if origin.shift is not None:
             return [(Span(start, end), self.text)]
-        return [(span, self.text[offset : offset + len(span)]) for offset, span in origin.parts or ()]
+        return [
+            (span, self.text[offset : offset + len(span)]) for offset, span in origin.parts or ()
+        ]
 
 
 def names(*candidates: object) -> tuple[str, ...]:
@@ -127,7 +129,7 @@ class _Locator:
     """Finds the place of hits in a benchmark's documents: in those that a hit names, else in all."""
 
     def __init__(self, benchmark: Benchmark) -> None:
-        from chunkcore.evaluation.alignment import Aligner
+        from chunkcore.locating.alignment import Aligner
 
         self._aligner = Aligner(benchmark.documents)
         self._texts = {document.id: document.text for document in benchmark.documents}
@@ -138,8 +140,12 @@ class _Locator:
         """The hit's place: the stated one if it is right, else the place of its text."""
         document_id = self._document(hit)
         if document_id:
-            text = "" if hit.derived else hit.text  # text that a model wrote has no place; its passage has
-            piece = self._aligner.locate(text, document_id=document_id, spans=hit.spans, score=hit.score)
+            text = (
+                "" if hit.derived else hit.text
+            )  # text that a model wrote has no place; its passage has
+            piece = self._aligner.locate(
+                text, document_id=document_id, spans=hit.spans, score=hit.score
+            )
             if hit.derived:
                 piece = replace(piece, text=hit.text)
             self.misplaced += bool(text and hit.spans and piece.match != "spans")
@@ -174,7 +180,9 @@ class QuestionScorer:
             if query.text not in self._rows:
                 self._ids.setdefault(query.text, []).append(query.id)
 
-    def scores(self, question: str, hits: Sequence[Hit], measures: Sequence[Measure | str]) -> list[float]:
+    def scores(
+        self, question: str, hits: Sequence[Hit], measures: Sequence[Measure | str]
+    ) -> list[float]:
         """One score a measure; for a text that several questions share, the mean of their scores.
 
         `question` is a text or an id, `hits` are best first. Raises `DataError`: the benchmark has no such question.
@@ -183,7 +191,9 @@ class QuestionScorer:
 
         ids = self._ids.get(question)
         if not ids:
-            raise DataError(f"the benchmark has no question {question!r}: give a question's text or id as it has it")
+            raise DataError(
+                f"the benchmark has no question {question!r}: give a question's text or id as it has it"
+            )
         pieces = list(map(self._locator.locate, hits))
         parsed = [get_measure(measure) for measure in measures]
         report = self._scorer.score(Run("question", dict.fromkeys(ids, pieces)), parsed)
@@ -199,7 +209,9 @@ def _benchmark(benchmark: Any) -> Benchmark:
         return benchmark
     if isinstance(benchmark, str):
         return load_dataset(benchmark)
-    raise OptionError(f"expected a Benchmark or a collection's name, got {type(benchmark).__name__}")
+    raise OptionError(
+        f"expected a Benchmark or a collection's name, got {type(benchmark).__name__}"
+    )
 
 
 def measures_of(measures: Sequence[Measure | str] | Measure | str) -> list[Measure]:
@@ -217,7 +229,9 @@ def _listed(option: str, values: Any) -> list[Any]:
     try:
         return list(values)
     except TypeError:
-        raise OptionError(f"{option}: expected one or a list of them, got {type(values).__name__}") from None
+        raise OptionError(
+            f"{option}: expected one or a list of them, got {type(values).__name__}"
+        ) from None
 
 
 # ---- Running a retriever
@@ -259,7 +273,9 @@ class RunSettings:
         check_number("retry_wait", self.retry_wait, whole=False)
         check_number("concurrency", self.concurrency, 1)
         if not (self.progress is None or callable(self.progress)):
-            raise OptionError(f"progress is a function of (stage, done, total), got {self.progress!r}")
+            raise OptionError(
+                f"progress is a function of (stage, done, total), got {self.progress!r}"
+            )
 
 
 _USUAL = [option.name for option in fields(RunSettings)]
@@ -279,11 +295,17 @@ class RetrieverRun:
     began: float = field(default_factory=time.perf_counter)
 
     async def ask(
-        self, query: Query, ask: Callable[[str], Awaitable[Any]], pause: Callable[[float], Awaitable[None]]
+        self,
+        query: Query,
+        ask: Callable[[str], Awaitable[Any]],
+        pause: Callable[[float], Awaitable[None]],
     ) -> None:
         """Ask one question, again after an exception."""
         reason: Exception | None = None
-        for wait in [0.0, *(self.settings.retry_wait * 2**turn for turn in range(self.settings.retries))]:
+        for wait in [
+            0.0,
+            *(self.settings.retry_wait * 2**turn for turn in range(self.settings.retries)),
+        ]:
             await pause(wait)
             try:
                 hits = self.hits_of(await ask(query.text))
@@ -364,14 +386,26 @@ class RetrieverHooks(Generic[R, D]):
     """
 
     def __init__(
-        self, system: Callable[..., DeployedRetriever], hit_of: Callable[[Any], Hit], answer: str, advice: str = ""
+        self,
+        system: Callable[..., DeployedRetriever],
+        hit_of: Callable[[Any], Hit],
+        answer: str,
+        advice: str = "",
     ) -> None:
         self._system, self._hit_of, self._answer, self._advice = system, hit_of, answer, advice
         own = signature(system).parameters.values()
-        self._names = [*_USUAL, *(option.name for option in own if option.kind is Parameter.KEYWORD_ONLY)]
+        self._names = [
+            *_USUAL,
+            *(option.name for option in own if option.kind is Parameter.KEYWORD_ONLY),
+        ]
 
     def run_retriever(
-        self, retriever: R, benchmark: Benchmark | str, *, pool: Iterable[D] | None = None, **options: Any
+        self,
+        retriever: R,
+        benchmark: Benchmark | str,
+        *,
+        pool: Iterable[D] | None = None,
+        **options: Any,
     ) -> Run:
         """Ask a retriever every question of a benchmark, and locate its hits. Nothing is indexed again.
 
@@ -399,7 +433,12 @@ class RetrieverHooks(Generic[R, D]):
         return run.run(self._pool(pool))
 
     async def arun_retriever(
-        self, retriever: R, benchmark: Benchmark | str, *, pool: Iterable[D] | None = None, **options: Any
+        self,
+        retriever: R,
+        benchmark: Benchmark | str,
+        *,
+        pool: Iterable[D] | None = None,
+        **options: Any,
     ) -> Run:
         """`run_retriever` by the asynchronous method, with at most ``concurrency`` (8) questions at a time."""
         run = self._run(retriever, benchmark, options, concurrent=True)
@@ -440,31 +479,50 @@ class RetrieverHooks(Generic[R, D]):
 
         Raises `OptionError`, before any question is asked: an unknown measure, depth, counter or option.
         """
-        check_option_names("evaluate_retriever", options, ["measures", "k", "counter", "pool", *self._names])
+        check_option_names(
+            "evaluate_retriever", options, ["measures", "k", "counter", "pool", *self._names]
+        )
         scorer, parsed, others = _scoring(benchmark, measures, k, counter, **options)
         return scorer.score(self.run_retriever(retriever, scorer.benchmark, **others), parsed)
 
-    async def aevaluate_retriever(self, retriever: R, benchmark: Benchmark | str, **options: Any) -> Report:
+    async def aevaluate_retriever(
+        self, retriever: R, benchmark: Benchmark | str, **options: Any
+    ) -> Report:
         """`evaluate_retriever` by the retriever's asynchronous method; `options` also take ``concurrency``."""
-        check_option_names("aevaluate_retriever", options, ["measures", "k", "counter", "pool", *self._names])
+        check_option_names(
+            "aevaluate_retriever", options, ["measures", "k", "counter", "pool", *self._names]
+        )
         scorer, parsed, others = _scoring(benchmark, **options)
-        return scorer.score(await self.arun_retriever(retriever, scorer.benchmark, **others), parsed)
+        return scorer.score(
+            await self.arun_retriever(retriever, scorer.benchmark, **others), parsed
+        )
 
     def _run(
-        self, retriever: R, benchmark: Benchmark | str, options: dict[str, Any], *, concurrent: bool = False
+        self,
+        retriever: R,
+        benchmark: Benchmark | str,
+        options: dict[str, Any],
+        *,
+        concurrent: bool = False,
     ) -> RetrieverRun:
         from chunkcore.retrieval import Index, RetrievalMethod, get_retriever
 
         if "concurrency" in options and not concurrent:
-            raise OptionError("concurrency is of the asynchronous forms, arun_retriever and aevaluate_retriever")
+            raise OptionError(
+                "concurrency is of the asynchronous forms, arun_retriever and aevaluate_retriever"
+            )
         check_option_names("run_retriever", options, [*self._names, "pool"])
         settings = RunSettings(**{name: value for name, value in options.items() if name in _USUAL})
         others = self._names[len(_USUAL) :]
         if isinstance(retriever, RetrievalMethod | str):
             get_retriever(retriever).retrieve("")  # raises: a method has no documents
         if isinstance(retriever, Index):
-            raise DataError("an index is scored by chunkcore's score(run_retriever(index, benchmark), benchmark)")
-        system = self._system(retriever, **{name: options[name] for name in others if name in options})
+            raise DataError(
+                "an index is scored by chunkcore's score(run_retriever(index, benchmark), benchmark)"
+            )
+        system = self._system(
+            retriever, **{name: options[name] for name in others if name in options}
+        )
         benchmark = _benchmark(benchmark)
         return RetrieverRun(benchmark, settings, system, self._hits, _Locator(benchmark))
 
@@ -474,7 +532,11 @@ class RetrieverHooks(Generic[R, D]):
     def _hits(self, answer: Any) -> list[Hit]:
         if isinstance(answer, list | tuple):
             return list(map(self._hit_of, answer))
-        hint = f" with the keys {', '.join(map(str, answer))}{self._advice}" if isinstance(answer, dict) else ""
+        hint = (
+            f" with the keys {', '.join(map(str, answer))}{self._advice}"
+            if isinstance(answer, dict)
+            else ""
+        )
         raise DataError(f"expected a list of {self._answer}, got a {type(answer).__name__}{hint}")
 
 
@@ -491,7 +553,11 @@ def _scoring(
 
     if measures is None:
         usual = measures_at([k] if isinstance(k, int | str) else _listed("k", k), ["token"])
-        parsed = [measure for measure in usual if not measure.needs_pool or options.get("pool") is not None]
+        parsed = [
+            measure
+            for measure in usual
+            if not measure.needs_pool or options.get("pool") is not None
+        ]
     else:
         parsed = measures_of(measures)
     return Scorer(_benchmark(benchmark), counter=counter), parsed, options

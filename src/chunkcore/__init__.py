@@ -33,12 +33,7 @@ __version__ = "0.3.0"
 if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.chunkers import Chunker as Chunker
     from chunkcore.chunkers import get_chunker as get_chunker
-    from chunkcore.chunkers import strategies as strategies
     from chunkcore.datasets import load_dataset as load_dataset
-    from chunkcore.document import Chunk as Chunk
-    from chunkcore.document import Document as Document
-    from chunkcore.document import Mark as Mark
-    from chunkcore.document import Span as Span
     from chunkcore.errors import ChunkcoreError as ChunkcoreError
     from chunkcore.errors import DataError as DataError
     from chunkcore.errors import MissingExtraError as MissingExtraError
@@ -73,5 +68,9 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.run import Retrieved as Retrieved
     from chunkcore.run import Retriever as Retriever
     from chunkcore.run import Run as Run
+    from chunkcore.text import Chunk as Chunk
+    from chunkcore.text import Document as Document
+    from chunkcore.text import Mark as Mark
+    from chunkcore.text import Span as Span
     from chunkcore.tokens import TokenCounter as TokenCounter
     from chunkcore.tuning import tune as tune

@@ -43,7 +43,9 @@ def echo(value: object, most: int = 60) -> str:
         text = repr(value)
     except ValueError:  # Python refuses to write an int of thousands of digits
         return f"a {type(value).__name__} of thousands of digits"
-    return _readable(text if len(text) <= 2 * most else f"{text[:most]}... ({len(text):,} characters)")
+    return _readable(
+        text if len(text) <= 2 * most else f"{text[:most]}... ({len(text):,} characters)"
+    )
 
 
 def _readable(text: str) -> str:
@@ -68,7 +70,12 @@ class ChunkcoreError(Exception):
     """The root: catch this to catch everything that chunkcore raises on purpose. A long message loses its middle."""
 
     def __init__(self, *arguments: object) -> None:
-        super().__init__(*(shortened(argument) if isinstance(argument, str) else argument for argument in arguments))
+        super().__init__(
+            *(
+                shortened(argument) if isinstance(argument, str) else argument
+                for argument in arguments
+            )
+        )
 
 
 def shortened(message: str, most: int = _LONGEST) -> str:
@@ -81,7 +88,9 @@ def shortened(message: str, most: int = _LONGEST) -> str:
     return message if len(message) <= most else f"{message[:half]} ... {message[5 - half :]}"
 
 
-def suggestion(wrong: object, known: Iterable[str], guesses: Mapping[str, str] = MappingProxyType({})) -> str:
+def suggestion(
+    wrong: object, known: Iterable[str], guesses: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """The end of an error message: what `guesses` has for it or each of a list, the nearest known name, or "".
 
     >>> suggestion("recursiv", ["markdown", "recursive"])
@@ -94,7 +103,9 @@ def suggestion(wrong: object, known: Iterable[str], guesses: Mapping[str, str] =
     for name in wrong if isinstance(wrong, list) else [wrong]:
         lower = str(name)[:100].casefold()
         near = get_close_matches(lower, list(by_lower_case), n=1)
-        hints += [guesses[lower]] if lower in guesses else [repr(by_lower_case[match]) for match in near]
+        hints += (
+            [guesses[lower]] if lower in guesses else [repr(by_lower_case[match]) for match in near]
+        )
     return f"; did you mean {' and '.join(dict.fromkeys(hints))}?" if hints else ""
 
 
@@ -107,7 +118,11 @@ def check_type(name: str, value: object, kinds: Any, expected: str) -> None:
     """
     if not isinstance(value, kinds):
         kind = type(value)
-        seen = f"{kind.__module__}.{kind.__name__}" if f" {kind.__name__}" in f" {expected}" else kind.__name__
+        seen = (
+            f"{kind.__module__}.{kind.__name__}"
+            if f" {kind.__name__}" in f" {expected}"
+            else kind.__name__
+        )
         raise DataError(f"{name} is {expected}, got {seen}: {echo(value)}")
 
 
@@ -169,10 +184,14 @@ class MissingExtraError(ChunkcoreError, ImportError):
     """A package that is not installed is needed; the message names the extra that brings it."""
 
     @classmethod
-    def of(cls, package: str, extra: str, purpose: str, problem: str = "it is not installed") -> MissingExtraError:
+    def of(
+        cls, package: str, extra: str, purpose: str, problem: str = "it is not installed"
+    ) -> MissingExtraError:
         """Build the usual message.
 
         >>> print(MissingExtraError.of("sentence-transformers", "models", "embed text"))
         sentence-transformers is needed to embed text, and it is not installed: pip install "chunkadapters[models]"
         """
-        return cls(f'{package} is needed to {purpose}, and {problem}: pip install "chunkadapters[{extra}]"')
+        return cls(
+            f'{package} is needed to {purpose}, and {problem}: pip install "chunkadapters[{extra}]"'
+        )

@@ -17,7 +17,9 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 # C0 and C1 controls but tab, line feed and carriage return; and the noncharacters U+FFFE and U+FFFF.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 # Characters that move or hide other text: bidirectional controls, line and paragraph separators, tag characters.
-_REORDERING = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\U000e0000-\U000e007f]")
+_REORDERING = re.compile(
+    "[\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\U000e0000-\U000e007f]"
+)
 _SPACE = re.compile(r"[ \t\r\n]+")
 # Spreadsheets read a cell that begins so as a formula; some fold full-width forms to these.
 _SIGN = "[\\s\u200b-\u200f\u2060\ufeff]{0,99}[=+\\-@\uff1d\uff0b\uff0d\uff20]"

@@ -30,7 +30,9 @@ except ImportError:  # Windows
 
 _PDF = b"%PDF-"  # the one common binary format that can be without NULs
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
-_WHOLE = 512 * 1024**2  # bytes of a JSON file, which is read whole and takes several times as much memory
+_WHOLE = (
+    512 * 1024**2
+)  # bytes of a JSON file, which is read whole and takes several times as much memory
 _LONGEST_LINE = 512 * 1024**2  # bytes of one line
 
 
@@ -129,9 +131,13 @@ def byte_lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
     """
     before = 0
     with open_file(path, pipes=True) as file:
-        for number, data in enumerate(iter(partial(file.readline, _LONGEST_LINE + 1), b""), start=1):
+        for number, data in enumerate(
+            iter(partial(file.readline, _LONGEST_LINE + 1), b""), start=1
+        ):
             if len(data) > _LONGEST_LINE:
-                raise DataError(f"{path}, line {number}: over {_LONGEST_LINE // 1024**2} MB, which is hardly a line")
+                raise DataError(
+                    f"{path}, line {number}: over {_LONGEST_LINE // 1024**2} MB, which is hardly a line"
+                )
             yield number, before, data
             before += len(data)
     if not before:
@@ -151,7 +157,9 @@ def json_object(line: str, place: str = "") -> dict[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}not JSON ({_said(error)}); each line is one JSON object") from error
+        raise DataError(
+            f"{place}not JSON ({_said(error)}); each line is one JSON object"
+        ) from error
     if not isinstance(row, dict):
         raise DataError(
             f"{place}expected one JSON object a line, {{...}}, got {type(row).__name__} {echo(line.strip()[:40])}"
@@ -183,13 +191,18 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
     tabs = path.suffix.lower() == ".tsv"
     lines = (line for _, line in text_lines(path))
     reader = csv.DictReader(
-        lines, delimiter="\t" if tabs else ",", quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL, strict=True
+        lines,
+        delimiter="\t" if tabs else ",",
+        quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL,
+        strict=True,
     )
     try:
         header = reader.fieldnames or []
         missing = [column for column in columns if column not in header]
         if missing:
-            raise DataError(f"{path} lacks the column {' and '.join(missing)}, got {', '.join(header) or 'none'}")
+            raise DataError(
+                f"{path} lacks the column {' and '.join(missing)}, got {', '.join(header) or 'none'}"
+            )
         for row in reader:
             if beyond := row.get(reader.restkey):
                 raise DataError(
@@ -217,13 +230,19 @@ def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
             raise NoTextError(path, reason) from error
         number = line or data.count(b"\n", 0, error.start) + 1
         place = f"byte {before + error.start} is 0x{data[error.start]:02x}"
-        raise DataError(f"{path} is not UTF-8 text ({place}) on line {number}: convert it, or take it out") from error
+        raise DataError(
+            f"{path} is not UTF-8 text ({place}) on line {number}: convert it, or take it out"
+        ) from error
 
 
 def unreadable(path: Path, error: OSError) -> DataError:
     """The error of a file or folder that cannot be read: `UnreadError` where it is not permitted."""
     reason = f"cannot be read: {error.strerror or error}"
-    return UnreadError(path, reason) if isinstance(error, PermissionError) else DataError(f"{path} {reason}")
+    return (
+        UnreadError(path, reason)
+        if isinstance(error, PermissionError)
+        else DataError(f"{path} {reason}")
+    )
 
 
 def empty(path: Path) -> NoTextError:
@@ -233,7 +252,11 @@ def empty(path: Path) -> NoTextError:
 
 def _said(error: Exception) -> str:
     """The error's message, without the line number, which is always 1 for a single line."""
-    return f"{error.msg}, at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
+    return (
+        f"{error.msg}, at character {error.pos + 1}"
+        if isinstance(error, json.JSONDecodeError)
+        else str(error)
+    )
 
 
 def write_text(path: Path, text: str) -> Path:
@@ -268,7 +291,9 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
                     file.writelines(parts)
                 continue
             _make_folder(target.parent)
-            unfinished[target] = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
+            unfinished[target] = target.with_name(
+                f".{target.name[:100]}.{secrets.token_hex(4)}.part"
+            )
             with unfinished[target].open("xb") as file:
                 with suppress(OSError):  # a file that only its owner may read stays so
                     unfinished[target].chmod(stat.S_IMODE(target.stat().st_mode))
@@ -284,7 +309,9 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
             with suppress(OSError):
                 written.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename in (None, *map(str, unfinished.values())):
-            error.filename = str(target)  # the user does not know the temporary file; a full disk names none
+            error.filename = str(
+                target
+            )  # the user does not know the temporary file; a full disk names none
         raise
 
 
@@ -313,7 +340,9 @@ def check_unchanged(path: Path) -> None:
     place = path.with_name(CHECKSUMS)
     checksums = read_json(place) if place.is_file() else {}
     accepted = checksums.get(path.name) if isinstance(checksums, dict) else None
-    if isinstance(accepted, list) and not (path.is_file() and checksum(path.read_bytes()) in accepted):
+    if isinstance(accepted, list) and not (
+        path.is_file() and checksum(path.read_bytes()) in accepted
+    ):
         raise DataError(
             f"{path} is not what was written. If you edited it, accept it: chunkcore questions accept "
             f"{shlex.quote(str(path))}. If not, it is damaged: write it again"
@@ -325,7 +354,9 @@ def accept_edit(path: Path) -> None:
     place = path.with_name(CHECKSUMS)
     checksums = read_json(place) if place.is_file() else {}
     if not isinstance(checksums, dict) or path.name not in checksums:
-        raise DataError(f"{path} has no checksum in {place}: there is nothing to accept, edit it as you like")
+        raise DataError(
+            f"{path} has no checksum in {place}: there is nothing to accept, edit it as you like"
+        )
     checksums[path.name] = [checksum(path.read_bytes())]
     write_text(place, json.dumps(checksums) + "\n")
 
@@ -383,15 +414,21 @@ def open_locked(path: Path, advice: str) -> FileIO:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644), "r+")
+        file = FileIO(
+            os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644), "r+"
+        )
     except OSError as error:
-        raise DataError(f"{path} cannot be opened for writing: {error.strerror or error}") from error
+        raise DataError(
+            f"{path} cannot be opened for writing: {error.strerror or error}"
+        ) from error
     if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
-            raise OptionError(f"another process is at work on {path}: wait for it, or {advice}") from None
+            raise OptionError(
+                f"another process is at work on {path}: wait for it, or {advice}"
+            ) from None
         except OSError:  # a file system without locks
             return file
         if not os.fstat(file.fileno()).st_nlink:
@@ -422,7 +459,9 @@ def telling_the_folder() -> Iterator[None]:
         yield
     except OSError as error:
         if error.filename is None:
-            error.filename = f"{tempfile.gettempdir()} (temporary files: TMPDIR names another folder)"
+            error.filename = (
+                f"{tempfile.gettempdir()} (temporary files: TMPDIR names another folder)"
+            )
         raise
 
 

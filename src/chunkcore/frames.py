@@ -77,7 +77,10 @@ def html_table(columns: Mapping[str, Sequence[Any]], rows: int = _ROWS) -> str:
     count = max(map(len, columns.values()), default=0)
     head = "".join(f"<th>{html_text(name)}</th>" for name in columns)
     lines = islice(zip(*columns.values(), strict=True), rows)
-    body = "".join(f"<tr>{''.join(f'<td>{html_text(_shown(value))}</td>' for value in line)}</tr>" for line in lines)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{html_text(_shown(value))}</td>' for value in line)}</tr>"
+        for line in lines
+    )
     more = f"<p>{count - rows:,} more rows</p>" if count > rows else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
@@ -99,11 +102,15 @@ def marked(text: str, spans: Iterable[tuple[int, int, float]], title: str = "") 
         # Neighbours have two colours, readable on light and dark pages; the underline serves readers without colour.
         colour = ("240,170,30", "70,150,230")[number % 2]
         style = f"background:rgba({colour},{0.15 + 0.45 * share:.2f});color:inherit;border-bottom:2px solid"
-        parts.append(f'{html_text(text[at:start])}<mark style="{style}">{html_text(text[start:end])}</mark>')
+        parts.append(
+            f'{html_text(text[at:start])}<mark style="{style}">{html_text(text[start:end])}</mark>'
+        )
         at = end
     head = f"<p><b>{html_text(title)}</b></p>" if title else ""
     style = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:30em;overflow-y:auto;text-align:left"
-    return Markup(f'{head}<div style="{style}" dir="auto">{"".join(parts)}{html_text(text[at:])}</div>')
+    return Markup(
+        f'{head}<div style="{style}" dir="auto">{"".join(parts)}{html_text(text[at:])}</div>'
+    )
 
 
 def shortened(text: str) -> str:
@@ -112,7 +119,11 @@ def shortened(text: str) -> str:
     >>> shortened("A fox."), shortened("x" * 14_542)[-22:]
     ("'A fox.'", "x' + 14,482 characters")
     """
-    return repr(text) if len(text) <= _LONG else f"{text[: _LONG - 20]!r} + {len(text) - _LONG + 20:,} characters"
+    return (
+        repr(text)
+        if len(text) <= _LONG
+        else f"{text[: _LONG - 20]!r} + {len(text) - _LONG + 20:,} characters"
+    )
 
 
 def _shown(value: Any) -> str:

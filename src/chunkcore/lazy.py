@@ -14,7 +14,7 @@ def on_first_use(package: str) -> bool:
     """Make the package's names those of the imports below this call, each imported when it is first read.
 
         if TYPE_CHECKING or on_first_use(__name__):
-            from chunkcore.document import Chunk as Chunk
+            from chunkcore.text import Chunk as Chunk
 
     A type checker sees the imports. Python reads them in the package's source and runs none: the answer is False. Where
     there is no source, as in a frozen app, it is True, and all run at once. The package gets `__getattr__`, `__dir__`
@@ -29,7 +29,9 @@ def on_first_use(package: str) -> bool:
     imports = (node for branch in branches for node in branch if isinstance(node, ast.ImportFrom))
     homes = {alias.name: str(node.module) for node in imports for alias in node.names}
     modules = {
-        home.removeprefix(f"{package}.").split(".")[0] for home in homes.values() if home.startswith(f"{package}.")
+        home.removeprefix(f"{package}.").split(".")[0]
+        for home in homes.values()
+        if home.startswith(f"{package}.")
     }
 
     def get(name: str) -> Any:
@@ -41,7 +43,9 @@ def on_first_use(package: str) -> bool:
             return import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    vars(module).update(__getattr__=get, __dir__=lambda: sorted({*vars(module), *homes}), __all__=sorted(homes))
+    vars(module).update(
+        __getattr__=get, __dir__=lambda: sorted({*vars(module), *homes}), __all__=sorted(homes)
+    )
     return False
 
 

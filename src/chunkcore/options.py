@@ -64,7 +64,11 @@ class Option:
     @property
     def shown_default(self) -> str:
         """The default as Python source; a counter or a model by its name."""
-        return "(must be given)" if self.default is MISSING else repr(getattr(self.default, "name", self.default))
+        return (
+            "(must be given)"
+            if self.default is MISSING
+            else repr(getattr(self.default, "name", self.default))
+        )
 
 
 def options_of(cls: type) -> tuple[Option, ...]:
@@ -72,7 +76,12 @@ def options_of(cls: type) -> tuple[Option, ...]:
     if not is_dataclass(cls):
         return ()
     return tuple(
-        Option(field.name, described(_hints(cls)[field.name]), default_of(field), _meaning(cls, field.name))
+        Option(
+            field.name,
+            described(_hints(cls)[field.name]),
+            default_of(field),
+            _meaning(cls, field.name),
+        )
         for field in fields(cls)
     )
 
@@ -92,7 +101,14 @@ def _meaning(cls: type, option: str) -> str:
         if entry is None:
             continue
         see = _SEE.fullmatch(entry)
-        base = next((base for base in cls.__mro__ if see and base.__name__ == see[1] and base is not base_class), None)
+        base = next(
+            (
+                base
+                for base in cls.__mro__
+                if see and base.__name__ == see[1] and base is not base_class
+            ),
+            None,
+        )
         if see is None or base is None:
             return entry
         more = see[2] or ""
@@ -120,9 +136,16 @@ def check_option_names(owner: str, given: Iterable[str], names: Iterable[str]) -
     names = list(names)
     unknown = sorted(set(given) - set(names))
     if unknown:
-        guesses = {name: repr(option) for name, ours in _OPTIONS.items() for option in ours[::-1] if option in names}
+        guesses = {
+            name: repr(option)
+            for name, ours in _OPTIONS.items()
+            for option in ours[::-1]
+            if option in names
+        }
         expected = (
-            f"expected some of {', '.join(names)}{suggestion(unknown[:3], names, guesses)}" if names else "it has none"
+            f"expected some of {', '.join(names)}{suggestion(unknown[:3], names, guesses)}"
+            if names
+            else "it has none"
         )
         raise OptionError(f"{owner} has no option {', '.join(map(echo, unknown[:3]))}: {expected}")
 
@@ -146,7 +169,11 @@ def named_options(*more: str) -> Callable[[_Call], _Call]:
         takes, owner = signature(call), call.__qualname__.removesuffix(".__init__")
         kinds = {name: each.kind for name, each in takes.parameters.items() if name != "self"}
         is_open = Parameter.VAR_KEYWORD in kinds.values() and not more
-        names = list(dict.fromkeys([*(name for name in kinds if kinds[name] is not Parameter.VAR_KEYWORD), *more]))
+        names = list(
+            dict.fromkeys(
+                [*(name for name in kinds if kinds[name] is not Parameter.VAR_KEYWORD), *more]
+            )
+        )
 
         @wraps(call)
         def checked(*values: Any, **options: Any) -> Any:
@@ -166,7 +193,13 @@ def named_options(*more: str) -> Callable[[_Call], _Call]:
 # Of the numbers in options. Larger ones overflow in arrays of 64 bits.
 LARGEST = 2**63 - 1
 
-_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", type(None): "null"}
+_NAMES = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    type(None): "null",
+}
 
 
 class _WrongTypeError(Exception):
@@ -178,7 +211,9 @@ def check_options(thing: Any) -> None:
     with the `bounds` of its class and of those above it.
     """
     for field in fields(thing):
-        object.__setattr__(thing, field.name, check_option(type(thing), field.name, getattr(thing, field.name)))
+        object.__setattr__(
+            thing, field.name, check_option(type(thing), field.name, getattr(thing, field.name))
+        )
     for cls in type(thing).__mro__[::-1]:
         check_ranges(thing, **vars(cls).get("bounds", {}))
 
@@ -201,28 +236,38 @@ def check_option(cls: type, name: str, value: Any) -> Any:
         # A chunker's name, or a retriever's kind: its name is an instance property.
         named = (getattr(cls, attribute, "") for attribute in ("name", "kind"))
         called = next((label for label in named if isinstance(label, str) and label), cls.__name__)
-        raise OptionError(f"{called}: {name} is {described(hint)}{limit}; got {echo(value)}") from None
+        raise OptionError(
+            f"{called}: {name} is {described(hint)}{limit}; got {echo(value)}"
+        ) from None
 
 
 def _is_large(value: Any) -> bool:
     return isinstance(value, Real) and abs(cast(Any, value)) > LARGEST
 
 
-def check_number(name: str, value: Any, least: float = 0, most: float = LARGEST, *, whole: bool = True) -> None:
+def check_number(
+    name: str, value: Any, least: float = 0, most: float = LARGEST, *, whole: bool = True
+) -> None:
     """Raise `OptionError` for anything but a number from `least` to `most`; `whole`: an integer.
 
     >>> check_number("k", 0, least=1)
     Traceback (most recent call last):
     chunkcore.errors.OptionError: k is at least 1, got 0
     """
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or value != value:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int if whole else int | float)
+        or value != value
+    ):
         raise OptionError(f"{name} is a {'whole ' * whole}number, got {echo(value)}")
     if not least <= value <= most:
         bound = f"least {least:,}" if value < least else f"most {most:,}"
         raise OptionError(f"{name} is at {bound}, got {echo(value)}")
 
 
-Bounds = Mapping[str, float | str | tuple[float | str, ...]]  # of options by name; see `check_ranges`
+Bounds = Mapping[
+    str, float | str | tuple[float | str, ...]
+]  # of options by name; see `check_ranges`
 
 
 def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, ...]) -> None:
@@ -238,12 +283,18 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, ...]) ->
     cls: Any = type(thing)
     for name, bounds in ranges.items():
         value, shown, is_within = getattr(thing, name), [], True
-        for bound, word in zip(bounds if isinstance(bounds, tuple) else (bounds,), ("least", "most"), strict=False):
+        for bound, word in zip(
+            bounds if isinstance(bounds, tuple) else (bounds,), ("least", "most"), strict=False
+        ):
             limit = getattr(thing, bound) if isinstance(bound, str) else bound
             if value is None or limit is None:
                 continue
             is_within = is_within and (value >= limit if word == "least" else value <= limit)
-            shown.append(f"at {word} {bound} ({limit})" if isinstance(bound, str) else f"at {word} {limit:.15g}")
+            shown.append(
+                f"at {word} {bound} ({limit})"
+                if isinstance(bound, str)
+                else f"at {word} {limit:.15g}"
+            )
         if not is_within:
             optional = len(shown) == 1 and type(None) in get_args(_hints(cls).get(name))
             null = ", or null for none" if optional else ""
@@ -275,7 +326,12 @@ def _checked(value: Any, hint: Any) -> Any:
     elif hint in (int, float):
         kind = Integral if hint is int else Real
         # NaN is refused here: no range check would catch it.
-        if isinstance(value, kind) and not isinstance(value, bool) and not _is_large(value) and value == value:
+        if (
+            isinstance(value, kind)
+            and not isinstance(value, bool)
+            and not _is_large(value)
+            and value == value
+        ):
             return hint(value)
     elif isinstance(value, origin or hint):
         return hint(value) if hint is str else value
@@ -318,7 +374,9 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
     return name.strip(), split_options(rest, spec, "chunker")
 
 
-def split_options(text: str, spec: str, noun: str, unnamed: list[str] | None = None) -> dict[str, Any]:
+def split_options(
+    text: str, spec: str, noun: str, unnamed: list[str] | None = None
+) -> dict[str, Any]:
     """The options in ``option=value,option=value``.
 
     `spec` and `noun` appear in errors. `unnamed` collects parts without "="; None makes them errors.
@@ -334,7 +392,9 @@ def split_options(text: str, spec: str, noun: str, unnamed: list[str] | None = N
         elif not equals or not option:
             raise OptionError(f"expected option=value, got {echo(part)} in the {noun} {echo(spec)}")
         elif option in options:
-            raise OptionError(f"the option {option} is given twice in the {noun} {echo(spec)}; keep one")
+            raise OptionError(
+                f"the option {option} is given twice in the {noun} {echo(spec)}; keep one"
+            )
         else:
             options[option] = read_value(value.strip(), option)
     return options
@@ -398,7 +458,9 @@ def split_parts(text: str, spec: str, kind: str) -> list[str]:
             start = place + 1
         place += 1
     if quoted or depth:
-        raise OptionError(f"a {'quote' if quoted else 'bracket'} is not closed in the {kind} {echo(spec)}")
+        raise OptionError(
+            f"a {'quote' if quoted else 'bracket'} is not closed in the {kind} {echo(spec)}"
+        )
     parts.append(text[start:])
     return parts if text.strip() else []
 
@@ -409,7 +471,9 @@ def read_value(value: str, option: str) -> Any:
         return json.loads(value, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         if value[:1] in ('"', "[", "{"):
-            raise OptionError(f"the option {option} is no JSON: {echo(value)} ({error}); correct its quotes") from error
+            raise OptionError(
+                f"the option {option} is no JSON: {echo(value)} ({error}); correct its quotes"
+            ) from error
         return value
 
 

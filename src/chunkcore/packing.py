@@ -39,7 +39,13 @@ def running_counts(source: TokenizedText, pieces: Ranges) -> Numbers:
 
 
 def pack(
-    sums: Numbers, size: int, overlap: int = 0, *, gap: int = 0, first: int = 0, last: int | None = None
+    sums: Numbers,
+    size: int,
+    overlap: int = 0,
+    *,
+    gap: int = 0,
+    first: int = 0,
+    last: int | None = None,
 ) -> list[tuple[int, int]]:
     """Ranges of neighbouring pieces, as large as `size` allows, with overlap.
 
@@ -102,7 +108,9 @@ def join_small(
         size = max(left.size, right.size)
         if maximum is not None or size < minimum:
             size = together(left.first, right.last)
-        return None if maximum is not None and size > maximum else _Group(left.first, right.last, size)
+        return (
+            None if maximum is not None and size > maximum else _Group(left.first, right.last, size)
+        )
 
     while waiting:
         group = waiting.pop()
@@ -150,10 +158,17 @@ def join_ranges(
         gaps = [None if change else gap for gap, change in zip(gaps, changes, strict=True)]
     sizes = source.counts(table[:, 0], table[:, 1]).tolist()
     groups = join_small(
-        sizes, gaps, minimum, maximum, lambda first, last: source.count(rows[first][0], reach[last - 1])
+        sizes,
+        gaps,
+        minimum,
+        maximum,
+        lambda first, last: source.count(rows[first][0], reach[last - 1]),
     )
     # An unmerged chunk keeps its end, even if an earlier chunk reaches farther.
-    return [rows[first] if last - first == 1 else (rows[first][0], reach[last - 1]) for first, last in groups]
+    return [
+        rows[first] if last - first == 1 else (rows[first][0], reach[last - 1])
+        for first, last in groups
+    ]
 
 
 def split_to_maximum(
@@ -220,7 +235,11 @@ def split_ranges_to_maximum(
         return ranges
     parts: list[tuple[int, int]] = []
     for (start, end), is_over in zip(ranges.tolist(), over.tolist(), strict=True):
-        parts += split_to_maximum(source, start, end, maximum, strip=strip) if is_over else [(start, end)]
+        parts += (
+            split_to_maximum(source, start, end, maximum, strip=strip)
+            if is_over
+            else [(start, end)]
+        )
     return np.array(parts, dtype=np.int64).reshape(-1, 2)
 
 
@@ -265,7 +284,9 @@ def _grapheme_ends(source: TokenizedText, start: int, end: int, limit: int) -> I
             return
 
 
-def _last_that_fits(source: TokenizedText, start: int, cuts: Sequence[int], maximum: int, *, strip: bool) -> int | None:
+def _last_that_fits(
+    source: TokenizedText, start: int, cuts: Sequence[int], maximum: int, *, strip: bool
+) -> int | None:
     """The last cut that fits, searched from the end in doubling steps: 0, 1, 2, 3, 4, 6, 10, ... back."""
     for step in range(len(cuts).bit_length() + 3 if cuts else 0):
         place = len(cuts) - 1 - (step if step < 3 else 2 ** (step - 3) + 2)

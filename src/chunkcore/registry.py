@@ -39,13 +39,17 @@ class Registry(Generic[T]):
     """
 
     noun: str  # what errors call one thing, such as "chunker"
-    group: str  # of the entry points, such as "chunkcore.strategies"
+    group: str  # of the entry points, such as "chunkcore.chunkers"
     _: KW_ONLY
     base: type | None = None  # the class that registered classes extend, for errors
     attribute: str = ""  # of a class, which `register` sets to the name; "" for none
     note: str = ""  # ends the list of known names in an error
-    modules: tuple[str, ...] = ()  # that register chunkcore's own things, imported when a name is unknown
-    guesses: Mapping[str, str] = field(default_factory=dict)  # other libraries' names, and what an error suggests
+    modules: tuple[
+        str, ...
+    ] = ()  # that register chunkcore's own things, imported when a name is unknown
+    guesses: Mapping[str, str] = field(
+        default_factory=dict
+    )  # other libraries' names, and what an error suggests
     _known: dict[str, T] = field(default_factory=dict, init=False)
     _importing: Any = field(default_factory=RLock, init=False)
 
@@ -70,11 +74,15 @@ class Registry(Generic[T]):
             names = list(self)
             listed = f"expected one of {', '.join(names)}{self.note}"
             if len(names) > _LISTED:
-                kind = self.group.rpartition(".")[2].replace("strategies", "chunkers")
+                kind = self.group.rpartition(".")[2]
                 listed = f"chunkcore list {kind} shows all {len(names)}"
             near = suggestion(name, names, self.guesses)
             if "," in str(name):
-                near = "; options follow a colon" if "=" in str(name) else "; several are given one by one"
+                near = (
+                    "; options follow a colon"
+                    if "=" in str(name)
+                    else "; several are given one by one"
+                )
             raise OptionError(f"unknown {self.noun} {echo(name)}: {listed}{near}")
         return thing
 
@@ -160,13 +168,17 @@ class Registry(Generic[T]):
         descriptions = []
         for name, thing in self.items():
             title = cleandoc(getattr(thing, "__doc__", None) or "").split("\n", 1)[0]
-            descriptions.append(Description(name, title, options_of(thing) if isinstance(thing, type) else ()))
+            descriptions.append(
+                Description(name, title, options_of(thing) if isinstance(thing, type) else ())
+            )
         return descriptions
 
     def build(self, name: str, options: Mapping[str, Any]) -> Any:
         """Call the thing of this name with options. Raises `OptionError` for a wrong name, option or value."""
         thing: Any = self.get(name)
-        check_option_names(f"the {self.noun} {name}", options, [field.name for field in fields(thing)])
+        check_option_names(
+            f"the {self.noun} {name}", options, [field.name for field in fields(thing)]
+        )
         return thing(**options)
 
 

@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.columns import LazySequence
-from chunkcore.document import Span
 from chunkcore.errors import DataError, check_type, echo
 from chunkcore.frames import Frame, FrameList, columns_of, html_table, marked, shortened
 from chunkcore.spans import Numbers, ragged_indices
+from chunkcore.text import Span
 from chunkcore.tokens import get_counter
 
-MatchKind = Literal["spans", "exact", "whitespace", "folded", "order", "fuzzy", "part", "ambiguous", "unlocated"]
+MatchKind = Literal[
+    "spans", "exact", "whitespace", "folded", "order", "fuzzy", "part", "ambiguous", "unlocated"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,19 @@ class Retrieved:
     id: str = ""
 
     def __post_init__(self) -> None:
-        if type(self.document_id) is not str or type(self.text) is not str or type(self.spans) is not tuple:
+        if (
+            type(self.document_id) is not str
+            or type(self.text) is not str
+            or type(self.spans) is not tuple
+        ):
             check_type("the document_id of a Retrieved", self.document_id, str, "a string")
             check_type("the text of a Retrieved", self.text, str, "a string")
             check_type("the spans of a Retrieved", self.spans, tuple, "a tuple of Spans")
         for span in self.spans:
             if type(span) is not Span:
-                raise DataError(f"the spans of a Retrieved are a tuple of Spans, got {echo(span)} in it")
+                raise DataError(
+                    f"the spans of a Retrieved are a tuple of Spans, got {echo(span)} in it"
+                )
         if not isinstance(self.score, Real) or self.score != self.score:
             raise DataError(f"the score of a Retrieved is a number, got {self.score!r}")
 
@@ -66,7 +74,9 @@ class Retrieved:
 
     def _repr_html_(self) -> str:
         rows = [self, *self.parts]
-        places = [" and ".join(f"{span.start:,}–{span.end:,}" for span in row.spans) for row in rows]
+        places = [
+            " and ".join(f"{span.start:,}–{span.end:,}" for span in row.spans) for row in rows
+        ]
         names = [self.document_id or "in no document", *("part" for _ in self.parts)]
         table = html_table({"": names, "characters": places, "score": [row.score for row in rows]})
         return table + (marked(self.text, ()) if self.text else "")
@@ -75,7 +85,14 @@ class Retrieved:
         """The same piece with another score."""
         match, certainty = self.match, self.certainty  # dataclasses.replace is several times slower
         return Retrieved(
-            self.document_id, self.spans, score, self.text, self.parts, match=match, certainty=certainty, id=self.id
+            self.document_id,
+            self.spans,
+            score,
+            self.text,
+            self.parts,
+            match=match,
+            certainty=certainty,
+            id=self.id,
         )
 
 
@@ -101,7 +118,16 @@ _HIT = ("rank", "document", "start", "end", "score", "parts", "text", "match")
 def _hit(rank: int, piece: Retrieved) -> tuple[Any, ...]:
     start = min((span.start for span in piece.spans), default=-1)
     end = max((span.end for span in piece.spans), default=-1)
-    return rank, piece.document_id, start, end, piece.score, len(piece.parts), piece.text, piece.match
+    return (
+        rank,
+        piece.document_id,
+        start,
+        end,
+        piece.score,
+        len(piece.parts),
+        piece.text,
+        piece.match,
+    )
 
 
 class PieceColumns(LazySequence[int, Retrieved]):
@@ -136,7 +162,11 @@ class RankedPieces(LazySequence[int, LazySequence[int, Retrieved]]):
     """
 
     def __init__(
-        self, pieces: Sequence[Retrieved], counts: Numbers, numbers: Numbers, scores: NDArray[np.float64]
+        self,
+        pieces: Sequence[Retrieved],
+        counts: Numbers,
+        numbers: Numbers,
+        scores: NDArray[np.float64],
     ) -> None:
         super().__init__(self._row, range(len(counts)))
         self.pieces, self.counts, self.numbers, self.scores = pieces, counts, numbers, scores
@@ -194,7 +224,9 @@ class Answers(Mapping[str, Sequence[Retrieved]]):
 class Retriever(Protocol):
     """Answers a query with ranked pieces. A class with this one method is a retriever."""
 
-    def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> Sequence[Retrieved]:
+    def retrieve(
+        self, query: str, k: int | None = None, max_tokens: int | None = None
+    ) -> Sequence[Retrieved]:
         """The best pieces, best first: at most `k`, and at most `max_tokens` tokens in all; None for no limit."""
         ...
 
@@ -218,7 +250,12 @@ class Run(Frame):
 
     def __post_init__(self) -> None:
         check_type("a run's name", self.name, str, "a string")
-        check_type("a run's results", self.results, Mapping, "hits by query id, such as {query.id: [Retrieved(...)]}")
+        check_type(
+            "a run's results",
+            self.results,
+            Mapping,
+            "hits by query id, such as {query.id: [Retrieved(...)]}",
+        )
         check_type("a run's pool", self.pool, Sequence | None, "a list of Retrieved, or None")
 
     def __repr__(self) -> str:
@@ -231,5 +268,9 @@ class Run(Frame):
         >>> Run("r", {"q": [Retrieved("a.txt", (Span(3, 9),), 0.5)]}).tidy()["start"]
         [3]
         """
-        rows = [(query, *_hit(*item)) for query, hits in self.results.items() for item in enumerate(hits, 1)]
+        rows = [
+            (query, *_hit(*item))
+            for query, hits in self.results.items()
+            for item in enumerate(hits, 1)
+        ]
         return columns_of(("question", *_HIT), rows)

@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.document import Span
+from chunkcore.text import Span
 
 Numbers = NDArray[np.int64]  # of any shape
 Ranges = NDArray[np.int64]  # shape (n, 2): starts and ends

@@ -76,7 +76,9 @@ def split_texts(texts: Iterable[Labelled], seed: int) -> Parts:
 
 def part_of(name: str, seed: int) -> Literal["train", "dev", "test"]:
     """The part of the text with this id."""
-    hashed = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4, salt=seed.to_bytes(8, "little"))
+    hashed = blake2b(
+        name.encode("utf-8", "surrogatepass"), digest_size=4, salt=seed.to_bytes(8, "little")
+    )
     tenth = int.from_bytes(hashed.digest(), "big") % 10
     return "train" if tenth < 6 else "dev" if tenth < 8 else "test"
 
@@ -95,7 +97,11 @@ def score(texts: Sequence[Labelled], find: Callable[[Labelled], Numbers]) -> Seg
         if len(text.rows) > 1:
             arguments = text.starts.tolist(), find(text).tolist(), len(text.rows)
             rows.append((pk(*arguments), window_diff(*arguments)))
-    return SegmentationScores(*np.mean(rows, axis=0).tolist()) if rows else SegmentationScores(0.0, 0.0)
+    return (
+        SegmentationScores(*np.mean(rows, axis=0).tolist())
+        if rows
+        else SegmentationScores(0.0, 0.0)
+    )
 
 
 def compare_on(test: Sequence[Labelled], tagger: Tagger) -> dict[str, SegmentationScores]:
@@ -123,7 +129,9 @@ class Training:
     rate: float = 0.003  # Adam's learning rate
     shuffle: float = 0.5  # probability of shuffling a text's segments, without the first
     splice: float = 0.1  # probability of replacing a segment by one of another text
-    short: float = 0.4  # probability of cutting a text's segments to runs of some 5, 8, 12 or 20 sentences
+    short: float = (
+        0.4  # probability of cutting a text's segments to runs of some 5, 8, 12 or 20 sentences
+    )
     thin: float = 0.4  # largest share of a segment's sentences to leave out of other texts
     seed: int = 0  # of all random draws
 
@@ -132,7 +140,14 @@ class Training:
         counts = dict.fromkeys(("hidden", "members", "epochs", "patience", "batch"), (1, 10_000))
         shares = dict.fromkeys(("shuffle", "splice", "short"), (0, 1))
         check_ranges(
-            self, **counts, **shares, dropout=(0, 0.99), thin=(0, 0.99), piece=SHORTEST, rate=(1e-9, 100), seed=0
+            self,
+            **counts,
+            **shares,
+            dropout=(0, 0.99),
+            thin=(0, 0.99),
+            piece=SHORTEST,
+            rate=(1e-9, 100),
+            seed=0,
         )
         for window in self.windows or [0]:
             check_number("windows", window, 1, 10_000)
@@ -170,15 +185,21 @@ class VariedTexts:
 
     def _varied(self, segments: list[Vectors], random: np.random.Generator) -> list[Vectors]:
         if random.random() < self._training.shuffle:
-            segments = [segments[0], *(segments[1 + place] for place in random.permutation(len(segments) - 1))]
+            segments = [
+                segments[0],
+                *(segments[1 + place] for place in random.permutation(len(segments) - 1)),
+            ]
         segments = [
-            self._pool[random.integers(len(self._pool))] if random.random() < self._training.splice else segment
+            self._pool[random.integers(len(self._pool))]
+            if random.random() < self._training.splice
+            else segment
             for segment in segments
         ]
         if random.random() < self._training.short:
             return _short(segments, int(random.choice(_LENGTHS)), random)
         thinned = [
-            segment[random.random(len(segment)) >= self._training.thin * random.random()] for segment in segments
+            segment[random.random(len(segment)) >= self._training.thin * random.random()]
+            for segment in segments
         ]
         return [segment for segment in thinned if len(segment)] or segments
 
@@ -188,11 +209,15 @@ def shortened(texts: Sequence[Labelled], sentences: int, seed: int) -> list[Labe
     random, texts_cut = np.random.default_rng(seed), []
     for text in texts:
         runs = _short(_segments(text), sentences, random)
-        texts_cut.append(Labelled(text.id, np.concatenate(runs), np.cumsum([len(run) for run in runs])[:-1]))
+        texts_cut.append(
+            Labelled(text.id, np.concatenate(runs), np.cumsum([len(run) for run in runs])[:-1])
+        )
     return texts_cut
 
 
-def _short(segments: Sequence[Vectors], sentences: int, random: np.random.Generator) -> list[Vectors]:
+def _short(
+    segments: Sequence[Vectors], sentences: int, random: np.random.Generator
+) -> list[Vectors]:
     runs = []
     for segment in segments:
         length = max(2, int(random.lognormal(np.log(sentences), 0.6)))
@@ -214,7 +239,9 @@ def _prepared(segments: Sequence[Vectors], windows: tuple[int, ...]) -> tuple[Ve
 def _padded(pieces: Sequence[tuple[Vectors, Vectors]]) -> Batch:
     shape = len(pieces), max(len(labels) for _, labels in pieces)
     batch = Batch(
-        np.zeros((*shape, pieces[0][0].shape[1]), np.float32), np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+        np.zeros((*shape, pieces[0][0].shape[1]), np.float32),
+        np.zeros(shape, np.float32),
+        np.zeros(shape, np.float32),
     )
     for row, (inputs, labels) in enumerate(pieces):
         batch.inputs[row, : len(labels)] = inputs
@@ -243,11 +270,22 @@ def train_tagger(
     torch = needed("torch", "training", "train a segmenter")
     for texts, what in ((train, "train on"), (dev, "choose by")):
         if not any(len(text.rows) > SHORTEST for text in texts):
-            raise DataError(f"there is no text of more than {SHORTEST} sentences to {what}: give more texts")
-    dev = [*dev, *(text for length in _LENGTHS[1::2] for text in shortened(dev, length, training.seed))]
+            raise DataError(
+                f"there is no text of more than {SHORTEST} sentences to {what}: give more texts"
+            )
+    dev = [
+        *dev,
+        *(text for length in _LENGTHS[1::2] for text in shortened(dev, length, training.seed)),
+    ]
     width = train[0].rows.shape[1] - EXTRA + features_beside(training.windows)
-    whole = [_padded([_prepared(_segments(text), training.windows)]) for text in dev if len(text.rows) > 1]
-    course = _Course(torch, training, VariedTexts(train, training), whole, width, progress or (lambda *_: None))
+    whole = [
+        _padded([_prepared(_segments(text), training.windows)])
+        for text in dev
+        if len(text.rows) > 1
+    ]
+    course = _Course(
+        torch, training, VariedTexts(train, training), whole, width, progress or (lambda *_: None)
+    )
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -255,19 +293,27 @@ def train_tagger(
             tensors = course.run()
     finally:
         torch.set_num_threads(threads)
-    settings = TaggerSettings(embedder=embedder, windows=training.windows, threshold=0.5, members=training.members)
-    tagger = Tagger({name: tensor.numpy().astype(np.float16) for name, tensor in tensors.items()}, settings)
+    settings = TaggerSettings(
+        embedder=embedder, windows=training.windows, threshold=0.5, members=training.members
+    )
+    tagger = Tagger(
+        {name: tensor.numpy().astype(np.float16) for name, tensor in tensors.items()}, settings
+    )
     return Tagger(tagger.tensors, replace(settings, threshold=_threshold(tagger, dev)))
 
 
 def _threshold(tagger: Tagger, texts: Sequence[Labelled]) -> float:
-    probabilities = {id(text): tagger.probabilities(text.rows)[1:] for text in texts if len(text.rows) > 1}
+    probabilities = {
+        id(text): tagger.probabilities(text.rows)[1:] for text in texts if len(text.rows) > 1
+    }
 
     def ratio(threshold: float) -> float:
         """Segments found, of those there are: the geometric mean over texts."""
         texts_cut = [text for text in texts if id(text) in probabilities]
         cuts = [len(peaks(probabilities[id(text)], threshold)) + 1 for text in texts_cut]
-        return float(np.exp(np.mean(np.log(cuts) - np.log([len(text.starts) + 1 for text in texts_cut]))))
+        return float(
+            np.exp(np.mean(np.log(cuts) - np.log([len(text.starts) + 1 for text in texts_cut])))
+        )
 
     def error(threshold: float) -> float:
         return score(texts, lambda text: peaks(probabilities[id(text)], threshold) + 1).pk
@@ -294,7 +340,11 @@ class _Course(NamedTuple):
     def run(self) -> dict[str, Any]:
         """The best weights of each network, named "<network>.<weight>"."""
         members = range(self.training.members)
-        return {f"{member}.{name}": tensor for member in members for name, tensor in self._fit(member).items()}
+        return {
+            f"{member}.{name}": tensor
+            for member in members
+            for name, tensor in self._fit(member).items()
+        }
 
     def _fit(self, member: int) -> dict[str, Any]:
         self.torch.manual_seed(self._seed(member, 0))
@@ -332,7 +382,9 @@ class _Course(NamedTuple):
 
     def _loss(self, network: Any, batch: Batch) -> Any:
         inputs, labels, counted = (self.torch.from_numpy(array) for array in batch)
-        losses = self.torch.nn.functional.binary_cross_entropy_with_logits(network(inputs), labels, reduction="none")
+        losses = self.torch.nn.functional.binary_cross_entropy_with_logits(
+            network(inputs), labels, reduction="none"
+        )
         return (losses * counted).sum() / counted.sum()
 
 
@@ -350,7 +402,9 @@ def _network(torch: Any, width: int, training: Training) -> Any:
 
         def forward(self, inputs: Any) -> Any:
             vectors, other = inputs[..., : -self.beside], inputs[..., -self.beside :]
-            states, _ = self.lstm(torch.cat((self.dropout(self.dropout(vectors)), self.other(other)), dim=-1))
+            states, _ = self.lstm(
+                torch.cat((self.dropout(self.dropout(vectors)), self.other(other)), dim=-1)
+            )
             return self.out(self.dropout(states)).squeeze(-1)
 
     return Network()

@@ -121,10 +121,14 @@ def expand_grid(spec: str) -> list[str]:
     for group in pieces[1::2]:
         group[:] = [value.strip() for value in split_parts(group[0], spec, "grid")]
         if not all(group):
-            raise OptionError(f"a value is empty in the grid {echo(spec)}: expected {{value,value,...}}")
+            raise OptionError(
+                f"a value is empty in the grid {echo(spec)}: expected {{value,value,...}}"
+            )
     size = prod(map(len, pieces))
     if size > _MOST:
-        raise OptionError(f"the grid {echo(spec)} has {size:,} configurations: narrow it to {_MOST:,} at most")
+        raise OptionError(
+            f"the grid {echo(spec)} has {size:,} configurations: narrow it to {_MOST:,} at most"
+        )
     return list(dict.fromkeys("".join(parts) for parts in product(*pieces)))
 
 
@@ -210,17 +214,28 @@ class Tuning(Frame):
         choice = f"the choice of {len(self.reports):,} configurations has a {score} (95 % interval {low} to {high})"
         if self.winner == self.default and not change.wins and not change.losses:
             return f"On questions that did not choose it, {choice}. It is the default."
-        mean, low, high = (measure.show(value, signed=True) for value in (change.mean, change.low, change.high))
+        mean, low, high = (
+            measure.show(value, signed=True) for value in (change.mean, change.low, change.high)
+        )
         gap = f"Its lead over the default, {self.default}, is {mean}{measure.points} (95 % interval {low} to {high})"
-        advice = f"use {self.winner}" if self.gain else "no gain that these questions show; keep the default"
+        advice = (
+            f"use {self.winner}"
+            if self.gain
+            else "no gain that these questions show; keep the default"
+        )
         return f"On questions that did not choose it, {choice}. {gap}: {advice}."
 
     def tidy(self) -> dict[str, Sequence[Any]]:
         """A row a configuration: chunker, retriever, score, chunks, seconds."""
         rows = []
         for report in self.reports:
-            chunks, seconds = report.chunks.count if report.chunks else 0, sum(report.seconds.values())
-            rows.append((*self.configurations[report.name], report.mean(self.measure), chunks, seconds))
+            chunks, seconds = (
+                report.chunks.count if report.chunks else 0,
+                sum(report.seconds.values()),
+            )
+            rows.append(
+                (*self.configurations[report.name], report.mean(self.measure), chunks, seconds)
+            )
         return columns_of(("chunker", "retriever", "score", "chunks", "seconds"), rows)
 
     def _repr_html_(self) -> str:
@@ -236,7 +251,11 @@ class Tuning(Frame):
             "default": self.default,
             "held_out": self.held_out.mean(self.measure),
             "interval": self.comparison.intervals[CHOICE],
-            "difference": {"mean": self.difference.mean, "low": self.difference.low, "high": self.difference.high},
+            "difference": {
+                "mean": self.difference.mean,
+                "low": self.difference.low,
+                "high": self.difference.high,
+            },
             "folds": self.folds,
             "configurations": self.tidy(),
             "failures": self.failures,
@@ -291,8 +310,12 @@ def tune(
         chunker, methods = group[0].chunker, [configuration.retriever for configuration in group]
         try:
             strategies = {chunker: prepare(get_chunker(chunker))}
-            scored = run_experiment(scorer, strategies, model, retrievers=methods, measures=[settings.goal])
-            reports += [replace(report, name=item.name) for item, report in zip(group, scored, strict=True)]
+            scored = run_experiment(
+                scorer, strategies, model, retrievers=methods, measures=[settings.goal]
+            )
+            reports += [
+                replace(report, name=item.name) for item, report in zip(group, scored, strict=True)
+            ]
         except ChunkcoreError as error:
             if default in group:
                 raise
@@ -320,13 +343,23 @@ def plan(
     for configuration in [default, *grid]:
         key = get_chunker(configuration.chunker).label, get_retriever(configuration.retriever).name
         distinct.setdefault(key, configuration)
-    order = {configuration.chunker: number for number, configuration in reversed(list(enumerate(distinct.values())))}
-    return default, sorted(distinct.values(), key=lambda configuration: order[configuration.chunker])
+    order = {
+        configuration.chunker: number
+        for number, configuration in reversed(list(enumerate(distinct.values())))
+    }
+    return default, sorted(
+        distinct.values(), key=lambda configuration: order[configuration.chunker]
+    )
 
 
 def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str) -> list[str]:
     distinct: dict[str, str] = {}
-    check_type(f"each {noun} to try", specs, Iterable, "a spec, with values in braces: recursive:size={50,100}")
+    check_type(
+        f"each {noun} to try",
+        specs,
+        Iterable,
+        "a spec, with values in braces: recursive:size={50,100}",
+    )
     for grid in [specs] if isinstance(specs, str) else specs:
         for spec in expand_grid(grid.strip()):
             distinct.setdefault(label(spec), spec)
@@ -335,7 +368,9 @@ def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str
     return list(distinct.values())
 
 
-def assign_folds(benchmark: Benchmark, options: TuneOptions) -> tuple[NDArray[np.int64], list[str] | None]:
+def assign_folds(
+    benchmark: Benchmark, options: TuneOptions
+) -> tuple[NDArray[np.int64], list[str] | None]:
     """Each question's fold, and the document that it is resampled with (None: resampled by question).
 
     Documents are shuffled by the seed; the one with the most questions goes to the smallest fold first.
@@ -393,18 +428,27 @@ def _conclude(
     folds = []
     for fold, choice in enumerate(choices):
         inside = fold_of == fold
-        training, mean = (float(sign * column_means(scores[rows, [choice], None])[0]) for rows in (~inside, inside))
+        training, mean = (
+            float(sign * column_means(scores[rows, [choice], None])[0])
+            for rows in (~inside, inside)
+        )
         folds.append(Fold(reports[choice].name, training, mean, int(inside.sum())))
     base = next(report for report in reports if report.name == default)
-    choice_report = replace(base, name=CHOICE, scores={measure: sign * held}, run=None, chunks=None, cost=None)
+    choice_report = replace(
+        base, name=CHOICE, scores={measure: sign * held}, run=None, chunks=None, cost=None
+    )
     by: By = "document" if clusters else "question"
-    comparison = compare([choice_report, base], measure, resamples=options.resamples, seed=options.seed, by=by)
+    comparison = compare(
+        [choice_report, base], measure, resamples=options.resamples, seed=options.seed, by=by
+    )
     means = np.nan_to_num(column_means(scores), nan=-np.inf)
     ranked = [reports[place] for place in np.argsort(-means, kind="stable").tolist()]
     best = {default, *(report.name for report in ranked[:_SHOWN])}
     return Tuning(
         options=options,
-        reports=tuple(report if report.name in best else replace(report, run=None) for report in ranked),
+        reports=tuple(
+            report if report.name in best else replace(report, run=None) for report in ranked
+        ),
         configurations={configuration.name: configuration for configuration in configurations},
         default=default,
         folds=tuple(folds),

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from chunkcore.chunkers.base import Chunker, get_chunker
-from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, check_type
 from chunkcore.spans import shifted
+from chunkcore.text import Chunk, Document
 
 
 class KeptChunk(NamedTuple):
@@ -40,7 +40,9 @@ class UpdatePlan:
         return tuple(kept for kept in self.kept if kept.old != kept.new)
 
 
-def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Chunker | str) -> UpdatePlan:
+def plan_update(
+    old_chunks: Iterable[Chunk], new_document: Document, chunker: Chunker | str
+) -> UpdatePlan:
     """Plan the update of an index after a document's text changed.
 
     Chunks are matched by content (`Chunk.content_hash` and segments), first at their old place, then in order. How much
@@ -69,12 +71,18 @@ def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Ch
             raise DataError(f"old_chunks are chunkcore Chunks, got {type(chunk).__name__}")
         if chunk.document_id != new_document.id:
             one, other = new_document.id, chunk.document_id
-            raise DataError(f"old_chunks are those of {one!r}, got one of {other!r}: plan each document apart")
+            raise DataError(
+                f"old_chunks are those of {one!r}, got one of {other!r}: plan each document apart"
+            )
     old = sorted(indexed, key=lambda chunk: chunk.index)
     partners = _partners(old, new)
     gone = set(range(len(old))) - set(partners.values())
     return UpdatePlan(
-        tuple(KeptChunk(old[partners[place]], chunk) for place, chunk in enumerate(new) if place in partners),
+        tuple(
+            KeptChunk(old[partners[place]], chunk)
+            for place, chunk in enumerate(new)
+            if place in partners
+        ),
         tuple(old[place] for place in sorted(gone)),
         tuple(chunk for place, chunk in enumerate(new) if place not in partners),
     )

@@ -20,6 +20,7 @@ import chunkcore.models
 from chunkcore.cli import main
 from chunkcore.evaluation import experiment
 from chunkcore.models import Vectors, loading
+
 from tests.fakes import FakeEmbedder
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from chunkcore.cli import main
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
@@ -19,6 +18,7 @@ from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run_files import read_run, write_run
 from chunkcore.files import CHECKSUMS
 from chunkcore.questions.label import LabelledQuestions
+
 from tests.faults.written import CACHES, DOCUMENT, UNFINISHED, WRITTEN, benchmark, copied, run
 from tests.results import keep_result
 

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks
 from chunkcore.cli import main
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, ChangedDocumentsWarning, Evidence, Query
 from chunkcore.evaluation.comparison import compare
@@ -20,6 +18,8 @@ from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Document, Span
+
 from tests.fakes import FakeEmbedder
 
 TEXT = "Tea is hot. The sea is deep. Fees are low."

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from chunkcore.errors import DataError
 from chunkcore.files import write_text
+
 from tests.faults.written import UNFINISHED, WRITTEN, Kind, chunk, copied
 from tests.results import keep_result
 

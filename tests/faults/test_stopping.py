@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from chunkcore.files import append_lines
+
 from tests import fake_llm_server
 from tests.fake_llm_server import FakeServer, Gate
 from tests.fake_writers import SENTENCES, honest

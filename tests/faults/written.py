@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
-
 from chunkcore.chunkers import get_chunker
 from chunkcore.columns import text_key
-from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.results import Report
@@ -28,6 +26,7 @@ from chunkcore.retrieval import chunk_corpus, get_retriever, load_index
 from chunkcore.run import Retrieved, Run
 from chunkcore.scale import ResumableOutput, Stream
 from chunkcore.segmenters.tagger import Tagger, TaggerSettings, load_tagger
+from chunkcore.text import Document, Span
 from chunkcore.training import save_tagger
 
 DOCUMENT = Document("d", "Tea is hot. The sea is deep. Fees are low.")

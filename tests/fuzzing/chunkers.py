@@ -5,18 +5,19 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from chunkcore.boundaries.code import LANGUAGES
+from chunkcore.chunkers import Chunker, get_chunker
+from chunkcore.chunkers import chunkers as registry
+from chunkcore.chunkers.similarity import SemanticOverlap
+from chunkcore.errors import OptionError
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from chunkcore.boundaries.code import LANGUAGES
-from chunkcore.chunkers import Chunker, get_chunker, strategies
-from chunkcore.chunkers.similarity import SemanticOverlap
-from chunkcore.errors import OptionError
 from tests.fuzzing.models import EMBEDDERS, LLMS, normalising_tokenizer
 
 __all__ = ["NAMES", "chunkers", "counters"]
 
-NAMES = tuple(name for name, cls in strategies.items() if cls.__module__.startswith("chunkcore."))
+NAMES = tuple(name for name, cls in registry.items() if cls.__module__.startswith("chunkcore."))
 
 _few, _some = st.integers(0, 6), st.integers(1, 60)
 _splitters = st.sampled_from(
@@ -129,7 +130,7 @@ def chunkers(
 @cache
 def _options(name: str) -> st.SearchStrategy[dict[str, Any]]:
     """What a strategy's options are drawn from; for an option that is not known here this fails."""
-    own = {option: f"{name}.{option}" for option in strategies[name].option_names() if option != "counter"}
+    own = {option: f"{name}.{option}" for option in registry[name].option_names() if option != "counter"}
     drawn = {option: _OPTIONS[full if full in _OPTIONS else option] for option, full in own.items()}
     return st.fixed_dictionaries({"counter": counters(), **drawn})
 

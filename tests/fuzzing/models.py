@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from chunkcore.models.base import Vectors
 from chunkcore.models.llm import Message
+
 from tests.fakes import FakeEmbedder, FakeLLM
 
 __all__ = ["EMBEDDERS", "LLMS", "normalising_tokenizer"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from itertools import chain
 
 import numpy as np
-from hypothesis import strategies as st
-
 from chunkcore.boundaries.code import LANGUAGES, code_blocks
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import html_blocks
@@ -14,6 +12,8 @@ from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.packing import split_to_maximum
 from chunkcore.tokens import get_counter
+from hypothesis import strategies as st
+
 from tests.fuzzing.chunkers import counters
 from tests.fuzzing.targets import target
 from tests.fuzzing.texts import texts

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from hypothesis import strategies as st
-
 from chunkcore import Chunk, Document, Span
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.errors import OptionError
 from chunkcore.update import plan_update
+from hypothesis import strategies as st
+
 from tests.fuzzing.chunkers import chunkers
 from tests.fuzzing.targets import target
 from tests.fuzzing.texts import recipes, text_of, texts
@@ -30,7 +30,7 @@ def chunks_keep_their_promises(chunker: Chunker, text: str, name: str) -> None:
 
 @target(share=0.6, texts=3, chunker=chunkers(SLOW), text=texts(80))
 def chunks_of_slow_strategies_keep_their_promises(chunker: Chunker, text: str) -> None:
-    """The same of strategies that ask a language model (which obeys, errs or babbles), or cluster."""
+    """The same of chunkers that ask a language model (which obeys, errs or babbles), or cluster."""
     check_promises(chunker, text)
 
 

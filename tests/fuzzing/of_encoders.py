@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-
 from chunkcore.escaping import encodable
 from chunkcore.tokens import encodings
+
 from tests.fuzzing.targets import target
 from tests.fuzzing.texts import text_of, texts
 from tests.results import keep_result

@@ -12,9 +12,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from hypothesis import strategies as st
-
-from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
@@ -25,7 +22,10 @@ from chunkcore.models.llm.base import BadAnswerError, found_json
 from chunkcore.reading import read_file
 from chunkcore.retrieval.stage import get_retriever
 from chunkcore.segmenters.base import get_segmenter
+from chunkcore.text import Document, Span
 from chunkcore.tuning import expand_grid
+from hypothesis import strategies as st
+
 from tests import test_bad_files
 from tests.files import lines_of, paragraph, pdf_bytes, table, write_docx, write_epub
 from tests.fuzzing.targets import inner_test, target

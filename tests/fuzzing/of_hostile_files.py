@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from hypothesis import strategies as st
-
 from chunkcore.errors import DataError
 from chunkcore.reading import base, read_file
+from hypothesis import strategies as st
+
 from tests.files import lines_of, paragraph, pdf_bytes, table, word_xml
 from tests.fuzzing.targets import target
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from chunkcore import Document, Span
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.locating.alignment import Aligner
+from chunkcore.locating.text_search import fold
+from chunkcore.run import Retrieved, Run
 from hypothesis import strategies as st
 from rapidfuzz.distance import LCSseq
 
-from chunkcore import Document, Span
-from chunkcore.evaluation.alignment import Aligner
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.text_search import fold
-from chunkcore.run import Retrieved, Run
 from tests import test_scoring, test_spans
 from tests.fuzzing.targets import inner_test, target
 from tests.fuzzing.texts import recipes, text_of, texts

@@ -28,7 +28,7 @@ MISSING: dict[str, str] = {}  # rooms that could not be entered, and why
 
 @dataclass(frozen=True)
 class Target:
-    """A property that holds for whatever the strategies make.
+    """A property that holds for whatever the chunkers make.
 
     Each of `texts` values of the argument `text` is checked with the other arguments.
     """

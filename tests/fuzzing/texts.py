@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from chunkcore.datasets import load_dataset
 from hypothesis import strategies as st
 
-from chunkcore.datasets import load_dataset
 from tests.strategies import GAPS, GRAPHEMES, LOOK_ALIKES, POISON, RARE_GAPS, STOPS, UNSPACED, WORDS
 from tests.test_code import MARKS as CODE
 from tests.test_html import MARKS as HTML

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from chunkcore.chunkers import get_chunker
-from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, NoAnswerError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
@@ -17,7 +15,9 @@ from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.models.openvino import read_bert_folder
 from chunkcore.report import read_reports
+from chunkcore.text import Document, Span
 from chunkcore.tuning import TuneOptions, plan
+
 from tests.fakes import ScriptedLLM
 
 DEEP = 100_000

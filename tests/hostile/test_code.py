@@ -6,10 +6,9 @@ import subprocess
 import sys
 
 import pytest
-
 from chunkcore.boundaries.code import nests_deeper
 from chunkcore.chunkers import get_chunker
-from chunkcore.document import Document
+from chunkcore.text import Document
 
 pytest.importorskip("tree_sitter", reason="the extra structure is not installed")
 

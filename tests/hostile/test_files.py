@@ -8,9 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from chunkcore.cli import main
-from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
@@ -18,6 +16,7 @@ from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.evaluation.run_files import write_runs
 from chunkcore.evaluation.scoring import score
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Document, Span
 
 NAMES = ("../../out", "/out", "..", "con:nul\x00\n", "a/b\\c", "~/.ssh/id", "-rf", "x" * 500, "\u202e.exe", "")
 

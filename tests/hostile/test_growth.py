@@ -45,7 +45,7 @@ SEARCHES = r"""
 import resource
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 import numpy as np
-from chunkcore.document import Chunk, Span
+from chunkcore.text import Chunk, Span
 from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors
 from chunkcore.retrieval.stage import get_retriever
 from chunkcore.retrieval.lexicon import words
@@ -97,8 +97,8 @@ def test_what_reads_foreign_text_grows_with_it(program: str) -> None:
 
 @pytest.mark.parametrize("unit", ["a ", "the fox ", "x", "fox. ", "aaab "])
 def test_texts_that_repeat_are_placed_soon(unit: str) -> None:
-    from chunkcore.document import Document
-    from chunkcore.evaluation.alignment import Aligner
+    from chunkcore.locating.alignment import Aligner
+    from chunkcore.text import Document
 
     document = Document("d", unit * (20_000 // len(unit)))
     found = Aligner([document]).locate((unit * 200)[1:-1] + "?")

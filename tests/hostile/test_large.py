@@ -6,9 +6,8 @@ Here they have some thousand characters; with ``-m slow`` they have the size tha
 from __future__ import annotations
 
 import pytest
-
 from chunkcore.chunkers import Chunker, get_chunker
-from chunkcore.document import Document
+from chunkcore.text import Document
 
 CHUNKERS: dict[str, dict[str, object]] = {
     "recursive": {"size_of": "text"},

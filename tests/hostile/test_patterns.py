@@ -7,13 +7,13 @@ import warnings
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
-
 from chunkcore.boundaries import separators as patterns
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import get_chunker
 from chunkcore.errors import DataError
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
 from tests.fakes import FakeEmbedder, FakeLLM
 
 PARTS = (

@@ -9,11 +9,11 @@ import zlib
 from pathlib import Path
 
 import pytest
-
 from chunkcore import Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.reading import base, read_file
+
 from tests.files import lines_of, paragraph, pdf_bytes, word_xml, write_docx, write_epub, write_zip
 
 pytest.importorskip("pypdfium2")

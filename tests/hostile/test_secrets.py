@@ -8,14 +8,14 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import chunkcore.models
+import pytest
 from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
 from chunkcore.errors import ChunkcoreError
 from chunkcore.models.llm import get_llm
 from chunkcore.models.llm.endpoint import OpenAILLM
+
 from tests import fake_llm_server
 from tests.fake_llm_server import FakeServer, Handler
 from tests.fakes import FakeEmbedder

@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from chunkcore.cli import main
 from chunkcore.cli.running import reporting
 from chunkcore.escaping import csv_cell
 from chunkcore.report.records import markdown_report, question_csv, score_csv
+
 from tests.fakes import FakeEmbedder
 from tests.report_data import study
 

@@ -18,11 +18,17 @@ from langchain_text_splitters import (
 from chunkadapters.configuration import counter_of
 from chunkadapters.langchain import ChunkcoreTextSplitter
 from chunkadapters.pieces import Aligned, Joined, Unplaced, check_sizes
-from chunkcore.boundaries.separators import Keep, characters, find_literal, find_regex, pieces_between
-from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, strategies
-from chunkcore.document import Document
+from chunkcore.boundaries.separators import (
+    Keep,
+    characters,
+    find_literal,
+    find_regex,
+    pieces_between,
+)
+from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, chunkers
 from chunkcore.errors import OptionError
 from chunkcore.packing import pack, running_sizes
+from chunkcore.text import Document
 from chunkcore.tokens import TiktokenCounter, TokenizedText
 
 _LOOK_AROUND = ("(?=", "(?<!", "(?<=", "(?!")
@@ -40,7 +46,9 @@ def exact_chunker(splitter: Any, unplaced: Unplaced = "mark") -> Chunker:
     if isinstance(splitter, TextSplitter):
         return _of_texts(splitter, unplaced)
     if hasattr(splitter, "split_json") or not hasattr(splitter, "split_text"):
-        raise OptionError(f"expected a splitter of texts, which have places in them; {type(splitter).__name__} is none")
+        raise OptionError(
+            f"expected a splitter of texts, which have places in them; {type(splitter).__name__} is none"
+        )
     return Aligned(split=partial(_documents, splitter), unplaced=unplaced, counter="characters")
 
 
@@ -49,12 +57,27 @@ def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:
     sizes = {"size": splitter._chunk_size, "overlap": splitter._chunk_overlap}
     if _cuts_like(splitter, TokenTextSplitter) and not splitter._allowed_special:
         return FixedToken(counter=TiktokenCounter(splitter._tokenizer.name), **sizes)
-    keep: Keep = "end" if splitter._keep_separator == "end" else "start" if splitter._keep_separator else "drop"
-    options: dict[str, Any] = {**sizes, "counter": counter, "keep": keep, "strip": splitter._strip_whitespace}
+    keep: Keep = (
+        "end"
+        if splitter._keep_separator == "end"
+        else "start"
+        if splitter._keep_separator
+        else "drop"
+    )
+    options: dict[str, Any] = {
+        **sizes,
+        "counter": counter,
+        "keep": keep,
+        "strip": splitter._strip_whitespace,
+    }
     if _cuts_like(splitter, RecursiveCharacterTextSplitter) and keep != "drop":
-        return Recursive(separators=tuple(splitter._separators), regex=splitter._is_separator_regex, **options)
+        return Recursive(
+            separators=tuple(splitter._separators), regex=splitter._is_separator_regex, **options
+        )
     if _cuts_like(splitter, CharacterTextSplitter):
-        return LangChainCharacter(separator_text=splitter._separator, regex=splitter._is_separator_regex, **options)
+        return LangChainCharacter(
+            separator_text=splitter._separator, regex=splitter._is_separator_regex, **options
+        )
     return Aligned(split=splitter.split_text, unplaced=unplaced, counter=counter)
 
 
@@ -70,7 +93,7 @@ def _cuts_like(splitter: Any, cls: type[TextSplitter]) -> bool:
     )
 
 
-@strategies.register("langchain_character")
+@chunkers.register("langchain_character")
 @dataclass(frozen=True, kw_only=True)
 class LangChainCharacter(Joined):
     r"""LangChain's CharacterTextSplitter on offsets: pieces between one separator, merged up to a size. Linear.
@@ -107,11 +130,15 @@ class LangChainCharacter(Joined):
             re.compile(self.separator_text)
         except re.error as error:
             if self.regex:
-                raise OptionError(f"{self.separator_text!r} is no regular expression ({error})") from error
+                raise OptionError(
+                    f"{self.separator_text!r} is no regular expression ({error})"
+                ) from error
 
     @property
     def separator(self) -> str:  # type: ignore[override]  # it depends on the options
-        if self.keep != "drop" or (self.regex and not re.fullmatch(self.separator_text, self.separator_text)):
+        if self.keep != "drop" or (
+            self.regex and not re.fullmatch(self.separator_text, self.separator_text)
+        ):
             return ""
         return self.separator_text
 
@@ -119,7 +146,9 @@ class LangChainCharacter(Joined):
         pieces = self._pieces(source)
         sizes = source.counts(pieces[:, 0], pieces[:, 1])
         around = self.regex and self.separator_text.startswith(_LOOK_AROUND)
-        gap = source.counter.count(self.separator_text if self.keep == "drop" and not around else "")
+        gap = source.counter.count(
+            self.separator_text if self.keep == "drop" and not around else ""
+        )
         packed = pack(running_sizes(sizes, gap), self.size, self.overlap, gap=gap)
         return self._drafts(source.text, pieces.tolist(), packed, strip=self.strip)
 
@@ -129,7 +158,9 @@ class LangChainCharacter(Joined):
         else:
             if self.regex:
                 pattern = re.compile(self.separator_text)
-                separators = find_regex(source, pattern, source.parts, keep_groups=self.keep == "drop")
+                separators = find_regex(
+                    source, pattern, source.parts, keep_groups=self.keep == "drop"
+                )
             else:
                 separators = find_literal(source, self.separator_text, source.parts)
             places = pieces_between(source.parts, separators, self.keep)

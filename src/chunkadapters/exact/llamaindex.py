@@ -11,7 +11,12 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from llama_index.core.node_parser import NodeParser, SentenceSplitter, TextSplitter, TokenTextSplitter
+from llama_index.core.node_parser import (
+    NodeParser,
+    SentenceSplitter,
+    TextSplitter,
+    TokenTextSplitter,
+)
 from llama_index.core.node_parser.text.utils import split_by_sentence_tokenizer
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import MetadataMode
@@ -20,15 +25,17 @@ from chunkadapters.configuration import NamedFunction, tokenizer_of
 from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, PlacedNodeParser
 from chunkadapters.pieces import Aligned, Joined, PieceRange, Unplaced, check_sizes
 from chunkcore.boundaries.separators import finder
-from chunkcore.chunkers import Chunker, Draft, strategies
-from chunkcore.document import Document
+from chunkcore.chunkers import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError, SizeError
+from chunkcore.text import Document
 from chunkcore.tokens import TokenizedText
 
 Cut = Callable[[str, int, int], list[PieceRange]]
 
 
-def exact(parser: NodeParser, unplaced: Unplaced = "mark") -> ChunkcoreNodeParser | PlacedNodeParser:
+def exact(
+    parser: NodeParser, unplaced: Unplaced = "mark"
+) -> ChunkcoreNodeParser | PlacedNodeParser:
     """See `chunkadapters.exact.exact`."""
     if isinstance(parser, ChunkcoreNodeParser | PlacedNodeParser):
         return parser
@@ -126,7 +133,10 @@ class _Merged(Joined, ABC):
             table = np.array(parts, dtype=np.int64).reshape(-1, 2)
             counts = source.counts(table[:, 0], table[:, 1]).tolist()
             only = len(parts) == 1
-            waiting.extend((part, count, only) for part, count in zip(reversed(parts), reversed(counts), strict=True))
+            waiting.extend(
+                (part, count, only)
+                for part, count in zip(reversed(parts), reversed(counts), strict=True)
+            )
         return pieces, sizes
 
     def _cut(self, text: str, start: int, end: int) -> list[PieceRange]:
@@ -138,7 +148,7 @@ class _Merged(Joined, ABC):
         return parts
 
 
-@strategies.register("llamaindex_sentence")
+@chunkers.register("llamaindex_sentence")
 @dataclass(frozen=True, kw_only=True)
 class LlamaIndexSentence(_Merged):
     r"""LlamaIndex' SentenceSplitter on offsets: paragraphs, sentences, phrases, words, characters, merged to a size.
@@ -194,7 +204,9 @@ class LlamaIndexSentence(_Merged):
         while place < len(sizes):
             size = sizes[place]
             if size > self.size:
-                raise SizeError(f"a single character counts {size}, over the size of {self.size}: choose a larger size")
+                raise SizeError(
+                    f"a single character counts {size}, over the size of {self.size}: choose a larger size"
+                )
             if length + size > self.size and not fresh:
                 yield begin, place
                 first, begin, length, fresh = begin, place, 0, True
@@ -212,7 +224,7 @@ class LlamaIndexSentence(_Merged):
             yield begin, place
 
 
-@strategies.register("llamaindex_token")
+@chunkers.register("llamaindex_token")
 @dataclass(frozen=True, kw_only=True)
 class LlamaIndexToken(_Merged):
     r"""LlamaIndex' TokenTextSplitter on offsets: words, then smaller pieces, merged to a size. Linear.
@@ -233,14 +245,19 @@ class LlamaIndexToken(_Merged):
     ['one two', 'two three']
     """
 
-    beside_metadata: ClassVar[int] = 2  # tokens that the original reserves between metadata and text
+    beside_metadata: ClassVar[int] = (
+        2  # tokens that the original reserves between metadata and text
+    )
 
     separators: tuple[str, ...] = (" ", "\n")
     strip: bool = True  # type: ignore[misc]  # an option here
 
     @property
     def _cuts(self) -> tuple[Cut, ...]:
-        return (*(partial(_by_separator, separator) for separator in self.separators), _by_character)
+        return (
+            *(partial(_by_separator, separator) for separator in self.separators),
+            _by_character,
+        )
 
     def _rows(self, sizes: list[int]) -> Iterator[PieceRange]:
         begin = length = 0
@@ -260,15 +277,23 @@ def _by_separator(separator: str, text: str, start: int, end: int) -> list[Piece
     """Each piece but the first begins with the separator; an empty separator cuts nothing."""
     if not separator:
         return [(start, end)]
-    edges = [start, *(match.start() for match in re.compile(re.escape(separator)).finditer(text, start, end)), end]
+    edges = [
+        start,
+        *(match.start() for match in re.compile(re.escape(separator)).finditer(text, start, end)),
+        end,
+    ]
     return [(a, b) for a, b in pairwise(edges) if a < b]
 
 
 def _by_regex(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[PieceRange]:
     """The matches of `re.findall`: of the group, if the pattern has one."""
     if pattern.groups > 1:
-        raise OptionError(f"a regular expression of phrases has one group at most, got {pattern.pattern!r}")
-    phrases = (match.span(pattern.groups) for match in finder(pattern, end - start)(text[start:end]))
+        raise OptionError(
+            f"a regular expression of phrases has one group at most, got {pattern.pattern!r}"
+        )
+    phrases = (
+        match.span(pattern.groups) for match in finder(pattern, end - start)(text[start:end])
+    )
     return [(start + a, start + b) for a, b in phrases if a < b]
 
 
@@ -276,16 +301,22 @@ def _by_character(text: str, start: int, end: int) -> list[PieceRange]:
     return [(place, place + 1) for place in range(start, end)]
 
 
-def _by_function(split: Callable[[str], Sequence[str]], text: str, start: int, end: int) -> list[PieceRange]:
+def _by_function(
+    split: Callable[[str], Sequence[str]], text: str, start: int, end: int
+) -> list[PieceRange]:
     whole = text[start:end]
-    parts = [part for part in split(whole) if part]  # an empty one would count as a cut, without an end
+    parts = [
+        part for part in split(whole) if part
+    ]  # an empty one would count as a cut, without an end
     tail = len(whole) - sum(map(len, parts))
     place = tail if tail >= 0 and whole.endswith("".join(parts)) else 0
     pieces = []
     for part in parts:
         at = whole.find(part, place)
         if at < 0:
-            raise DataError(f"the sentence splitter gave a text that is not in its paragraph: {part[:80]!r}")
+            raise DataError(
+                f"the sentence splitter gave a text that is not in its paragraph: {part[:80]!r}"
+            )
         place = at + len(part)
         pieces.append((start + at, start + place))
     return pieces

@@ -49,7 +49,11 @@ class ChunkcoreEmbeddings(Embeddings):
 
 
 def as_embedder(
-    embeddings: Embeddings, *, name: str | None = None, fingerprint: str | None = None, max_tokens: int | None = None
+    embeddings: Embeddings,
+    *,
+    name: str | None = None,
+    fingerprint: str | None = None,
+    max_tokens: int | None = None,
 ) -> BridgedEmbedder:
     """Any LangChain embeddings as an `Embedder`, for chunkers, indexes, caches and comparisons.
 
@@ -69,7 +73,11 @@ def as_embedder(
 
 
 def as_llm(
-    model: Runnable[Any, Any], *, name: str | None = None, fingerprint: str | None = None, concurrency: int = 1
+    model: Runnable[Any, Any],
+    *,
+    name: str | None = None,
+    fingerprint: str | None = None,
+    concurrency: int = 1,
 ) -> BridgedLLM:
     """Any LangChain chat model, or a runnable from messages to a message or a text, as an `LLM`.
 
@@ -122,5 +130,7 @@ def _read(answer: Any) -> Reply:
         return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens)
     if isinstance(answer, BaseMessage):
         metadata = getattr(answer, "usage_metadata", None)
-        return reply_of(str(answer.text), metadata, answer.response_metadata, answer.additional_kwargs)
+        return reply_of(
+            str(answer.text), metadata, answer.response_metadata, answer.additional_kwargs
+        )
     return reply_of(answer)

@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun, Callbacks
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+    Callbacks,
+)
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -25,9 +29,16 @@ from chunkadapters.passages import (
     core_documents,
 )
 from chunkadapters.places import DERIVED, page_marks
-from chunkadapters.retrieval import DeployedRetriever, Hit, QuestionScorer, RetrieverHooks, measures_of, names
-from chunkcore.document import Document as CoreDocument
+from chunkadapters.retrieval import (
+    DeployedRetriever,
+    Hit,
+    QuestionScorer,
+    RetrieverHooks,
+    measures_of,
+    names,
+)
 from chunkcore.errors import DataError, OptionError, kind_of
+from chunkcore.text import Document as CoreDocument
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -37,7 +48,9 @@ if TYPE_CHECKING:
 def hit_of(document: Any) -> Hit:
     """A document as a hit. Raises `DataError` for anything else."""
     if not isinstance(document, Document):
-        raise DataError(f"expected LangChain documents, got a {type(document).__name__} among the answers")
+        raise DataError(
+            f"expected LangChain documents, got a {type(document).__name__} among the answers"
+        )
     metadata, text = document.metadata, document.page_content
     score = metadata.get("score", metadata.get("relevance_score"))
     source = metadata.get("source_id") or metadata.get("source")
@@ -59,9 +72,13 @@ def hit_of(document: Any) -> Hit:
 
 def _system(retriever: Runnable[str, list[Document]]) -> DeployedRetriever:
     if isinstance(retriever, Runnable):
-        return DeployedRetriever(retriever.get_name(), retriever.invoke, retriever.ainvoke, retriever)
+        return DeployedRetriever(
+            retriever.get_name(), retriever.invoke, retriever.ainvoke, retriever
+        )
     if hasattr(retriever, "as_retriever"):
-        raise DataError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
+        raise DataError(
+            f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()"
+        )
     raise DataError(
         f"expected a LangChain retriever or runnable, got {kind_of(retriever)}; "
         "wrap a function as RunnableLambda(function)"
@@ -114,15 +131,23 @@ def langsmith_evaluator(
                 f"{type(documents).__name__}"
             )
         values = scorer.scores(question, list(map(hit_of, documents)), parsed)
-        return {"results": [{"key": str(key), "score": value} for key, value in zip(parsed, values, strict=True)]}
+        return {
+            "results": [
+                {"key": str(key), "score": value} for key, value in zip(parsed, values, strict=True)
+            ]
+        }
 
     return score_spans
 
 
 def _held(mapping: Any, key: str, what: str) -> Any:
     if not isinstance(mapping, Mapping) or key not in mapping:
-        keys = ", ".join(map(str, mapping)) if isinstance(mapping, Mapping) else type(mapping).__name__
-        raise DataError(f"the {what} have no {key!r}, but {keys or 'nothing'}: name the key that has it")
+        keys = (
+            ", ".join(map(str, mapping)) if isinstance(mapping, Mapping) else type(mapping).__name__
+        )
+        raise DataError(
+            f"the {what} have no {key!r}, but {keys or 'nothing'}: name the key that has it"
+        )
     return mapping[key]
 
 
@@ -134,7 +159,9 @@ _LIMITS = ("max_tokens", "k")
 def _core_document(document: Document) -> CoreDocument:
     source, _ = source_of(document.id, document.page_content, document.metadata)
     name = part_of(source, document.metadata)
-    return CoreDocument(name, document.page_content, document.metadata, page_marks(document.metadata))
+    return CoreDocument(
+        name, document.page_content, document.metadata, page_marks(document.metadata)
+    )
 
 
 class _Indexed(IndexFields):
@@ -197,7 +224,9 @@ class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """The passages, best first. Raises `DataError` for anything but documents."""
-        return _documents(self._local.opened.behind(query, list(map(hit_of, documents)), self), documents)
+        return _documents(
+            self._local.opened.behind(query, list(map(hit_of, documents)), self), documents
+        )
 
 
 class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
@@ -232,13 +261,20 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
     @classmethod
     def _check_retriever(cls, retriever: Any) -> Any:
         if hasattr(retriever, "as_retriever"):
-            raise OptionError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
+            raise OptionError(
+                f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()"
+            )
         if not isinstance(retriever, Runnable):
             expected = "a LangChain retriever or RunnableLambda(function); an index alone is an IndexRetriever(index)"
             raise OptionError(f"retriever is {expected}; got {kind_of(retriever)}")
         return retriever
 
-    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
+    def invoke(
+        self,
+        input: str,  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
         return super().invoke(input, config, call_config=config, **kwargs)
 
     async def ainvoke(
@@ -253,22 +289,38 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **arguments: Any
     ) -> list[Document]:
         options, config, others = self._read(arguments)
-        hits = self.retriever.invoke(query, patch_config(config, callbacks=run_manager.get_child()), **others)
+        hits = self.retriever.invoke(
+            query, patch_config(config, callbacks=run_manager.get_child()), **others
+        )
         return self._passages(query, hits, options, self._filters(config, others))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **arguments: Any
     ) -> list[Document]:
         options, config, others = self._read(arguments)
-        hits = await self.retriever.ainvoke(query, patch_config(config, callbacks=run_manager.get_child()), **others)
-        return await asyncio.to_thread(self._passages, query, hits, options, self._filters(config, others))
+        hits = await self.retriever.ainvoke(
+            query, patch_config(config, callbacks=run_manager.get_child()), **others
+        )
+        return await asyncio.to_thread(
+            self._passages, query, hits, options, self._filters(config, others)
+        )
 
-    def _read(self, arguments: dict[str, Any]) -> tuple[PassageOptions, RunnableConfig | None, dict[str, Any]]:
+    def _read(
+        self, arguments: dict[str, Any]
+    ) -> tuple[PassageOptions, RunnableConfig | None, dict[str, Any]]:
         """The limits of this call, its configuration, and the arguments that go to the retriever."""
-        others = {name: value for name, value in arguments.items() if name not in (*_LIMITS, "call_config")}
+        others = {
+            name: value
+            for name, value in arguments.items()
+            if name not in (*_LIMITS, "call_config")
+        }
         child = self.retriever
-        if others and isinstance(child, BaseRetriever) and not child._expects_other_args:  # which drops them in silence
-            raise OptionError(f"{type(child).__name__} takes no {', '.join(others)} in a call: give it its own options")
+        if (
+            others and isinstance(child, BaseRetriever) and not child._expects_other_args
+        ):  # which drops them in silence
+            raise OptionError(
+                f"{type(child).__name__} takes no {', '.join(others)} in a call: give it its own options"
+            )
         options = {name: getattr(self, name) for name in PassageOptions.model_fields}
         limits = {name: arguments[name] for name in _LIMITS if name in arguments}
         return PassageOptions(**options | limits), arguments.get("call_config"), others
@@ -277,13 +329,22 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
         """What the retriever filters by in this call, as far as that can be seen."""
         configured = {spec.id for spec in self.retriever.config_specs}
         values = (config or {}).get("configurable") or {}
-        options = dict(others) | {name: value for name, value in values.items() if name in configured}
+        options = dict(others) | {
+            name: value for name, value in values.items() if name in configured
+        }
         return filters_within(self.retriever) + filters_in(options)
 
-    def _passages(self, query: str, documents: Any, options: PassageOptions, filters: Sequence[Any]) -> list[Document]:
+    def _passages(
+        self, query: str, documents: Any, options: PassageOptions, filters: Sequence[Any]
+    ) -> list[Document]:
         if not isinstance(documents, list | tuple):
-            raise DataError(f"expected a list of documents of the retriever, got {type(documents).__name__}")
-        return _documents(self._local.opened.behind(query, list(map(hit_of, documents)), options, filters), documents)
+            raise DataError(
+                f"expected a list of documents of the retriever, got {type(documents).__name__}"
+            )
+        return _documents(
+            self._local.opened.behind(query, list(map(hit_of, documents)), options, filters),
+            documents,
+        )
 
 
 class IndexRetriever(Limits, _Indexed, BaseRetriever):
@@ -317,14 +378,20 @@ class IndexRetriever(Limits, _Indexed, BaseRetriever):
         if unknown := sorted(arguments.keys() - set(_LIMITS)):
             raise OptionError(f"a call takes k, max_tokens and filter, got {', '.join(unknown)}")
         if not (filter is None or callable(filter) or isinstance(filter, Mapping)):
-            raise OptionError(f"filter is a mapping of metadata, or a function of a document; got {filter!r:.80}")
+            raise OptionError(
+                f"filter is a mapping of metadata, or a function of a document; got {filter!r:.80}"
+            )
         limits = Limits(**{name: getattr(self, name) for name in Limits.model_fields} | arguments)
 
         def allowed(metadata: Mapping[str, Any]) -> bool:
             assert callable(filter)
             return filter(Document(page_content="", metadata=dict(metadata)))
 
-        return _documents(self._local.opened.passages(query, limits, allowed if callable(filter) else filter), [])
+        return _documents(
+            self._local.opened.passages(query, limits, allowed if callable(filter) else filter), []
+        )
 
-    async def _aget_relevant_documents(self, query: str, *, run_manager: Any, **arguments: Any) -> list[Document]:
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: Any, **arguments: Any
+    ) -> list[Document]:
         return await asyncio.to_thread(self._get_relevant_documents, query, **arguments)

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 
-from chunkadapters.configuration import build, embedder_of, model_of, warn_on_truncation, workers_for
+from chunkadapters.configuration import (
+    build,
+    embedder_of,
+    model_of,
+    warn_on_truncation,
+    workers_for,
+)
 from chunkadapters.places import (
     PAGES,
     SEGMENTS,
@@ -28,9 +34,9 @@ from chunkadapters.places import (
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker
-from chunkcore.document import Chunk
-from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
+from chunkcore.text import Chunk
+from chunkcore.text import Document as CoreDocument
 from chunkcore.tokens import HuggingFaceCounter
 
 if TYPE_CHECKING:
@@ -108,7 +114,11 @@ class ChunkcoreTextSplitter(TextSplitter):
         self._with_ids = with_ids
         self._fit_to = embedder_of(fit_to, _as_model)
         self._chunker = build(chunker, strategy, options, self._fit_to, _as_model)
-        if "chunk_size" in options and not {"counter", "length_function"} & options.keys() and fit_to is None:
+        if (
+            "chunk_size" in options
+            and not {"counter", "length_function"} & options.keys()
+            and fit_to is None
+        ):
             warn_user(
                 f"chunk_size={options['chunk_size']} is in tokens here ({self._chunker.token_counter.name}), where "
                 'LangChain\'s splitters count characters: add counter="characters" to keep the size that you had, or '
@@ -161,35 +171,57 @@ class ChunkcoreTextSplitter(TextSplitter):
     def split_text(self, text: str) -> list[str]:
         return self._chunker.split_text(text)
 
-    def create_documents(self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None) -> list[Document]:
+    def create_documents(
+        self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None
+    ) -> list[Document]:
         listed = None if isinstance(texts, str) else _listed(texts, "texts")
         if listed is None or not all(isinstance(text, str) for text in listed):
             raise DataError("create_documents expects a list of texts; split_text takes one text")
         metadata = _listed(metadatas or [{} for _ in listed], "metadata dictionaries")
         if len(metadata) != len(listed):
-            raise DataError(f"expected one metadata dictionary a text, got {len(metadata)} for {len(listed)} texts")
+            raise DataError(
+                f"expected one metadata dictionary a text, got {len(metadata)} for {len(listed)} texts"
+            )
         if wrong := [type(row).__name__ for row in metadata if not isinstance(row, dict)]:
             raise DataError(f"expected one metadata dictionary a text, got {wrong[0]}")
-        return self._split([_Source(None, text, row) for text, row in zip(listed, metadata, strict=True)])
+        return self._split(
+            [_Source(None, text, row) for text, row in zip(listed, metadata, strict=True)]
+        )
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         if isinstance(documents, Document):  # which is iterable, of its fields
-            raise DataError("split_documents expects a list of documents, got one: put it into a list")
+            raise DataError(
+                "split_documents expects a list of documents, got one: put it into a list"
+            )
         listed = _listed(documents, "documents")
         if wrong := [row for row in listed if not isinstance(row, Document)]:
-            how = "from_document makes one" if isinstance(wrong[0], CoreDocument) else "see create_documents"
-            raise DataError(f"split_documents expects LangChain documents, got {kind_of(wrong[0])}; {how}")
-        return self._split([_Source(document.id, document.page_content, document.metadata) for document in listed])
+            how = (
+                "from_document makes one"
+                if isinstance(wrong[0], CoreDocument)
+                else "see create_documents"
+            )
+            raise DataError(
+                f"split_documents expects LangChain documents, got {kind_of(wrong[0])}; {how}"
+            )
+        return self._split(
+            [_Source(document.id, document.page_content, document.metadata) for document in listed]
+        )
 
     def _split(self, sources: Sequence[_Source]) -> list[Document]:
         _warn_of_shared_sources(sources)
         texts = [source.document for source in sources]
-        chunked = self._chunker.chunks_per_document(texts, workers=workers_for(self._chunker, len(sources)))
+        chunked = self._chunker.chunks_per_document(
+            texts, workers=workers_for(self._chunker, len(sources))
+        )
         documents: list[Document] = []
         taken: set[str] = set()
         for source, chunks in zip(sources, warn_on_truncation(chunked, self._fit_to), strict=True):
             documents += _documents(source, chunks, taken)
-        return documents if self._with_ids else [document.model_copy(update={"id": None}) for document in documents]
+        return (
+            documents
+            if self._with_ids
+            else [document.model_copy(update={"id": None}) for document in documents]
+        )
 
 
 class _Source:
@@ -206,7 +238,9 @@ class _Source:
 def _documents(source: _Source, chunks: Sequence[Chunk], taken: set[str]) -> list[Document]:
     parent = inherited(source.metadata, of_a_chunk=source.is_chunk)
     copied, documents = copier(parent), []
-    for text, chunk_id, record in chunk_records(source.document, chunks, source.origin, parent, KEYS, taken):
+    for text, chunk_id, record in chunk_records(
+        source.document, chunks, source.origin, parent, KEYS, taken
+    ):
         metadata = {**copied(), **UNKNOWN, WHITE_SPACE: "", **record, "source_id": source.id}
         documents.append(Document(page_content=text, metadata=metadata, id=chunk_id))
     return documents
@@ -230,7 +264,11 @@ def _listed(values: Any, what: str) -> list[Any]:
 def part_of(source: str, metadata: Mapping[Any, Any]) -> str:
     """The name of a source's part, such as a page: places refer to it."""
     # The pages of a chunk are no parts: its place is in the whole document.
-    keys = [key for key in _PARTS if key in metadata and not (PAGES in metadata and key in ("page", "page_number"))]
+    keys = [
+        key
+        for key in _PARTS
+        if key in metadata and not (PAGES in metadata and key in ("page", "page_number"))
+    ]
     return "#".join([source, *(f"{key}={metadata[key]}" for key in keys)])
 
 
@@ -238,7 +276,11 @@ def _warn_of_shared_sources(sources: Iterable[_Source]) -> None:
     """Warn of documents that differ from others of their source only by text: offsets are in each of them."""
     texts: dict[str, set[str]] = defaultdict(set)
     for source in sources:
-        if source.document_id is None and not source.is_chunk and part_of(source.id, source.metadata) == source.id:
+        if (
+            source.document_id is None
+            and not source.is_chunk
+            and part_of(source.id, source.metadata) == source.id
+        ):
             texts[source.id].add(source.text)
     for name in [name for name in texts if len(texts[name]) > 1][:1]:
         warn_user(
@@ -254,7 +296,9 @@ def source_of(document_id: str | None, text: str, metadata: dict[Any, Any]) -> t
     is_chunk = type(metadata.get("start_index")) is int
     source = metadata.get("source")
     parent_id = metadata.get("source_id") if is_chunk else None
-    source_id = str(parent_id or document_id or (source if isinstance(source, str) else "") or digest(text))
+    source_id = str(
+        parent_id or document_id or (source if isinstance(source, str) else "") or digest(text)
+    )
     return source_id, KEYS.origin(metadata, len(text)) if is_chunk else WHOLE
 
 
@@ -310,4 +354,6 @@ def content_key(document: Document) -> str:
     """
     places = (KEYS.start, KEYS.end, SPANS, SEGMENTS, WHITE_SPACE)
     kept = {str(key): value for key, value in document.metadata.items() if key not in places}
-    return digest(json.dumps([document.page_content, kept], sort_keys=True, ensure_ascii=True, default=repr))
+    return digest(
+        json.dumps([document.page_content, kept], sort_keys=True, ensure_ascii=True, default=repr)
+    )

@@ -87,11 +87,15 @@ def as_embedder(
     ('llamaindex:MockEmbedding', (2, 8))
     """
     if not isinstance(embed_model, BaseEmbedding):
-        raise OptionError(f"expected a LlamaIndex embedding model, got {type(embed_model).__name__}")
+        raise OptionError(
+            f"expected a LlamaIndex embedding model, got {type(embed_model).__name__}"
+        )
     return _Embedder(embed_model, name, fingerprint, max_tokens)
 
 
-def as_llm(llm: LLM, *, name: str | None = None, fingerprint: str | None = None, concurrency: int = 1) -> BridgedLLM:
+def as_llm(
+    llm: LLM, *, name: str | None = None, fingerprint: str | None = None, concurrency: int = 1
+) -> BridgedLLM:
     """Any LlamaIndex `LLM` as chunkcore's.
 
     A function-calling model gets a JSON schema as the parameters of a function that it must call; other models are
@@ -130,7 +134,9 @@ class _LLM(BridgedLLM):
         model = self.model
         if not (isinstance(model, FunctionCallingLLM) and model.metadata.is_function_calling_model):
             raise NotImplementedError
-        response = model.chat_with_tools([_answering(schema)], chat_history=_turns(messages), tool_required=True)
+        response = model.chat_with_tools(
+            [_answering(schema)], chat_history=_turns(messages), tool_required=True
+        )
         reply = _read(response)
         calls = model.get_tool_calls_from_response(response, error_on_no_tool_call=False)
         text = json_text(calls[0].tool_kwargs) if calls else reply.text
@@ -145,7 +151,9 @@ def _read(response: ChatResponse) -> Reply:
     message, raw = response.message, response.raw
     choices = raw.get("choices") if isinstance(raw, Mapping) else getattr(raw, "choices", None)
     choice = choices[0] if isinstance(choices, list) and choices else None
-    return reply_of(message.content or "", raw, choice, response.additional_kwargs, message.additional_kwargs)
+    return reply_of(
+        message.content or "", raw, choice, response.additional_kwargs, message.additional_kwargs
+    )
 
 
 def _answering(schema: Mapping[str, Any]) -> FunctionTool:
@@ -161,4 +169,6 @@ def _answering(schema: Mapping[str, Any]) -> FunctionTool:
     def answer(**arguments: Any) -> str:
         return json_text(arguments)
 
-    return FunctionTool(fn=answer, metadata=ToolMetadata(whole["description"], whole["title"], Answer))
+    return FunctionTool(
+        fn=answer, metadata=ToolMetadata(whole["description"], whole["title"], Answer)
+    )

@@ -26,7 +26,14 @@ from llama_index.core.utils import get_tqdm_iterable
 from pydantic import ModelWrapValidatorHandler
 from typing_extensions import Self
 
-from chunkadapters.configuration import DEFAULT_STRATEGY, build, embedder_of, model_of, warn_on_truncation, workers_for
+from chunkadapters.configuration import (
+    DEFAULT_STRATEGY,
+    build,
+    embedder_of,
+    model_of,
+    warn_on_truncation,
+    workers_for,
+)
 from chunkadapters.pieces import Piece, Unplaced, placed_records
 from chunkadapters.places import (
     BOOKKEEPING,
@@ -41,11 +48,11 @@ from chunkadapters.places import (
     inherited,
     with_page_marks,
 )
-from chunkcore.chunkers import Chunker, strategies
-from chunkcore.document import Chunk, Span
-from chunkcore.document import Document as CoreDocument
+from chunkcore.chunkers import Chunker, chunkers
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.options import named_options
+from chunkcore.text import Chunk, Span
+from chunkcore.text import Document as CoreDocument
 
 if TYPE_CHECKING:
     from chunkcore.models import Embedder
@@ -95,7 +102,14 @@ def _is_chunk(node: BaseNode) -> bool:
 # ---- Sizes that leave room for metadata, as LlamaIndex' own splitters do
 
 # Options that must not exceed the size, and shrink with it.
-_WITHIN_THE_SIZE = ("overlap", "minimum", "piece_size", "passage_size", "passage_minimum", "max_segment")
+_WITHIN_THE_SIZE = (
+    "overlap",
+    "minimum",
+    "piece_size",
+    "passage_size",
+    "passage_minimum",
+    "max_segment",
+)
 
 
 def _check_nodes(documents: Sequence[BaseNode]) -> None:
@@ -110,7 +124,9 @@ def _check_nodes(documents: Sequence[BaseNode]) -> None:
 def _size_of(chunker: Chunker) -> int:
     size = getattr(chunker, "size", None)
     if type(size) is not int:
-        raise OptionError(f"metadata_aware needs a chunker with a size, and {chunker.name} has none: leave it out")
+        raise OptionError(
+            f"metadata_aware needs a chunker with a size, and {chunker.name} has none: leave it out"
+        )
     return size
 
 
@@ -123,7 +139,10 @@ def _chunk_beside_metadata(
     """
     smaller: dict[int, Chunker] = {}
     for document, node in zip(documents, nodes, strict=True):
-        longer = max((node.get_metadata_str(mode=mode) for mode in (MetadataMode.LLM, MetadataMode.EMBED)), key=len)
+        longer = max(
+            (node.get_metadata_str(mode=mode) for mode in (MetadataMode.LLM, MetadataMode.EMBED)),
+            key=len,
+        )
         taken = chunker.token_counter.count(longer) + int(getattr(chunker, "beside_metadata", 0))
         if taken not in smaller:
             smaller[taken] = _smaller(chunker, taken)
@@ -203,12 +222,20 @@ class ChunkcoreNodeParser(NodeParser):
 
     strategy: str = Field(default=DEFAULT_STRATEGY, description="The chunker's name.", frozen=True)
     options: dict[str, Any] = Field(
-        default_factory=dict, description="The chunker's options, as plain JSON values.", frozen=True
+        default_factory=dict,
+        description="The chunker's options, as plain JSON values.",
+        frozen=True,
     )
     # LlamaIndex makes cache keys from the fields: the fingerprint also distinguishes models of the same name.
-    fingerprint: str = Field(default="", description="Changes when the chunks could change.", frozen=True)
-    fit_to: str | None = Field(default=None, description="The name of the model that will embed nodes.", frozen=True)
-    metadata_aware: bool = Field(default=False, description="Sizes leave room for the metadata.", frozen=True)
+    fingerprint: str = Field(
+        default="", description="Changes when the chunks could change.", frozen=True
+    )
+    fit_to: str | None = Field(
+        default=None, description="The name of the model that will embed nodes.", frozen=True
+    )
+    metadata_aware: bool = Field(
+        default=False, description="Sizes leave room for the metadata.", frozen=True
+    )
     _chunker: Chunker = PrivateAttr()
     _fit_to: Embedder | None = PrivateAttr()
 
@@ -242,16 +269,26 @@ class ChunkcoreNodeParser(NodeParser):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _configure(cls, data: Any, handler: ModelWrapValidatorHandler[ChunkcoreNodeParser]) -> ChunkcoreNodeParser:
+    def _configure(
+        cls, data: Any, handler: ModelWrapValidatorHandler[ChunkcoreNodeParser]
+    ) -> ChunkcoreNodeParser:
         """Build the chunker first, so that an error in its options is a validation error."""
         fields = dict(data)
         if not isinstance(fields.get("options"), Mapping | None):
             raise OptionError(f'options is like {{"size": 200}}, got {fields["options"]!r}')
         fit_to = embedder_of(fields.get("fit_to"), _as_model)
-        chunker = build(fields.pop("chunker", None), fields.get("strategy"), fields.get("options"), fit_to, _as_model)
+        chunker = build(
+            fields.pop("chunker", None),
+            fields.get("strategy"),
+            fields.get("options"),
+            fit_to,
+            _as_model,
+        )
         if fields.get("metadata_aware"):
             _size_of(chunker)
-        parser: ChunkcoreNodeParser = handler({**fields, **_fields(chunker), "fit_to": fit_to and fit_to.name})
+        parser: ChunkcoreNodeParser = handler(
+            {**fields, **_fields(chunker), "fit_to": fit_to and fit_to.name}
+        )
         parser._chunker = chunker
         parser._fit_to = fit_to
         return parser
@@ -310,17 +347,25 @@ class ChunkcoreNodeParser(NodeParser):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy. Raises `OptionError` for another chunker, options or model in `update`: build a parser with them."""
-        if fixed := sorted({"strategy", "options", "fit_to", "fingerprint"} & (update or {}).keys()):
-            raise OptionError(f"a copy keeps its {', '.join(fixed)}: build a ChunkcoreNodeParser with others")
+        if fixed := sorted(
+            {"strategy", "options", "fit_to", "fingerprint"} & (update or {}).keys()
+        ):
+            raise OptionError(
+                f"a copy keeps its {', '.join(fixed)}: build a ChunkcoreNodeParser with others"
+            )
         return super().model_copy(update=update, deep=deep)
 
-    def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
+    def _parse_nodes(
+        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
         chunker = self._chunker
         documents = list(map(_core_document, nodes))
         if self.metadata_aware:
             chunked = _chunk_beside_metadata(chunker, documents, nodes)
         else:
-            chunked = chunker.chunks_per_document(documents, workers=workers_for(chunker, len(nodes)))
+            chunked = chunker.chunks_per_document(
+                documents, workers=workers_for(chunker, len(nodes))
+            )
         chunk_nodes: list[BaseNode] = []
         taken: set[str] = set()
         parents = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
@@ -333,17 +378,27 @@ class ChunkcoreNodeParser(NodeParser):
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
         # LlamaIndex' default would cut on the event loop and block it.
-        return await asyncio.to_thread(self._parse_nodes, nodes, show_progress=show_progress, **kwargs)
+        return await asyncio.to_thread(
+            self._parse_nodes, nodes, show_progress=show_progress, **kwargs
+        )
 
     def _build(
         self, parent: BaseNode, document: CoreDocument, chunks: Sequence[Chunk], taken: set[str]
     ) -> list[TextNode]:
         pattern = _pattern(parent)
-        metadata = inherited(parent.metadata, of_a_chunk=_is_chunk(parent)) if self.include_metadata else {}
-        records = chunk_records(document, chunks, origin_of(parent, document.text), metadata, KEYS, taken)
+        metadata = (
+            inherited(parent.metadata, of_a_chunk=_is_chunk(parent))
+            if self.include_metadata
+            else {}
+        )
+        records = chunk_records(
+            document, chunks, origin_of(parent, document.text), metadata, KEYS, taken
+        )
         id_func = None if self.id_func is chunk_id_func else self.id_func
         nodes = []
-        unread: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}  # by keys, of which chunks have the same
+        unread: dict[
+            tuple[str, ...], tuple[list[str], list[str]]
+        ] = {}  # by keys, of which chunks have the same
         for number, (text, chunk_id, record) in enumerate(records):
             start, end = record.pop(KEYS.start, None), record.pop(KEYS.end, None)
             keys = tuple(record)
@@ -366,7 +421,9 @@ class ChunkcoreNodeParser(NodeParser):
             nodes.append(pattern.model_copy(update=values))
         return nodes
 
-    def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]) -> list[BaseNode]:
+    def _postprocess_parsed_nodes(
+        self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]
+    ) -> list[BaseNode]:
         # The base class would search each text again, overwrite the offsets, and link chained nodes backwards only.
         for node in nodes:
             source = node.source_node
@@ -384,17 +441,23 @@ class ChunkcoreNodeParser(NodeParser):
 
 
 def _core_document(node: BaseNode) -> CoreDocument:
-    return CoreDocument(node.node_id, node.get_content(metadata_mode=MetadataMode.NONE), node.metadata)
+    return CoreDocument(
+        node.node_id, node.get_content(metadata_mode=MetadataMode.NONE), node.metadata
+    )
 
 
 def _fields(chunker: Chunker) -> dict[str, Any]:
-    if strategies.find(chunker.name) is not type(chunker):
+    if chunkers.find(chunker.name) is not type(chunker):
         raise OptionError(
             f"{type(chunker).__name__} is not registered, so a configuration could not name it: "
-            'decorate the class with @strategies.register("its_name")'
+            'decorate the class with @chunkers.register("its_name")'
         )
     options = chunker.to_dict()
-    return {"strategy": options.pop("strategy"), "options": options, "fingerprint": chunker.fingerprint}
+    return {
+        "strategy": options.pop("strategy"),
+        "options": options,
+        "fingerprint": chunker.fingerprint,
+    }
 
 
 def _pattern(incoming: BaseNode) -> TextNode:
@@ -406,7 +469,9 @@ def _pattern(incoming: BaseNode) -> TextNode:
         readable = incoming.model_copy()
         text = incoming.get_content(metadata_mode=MetadataMode.NONE)
         readable.set_content(text.encode("utf-8", "replace").decode("utf-8"))
-        return build_nodes_from_splits([""], incoming, ref_doc=readable, id_func=lambda i, doc: "")[0]
+        return build_nodes_from_splits([""], incoming, ref_doc=readable, id_func=lambda i, doc: "")[
+            0
+        ]
 
 
 def _excluded(keys: list[str], record: Iterable[str], unread: Callable[[str], bool]) -> list[str]:
@@ -447,7 +512,9 @@ class PlacedNodeParser(NodeParser):
     """
 
     parser: SerializeAsAny[NodeParser] = Field(description="The parser that cuts.")
-    unplaced: Unplaced = Field(default="mark", description="What becomes of nodes that are not in the text.")
+    unplaced: Unplaced = Field(
+        default="mark", description="What becomes of nodes that are not in the text."
+    )
 
     @named_options(*NodeParser.model_fields)
     def __init__(self, parser: NodeParser, *, unplaced: Unplaced = "mark", **fields: Any) -> None:
@@ -458,7 +525,9 @@ class PlacedNodeParser(NodeParser):
     def class_name(cls) -> str:
         return "PlacedNodeParser"
 
-    def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
+    def _parse_nodes(
+        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
         placed: list[BaseNode] = []
         for node in nodes:
             parts = self.parser([node], show_progress=show_progress, **kwargs)
@@ -469,9 +538,13 @@ class PlacedNodeParser(NodeParser):
     async def _aparse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
-        return await asyncio.to_thread(self._parse_nodes, nodes, show_progress=show_progress, **kwargs)
+        return await asyncio.to_thread(
+            self._parse_nodes, nodes, show_progress=show_progress, **kwargs
+        )
 
-    def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]) -> list[BaseNode]:
+    def _postprocess_parsed_nodes(
+        self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]
+    ) -> list[BaseNode]:
         return nodes  # the parser has done that
 
     def _place(self, document: BaseNode, nodes: Sequence[BaseNode]) -> None:
@@ -495,7 +568,10 @@ class PlacedNodeParser(NodeParser):
             source = CoreDocument(parent.node_id, text, parent.metadata)
             records = placed_records(source, pieces, origin, KEYS, self.unplaced)
             for child, (_, record) in zip(children, records, strict=True):
-                child.start_char_idx, child.end_char_idx = record.pop(KEYS.start, None), record.pop(KEYS.end, None)
+                child.start_char_idx, child.end_char_idx = (
+                    record.pop(KEYS.start, None),
+                    record.pop(KEYS.end, None),
+                )
                 child.metadata.update(record)
                 embed, llm = child.excluded_embed_metadata_keys, child.excluded_llm_metadata_keys
                 child.excluded_embed_metadata_keys = _excluded(embed, record, _not_context)

@@ -40,9 +40,9 @@ from chunkadapters.passages import (
 )
 from chunkadapters.places import DERIVED, SPANS, page_marks
 from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks, names
-from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.options import named_options
+from chunkcore.text import Document as CoreDocument
 
 # Where readers and users write a document's name.
 _NAMING_KEYS = ("source_id", "file_path", "file_name", "source")
@@ -52,7 +52,9 @@ def hit_of(node_or_hit: Any) -> Hit:
     """A node, with a score or without, as a hit. Raises `DataError` for anything else."""
     node = node_or_hit.node if isinstance(node_or_hit, NodeWithScore) else node_or_hit
     if not isinstance(node, BaseNode):
-        raise DataError(f"expected nodes with scores, got a {type(node).__name__} among the answers")
+        raise DataError(
+            f"expected nodes with scores, got a {type(node).__name__} among the answers"
+        )
     text, metadata = node.get_content(metadata_mode=MetadataMode.NONE), node.metadata
     document = node.ref_doc_id or metadata.get("source_id")
     return Hit(
@@ -78,16 +80,24 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
     elif isinstance(retriever, BaseQueryEngine):
         ask, aask = _of_engine(retriever)
     elif hasattr(retriever, "as_retriever"):
-        raise DataError(f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()")
+        raise DataError(
+            f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()"
+        )
     else:
-        raise DataError(f"expected a LlamaIndex retriever, got {kind_of(retriever)}; subclass BaseRetriever")
+        raise DataError(
+            f"expected a LlamaIndex retriever, got {kind_of(retriever)}; subclass BaseRetriever"
+        )
     return DeployedRetriever(type(retriever).__name__, ask, aask, retriever)
 
 
-def _of_engine(engine: BaseQueryEngine) -> tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]:
+def _of_engine(
+    engine: BaseQueryEngine,
+) -> tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]:
     """Functions that ask a query engine for its hits after post-processing; no answer is written."""
     if type(engine).retrieve is BaseQueryEngine.retrieve:
-        raise DataError(f"{type(engine).__name__} does not tell what it retrieves: pass its retriever")
+        raise DataError(
+            f"{type(engine).__name__} does not tell what it retrieves: pass its retriever"
+        )
     asynchronous = getattr(engine, "aretrieve", None)
 
     def ask(question: str) -> Any:
@@ -101,7 +111,9 @@ def _of_engine(engine: BaseQueryEngine) -> tuple[Callable[[str], Any], Callable[
     return ask, aask
 
 
-_hooks: RetrieverHooks[BaseRetriever | BaseQueryEngine, BaseNode] = RetrieverHooks(_system, hit_of, "nodes with scores")
+_hooks: RetrieverHooks[BaseRetriever | BaseQueryEngine, BaseNode] = RetrieverHooks(
+    _system, hit_of, "nodes with scores"
+)
 run_retriever = _hooks.run_retriever
 arun_retriever = _hooks.arun_retriever
 evaluate_retriever = _hooks.evaluate_retriever
@@ -205,7 +217,9 @@ class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
         self, question: str, nodes: Sequence[NodeWithScore], filters: Iterable[Any] = (UNKNOWN,)
     ) -> list[NodeWithScore]:
         """The passages of a retriever's answer, which passed its `filters`."""
-        return _nodes(self._local.opened.behind(question, list(map(hit_of, nodes)), self, filters), nodes)
+        return _nodes(
+            self._local.opened.behind(question, list(map(hit_of, nodes)), self, filters), nodes
+        )
 
 
 class PassageRetriever(BaseRetriever):
@@ -230,11 +244,17 @@ class PassageRetriever(BaseRetriever):
 
     @named_options(*PassageOptions.model_fields, *IndexFields.model_fields)
     def __init__(
-        self, retriever: BaseRetriever, *, callback_manager: CallbackManager | None = None, **options: Any
+        self,
+        retriever: BaseRetriever,
+        *,
+        callback_manager: CallbackManager | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(callback_manager=callback_manager)
         if hasattr(retriever, "as_retriever"):
-            raise OptionError(f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()")
+            raise OptionError(
+                f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()"
+            )
         if not isinstance(retriever, BaseRetriever):
             raise OptionError(f"retriever is a LlamaIndex retriever, got {kind_of(retriever)}")
         self.retriever = retriever
@@ -247,7 +267,9 @@ class PassageRetriever(BaseRetriever):
         nodes = await self.retriever.aretrieve(query_bundle)
         return await asyncio.to_thread(self._passages, query_bundle, nodes)
 
-    def _passages(self, query_bundle: QueryBundle, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
+    def _passages(
+        self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
+    ) -> list[NodeWithScore]:
         return self.options.passages(query_bundle.query_str, nodes, filters_within(self.retriever))
 
 
@@ -286,7 +308,9 @@ class IndexRetriever(BaseRetriever):
         self._local = LocalIndex(index, None if documents is None else _core_documents(documents))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return _nodes(self._local.opened.passages(query_bundle.query_str, self.options, self._where()), [])
+        return _nodes(
+            self._local.opened.passages(query_bundle.query_str, self.options, self._where()), []
+        )
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
@@ -317,7 +341,9 @@ class IndexUpdate:
     deleted: int = 0
 
 
-def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser: NodeParser) -> IndexUpdate:
+def update_index(
+    index: VectorStoreIndex, documents: Sequence[Document], parser: NodeParser
+) -> IndexUpdate:
     """Make an index hold exactly the current nodes of these documents; other documents stay.
 
     Nodes are compared by id (`ChunkcoreNodeParser` makes it of document, options and place), embedded text and
@@ -349,7 +375,9 @@ def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser:
     old = _indexed(index, [document.node_id for document in documents])
     now = {
         node.node_id: node
-        for node in parser.get_nodes_from_documents([document for document in documents if document.text])
+        for node in parser.get_nodes_from_documents(
+            [document for document in documents if document.text]
+        )
     }
     kept = {key for key, node in now.items() if key in old and _same(old[key], node)}
     written = [node for key, node in now.items() if key not in kept]
@@ -385,7 +413,11 @@ def _read(node: BaseNode) -> str:
 
 
 def _same(old: BaseNode, new: BaseNode) -> bool:
-    return _read(old) == _read(new) and old.metadata == new.metadata and _neighbours(old) == _neighbours(new)
+    return (
+        _read(old) == _read(new)
+        and old.metadata == new.metadata
+        and _neighbours(old) == _neighbours(new)
+    )
 
 
 def _neighbours(node: BaseNode) -> list[str]:

@@ -22,7 +22,14 @@ from chunkcore.evaluation.answer_measures import AnsweredQuestion, AnswerMeasure
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.documents import ANSWERS
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import Depth, budget_of, get_measure, known_measures, measures, measures_at
+from chunkcore.evaluation.measures import (
+    Depth,
+    budget_of,
+    get_measure,
+    known_measures,
+    measures,
+    measures_at,
+)
 from chunkcore.evaluation.results import Report
 from chunkcore.files import write_parts
 from chunkcore.models.cache import CachedEmbedder
@@ -57,7 +64,9 @@ def answer_question(query: Query, passages: Sequence[str]) -> Question[str]:
         if not isinstance(answer, str):
             raise BadAnswerError(f"expected 'answer' to be a string, got {type(answer).__name__}")
         if len(answer) > LONGEST:
-            raise BadAnswerError(f"expected an answer of at most {LONGEST:,} characters, got {len(answer):,}")
+            raise BadAnswerError(
+                f"expected an answer of at most {LONGEST:,} characters, got {len(answer):,}"
+            )
         return answer.strip()
 
     return Question(
@@ -131,11 +140,20 @@ def answer_questions(
     >>> answer_questions(benchmark, Run("nothing", {}), llm).answers[benchmark.queries[0].id].text
     'at noon'
     """
-    if k == "min" or (isinstance(k, str) and budget_of(k) is None) or (isinstance(k, int) and k < 1):
-        raise OptionError(f"k is a number of pieces, at least 1, or a budget like '4096tok'; got {echo(k)}")
+    if (
+        k == "min"
+        or (isinstance(k, str) and budget_of(k) is None)
+        or (isinstance(k, int) and k < 1)
+    ):
+        raise OptionError(
+            f"k is a number of pieces, at least 1, or a budget like '4096tok'; got {echo(k)}"
+        )
     model = get_llm(llm)
     tokens = get_counter(counter)
-    shown = [passages_of(benchmark, run.results.get(query.id, ()), k, tokens) for query in benchmark.queries]
+    shown = [
+        passages_of(benchmark, run.results.get(query.id, ()), k, tokens)
+        for query in benchmark.queries
+    ]
 
     def answered(number: int) -> Answer:
         query, passages = benchmark.queries[number], shown[number]
@@ -148,13 +166,17 @@ def answer_questions(
     for answer in ask_all(model, answered, range(len(shown))):
         answers[benchmark.queries[len(answers)].id] = answer
         if len(answers) == _HOPELESS and all(answer.failure for answer in answers.values()):
-            raise ModelError(f"{model.name} had no answer to any of the first {_HOPELESS} questions: {answer.failure}")
+            raise ModelError(
+                f"{model.name} had no answer to any of the first {_HOPELESS} questions: {answer.failure}"
+            )
         if progress is not None:
             progress("answers", len(answers), len(shown))
     return AnswerRun(run.name, answers, k, llm=model.name)
 
 
-def passages_of(benchmark: Benchmark, results: Sequence[Retrieved], k: Depth, counter: TokenCounter) -> tuple[str, ...]:
+def passages_of(
+    benchmark: Benchmark, results: Sequence[Retrieved], k: Depth, counter: TokenCounter
+) -> tuple[str, ...]:
     """The texts of the best pieces to depth k. Raises `DataError` for a piece outside its document."""
     budget = budget_of(k)
     if budget is None:
@@ -180,7 +202,9 @@ def _text(benchmark: Benchmark, piece: Retrieved) -> str:
     text = benchmark.document(piece.document_id).text
     end = max(span.end for span in piece.spans)
     if end > len(text):
-        raise DataError(f"a retrieved piece ends at {end}, its document {echo(piece.document_id)} at {len(text)}")
+        raise DataError(
+            f"a retrieved piece ends at {end}, its document {echo(piece.document_id)} at {len(text)}"
+        )
     return "\n".join(span.slice(text) for span in piece.spans)
 
 
@@ -218,11 +242,19 @@ def score_answers(
     scored = check_measures(benchmark, kinds, models, answered.k)
     queries = benchmark.queries
     if answered.answers and not any(query.id in answered.answers for query in queries):
-        raise DataError(f"{answered.name!r} answers none of the benchmark's queries: expected their ids as keys")
+        raise DataError(
+            f"{answered.name!r} answers none of the benchmark's queries: expected their ids as keys"
+        )
     missing = Answer("", failure="the query is not among the answers")
     answers = [answered.answers.get(query.id, missing) for query in queries]
     cases = [
-        AnsweredQuestion(query.text, answer.text, tuple(answer.passages), references_of(query), bool(answer.failure))
+        AnsweredQuestion(
+            query.text,
+            answer.text,
+            tuple(answer.passages),
+            references_of(query),
+            bool(answer.failure),
+        )
         for query, answer in zip(queries, answers, strict=True)
     ]
     return Report(
@@ -230,8 +262,13 @@ def score_answers(
         benchmark=benchmark.name,
         query_ids=tuple(query.id for query in queries),
         collections=tuple(query.collection for query in queries),
-        scores={measure: np.array(measure.compute(cases, models), dtype=np.float64) for measure in scored},
-        unanswered=tuple(query.id for query, case in zip(queries, cases, strict=True) if case.failed),
+        scores={
+            measure: np.array(measure.compute(cases, models), dtype=np.float64)
+            for measure in scored
+        },
+        unanswered=tuple(
+            query.id for query, case in zip(queries, cases, strict=True) if case.failed
+        ),
         documents_digest=benchmark.documents_digest,
     )
 
@@ -250,14 +287,18 @@ def check_measures(
     for kind in dict.fromkeys(kinds):
         cls = measures.get(kind) if kind in measures else None
         if cls is None or not issubclass(cls, AnswerMeasure):
-            names = ", ".join(item.kind for item in known_measures() if issubclass(item, AnswerMeasure))
+            names = ", ".join(
+                item.kind for item in known_measures() if issubclass(item, AnswerMeasure)
+            )
             raise OptionError(f"{echo(kind)} is no measure of answers: expected some of {names}")
         measure = cls(k)
         if "judge" in measure.needs and models.judge is None:
             raise OptionError(f"{kind} is judged by a language model: give one as judge")
         measure.check()
         if "references" in measure.needs and not any(map(references_of, benchmark.queries)):
-            raise DataError(f'no question of {echo(benchmark.name)} has right "answers", which {kind} needs: give some')
+            raise DataError(
+                f'no question of {echo(benchmark.name)} has right "answers", which {kind} needs: give some'
+            )
         if "tokens" in measure.needs:
             _ = models.tokens
         checked.append(measure)
@@ -274,7 +315,9 @@ def references_of(query: Query) -> tuple[str, ...]:
         answers = answer if isinstance(answer, str) else ()
     listed = [answers] if isinstance(answers, str) else answers
     if not isinstance(listed, Sequence) or not all(isinstance(answer, str) for answer in listed):
-        raise DataError(f'query {echo(query.id)}: "answers" is a list of texts, got {echo(str(answers)[:80])}')
+        raise DataError(
+            f'query {echo(query.id)}: "answers" is a list of texts, got {echo(str(answers)[:80])}'
+        )
     return tuple("" if answer.strip().casefold() == "unanswerable" else answer for answer in listed)
 
 
@@ -309,7 +352,9 @@ class AnswerComparison:
     def write_answers(self, folder: Path) -> None:
         """Write ``answers.jsonl``, a line for each chunker and question, into a folder that is made."""
         # ASCII: a surrogate in a document is no UTF-8.
-        write_parts(folder / ANSWERS, (f"{json.dumps(row)}\n".encode("ascii") for row in self.rows()))
+        write_parts(
+            folder / ANSWERS, (f"{json.dumps(row)}\n".encode("ascii") for row in self.rows())
+        )
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """For each chunker and question: the answer, the right ones, the scores, the passages shown."""
@@ -324,7 +369,9 @@ class AnswerComparison:
                     "answer": answer.text,
                     **({"failure": answer.failure} if answer.failure else {}),
                     "right": list(references_of(query)),
-                    "scores": plain_json({name: values[number] for name, values in columns.items()}),
+                    "scores": plain_json(
+                        {name: values[number] for name, values in columns.items()}
+                    ),
                     "passages": list(answer.passages),
                 }
 
@@ -341,7 +388,9 @@ class AnswerComparison:
             answered = [bool(run.answers[query].text) for query in report.query_ids]
             for name in judged(self.measures):
                 values = self._values(report, name).tolist()
-                unknown = sum(math.isnan(value) and some for value, some in zip(values, answered, strict=True))
+                unknown = sum(
+                    math.isnan(value) and some for value, some in zip(values, answered, strict=True)
+                )
                 if unknown:
                     yield f"{report.name}: {name} leaves out {unknown:,} answers that got no valid verdict."
 
@@ -372,14 +421,18 @@ class AnswerStudy:
             progress=progress,
         )
 
-    def _ask(self, report: Report, kinds: Sequence[str], llm: LLM, judge: LLM | str | None) -> tuple[AnswerRun, Report]:
+    def _ask(
+        self, report: Report, kinds: Sequence[str], llm: LLM, judge: LLM | str | None
+    ) -> tuple[AnswerRun, Report]:
         def progress(step: str, done: int, total: int) -> None:
             self._progress(f"{step}: {report.name}", done, total)
 
         assert report.run is not None
         models = replace(self.settings.models, judge=judge, progress=progress)
         depth, retries = self.settings.depth, models.retries
-        run = answer_questions(self.benchmark, report.run, llm, depth, retries=retries, progress=progress)
+        run = answer_questions(
+            self.benchmark, report.run, llm, depth, retries=retries, progress=progress
+        )
         return run, score_answers(self.benchmark, run, kinds, models)
 
     def estimate(self) -> tuple[Usage, Usage]:
@@ -397,7 +450,9 @@ class AnswerStudy:
         stopped = ""
         try:
             for report in self.reports:
-                run, answered = self._ask(report, settings.measures, llm, settings.models.judge or llm)
+                run, answered = self._ask(
+                    report, settings.measures, llm, settings.models.judge or llm
+                )
                 scores = {**report.scores, **answered.scores}
                 scored.append(replace(report, scores=scores, unanswered=answered.unanswered))
                 runs.append(run)
@@ -406,8 +461,15 @@ class AnswerStudy:
                 raise
             count = f"{len(runs)} of {len(self.reports)}"
             stopped = f"Stopped before the end; the report is of the first {count} systems."
-        comparison = settings.study.compare(scored[: len(runs)], get_measure(settings.measures[0], settings.depth))
+        comparison = settings.study.compare(
+            scored[: len(runs)], get_measure(settings.measures[0], settings.depth)
+        )
         page = ReportPage(
-            comparison, self.benchmark, facts or {}, today(), stopped=stopped, counter=settings.study.counter
+            comparison,
+            self.benchmark,
+            facts or {},
+            today(),
+            stopped=stopped,
+            counter=settings.study.counter,
         )
         return AnswerComparison(page, self.benchmark, runs, settings.measures, settings.depth)

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.escaping import terminal_text
-from chunkcore.evaluation.alignment import Aligner
+from chunkcore.locating.alignment import Aligner
 from chunkcore.retrieval.assembly import part_of
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
+from chunkcore.text import Document, Span
 
 _FORM = "first5"  # of words that are compared
 _MOST = 3  # parts that one sentence cites by its words
@@ -62,7 +62,9 @@ class CitedAnswer:
     @property
     def sources(self) -> tuple[Retrieved, ...]:
         """All cited places, each once, in the order of first mention: number 1 is the first."""
-        return tuple(dict.fromkeys(source for citation in self.citations for source in citation.sources))
+        return tuple(
+            dict.fromkeys(source for citation in self.citations for source in citation.sources)
+        )
 
     def __str__(self) -> str:
         numbers = {source: f"[{number}]" for number, source in enumerate(self.sources, start=1)}
@@ -74,7 +76,9 @@ class CitedAnswer:
             for source in citation.sources:
                 spans = ", ".join(f"{span.start}-{span.end}" for span in source.spans)
                 place = f"{source.document_id} {spans} ({citation.match}, {citation.certainty:.2f}): {source.text}"
-                places[source] = places[source] or f"{numbers[source]} {terminal_text(place.lstrip())}"
+                places[source] = (
+                    places[source] or f"{numbers[source]} {terminal_text(place.lstrip())}"
+                )
         return "\n".join([text + terminal_text(self.text[end:]), "", *places.values()])
 
 
@@ -100,8 +104,12 @@ def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> 
     if not 0 < least <= 1:
         raise OptionError(f"least is over 0 to 1, got {least}")
     passages = [passage for passage in retrieved if passage.text]
-    aligner = Aligner([Document(str(number), passage.text) for number, passage in enumerate(passages)])
-    words = _SharedWords([part for passage in passages for part in passage.parts or (passage,) if part.text])
+    aligner = Aligner(
+        [Document(str(number), passage.text) for number, passage in enumerate(passages)]
+    )
+    words = _SharedWords(
+        [part for passage in passages for part in passage.parts or (passage,) if part.text]
+    )
     citations = []
     for start, end in sentence_ranges(answer).tolist():
         span, sentence = Span(start, end), answer[start:end]
@@ -129,10 +137,26 @@ _UNITS = (
     "kcal|kPa|Pa|bar|psi|mmol|mol|IU|KB|MB|GB|TB|percent|seconds?|minutes?|hours?|days?|weeks?|months?|years?|"
     "thousand|million|billion|dollars?|euros?|pounds?|metres?|meters?|miles?"
 )
-_AMOUNT = re.compile(rf"([$€£¥]?)\s?((?<![\w.,)\]])[-−])?(\d+(?:[.,]\d+)*)(?:[\s-]?({_UNITS})(?!\w))?", re.IGNORECASE)
-_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_AMOUNT = re.compile(
+    rf"([$€£¥]?)\s?((?<![\w.,)\]])[-−])?(\d+(?:[.,]\d+)*)(?:[\s-]?({_UNITS})(?!\w))?", re.IGNORECASE
+)
+_WORDS = (
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 _NUMBERS = {word: str(number) for number, word in enumerate(_WORDS, start=2)}
-_NEGATION = re.compile(r"\b(?:no|not|never|none|nobody|nothing|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE)
+_NEGATION = re.compile(
+    r"\b(?:no|not|never|none|nobody|nothing|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE
+)
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 
 
@@ -167,7 +191,9 @@ def _nearest_sentence(sentence: str, text: str) -> str:
     """The sentence of a text that shares the most words with another sentence."""
     words = set(word_keys(sentence, _FORM))
     sentences = (text[start:end] for start, end in sentence_ranges(text).tolist())
-    return max(sentences, key=lambda other: len(words.intersection(word_keys(other, _FORM))), default="")
+    return max(
+        sentences, key=lambda other: len(words.intersection(word_keys(other, _FORM))), default=""
+    )
 
 
 def _is_whole(text: str, span: Span) -> bool:
@@ -194,8 +220,12 @@ class _SharedWords:
         chosen: list[int] = []
         share = 0.0
         while left and len(chosen) < min(_MOST, number):
-            gains = [sum(left[word] for word in left if word in words) / total for words in self._words]
-            best = max(range(number), key=lambda part: (gains[part], self._parts[part].score, -part))
+            gains = [
+                sum(left[word] for word in left if word in words) / total for words in self._words
+            ]
+            best = max(
+                range(number), key=lambda part: (gains[part], self._parts[part].score, -part)
+            )
             if gains[best] < _GAIN:
                 break
             chosen.append(best)

@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple
 
 # How a page of HTML begins.
 HTML_PAGE = re.compile(
-    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE
+    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<(?:!doctype\s+html|html|head|body)\b",
+    re.IGNORECASE,
 )
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
@@ -19,13 +20,19 @@ class Block(NamedTuple):
 
     start: int
     end: int
-    path: tuple[str, ...] = ()  # titles of the headings, or names of the definitions, around the block and its own
+    path: tuple[
+        str, ...
+    ] = ()  # titles of the headings, or names of the definitions, around the block and its own
     whole: bool = False  # kept in one piece up to the maximum size, not only up to the target
     leads: bool = False  # belongs to the next block, as a heading does
     level: int = 0  # heading level, 1 the highest; 0 for other blocks
     header: tuple[int, int] | None = None  # for a table row, the range of the table's header
-    parts: Callable[[], Sequence[Block]] | None = None  # returns the inner blocks; None if there are none
-    text: Literal["sentences", "lines", "words"] = "sentences"  # where to cut a block without `parts`
+    parts: Callable[[], Sequence[Block]] | None = (
+        None  # returns the inner blocks; None if there are none
+    )
+    text: Literal["sentences", "lines", "words"] = (
+        "sentences"  # where to cut a block without `parts`
+    )
 
 
 def between(text: str, start: int, end: int, cuts: Iterable[int]) -> list[tuple[int, int] | None]:
@@ -63,10 +70,19 @@ def table_blocks(text: str) -> list[Block]:
         if quotes % 2 == 0 and line.end() < len(text):
             cuts.append(line.end())
     rows = (
-        [kept for kept in between(text, 0, len(text), cuts) if kept] if quotes % 2 == 0 else lines(text, 0, len(text))
+        [kept for kept in between(text, 0, len(text), cuts) if kept]
+        if quotes % 2 == 0
+        else lines(text, 0, len(text))
     )
     return [
-        Block(start=start, end=end, whole=True, leads=not turn, header=rows[0] if turn else None, text="words")
+        Block(
+            start=start,
+            end=end,
+            whole=True,
+            leads=not turn,
+            header=rows[0] if turn else None,
+            text="words",
+        )
         for turn, (start, end) in enumerate(rows)
     ]
 

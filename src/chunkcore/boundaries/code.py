@@ -20,13 +20,23 @@ if TYPE_CHECKING:
 
 _QUOTED = rb'"(?:\\.|[^"\\\n])*"?'
 _QUOTED_ONCE = rb"'(?:\\.|[^'\\\n])*'?"
-_CHARACTER = rb"'(?:\\.[^'\n]{0,8}|[^'\\\n])'"  # any other quote marks a lifetime or separates digits
+_CHARACTER = (
+    rb"'(?:\\.[^'\n]{0,8}|[^'\\\n])'"  # any other quote marks a lifetime or separates digits
+)
 _COMMENTS = rb"/\*.*?\*/|//[^\n]*"
 _C = re.compile(rb"|".join([_COMMENTS, _QUOTED, _CHARACTER]), re.DOTALL)
 _GO = re.compile(rb"|".join([_COMMENTS, _QUOTED, _CHARACTER, rb"`[^`]*`"]), re.DOTALL)
-_SCRIPT = re.compile(rb"|".join([_COMMENTS, _QUOTED, _QUOTED_ONCE, rb"`(?:\\.|[^`\\])*`"]), re.DOTALL)
-_PYTHON = re.compile(rb"|".join([rb'""".*?"""', rb"'''.*?'''", rb"#[^\n]*", _QUOTED, _QUOTED_ONCE]), re.DOTALL)
-_HIDING = {"python": _PYTHON, "go": _GO, **dict.fromkeys(("javascript", "typescript", "tsx"), _SCRIPT)}
+_SCRIPT = re.compile(
+    rb"|".join([_COMMENTS, _QUOTED, _QUOTED_ONCE, rb"`(?:\\.|[^`\\])*`"]), re.DOTALL
+)
+_PYTHON = re.compile(
+    rb"|".join([rb'""".*?"""', rb"'''.*?'''", rb"#[^\n]*", _QUOTED, _QUOTED_ONCE]), re.DOTALL
+)
+_HIDING = {
+    "python": _PYTHON,
+    "go": _GO,
+    **dict.fromkeys(("javascript", "typescript", "tsx"), _SCRIPT),
+}
 _PAIRS = (b"()", b"[]", b"{}")
 _RAW = 3  # brackets in strings count too, so three times the limit is too many
 
@@ -95,7 +105,9 @@ class Parsed:
 
 def _goes_on(data: bytes) -> bool:
     """Whether a statement has more operators than real code has."""
-    statements = (statement for statement in _STATEMENT_END.split(data) if len(statement) > _OPERATORS)
+    statements = (
+        statement for statement in _STATEMENT_END.split(data) if len(statement) > _OPERATORS
+    )
     return any(len(_OPERATOR.findall(statement)) > _OPERATORS for statement in statements)
 
 
@@ -125,7 +137,10 @@ class _Work:
         """Progress callback of tree-sitter: whether to stop at this byte."""
         self.reports += 1
         spent = time.thread_time() - self.begun
-        allowed = self.reports < _LEAST + _REPORTS_A_BYTE * offset and spent < _SECONDS + _SECONDS_A_BYTE * offset
+        allowed = (
+            self.reports < _LEAST + _REPORTS_A_BYTE * offset
+            and spent < _SECONDS + _SECONDS_A_BYTE * offset
+        )
         return not allowed or self.reads <= 0
 
 
@@ -134,7 +149,8 @@ def load_grammar(package: str, function: str = "language") -> Language:
     """A package's tree-sitter grammar. Raises `MissingExtraError`: the package or tree-sitter is not installed."""
     name = f"{package.replace('_', '-')} (with tree-sitter)"
     tree_sitter, module = (
-        needed(module_name, "structure", "read its language", name) for module_name in ("tree_sitter", package)
+        needed(module_name, "structure", "read its language", name)
+        for module_name in ("tree_sitter", package)
     )
     language: Language = tree_sitter.Language(getattr(module, function)())
     return language
@@ -172,7 +188,10 @@ _CPP_DEFINITIONS = _C_DEFINITIONS | _pairs(
 _GRAMMARS = {
     "c": _Grammar("tree_sitter_c", _C_DEFINITIONS),
     "cpp": _Grammar("tree_sitter_cpp", _CPP_DEFINITIONS),
-    "go": _Grammar("tree_sitter_go", _pairs("function_declaration func  method_declaration func  type_spec type")),
+    "go": _Grammar(
+        "tree_sitter_go",
+        _pairs("function_declaration func  method_declaration func  type_spec type"),
+    ),
     "java": _Grammar(
         "tree_sitter_java",
         _pairs(
@@ -182,7 +201,9 @@ _GRAMMARS = {
         ),
     ),
     "javascript": _Grammar("tree_sitter_javascript", _SCRIPT_DEFINITIONS),
-    "python": _Grammar("tree_sitter_python", _pairs("class_definition class  function_definition def")),
+    "python": _Grammar(
+        "tree_sitter_python", _pairs("class_definition class  function_definition def")
+    ),
     "rust": _Grammar(
         "tree_sitter_rust",
         _pairs(
@@ -203,7 +224,10 @@ _ENDINGS = """
     terraform hcl tf | toml toml | tsx tsx | typescript cts mts ts | vue vue | xml svg xml xsd | yaml yaml yml
     zig zig"""
 _BY_ENDING = {
-    ending: names[0] for names in (row.split() for row in re.split(r"\||\n", _ENDINGS)) if names for ending in names[1:]
+    ending: names[0]
+    for names in (row.split() for row in re.split(r"\||\n", _ENDINGS))
+    if names
+    for ending in names[1:]
 }
 LANGUAGES = frozenset(("other", *_GRAMMARS, *_BY_ENDING.values()))
 
@@ -211,7 +235,9 @@ _COMMENT_NODES = _words("comment line_comment block_comment")
 # Join the next definition, unless a blank line is between.
 _ATTACHED = _COMMENT_NODES | {"attribute_item", "decorator", "annotation"}
 # Cut only between lines.
-_TEXT_NODES = _COMMENT_NODES | _words("string string_literal raw_string_literal template_string template_literal_type")
+_TEXT_NODES = _COMMENT_NODES | _words(
+    "string string_literal raw_string_literal template_string template_literal_type"
+)
 # Can enclose a definition.
 _WRAPPERS = _words(
     """ambient_declaration declaration decorated_definition export_statement expression_statement lexical_declaration
@@ -259,7 +285,9 @@ def code_blocks(text: str, language: str) -> list[Block] | None:
     parsed = Parsed(text, language, load_grammar(grammar.package, grammar.function))
     if parsed.tree is None:
         return None
-    return _Reader(text, parsed, grammar.definitions).parts(parsed.tree.root_node, 0, len(text), (), ())
+    return _Reader(text, parsed, grammar.definitions).parts(
+        parsed.tree.root_node, 0, len(text), (), ()
+    )
 
 
 class _Place(NamedTuple):
@@ -274,7 +302,9 @@ class _Reader:
     parsed: Parsed
     definitions: dict[str, str]
 
-    def parts(self, node: Node, start: int, end: int, around: tuple[str, ...], own: tuple[str, ...]) -> list[Block]:
+    def parts(
+        self, node: Node, start: int, end: int, around: tuple[str, ...], own: tuple[str, ...]
+    ) -> list[Block]:
         """The blocks inside a node's range. Text before the first one leads, as does text before a long string."""
         if node.type in _TEXT_NODES:
             return self.lines(start, end, own)
@@ -283,11 +313,17 @@ class _Reader:
         leading = 0
         if len(groups) < 2 and (not groups or groups[0][0].start_byte <= node.start_byte):
             groups = _grouped(places)  # all on one line
-            leading = max((n for n, (_, place) in enumerate(groups) if _is_long_text(place.node)), default=0)
+            leading = max(
+                (n for n, (_, place) in enumerate(groups) if _is_long_text(place.node)), default=0
+            )
         if not groups:
             return self.lines(start, end, own)
-        starts = self.parsed.code_points(np.array([first.start_byte for first, _ in groups], dtype=np.int64)).tolist()
-        head, *ranges = between(self.text, start, end, [_line_start(self.text, max(start, place)) for place in starts])
+        starts = self.parsed.code_points(
+            np.array([first.start_byte for first, _ in groups], dtype=np.int64)
+        ).tolist()
+        head, *ranges = between(
+            self.text, start, end, [_line_start(self.text, max(start, place)) for place in starts]
+        )
         block = partial(Block, whole=True, text="lines")
         blocks = []
         if head:
@@ -297,17 +333,24 @@ class _Reader:
             if kept:
                 path = place.path + self.labels(place.node)
                 inner = partial(self.parts, place.node, *kept, place.path, path)
-                blocks.append(block(start=kept[0], end=kept[1], path=path, leads=n < leading, parts=inner))
+                blocks.append(
+                    block(start=kept[0], end=kept[1], path=path, leads=n < leading, parts=inner)
+                )
         return blocks
 
-    def lines(self, start: int, end: int, path: tuple[str, ...], *, leads: bool = False) -> list[Block]:
+    def lines(
+        self, start: int, end: int, path: tuple[str, ...], *, leads: bool = False
+    ) -> list[Block]:
         """The lines of a range. A line that only opens or closes a long string joins its neighbour."""
         cut: list[tuple[int, int]] = []
         for first, last in lines(self.text, start, end):
             if cut and _first_word(self.text, first) in self.joined:
                 first = cut.pop()[0]
             cut.append((first, last))
-        return [Block(start=first, end=last, path=path, leads=leads, text="words") for first, last in cut]
+        return [
+            Block(start=first, end=last, path=path, leads=leads, text="words")
+            for first, last in cut
+        ]
 
     @cached_property
     def joined(self) -> frozenset[int]:
@@ -320,7 +363,9 @@ class _Reader:
                 texts.append(node)
             elif node.end_point.row > node.start_point.row:
                 waiting.extend(node.children)
-        places = np.array([(node.start_byte, node.end_byte) for node in texts], dtype=np.int64).reshape(-1)
+        places = np.array(
+            [(node.start_byte, node.end_byte) for node in texts], dtype=np.int64
+        ).reshape(-1)
         ranges = self.parsed.code_points(places).reshape(-1, 2).tolist()
         starts = set()
         for start, end in ranges:
@@ -342,7 +387,9 @@ class _Reader:
             is_open = (goes_on and child.type not in _TEXT_NODES) or child.type in _BODIES
             if is_open and child.children and depth < _SPLICES:
                 inner = path + self.label(child)
-                waiting.extend([(grandchild, inner, depth + 1) for grandchild in reversed(child.children)])
+                waiting.extend(
+                    [(grandchild, inner, depth + 1) for grandchild in reversed(child.children)]
+                )
                 continue
             if child.is_named:
                 yield _Place(child, path, begins)
@@ -368,11 +415,17 @@ class _Reader:
         kind = self.definitions.get(node.type)
         if node.type == "variable_declarator":
             value = node.child_by_field_name("value")
-            kind = "function" if value and value.type in ("arrow_function", "function_expression") else None
+            kind = (
+                "function"
+                if value and value.type in ("arrow_function", "function_expression")
+                else None
+            )
         if kind is None:
             return ()
         if kind == "impl":
-            trait, type_name = (self.source(node.child_by_field_name(field)) for field in ("trait", "type"))
+            trait, type_name = (
+                self.source(node.child_by_field_name(field)) for field in ("trait", "type")
+            )
             return (f"impl {trait} for {type_name}" if trait else f"impl {type_name}",)
         name = node.child_by_field_name("name") or _declared(node)
         receiver = node.child_by_field_name("receiver")
@@ -444,10 +497,14 @@ def _between_blank_lines(text: str) -> list[Block]:
     def paragraphs(start: int, end: int) -> list[Block]:
         inner = [gap.end() for gap in _BLANK.finditer(text, start, end) if gap.end() < end]
         ranges = between(text, start, end, inner)
-        return [Block(start=kept[0], end=kept[1], whole=True, text="lines") for kept in ranges if kept]
+        return [
+            Block(start=kept[0], end=kept[1], whole=True, text="lines") for kept in ranges if kept
+        ]
 
     return [
-        Block(start=kept[0], end=kept[1], whole=True, parts=partial(paragraphs, *kept), text="lines")
+        Block(
+            start=kept[0], end=kept[1], whole=True, parts=partial(paragraphs, *kept), text="lines"
+        )
         for kept in between(text, 0, len(text), outer)
         if kept
     ]

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from chunkcore.boundaries import HTML_PAGE
 from chunkcore.boundaries.code import LANGUAGES, language_of
-from chunkcore.document import Document
+from chunkcore.text import Document
 
 _NAME_KEYS = ("file_path", "file_name", "filename", "path", "source", "url")
 _TYPE_KEYS = ("mime_type", "mimetype", "content_type", "format")
@@ -19,12 +19,16 @@ _ENDINGS: dict[str, Literal["markdown", "html", "table"]] = {
 }
 _LOOKED_AT = 20_000  # code points
 
-_TAGS = re.compile(r"</(?:p|div|h[1-6]|li|table|tr|td|section|article|main|span|a)\s*>", re.IGNORECASE)
+_TAGS = re.compile(
+    r"</(?:p|div|h[1-6]|li|table|tr|td|section|article|main|span|a)\s*>", re.IGNORECASE
+)
 _MARKDOWN = re.compile(
     r"^(?:#{1,6}[ \t]+\S|```|~~~|[ \t]*(?:\|[ \t]*)?:?-{3,}:?[ \t]*\|[-:| \t]*$|\S.*\n(?:={3,}|-{3,})[ \t]*$|> \S)",
     re.MULTILINE,
 )
-_WEAK_MARKDOWN = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\S|\]\([^()\s]+\)|\*\*\S", re.MULTILINE)
+_WEAK_MARKDOWN = re.compile(
+    r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\S|\]\([^()\s]+\)|\*\*\S", re.MULTILINE
+)
 
 
 class Format(NamedTuple):

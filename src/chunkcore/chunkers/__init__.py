@@ -7,8 +7,8 @@ from chunkcore.lazy import on_first_use
 if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.chunkers.base import Chunker as Chunker
     from chunkcore.chunkers.base import Draft as Draft
+    from chunkcore.chunkers.base import chunkers as chunkers
     from chunkcore.chunkers.base import get_chunker as get_chunker
-    from chunkcore.chunkers.base import strategies as strategies
     from chunkcore.chunkers.cluster_semantic import ClusterSemantic as ClusterSemantic
     from chunkcore.chunkers.clusters import Dbscan as Dbscan
     from chunkcore.chunkers.clusters import SingleLinkage as SingleLinkage

@@ -1,4 +1,4 @@
-"""`Chunker`, the base class of every chunker, the registry `strategies`, and `get_chunker`."""
+"""`Chunker`, the base class of every chunker, the registry `chunkers`, and `get_chunker`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from chunkcore.concurrency import batches_of, ordered
-from chunkcore.document import Chunk, Chunks, ContiguousChunks, Document, Span, check_document, pages_of_all
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import get_counter, get_embedder, tokenizing
@@ -31,6 +30,15 @@ from chunkcore.options import (
 )
 from chunkcore.registry import Registry
 from chunkcore.spans import merge_touching
+from chunkcore.text import (
+    Chunk,
+    Chunks,
+    ContiguousChunks,
+    Document,
+    Span,
+    check_document,
+    pages_of_all,
+)
 from chunkcore.tokens import TokenCounter, TokenizedText
 
 # Small documents are split together: fewer array operations.
@@ -39,7 +47,10 @@ _BATCH_DOCUMENTS = 64
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _OVER = {"over_maximum": True}
 _SHARE = 0.6  # of a model's limit; the chunking survey, "Embedding Model Token Limits": 50 to 75 %
-_PER_TOKEN = {"characters": 4.0, "words": 0.75}  # the chunking survey, "Token Counting", has four characters
+_PER_TOKEN = {
+    "characters": 4.0,
+    "words": 0.75,
+}  # the chunking survey, "Token Counting", has four characters
 
 
 class Draft(NamedTuple):
@@ -87,7 +98,9 @@ class Chunker:
 
     def __new__(cls, *values: object, **options: Any) -> Any:
         if values:
-            raise OptionError(f"options are given by name, as in {cls.__name__}(size=200); got {echo(values[0])}")
+            raise OptionError(
+                f"options are given by name, as in {cls.__name__}(size=200); got {echo(values[0])}"
+            )
         check_option_names(cls.name or cls.__name__, options, cls.option_names())
         return super().__new__(cls)
 
@@ -109,7 +122,9 @@ class Chunker:
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         """Hook: the chunks of a text in order, each as its spans."""
         if not isinstance(source, TokenizedText):
-            raise DataError(f"split is what chunkers implement: use split_text, spans or chunk; got {echo(source)}")
+            raise DataError(
+                f"split is what chunkers implement: use split_text, spans or chunk; got {echo(source)}"
+            )
         if type(self).ranges is not Chunker.ranges:
             return [(Span(start, end),) for start, end in self.ranges(source)]
         return [draft.spans for draft in self.draft(source, None)]
@@ -141,7 +156,9 @@ class Chunker:
 
     def spans(self, text: str) -> list[tuple[Span, ...]]:
         """The chunks of `text` in order, each as its spans (code points, half-open)."""
-        return [merge_touching(draft.spans) for draft in self.draft(self._tokenize_text(text), None)]
+        return [
+            merge_touching(draft.spans) for draft in self.draft(self._tokenize_text(text), None)
+        ]
 
     def split_text(self, text: str) -> list[str]:
         """The chunks' texts. Raises `DataError` if `text` is not a string."""
@@ -158,7 +175,9 @@ class Chunker:
         for chunks in self.chunks_per_document(documents, workers=workers):
             yield from chunks
 
-    def chunks_per_document(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Sequence[Chunk]]:
+    def chunks_per_document(
+        self, documents: Iterable[Document], *, workers: int = 1
+    ) -> Iterator[Sequence[Chunk]]:
         """The chunks of each document, lazily and in order: as `ContiguousChunks`, or as a list if some have several
         spans or metadata. Raises `DataError` for anything but a `Document`.
 
@@ -168,7 +187,9 @@ class Chunker:
         check_number("workers", workers, 1, 1_000)
         check_type("documents", documents, Iterable, "several Documents")
         with nullcontext() if workers == 1 else ThreadPoolExecutor(workers) as pool:
-            done: Callable[..., Iterator[Any]] = map if pool is None else partial(ordered, pool, ahead=4 * workers)
+            done: Callable[..., Iterator[Any]] = (
+                map if pool is None else partial(ordered, pool, ahead=4 * workers)
+            )
             if self.tokens_only:
                 batches = batches_of(documents, _characters, _BATCH_CHARACTERS, _BATCH_DOCUMENTS)
                 for batch, source in done(lambda batch: (batch, self._tokenize(batch)), batches):
@@ -186,7 +207,9 @@ class Chunker:
             check_document(document, "what is chunked")
         sources = [self.token_counter.tokenize(document.text) for document in documents]
         for source, document in zip(sources, documents, strict=True):
-            source.sections = sorted({mark.span.start for mark in document.marks if mark.kind == "section"})
+            source.sections = sorted(
+                {mark.span.start for mark in document.marks if mark.kind == "section"}
+            )
         source = sources[0] if len(sources) == 1 else TokenizedText.join(sources)
         _ = source.boundaries  # computed now, in the tokenizing thread
         return source
@@ -198,9 +221,15 @@ class Chunker:
         merged = [merge_touching(draft.spans) for draft in drafts]
         texts = self._texts(source.text, merged, drafts)
         # Tokens of each chunk's own text; a chunk of one span needs no second pass.
-        starts, ends = np.array([(spans[0].start, spans[0].end) for spans in merged], dtype=np.int64).reshape(-1, 2).T
+        starts, ends = (
+            np.array([(spans[0].start, spans[0].end) for spans in merged], dtype=np.int64)
+            .reshape(-1, 2)
+            .T
+        )
         counts = source.counts(starts, ends)
-        again = [i for i, spans in enumerate(merged) if len(spans) > 1 or drafts[i].derived is not None]
+        again = [
+            i for i, spans in enumerate(merged) if len(spans) > 1 or drafts[i].derived is not None
+        ]
         if again:
             counts[again] = self.token_counter.count_many([texts[i] for i in again])
         built: list[list[Chunk]] = [[] for _ in documents]
@@ -210,13 +239,21 @@ class Chunker:
         rows = zip(owners, drafts, merged, texts, counts.tolist(), strict=True)
         for owner, draft, spans, text, count in rows:
             chunks, offset, name = built[owner], offsets[owner], documents[owner].id
-            placed = tuple([Span(span.start - offset, span.end - offset) for span in spans]) if offset else spans
+            placed = (
+                tuple([Span(span.start - offset, span.end - offset) for span in spans])
+                if offset
+                else spans
+            )
             last = fingerprint, draft.segments, draft.derived is not None
             metadata = {**draft.metadata, **_OVER} if count > most else dict(draft.metadata)
-            chunks.append(Chunk(name, len(chunks), placed, text, count, draft.context, metadata, *last))
+            chunks.append(
+                Chunk(name, len(chunks), placed, text, count, draft.context, metadata, *last)
+            )
         return list(map(_with_pages, documents, built))
 
-    def _build_ranges(self, documents: list[Document], source: TokenizedText) -> list[Sequence[Chunk]]:
+    def _build_ranges(
+        self, documents: list[Document], source: TokenizedText
+    ) -> list[Sequence[Chunk]]:
         """What `_build` gives, for chunks of one span each."""
         rows = np.array(self.ranges(source), dtype=np.int64).reshape(-1, 2)
         for start, end in rows[(rows[:, 0] < 0) | (rows[:, 0] >= rows[:, 1])].tolist():
@@ -224,17 +261,27 @@ class Chunker:
         sizes, most = source.counts(rows[:, 0], rows[:, 1]).tolist(), self.hard_maximum or inf
         edges = rows[:, 0].searchsorted(source.parts).tolist()
         built: list[Sequence[Chunk]] = []
-        for document, (first, last), offset in zip(documents, edges, source.parts[:, 0].tolist(), strict=True):
+        for document, (first, last), offset in zip(
+            documents, edges, source.parts[:, 0].tolist(), strict=True
+        ):
             places = (rows[first:last] - offset).tolist()
-            chunks: Sequence[Chunk] = ContiguousChunks(document, places, sizes[first:last], self.fingerprint)
+            chunks: Sequence[Chunk] = ContiguousChunks(
+                document, places, sizes[first:last], self.fingerprint
+            )
             if max(sizes[first:last], default=0) > most:
-                chunks = [replace(chunk, metadata=_OVER) if chunk.token_count > most else chunk for chunk in chunks]
+                chunks = [
+                    replace(chunk, metadata=_OVER) if chunk.token_count > most else chunk
+                    for chunk in chunks
+                ]
             built.append(_with_pages(document, chunks))
         return built
 
     def _texts(self, text: str, merged: list[tuple[Span, ...]], drafts: list[Draft]) -> list[str]:
         pairs = zip(merged, drafts, strict=True)
-        return [self._text(text, spans) if draft.derived is None else draft.derived for spans, draft in pairs]
+        return [
+            self._text(text, spans) if draft.derived is None else draft.derived
+            for spans, draft in pairs
+        ]
 
     def _text(self, text: str, spans: tuple[Span, ...]) -> str:
         if len(spans) == 1:
@@ -268,21 +315,27 @@ class Chunker:
         changed = plain_options(self, changed=True)
         size = getattr(self, "size", None)
         if size is not None:
-            changed = {name: changed.get(name, size) for name in self.option_names() if name in {*changed, "size"}}
+            changed = {
+                name: changed.get(name, size)
+                for name in self.option_names()
+                if name in {*changed, "size"}
+            }
         return format_spec(self.name, changed)
 
     @cached_property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change when an option or a model changes."""
         models = self.models()
-        options = {name: _identity(models.get(name, getattr(self, name))) for name in self.option_names()}
+        options = {
+            name: _identity(models.get(name, getattr(self, name))) for name in self.option_names()
+        }
         data = json.dumps([self.name, options], sort_keys=True, ensure_ascii=True)
         return blake2b(data.encode("ascii"), digest_size=8).hexdigest()
 
 
-strategies: Registry[type[Chunker]] = Registry(
+chunkers: Registry[type[Chunker]] = Registry(
     "chunker",
-    "chunkcore.strategies",
+    "chunkcore.chunkers",
     base=Chunker,
     attribute="name",
     modules=("chunkcore.chunkers",),
@@ -299,7 +352,9 @@ strategies: Registry[type[Chunker]] = Registry(
 )
 
 
-def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, *unnamed: Any, **options: Any) -> Chunker:
+def get_chunker(
+    spec: str | Mapping[str, Any] | Chunker, /, *unnamed: Any, **options: Any
+) -> Chunker:
     r"""The chunker that a string or mapping describes; a `Chunker` is returned unchanged.
 
     `spec` is ``name:option=value,option=value`` (see `split_spec`), a mapping as from `Chunker.to_dict`, or a chunker.
@@ -310,10 +365,14 @@ def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, *unnamed: Any, **opt
     ('\n\n', ', ')
     """
     if unnamed:
-        raise OptionError(f"options have names, as in get_chunker('recursive', size=200); got {echo(unnamed[0])}")
+        raise OptionError(
+            f"options have names, as in get_chunker('recursive', size=200); got {echo(unnamed[0])}"
+        )
     if isinstance(spec, Chunker):
         if options:
-            raise OptionError(f"a chunker takes no more options, got {', '.join(options)}; give its name instead")
+            raise OptionError(
+                f"a chunker takes no more options, got {', '.join(options)}; give its name instead"
+            )
         return spec
     if isinstance(spec, Mapping):
         settings = dict(spec)
@@ -322,8 +381,10 @@ def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, *unnamed: Any, **opt
         name, settings = split_spec(spec)
     twice = sorted(set(settings) & set(options))
     if twice:
-        raise OptionError(f"the option {twice[0]} is given twice, in {echo(spec)} and beside it; keep one")
-    return strategies.build(name, settings | options)  # type: ignore[no-any-return]
+        raise OptionError(
+            f"the option {twice[0]} is given twice, in {echo(spec)} and beside it; keep one"
+        )
+    return chunkers.build(name, settings | options)  # type: ignore[no-any-return]
 
 
 def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> dict[str, Any]:
@@ -337,7 +398,7 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
     {'counter': 'characters', 'size': 614}
     """
     sized = dict(options)
-    cls = strategies.find(name)
+    cls = chunkers.find(name)
     defaults = {field.name: field.default for field in fields(cls)} if cls else {}
     if type(defaults.get("size")) is not int or "size" in sized or embedder.max_tokens is None:
         return sized

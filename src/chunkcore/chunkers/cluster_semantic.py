@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers.base import Chunker, strategies
+from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.recursive import PROSE_SEPARATORS, Recursive
 from chunkcore.chunkers.similarity import check_embedder, neighbour_distances
 from chunkcore.errors import OptionError
@@ -26,7 +26,7 @@ _BLOCK_ROWS = 512  # fit the processor's cache in float64
 _TIE = 1e-9  # smaller differences come from the order of the terms
 
 
-@strategies.register("cluster_semantic")
+@chunkers.register("cluster_semantic")
 @dataclass(frozen=True, kw_only=True)
 class ClusterSemantic(Chunker):
     """Chunks that maximise the similarity of the pieces inside them, over the whole text.
@@ -79,7 +79,10 @@ class ClusterSemantic(Chunker):
         pieces = np.array(self._splitter.ranges(source), dtype=np.int64).reshape(-1, 2)
         distances = np.empty(0)
         if len(pieces) > 1:
-            vectors = embed(get_embedder(self.embedder), [source.text[start:end] for start, end in pieces.tolist()])
+            vectors = embed(
+                get_embedder(self.embedder),
+                [source.text[start:end] for start, end in pieces.tolist()],
+            )
             most = min(self.size // self.piece_size, len(pieces))
             fits = None if self.size_of == "pieces" else self._fitting(source, pieces, most)
             lasts = np.cumsum(optimal_segmentation(vectors, most, mean=self.mean, fits=fits)) - 1

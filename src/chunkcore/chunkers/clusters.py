@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.chunkers.base import strategies
+from chunkcore.chunkers.base import chunkers
 from chunkcore.chunkers.semantic import SentenceChunker
 from chunkcore.chunkers.similarity import Floats
-from chunkcore.document import Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.lazy import needed
 from chunkcore.models.base import unit_rows
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, pack, running_sizes, split_ranges_to_maximum
 from chunkcore.spans import Numbers, Ranges
+from chunkcore.text import Span
 from chunkcore.tokens import TokenizedText
 
 _BLOCK_BYTES = 2 * 2**20
@@ -59,7 +59,9 @@ class SentenceClusters(SentenceChunker, ABC):
         """The number of each sentence's cluster, from unit vectors and sizes of at least two sentences."""
 
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), self.size)
+        ranges = split_ranges_to_maximum(
+            source, sentence_ranges(source.text, self.splitter), self.size
+        )
         if len(ranges) < 2:
             return [(Span(start, end),) for start, end in ranges.tolist()]
         sizes = source.counts(ranges[:, 0], ranges[:, 1])
@@ -84,7 +86,12 @@ class SentenceClusters(SentenceChunker, ABC):
 
         def fits(sentences: list[int], first: int, after: int) -> bool:
             # The sum over sentences nearly always equals the size of the own text.
-            return self.token_counter.count(self._text(source.text, _spans(ranges, sentences[first:after]))) <= size
+            return (
+                self.token_counter.count(
+                    self._text(source.text, _spans(ranges, sentences[first:after]))
+                )
+                <= size
+            )
 
         return [
             sentences[first:after]
@@ -152,7 +159,7 @@ def _spans(ranges: Ranges, members: Sequence[int]) -> tuple[Span, ...]:
     return tuple(Span(int(ranges[first, 0]), int(ranges[last, 1])) for first, last in runs)
 
 
-@strategies.register("dbscan")
+@chunkers.register("dbscan")
 @dataclass(frozen=True, kw_only=True)
 class Dbscan(SentenceClusters):
     """Clusters of sentences that need not be neighbours, found where sentences are dense.
@@ -182,9 +189,15 @@ class Dbscan(SentenceClusters):
             raise OptionError(f"eps is over 0, got {self.eps}")
 
     def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:
-        cluster = needed("sklearn.cluster", "clustering", "cluster sentences with DBSCAN", "scikit-learn")
+        cluster = needed(
+            "sklearn.cluster", "clustering", "cluster sentences with DBSCAN", "scikit-learn"
+        )
         graph = _neighbours(unit, self.position_weight, self.eps)
-        fitted = cluster.DBSCAN(eps=self.eps, min_samples=self.min_samples, metric="precomputed").fit(graph).labels_
+        fitted = (
+            cluster.DBSCAN(eps=self.eps, min_samples=self.min_samples, metric="precomputed")
+            .fit(graph)
+            .labels_
+        )
         labels: Numbers = np.array(fitted, dtype=np.int64)
         noise = np.flatnonzero(labels < 0)
         labels[noise] = len(labels) + noise
@@ -207,14 +220,17 @@ def _neighbours(unit: Floats, position_weight: float, eps: float) -> Any:
             )
     left, right, distances = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     diagonal = np.arange(count)
-    row, column = np.concatenate((left, right, diagonal)), np.concatenate((right, left, diagonal)).astype(np.int32)
+    row, column = (
+        np.concatenate((left, right, diagonal)),
+        np.concatenate((right, left, diagonal)).astype(np.int32),
+    )
     data = np.concatenate((distances, distances, np.zeros(count)))
     order = np.lexsort((column, data, row))
     ends = np.cumsum(np.bincount(row + 1, minlength=count + 1))
     return csr_array((data[order], column[order], ends), shape=(count, count))
 
 
-@strategies.register("single_linkage")
+@chunkers.register("single_linkage")
 @dataclass(frozen=True, kw_only=True)
 class SingleLinkage(SentenceClusters):
     """Clusters of sentences that need not be neighbours, joined nearest first up to a size.
@@ -248,10 +264,14 @@ class SingleLinkage(SentenceClusters):
         if self.size is not None:
             limits.append(self.size + self._gap)
             weights.append(sizes + self._gap)
-        return link(unit, np.column_stack(weights), np.array(limits), self.position_weight, self.stop)
+        return link(
+            unit, np.column_stack(weights), np.array(limits), self.position_weight, self.stop
+        )
 
 
-def link(unit: Floats, weights: Numbers, limits: Numbers, position_weight: float, stop: float) -> Numbers:
+def link(
+    unit: Floats, weights: Numbers, limits: Numbers, position_weight: float, stop: float
+) -> Numbers:
     """Single-linkage clusters within limits: for each row the first row of its cluster.
 
     Args:
@@ -287,7 +307,9 @@ class _Clusters:
         """Pairs that may be joined. Others never will be: weights only grow."""
         first, second = self.labels[left], self.labels[right]
         apart: NDArray[np.bool_] = first != second
-        apart[apart] = (self._weights[first[apart]] + self._weights[second[apart]] <= self._limits).all(axis=1)
+        apart[apart] = (
+            self._weights[first[apart]] + self._weights[second[apart]] <= self._limits
+        ).all(axis=1)
         return apart
 
     def open_rows(self) -> Numbers:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
-from chunkcore.chunkers.base import Chunker, strategies
+from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.similarity import SemanticOverlap, check_overlap
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds
@@ -20,7 +20,7 @@ from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenizedText
 
 
-@strategies.register("fixed_token")
+@chunkers.register("fixed_token")
 @dataclass(frozen=True, kw_only=True)
 class FixedToken(Chunker):
     """Windows of `size` tokens, one every ``size - overlap`` tokens, of the document's own tokenization.
@@ -48,7 +48,9 @@ class FixedToken(Chunker):
 
     def validate(self) -> None:
         if not 0 <= self.overlap < self.size:
-            raise OptionError(f"overlap is at least 0 and less than size ({self.size}), got {self.overlap}")
+            raise OptionError(
+                f"overlap is at least 0 and less than size ({self.size}), got {self.overlap}"
+            )
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         rows: list[tuple[int, int]] = []
@@ -76,7 +78,7 @@ class FixedToken(Chunker):
         return list(map(tuple, rows[new & (rows[:, 0] < rows[:, 1])].tolist()))
 
 
-@strategies.register("fixed_sentences")
+@chunkers.register("fixed_sentences")
 @dataclass(frozen=True, kw_only=True)
 class FixedSentences(Chunker):
     """The Fixed-size Chunker of Qu et al. (2024): consecutive chunks of N sentences.
@@ -131,7 +133,13 @@ class FixedSentences(Chunker):
             return []
         topics = self.overlap.topics([source.text[start:end] for start, end in rows])
         halves = [(after - first) // 2 for first, after in pairwise(edges)]
-        return [0, *(max(topics[edge], edge - half) for edge, half in zip(edges[1:-1], halves, strict=False))]
+        return [
+            0,
+            *(
+                max(topics[edge], edge - half)
+                for edge, half in zip(edges[1:-1], halves, strict=False)
+            ),
+        ]
 
     def _edges(self, total: int) -> list[int]:
         """The first new sentence of each chunk, then the number of sentences."""

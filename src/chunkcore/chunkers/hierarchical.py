@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.chunkers.base import Draft, strategies
+from chunkcore.chunkers.base import Draft, chunkers
 from chunkcore.chunkers.semantic import SentenceChunker
 from chunkcore.chunkers.similarity import Floats
-from chunkcore.document import Document, Span
 from chunkcore.models.base import unit_rows
 from chunkcore.models.loading import get_embedder
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, split_ranges_to_maximum
 from chunkcore.segmenters.base import Segmenter, check_segmenter, get_segmenter, segment_starts
 from chunkcore.spans import Ranges
+from chunkcore.text import Document, Span
 from chunkcore.tokens import TokenizedText
 
 _TIE = 1e-9  # a smaller excess over the threshold is rounding
@@ -28,7 +28,7 @@ Cluster = tuple[int, int]  # its first segment, and the one after its last
 Joins = Callable[[Cluster, Cluster], bool]
 
 
-@strategies.register("hierarchical")
+@chunkers.register("hierarchical")
 @dataclass(frozen=True, kw_only=True)
 class Hierarchical(SentenceChunker):
     """Clusters of related neighbouring segments: chunks that are found by their parts, or as a whole.
@@ -88,21 +88,32 @@ class Hierarchical(SentenceChunker):
 
     def _segments(self, source: TokenizedText) -> tuple[Ranges, list[int]]:
         """The segments' ranges, none over its maximum, and how many sentences each has."""
-        most = min((limit for limit in (self.max_segment, self.size) if limit is not None), default=None)
+        most = min(
+            (limit for limit in (self.max_segment, self.size) if limit is not None), default=None
+        )
         ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), most)
         texts = [source.text[start:end] for start, end in ranges.tolist()]
         edges = [0, len(ranges)] if len(ranges) else []
         if len(ranges) > 1:
-            edges[1:1] = segment_starts(get_segmenter(self.segmenter), texts, get_embedder(self.embedder)).tolist()
+            edges[1:1] = segment_starts(
+                get_segmenter(self.segmenter), texts, get_embedder(self.embedder)
+            ).tolist()
 
         def fits(first: int, after: int) -> bool:
-            return most is None or source.count(int(ranges[first, 0]), int(ranges[after - 1, 1])) <= most
+            return (
+                most is None
+                or source.count(int(ranges[first, 0]), int(ranges[after - 1, 1])) <= most
+            )
 
         parts = [part for first, after in pairwise(edges) for part in halves(first, after, fits)]
         rows = [(ranges[first, 0], ranges[after - 1, 1]) for first, after in parts]
-        return np.array(rows, dtype=np.int64).reshape(-1, 2), [after - first for first, after in parts]
+        return np.array(rows, dtype=np.int64).reshape(-1, 2), [
+            after - first for first, after in parts
+        ]
 
-    def _clusters(self, source: TokenizedText, segments: Ranges, sentences: list[int]) -> list[Cluster]:
+    def _clusters(
+        self, source: TokenizedText, segments: Ranges, sentences: list[int]
+    ) -> list[Cluster]:
         if len(segments) < 2:
             return [(0, 1)] * len(segments)
         vectors = self._embed([source.text[start:end] for start, end in segments.tolist()])
@@ -115,9 +126,14 @@ class Hierarchical(SentenceChunker):
 
         def fit_together(left: Cluster, right: Cluster) -> bool:
             size = self.size
-            return size is None or source.count(int(segments[left[0], 0]), int(segments[right[1] - 1, 1])) <= size
+            return (
+                size is None
+                or source.count(int(segments[left[0], 0]), int(segments[right[1] - 1, 1])) <= size
+            )
 
-        clusters = merged_clusters(initial_clusters(len(segments), related, fit_together), related, fit_together)
+        clusters = merged_clusters(
+            initial_clusters(len(segments), related, fit_together), related, fit_together
+        )
         alone = [end - first == 1 and sentences[first] == 1 for first, end in clusters]
         return _without_single(clusters, alone, vectors.astype(np.float64), fit_together)
 
@@ -132,7 +148,10 @@ def pair_statistics(unit: Floats) -> tuple[float, float]:
     if count < 2:
         return 0.0, 0.0
     squares = np.einsum("ij,ij->i", unit, unit)
-    total, gram = unit.sum(axis=0), unit.T @ unit  # whose squared Frobenius norm is that of the large unit @ unit.T
+    total, gram = (
+        unit.sum(axis=0),
+        unit.T @ unit,
+    )  # whose squared Frobenius norm is that of the large unit @ unit.T
     pairs = count * (count - 1)
     mean = float(total @ total - squares.sum()) / pairs
     variance = float((gram * gram).sum() - (squares * squares).sum()) / pairs - mean * mean
@@ -151,7 +170,9 @@ def initial_clusters(count: int, related: Joins, fit_together: Joins) -> list[Cl
     return clusters
 
 
-def merged_clusters(clusters: Sequence[Cluster], related: Joins, fit_together: Joins) -> list[Cluster]:
+def merged_clusters(
+    clusters: Sequence[Cluster], related: Joins, fit_together: Joins
+) -> list[Cluster]:
     """Step 2, in one pass: join related neighbouring clusters."""
     merged: list[Cluster] = []
     place = 0

@@ -15,15 +15,32 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.boundaries.separators import compiled, finder
-from chunkcore.chunkers.base import Chunker, Draft, strategies
+from chunkcore.chunkers.base import Chunker, Draft, chunkers
 from chunkcore.chunkers.recursive import small_pieces
-from chunkcore.document import Document, Span
 from chunkcore.errors import NoAnswerError, OptionError
-from chunkcore.models.llm import LLM, BadAnswerError, Estimator, Question, Usage, ask, check_llm, get_llm
-from chunkcore.models.llm.base import ascending, conversation, found_json, member, schema_of, text_of, whole_number
+from chunkcore.models.llm import (
+    LLM,
+    BadAnswerError,
+    Estimator,
+    Question,
+    Usage,
+    ask,
+    check_llm,
+    get_llm,
+)
+from chunkcore.models.llm.base import (
+    ascending,
+    conversation,
+    found_json,
+    member,
+    schema_of,
+    text_of,
+    whole_number,
+)
 from chunkcore.options import Bounds
 from chunkcore.packing import join_ranges, pack, running_counts, split_to_maximum, trim
 from chunkcore.spans import Numbers, Ranges
+from chunkcore.text import Document, Span
 from chunkcore.tokens import TokenizedText
 
 C = TypeVar("C", bound="LLMChunker")
@@ -128,7 +145,9 @@ class WindowChunker(LLMChunker, ABC):
             end = self._window_end(sums, first)
             sections = self._sections(source, pieces, first, end)
             stop = self._kept(sections, first, end, len(pieces))
-            for section, after in zip(sections, [*(later.first for later in sections[1:]), end], strict=True):
+            for section, after in zip(
+                sections, [*(later.first for later in sections[1:]), end], strict=True
+            ):
                 if section.first < stop:
                     rows = self._packed(source, pieces[section.first : after])
                     drafts += [Draft((Span(*row),), section.metadata) for row in rows]
@@ -136,9 +155,13 @@ class WindowChunker(LLMChunker, ABC):
         return list(self._joined(source, drafts))
 
     def _window_end(self, sums: Numbers, first: int) -> int:
-        return max(first + 1, int(np.searchsorted(sums, sums[first] + self.window, side="right")) - 1)
+        return max(
+            first + 1, int(np.searchsorted(sums, sums[first] + self.window, side="right")) - 1
+        )
 
-    def _sections(self, source: TokenizedText, pieces: Ranges, first: int, end: int) -> list[Section]:
+    def _sections(
+        self, source: TokenizedText, pieces: Ranges, first: int, end: int
+    ) -> list[Section]:
         if end == first + 1:
             return [Section(first)]
         texts = [source.text[start:stop] for start, stop in pieces[first:end].tolist()]
@@ -154,18 +177,26 @@ class WindowChunker(LLMChunker, ABC):
     def _packed(self, source: TokenizedText, pieces: Ranges) -> list[tuple[int, int]]:
         rows: list[tuple[int, int]] = []
         for first, last in pack(running_counts(source, pieces), self.size):
-            rows += split_to_maximum(source, int(pieces[first, 0]), int(pieces[last - 1, 1]), self.size)
+            rows += split_to_maximum(
+                source, int(pieces[first, 0]), int(pieces[last - 1, 1]), self.size
+            )
         return rows
 
     def _joined(self, source: TokenizedText, drafts: list[Draft]) -> Iterator[Draft]:
         spans = [draft.spans[0] for draft in drafts]
-        rows = join_ranges(source, [(span.start, span.end) for span in spans], self.minimum, self.size)
+        rows = join_ranges(
+            source, [(span.start, span.end) for span in spans], self.minimum, self.size
+        )
         ends = [end for _, end in rows]
-        for place, group in groupby(drafts, key=lambda draft: bisect_left(ends, draft.spans[0].end)):
+        for place, group in groupby(
+            drafts, key=lambda draft: bisect_left(ends, draft.spans[0].end)
+        ):
             parts = list(group)
             metadata = dict(max(parts, key=lambda part: len(part.spans[0])).metadata)
             for part in parts:
-                metadata |= {name: value for name, value in part.metadata.items() if name in _FALLBACK}
+                metadata |= {
+                    name: value for name, value in part.metadata.items() if name in _FALLBACK
+                }
             yield Draft((Span(*rows[place]),), metadata)
 
 
@@ -186,7 +217,9 @@ class PieceChunker(WindowChunker, ABC):
 
 def llms_of(chunker: Chunker) -> list[LLM]:
     """The language models of a chunker, and of those that it wraps, each once."""
-    llms = {id(llm): llm for llm in ([get_llm(chunker.llm)] if isinstance(chunker, LLMChunker) else [])}
+    llms = {
+        id(llm): llm for llm in ([get_llm(chunker.llm)] if isinstance(chunker, LLMChunker) else [])
+    }
     for name in chunker.option_names():
         if isinstance(inner := getattr(chunker, name), Chunker):
             llms |= {id(llm): llm for llm in llms_of(inner)}
@@ -205,7 +238,7 @@ Answer with a JSON object and nothing else: {"split_after": [3, 5]} splits after
 numbers are those of pieces in the text, ascending, each once."""
 
 
-@strategies.register("llm_semantic")
+@chunkers.register("llm_semantic")
 @dataclass(frozen=True, kw_only=True)
 class LLMSemantic(PieceChunker):
     r"""A language model is shown small numbered pieces, and names the pieces after which to split.
@@ -232,7 +265,9 @@ class LLMSemantic(PieceChunker):
         last = len(pieces) - 1
         few = "Split at least once." if not final else "The list may be empty."
         numbers = {"type": "integer", "minimum": 0, "maximum": last}
-        schema = schema_of(split_after={"type": "array", "items": numbers, "minItems": 0 if final else 1})
+        schema = schema_of(
+            split_after={"type": "array", "items": numbers, "minItems": 0 if final else 1}
+        )
 
         def read(text: str) -> list[Section]:
             numbers = ascending(_split_after(text), "split_after", 0, last)
@@ -254,7 +289,9 @@ def tagged(pieces: Sequence[str]) -> str:
     >>> tagged(["One. ", "Two."])
     '<start_chunk_0>One. <end_chunk_0><start_chunk_1>Two.<end_chunk_1>'
     """
-    return "".join(f"<start_chunk_{number}>{text}<end_chunk_{number}>" for number, text in enumerate(pieces))
+    return "".join(
+        f"<start_chunk_{number}>{text}<end_chunk_{number}>" for number, text in enumerate(pieces)
+    )
 
 
 def _split_after(text: str) -> object:
@@ -279,7 +316,7 @@ The text is given in numbered pieces. Answer with a JSON object and nothing else
 on until the next one begins, so that the first section begins with piece 1 and the numbers ascend."""
 
 
-@strategies.register("agentic")
+@chunkers.register("agentic")
 @dataclass(frozen=True, kw_only=True)
 class Agentic(PieceChunker):
     """A language model is shown the text in numbered pieces, and names its sections, each with a reason.
@@ -305,7 +342,9 @@ class Agentic(PieceChunker):
         first = {"type": "integer", "minimum": 1, "maximum": len(pieces)}
         section = schema_of(first=first, title={"type": "string"}, reason={"type": "string"})
         return Question(
-            messages=conversation(f"{_SECTIONS_PROMPT} No section has more than {most} pieces.", numbered),
+            messages=conversation(
+                f"{_SECTIONS_PROMPT} No section has more than {most} pieces.", numbered
+            ),
             schema=schema_of(sections={"type": "array", "items": section, "minItems": 1}),
             read=lambda text: _sections(text, len(pieces)),
             assumed={
@@ -319,7 +358,11 @@ class Agentic(PieceChunker):
 
 def _sections(text: str, pieces: int) -> list[Section]:
     answers = member(found_json(text), "sections")
-    if not isinstance(answers, list) or not answers or not all(isinstance(answer, dict) for answer in answers):
+    if (
+        not isinstance(answers, list)
+        or not answers
+        or not all(isinstance(answer, dict) for answer in answers)
+    ):
         raise BadAnswerError("expected 'sections' to be a list of at least one object")
     sections: list[Section] = []
     for answer in answers:
@@ -345,7 +388,7 @@ Answer with a JSON object and nothing else: {"first_changed": 4} says that the c
 Where it does not change anywhere, answer {"first_changed": null}."""
 
 
-@strategies.register("lumber")
+@chunkers.register("lumber")
 @dataclass(frozen=True, kw_only=True)
 class Lumber(WindowChunker):
     r"""A language model is shown numbered paragraphs, and names the first at which the content shifts.
@@ -407,10 +450,14 @@ class Lumber(WindowChunker):
                 return [Section(0)]
             return [Section(0), Section(whole_number(place, "first_changed", 2, len(pieces)) - 1)]
 
-        numbered = "\n\n".join(f"ID {number}: {text}" for number, text in enumerate(pieces, start=1))
+        numbered = "\n\n".join(
+            f"ID {number}: {text}" for number, text in enumerate(pieces, start=1)
+        )
         return Question(
             messages=conversation(_CHANGE, numbered),
-            schema=schema_of(first_changed={"type": ["integer", "null"], "minimum": 2, "maximum": len(pieces)}),
+            schema=schema_of(
+                first_changed={"type": ["integer", "null"], "minimum": 2, "maximum": len(pieces)}
+            ),
             read=read,
             assumed={"first_changed": len(pieces) // 2 + 1},
         )

@@ -9,8 +9,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from chunkcore.boundaries.separators import Keep, Places, characters, compiled, find_literal, find_regex, pieces_between
-from chunkcore.chunkers.base import Chunker, strategies
+from chunkcore.boundaries.separators import (
+    Keep,
+    Places,
+    characters,
+    compiled,
+    find_literal,
+    find_regex,
+    pieces_between,
+)
+from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds
 from chunkcore.packing import join_ranges, pack, running_sizes, split_ranges_to_maximum, trim
@@ -22,7 +30,7 @@ PROSE_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 _NONE: Ranges = np.empty((0, 2), dtype=np.int64)
 
 
-@strategies.register("recursive")
+@chunkers.register("recursive")
 @dataclass(frozen=True, kw_only=True)
 class Recursive(Chunker):
     r"""LangChain's RecursiveCharacterTextSplitter on offsets: the same chunks, with exact spans.
@@ -71,12 +79,16 @@ class Recursive(Chunker):
 
     def validate(self) -> None:
         if not self.separators:
-            raise OptionError('separators holds at least one string ("" splits into characters), got none')
+            raise OptionError(
+                'separators holds at least one string ("" splits into characters), got none'
+            )
         for separator in self.separators if self.regex else ():
             self._pattern(separator)
 
     def _pattern(self, separator: str) -> re.Pattern[str]:
-        return compiled(separator, "the separator", "correct it, or set regex=false to take it literally")
+        return compiled(
+            separator, "the separator", "correct it, or set regex=false to take it literally"
+        )
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         rows = self._chunks(source)
@@ -98,13 +110,20 @@ class Recursive(Chunker):
                 break
             texts = np.sort(np.concatenate((left, large)), axis=0)
         whole = np.concatenate(merged)
-        strips = np.repeat([self.strip, False], [len(whole), len(large)])  # the original keeps what it could not split
+        strips = np.repeat(
+            [self.strip, False], [len(whole), len(large)]
+        )  # the original keeps what it could not split
         rows = np.column_stack((np.concatenate((whole, large)), strips))
         rows = rows[np.argsort(rows[:, 0], kind="stable")]
-        stripped = (trim(source.text, start, end) if strip else (start, end) for start, end, strip in rows.tolist())
+        stripped = (
+            trim(source.text, start, end) if strip else (start, end)
+            for start, end, strip in rows.tolist()
+        )
         return [(start, end) for start, end in stripped if start < end]
 
-    def _pieces(self, source: TokenizedText, separator: str, texts: Ranges, *, is_last: bool) -> tuple[Places, Ranges]:
+    def _pieces(
+        self, source: TokenizedText, separator: str, texts: Ranges, *, is_last: bool
+    ) -> tuple[Places, Ranges]:
         """The pieces of the texts that hold the separator, and the other texts (none after the last separator)."""
         if separator == "":
             return characters(texts), _NONE
@@ -119,7 +138,9 @@ class Recursive(Chunker):
         renumbered = matches._replace(texts=(np.cumsum(occurs) - 1)[matches.texts])
         return pieces_between(texts[occurs], renumbered, self.keep), texts[~occurs]
 
-    def _merge(self, source: TokenizedText, separator: str, pieces: Places, sizes: Numbers) -> Ranges:
+    def _merge(
+        self, source: TokenizedText, separator: str, pieces: Places, sizes: Numbers
+    ) -> Ranges:
         """Runs of neighbouring small pieces of one text, merged up to `size`."""
         small = (sizes < self.size).nonzero()[0]
         gap = source.counter.count(separator) if self.keep == "drop" else 0
@@ -131,19 +152,31 @@ class Recursive(Chunker):
         for first, last in pairwise(edges):
             rows.extend(pack(sums, self.size, self.overlap, gap=gap, first=first, last=last))
         chunks = _table(rows)
-        return np.column_stack((pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]]))
+        return np.column_stack(
+            (pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]])
+        )
 
     def _bounded(self, source: TokenizedText, rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        parts = sorted(split_ranges_to_maximum(source, _table(rows), self.size, strip=self.strip).tolist())
+        parts = sorted(
+            split_ranges_to_maximum(source, _table(rows), self.size, strip=self.strip).tolist()
+        )
         reached = [0, *accumulate((end for _, end in parts), max)]
-        return [(start, end) for (start, end), before in zip(parts, reached, strict=False) if end > before]
+        return [
+            (start, end)
+            for (start, end), before in zip(parts, reached, strict=False)
+            if end > before
+        ]
 
 
 def _table(rows: list[tuple[int, int]]) -> Ranges:
     return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
 
-def small_pieces(source: TokenizedText, size: int, size_of: Literal["pieces", "text"] = "text") -> Ranges:
+def small_pieces(
+    source: TokenizedText, size: int, size_of: Literal["pieces", "text"] = "text"
+) -> Ranges:
     """Pieces of prose of at most `size`, for chunkers that group them: shape (n, 2)."""
-    splitter = Recursive(size=size, separators=PROSE_SEPARATORS, size_of=size_of, counter=source.counter)
+    splitter = Recursive(
+        size=size, separators=PROSE_SEPARATORS, size_of=size_of, counter=source.counter
+    )
     return _table(splitter.ranges(source))

@@ -14,18 +14,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
-from chunkcore.chunkers.base import Chunker, strategies
+from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.chunkers.similarity import Floats, check_embedder, neighbour_distances
 from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import Bounds, check_ranges
-from chunkcore.packing import join_ranges, pack, running_counts, split_ranges_to_maximum, split_to_maximum
+from chunkcore.packing import (
+    join_ranges,
+    pack,
+    running_counts,
+    split_ranges_to_maximum,
+    split_to_maximum,
+)
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
 SENTENCE_END = r"regex:(?<=[.?!])\s+"
-Threshold = Literal["percentile", "standard_deviation", "interquartile", "gradient", "distance", "absolute_gradient"]
+Threshold = Literal[
+    "percentile", "standard_deviation", "interquartile", "gradient", "distance", "absolute_gradient"
+]
 _LARGEST = 1e6  # any finite bound
 # Each threshold's default amount, the least and the most.
 _AMOUNTS: dict[Threshold, tuple[float, float, float]] = {
@@ -67,10 +75,13 @@ def window_texts(sentences: list[str], buffer: int) -> list[str]:
     >>> window_texts(["a", "b", "c"], 1)
     ['a b', 'a b c', 'b c']
     """
-    return [" ".join(sentences[max(0, place - buffer) : place + buffer + 1]) for place in range(len(sentences))]
+    return [
+        " ".join(sentences[max(0, place - buffer) : place + buffer + 1])
+        for place in range(len(sentences))
+    ]
 
 
-@strategies.register("breakpoint")
+@chunkers.register("breakpoint")
 @dataclass(frozen=True, kw_only=True)
 class Breakpoint(SentenceChunker):
     """Cuts where the cosine distance of neighbouring sentence windows is over a threshold.
@@ -116,7 +127,9 @@ class Breakpoint(SentenceChunker):
 
     def validate(self) -> None:
         super().validate()
-        check_ranges(self, buffer=0, size=1, minimum=(0, "size"), amount=_AMOUNTS[self.threshold][1:])
+        check_ranges(
+            self, buffer=0, size=1, minimum=(0, "size"), amount=_AMOUNTS[self.threshold][1:]
+        )
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         pieces = sentence_ranges(source.text, self.splitter)
@@ -128,8 +141,13 @@ class Breakpoint(SentenceChunker):
             distances = neighbour_distances(self._embed(window_texts(texts, self.buffer)))
         amount = _AMOUNTS[self.threshold][0] if self.amount is None else self.amount
         inside = max(0, len(pieces) - 1)
-        cuts, distances = breakpoints(distances, self.threshold, amount)[:inside], distances[:inside]
-        return group_pieces(source, pieces, distances, cuts, minimum=self.minimum, maximum=self.size)
+        cuts, distances = (
+            breakpoints(distances, self.threshold, amount)[:inside],
+            distances[:inside],
+        )
+        return group_pieces(
+            source, pieces, distances, cuts, minimum=self.minimum, maximum=self.size
+        )
 
 
 def _match_ends(text: str, splitter: str | Callable[[str], Any]) -> bool:
@@ -190,13 +208,17 @@ def group_pieces(
                 gaps.append(gap)
                 continue
             for begin, end in pack(sums, maximum, first=first, last=after):
-                bounds = split_to_maximum(source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), maximum)
+                bounds = split_to_maximum(
+                    source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), maximum
+                )
                 rows += bounds
-                gaps += [float(before[begin]), *[0.0] * len(bounds)][: len(bounds)]  # white space has no bounds
+                gaps += [float(before[begin]), *[0.0] * len(bounds)][
+                    : len(bounds)
+                ]  # white space has no bounds
     return join_ranges(source, rows, minimum, maximum, gaps)
 
 
-@strategies.register("kamradt")
+@chunkers.register("kamradt")
 @dataclass(frozen=True, kw_only=True)
 class Kamradt(Breakpoint):
     """`Breakpoint` with Kamradt's defaults.
@@ -206,7 +228,7 @@ class Kamradt(Breakpoint):
     """
 
 
-@strategies.register("kamradt_modified")
+@chunkers.register("kamradt_modified")
 @dataclass(frozen=True, kw_only=True)
 class KamradtModified(SentenceChunker):
     """Kamradt's chunker with the threshold that gives chunks of a stated size.
@@ -235,7 +257,12 @@ class KamradtModified(SentenceChunker):
     goal: Literal["maximum", "mean"] = "maximum"
     piece_size: int | None = None
     buffer: int = 1
-    bounds: ClassVar[Bounds] = {"size": 1, "minimum": (0, "size"), "piece_size": (1, "size"), "buffer": 0}
+    bounds: ClassVar[Bounds] = {
+        "size": 1,
+        "minimum": (0, "size"),
+        "piece_size": (1, "size"),
+        "buffer": 0,
+    }
 
     @property
     def hard_maximum(self) -> int | None:
@@ -250,12 +277,18 @@ class KamradtModified(SentenceChunker):
         if len(pieces) > 1:
             texts = [source.text[start:end] for start, end in pieces.tolist()]
             vectors = self._embed(window_texts(texts, self.buffer))
-            distances = (neighbour_distances if self.goal == "maximum" else _float32_distances)(vectors)
+            distances = (neighbour_distances if self.goal == "maximum" else _float32_distances)(
+                vectors
+            )
         search = self._largest_within if self.goal == "maximum" else self._mean_about
         cuts = search(source, pieces, distances)
-        return group_pieces(source, pieces, distances, cuts, minimum=self.minimum, maximum=self.hard_maximum)
+        return group_pieces(
+            source, pieces, distances, cuts, minimum=self.minimum, maximum=self.hard_maximum
+        )
 
-    def _largest_within(self, source: TokenizedText, pieces: Ranges, distances: Floats) -> NDArray[np.bool_]:
+    def _largest_within(
+        self, source: TokenizedText, pieces: Ranges, distances: Floats
+    ) -> NDArray[np.bool_]:
         """The fewest cuts by one threshold that leave no chunk of several pieces over `size`."""
 
         def too_large(threshold: float) -> bool:
@@ -271,7 +304,9 @@ class KamradtModified(SentenceChunker):
         best = float(thresholds[max(0, bisect_left(thresholds, True, key=too_large) - 1)])
         return np.asarray(distances > best)
 
-    def _mean_about(self, source: TokenizedText, pieces: Ranges, distances: Floats) -> NDArray[np.bool_]:
+    def _mean_about(
+        self, source: TokenizedText, pieces: Ranges, distances: Floats
+    ) -> NDArray[np.bool_]:
         """The cuts of the report's code, which takes the last threshold tried."""
         cuts = int(source.counts(pieces[:, 0], pieces[:, 1]).sum()) // self.size
         lower, upper, threshold = 0.0, 1.0, 0.5
@@ -295,7 +330,7 @@ def _float32_distances(vectors: Vectors) -> Floats:
     return distances
 
 
-@strategies.register("dual_semantic")
+@chunkers.register("dual_semantic")
 @dataclass(frozen=True, kw_only=True)
 class DualSemantic(SentenceChunker):
     """Chunks whose sentences are all similar to each other, by a threshold from the text itself.
@@ -344,8 +379,13 @@ class DualSemantic(SentenceChunker):
         unit = unit_rows(self._embed([source.text[start:end] for start, end in blocks.tolist()]))
         firsts = self._firsts(source, blocks, unit)
         lasts = [*(first - 1 for first in firsts[1:]), len(blocks) - 1]
-        rows = [(int(blocks[first, 0]), int(blocks[last, 1])) for first, last in zip(firsts, lasts, strict=True)]
-        return join_ranges(source, rows, self.minimum, self.size) if self.size_of == "text" else rows
+        rows = [
+            (int(blocks[first, 0]), int(blocks[last, 1]))
+            for first, last in zip(firsts, lasts, strict=True)
+        ]
+        return (
+            join_ranges(source, rows, self.minimum, self.size) if self.size_of == "text" else rows
+        )
 
     def _firsts(self, source: TokenizedText, blocks: Ranges, unit: Floats) -> list[int]:
         """The first block of each chunk: section 3.3."""
@@ -383,7 +423,9 @@ def band_statistics(unit: Floats, reach: int) -> tuple[float, float]:
         products = np.einsum("ij,ij->i", unit[:-apart], unit[apart:])
         more, difference = len(products), float(products.mean()) - mean
         total = count + more
-        squares += float(((products - products.mean()) ** 2).sum()) + difference**2 * count * more / total
+        squares += (
+            float(((products - products.mean()) ** 2).sum()) + difference**2 * count * more / total
+        )
         mean += difference * more / total
         count = total
     return mean, sqrt(squares / count) if count else 0.0

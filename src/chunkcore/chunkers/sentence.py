@@ -10,17 +10,19 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, heading_tags, sentence_ranges
-from chunkcore.chunkers.base import Chunker, strategies
+from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.similarity import SemanticOverlap, check_overlap
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, join_ranges, running_counts, split_to_maximum
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
-_Row = tuple[int, int, int]  # a chunk's sentences: the first, the first new one, and the one after the last
+_Row = tuple[
+    int, int, int
+]  # a chunk's sentences: the first, the first new one, and the one after the last
 
 
-@strategies.register("sentence")
+@chunkers.register("sentence")
 @dataclass(frozen=True, kw_only=True)
 class Sentence(Chunker):
     """As many whole sentences in a chunk as `size` allows.
@@ -57,7 +59,12 @@ class Sentence(Chunker):
     overlap: int | str | SemanticOverlap = 0
     overlap_sentences: int = 0
     splitter: str | Callable[[str], Any] = "default"
-    bounds: ClassVar[Bounds] = {"size": 1, "minimum": (0, "size"), "maximum": "size", "overlap_sentences": 0}
+    bounds: ClassVar[Bounds] = {
+        "size": 1,
+        "minimum": (0, "size"),
+        "maximum": "size",
+        "overlap_sentences": 0,
+    }
 
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)
@@ -68,10 +75,16 @@ class Sentence(Chunker):
         headings = source.sections or heading_tags(source.text)
         cuts = np.unique(sentences[:, 0].searchsorted(headings))
         topics = np.zeros(len(sentences), dtype=np.int64)
-        if isinstance(self.overlap, SemanticOverlap):  # the model is asked once, not for each section
-            topics[:] = self.overlap.topics([source.text[start:end] for start, end in sentences.tolist()])
+        if isinstance(
+            self.overlap, SemanticOverlap
+        ):  # the model is asked once, not for each section
+            topics[:] = self.overlap.topics(
+                [source.text[start:end] for start, end in sentences.tolist()]
+            )
         rows: list[tuple[int, int]] = []
-        for first, section, of_it in zip([0, *cuts], np.split(sentences, cuts), np.split(topics, cuts), strict=True):
+        for first, section, of_it in zip(
+            [0, *cuts], np.split(sentences, cuts), np.split(topics, cuts), strict=True
+        ):
             if len(section):
                 sums: list[int] = running_counts(source, section).tolist()
                 packed = self._packed(sums, self._reach(sums, (of_it - first).tolist()))
@@ -84,13 +97,22 @@ class Sentence(Chunker):
         numbers = range(len(topics))
         if isinstance(self.overlap, SemanticOverlap):
             half = self.size // 2
-            shared = [max(topics[number], bisect_left(sums, sums[number] - half, 0, number)) for number in numbers]
+            shared = [
+                max(topics[number], bisect_left(sums, sums[number] - half, 0, number))
+                for number in numbers
+            ]
         elif self.overlap:
             most = cast("int", self.overlap)
-            shared = [min(number - 1, bisect_left(sums, sums[number] - most, 0, number)) for number in numbers]
+            shared = [
+                min(number - 1, bisect_left(sums, sums[number] - most, 0, number))
+                for number in numbers
+            ]
         else:
             shared = list(numbers)
-        return [min(number - self.overlap_sentences, first) for number, first in zip(numbers, shared, strict=True)]
+        return [
+            min(number - self.overlap_sentences, first)
+            for number, first in zip(numbers, shared, strict=True)
+        ]
 
     def _packed(self, sums: list[int], reach: list[int]) -> list[_Row]:
         rows: list[_Row] = []
@@ -104,12 +126,16 @@ class Sentence(Chunker):
             rows.append((begin, first, end))
         return rows
 
-    def _bounded(self, source: TokenizedText, sentences: Ranges, rows: list[_Row]) -> list[tuple[int, int]]:
+    def _bounded(
+        self, source: TokenizedText, sentences: Ranges, rows: list[_Row]
+    ) -> list[tuple[int, int]]:
         """The chunks' ranges. A chunk over the maximum shares nothing and is halved until it fits."""
         maximum: int = self.hard_maximum
         table = np.array(rows, dtype=np.int64)
         starts, ends = sentences[:, 0].tolist(), sentences[:, 1].tolist()
-        over = (source.counts(sentences[table[:, 0], 0], sentences[table[:, 2] - 1, 1]) > maximum).tolist()
+        over = (
+            source.counts(sentences[table[:, 0], 0], sentences[table[:, 2] - 1, 1]) > maximum
+        ).tolist()
 
         def fits(first: int, after: int) -> bool:
             return source.count(starts[first], ends[after - 1]) <= maximum

@@ -64,7 +64,9 @@ class SemanticOverlap:
 
     def __post_init__(self) -> None:
         if not -1 <= self.threshold <= 1:
-            raise OptionError(f"the threshold of a semantic overlap is -1 to 1, got {self.threshold}")
+            raise OptionError(
+                f"the threshold of a semantic overlap is -1 to 1, got {self.threshold}"
+            )
         check_embedder(self.embedder)
 
     @property
@@ -108,6 +110,8 @@ def check_overlap(chunker: Any, most: float) -> None:
         if isnan(number):
             expected = 'a whole number, "semantic", "semantic:<threshold>" or "semantic:<threshold>:<model>"'
             raise OptionError(f"overlap is {expected}, got {echo(overlap)}")
-        object.__setattr__(chunker, "overlap", SemanticOverlap(threshold=number, embedder=model or DEFAULT_MODEL))
+        object.__setattr__(
+            chunker, "overlap", SemanticOverlap(threshold=number, embedder=model or DEFAULT_MODEL)
+        )
     elif isinstance(overlap, int) and not 0 <= overlap <= most:
         raise OptionError(f"overlap is at least 0 and at most {most:g}, got {overlap}")

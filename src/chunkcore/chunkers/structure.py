@@ -16,12 +16,12 @@ from chunkcore.boundaries.formats import document_language, format_of
 from chunkcore.boundaries.html import html_blocks
 from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
-from chunkcore.chunkers.base import Chunker, Draft, strategies
+from chunkcore.chunkers.base import Chunker, Draft, chunkers
 from chunkcore.chunkers.sentence import Sentence
-from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError, echo
 from chunkcore.options import Bounds
 from chunkcore.packing import join_small, split_to_maximum, trim
+from chunkcore.text import Document, Span
 from chunkcore.tokens import TokenizedText
 
 _DEPTH = 100  # deeper blocks are cut as text
@@ -69,7 +69,9 @@ class Packed(NamedTuple):
     end: int
     header: tuple[int, int] | None  # the range of the table header that it repeats
     path: tuple[str, ...]  # the headings or definitions around all of it
-    cut: tuple[int, int]  # strength of the cut before it: a section's is stronger than a list item's
+    cut: tuple[
+        int, int
+    ]  # strength of the cut before it: a section's is stronger than a list item's
     size: int  # its tokens
 
     @property
@@ -94,7 +96,12 @@ class _Unit(NamedTuple):
 
 
 def pack_blocks(
-    source: TokenizedText, blocks: Sequence[Block], chunker: BlockChunker, *, opening: int = 0, apart: bool = False
+    source: TokenizedText,
+    blocks: Sequence[Block],
+    chunker: BlockChunker,
+    *,
+    opening: int = 0,
+    apart: bool = False,
 ) -> list[Packed]:
     """Blocks in order, as many in a chunk as the target allows. They cover the text except white space.
 
@@ -110,7 +117,9 @@ def pack_blocks(
 class _Packer:
     """State: the growing chunk (`units`, `size`, `header`), and the units after it, next one last (`waiting`)."""
 
-    def __init__(self, source: TokenizedText, chunker: BlockChunker, opening: int, *, apart: bool) -> None:
+    def __init__(
+        self, source: TokenizedText, chunker: BlockChunker, opening: int, *, apart: bool
+    ) -> None:
         self.source = source
         self.chunker = chunker
         self.maximum = chunker.hard_maximum
@@ -144,7 +153,9 @@ class _Packer:
         starts = np.array([block.start for block in blocks], dtype=np.int64)
         ends = np.array([block.end for block in blocks], dtype=np.int64)
         before = np.concatenate((np.array([after], dtype=np.int64), ends))[: len(ends)]
-        both = self.source.counts(np.concatenate((starts, before)), np.concatenate((ends, ends))).tolist()
+        both = self.source.counts(
+            np.concatenate((starts, before)), np.concatenate((ends, ends))
+        ).tolist()
         alone, joined = both[: len(ends)], both[len(ends) :]
         units = zip(blocks, before.tolist(), alone, joined, strict=True)
         self.waiting.extend([_Unit(*unit, depth) for unit in units][::-1])
@@ -166,7 +177,9 @@ class _Packer:
         if self.units:
             return self.size + unit.joined, self.header
         header = unit.block.header
-        if header and not (self.found and self.found[-1].spans[0].start > header[0]):  # or chunks were out of order
+        if header and not (
+            self.found and self.found[-1].spans[0].start > header[0]
+        ):  # or chunks were out of order
             size = _count(self.source, self.chunker, unit.block.start, unit.block.end, header)
             if size <= self.maximum:
                 return size, header
@@ -206,7 +219,15 @@ class _Packer:
             ranges = split_to_maximum(self.source, block.start, block.end, self.maximum)
         path, leads, level, header = block.path, block.leads, block.level, block.header
         return [
-            Block(start=start, end=end, path=path, leads=leads, level=level, header=header, text="words")
+            Block(
+                start=start,
+                end=end,
+                path=path,
+                leads=leads,
+                level=level,
+                header=header,
+                text="words",
+            )
             for start, end in ranges
         ]
 
@@ -233,14 +254,22 @@ class _Packer:
         return left or keep
 
     def _size(self, keep: int) -> int:
-        return _count(self.source, self.chunker, self.units[0].block.start, self.units[keep - 1].block.end, self.header)
+        return _count(
+            self.source,
+            self.chunker,
+            self.units[0].block.start,
+            self.units[keep - 1].block.end,
+            self.header,
+        )
 
 
 def _joined(packed: list[Packed], source: TokenizedText, chunker: BlockChunker) -> list[Packed]:
     """Chunks under the minimum join the neighbour across the weaker cut."""
 
     def together(first: int, last: int) -> int:
-        return _count(source, chunker, packed[first].start, packed[last - 1].end, packed[first].header)
+        return _count(
+            source, chunker, packed[first].start, packed[last - 1].end, packed[first].header
+        )
 
     sizes, cuts = [chunk.size for chunk in packed], [chunk.cut for chunk in packed]
     joined = []
@@ -250,7 +279,13 @@ def _joined(packed: list[Packed], source: TokenizedText, chunker: BlockChunker) 
     return joined
 
 
-def _count(source: TokenizedText, chunker: BlockChunker, start: int, end: int, header: tuple[int, int] | None) -> int:
+def _count(
+    source: TokenizedText,
+    chunker: BlockChunker,
+    start: int,
+    end: int,
+    header: tuple[int, int] | None,
+) -> int:
     if header is None:
         return source.count(start, end)
     text = source.text
@@ -258,10 +293,13 @@ def _count(source: TokenizedText, chunker: BlockChunker, start: int, end: int, h
 
 
 def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(names[0] for names in takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False)))
+    return tuple(
+        names[0]
+        for names in takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False))
+    )
 
 
-@strategies.register("markdown")
+@chunkers.register("markdown")
 @dataclass(frozen=True, kw_only=True)
 class Markdown(HeadingChunker):
     r"""As many whole blocks of Markdown in a chunk as `size` allows; each section begins a chunk.
@@ -288,7 +326,7 @@ class Markdown(HeadingChunker):
         return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
 
 
-@strategies.register("html")
+@chunkers.register("html")
 @dataclass(frozen=True, kw_only=True)
 class Html(HeadingChunker):
     """As many whole blocks of HTML in a chunk as `size` allows; each section begins a chunk.
@@ -324,13 +362,17 @@ class Html(HeadingChunker):
             packed = pack_blocks(source, blocks, self, opening=self.heading_level)
             return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
         drafts = []
-        for chunk in pack_blocks(self.token_counter.tokenize(seen.text), blocks, self, opening=self.heading_level):
+        for chunk in pack_blocks(
+            self.token_counter.tokenize(seen.text), blocks, self, opening=self.heading_level
+        ):
             ranges = [pair for span in chunk.spans for pair in seen.spans(span.start, span.end)]
-            drafts.append(Draft(tuple([Span(*pair) for pair in ranges]), {"headings": list(chunk.path)}))
+            drafts.append(
+                Draft(tuple([Span(*pair) for pair in ranges]), {"headings": list(chunk.path)})
+            )
         return drafts
 
 
-@strategies.register("code")
+@chunkers.register("code")
 @dataclass(frozen=True, kw_only=True)
 class Code(BlockChunker):
     r"""As many whole definitions of source code in a chunk as `size` allows.
@@ -375,7 +417,9 @@ class Code(BlockChunker):
         return draft_code(source, language, self)
 
 
-def draft_code(source: TokenizedText, language: str, chunker: BlockChunker, **metadata: str) -> list[Draft]:
+def draft_code(
+    source: TokenizedText, language: str, chunker: BlockChunker, **metadata: str
+) -> list[Draft]:
     """The chunks of source code, with more `metadata`."""
     blocks = code_blocks(source.text, language)
     details: dict[str, Any] = {**metadata, "language": language}
@@ -386,7 +430,7 @@ def draft_code(source: TokenizedText, language: str, chunker: BlockChunker, **me
     return [Draft(chunk.spans, {**details, "scope": list(chunk.path)}) for chunk in packed]
 
 
-@strategies.register("auto")
+@chunkers.register("auto")
 @dataclass(frozen=True, kw_only=True)
 class Auto(BlockChunker):
     r"""Picks a chunker for each document by its length and its format.
@@ -421,7 +465,12 @@ class Auto(BlockChunker):
         if kind == "code":
             return draft_code(source, language, self, strategy="code")
         if kind == "table":
-            return [Draft(row.spans, {"strategy": kind}) for row in pack_blocks(source, table_blocks(text), self)]
+            return [
+                Draft(row.spans, {"strategy": kind})
+                for row in pack_blocks(source, table_blocks(text), self)
+            ]
         blocks = markdown_blocks(text) if kind == "markdown" else html_blocks(text)[0]
         packed = pack_blocks(source, blocks, self, opening=6)
-        return [Draft(chunk.spans, {"strategy": kind, "headings": list(chunk.path)}) for chunk in packed]
+        return [
+            Draft(chunk.spans, {"strategy": kind, "headings": list(chunk.path)}) for chunk in packed
+        ]

@@ -9,14 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from chunkcore.chunkers.base import Chunker, Draft, get_chunker, strategies
+from chunkcore.chunkers.base import Chunker, Draft, chunkers, get_chunker
 from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.sentence import Sentence
-from chunkcore.document import Document, Span
 from chunkcore.models.llm import LLM, BadAnswerError, Question, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, schema_of, text_of
 from chunkcore.options import Bounds, check_ranges
+from chunkcore.text import Document, Span
 from chunkcore.tokens import TokenizedText
 
 _PROPOSITIONS = """You split a passage into propositions: simple sentences that state one fact each and that can be \
@@ -29,7 +29,7 @@ understood without the passage.
 Answer with a JSON object and nothing else, such as {"propositions": ["The fox naps at noon.", "The fox is old."]}."""
 
 
-@strategies.register("propositions")
+@chunkers.register("propositions")
 @dataclass(frozen=True, kw_only=True)
 class Propositions(LLMChunker):
     """Atomic facts that a language model writes from each passage; their spans are the passage.
@@ -64,7 +64,11 @@ class Propositions(LLMChunker):
     passage_size: int = 150
     passage_minimum: int = 0
     size: int = 200
-    bounds: ClassVar[Bounds] = {"passage_size": 1, "size": 1, "passage_minimum": (0, "passage_size")}
+    bounds: ClassVar[Bounds] = {
+        "passage_size": 1,
+        "size": 1,
+        "passage_minimum": (0, "passage_size"),
+    }
 
     def validate(self) -> None:
         super().validate()
@@ -72,20 +76,28 @@ class Propositions(LLMChunker):
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         size = min(self.passage_size, self.size)
-        passages = Sentence(size=size, minimum=self.passage_minimum, counter=self.counter).split(source)
+        passages = Sentence(size=size, minimum=self.passage_minimum, counter=self.counter).split(
+            source
+        )
 
         def written(spans: tuple[Span, ...]) -> list[Draft]:
             texts, problem = self._ask(self._question(spans[0].slice(source.text)))
             if texts is None:
-                return [Draft(spans, {"fallback": "the passage itself", "fallback_reason": problem})]
+                return [
+                    Draft(spans, {"fallback": "the passage itself", "fallback_reason": problem})
+                ]
             return [Draft(spans, derived=text) for text in texts]
 
-        return [draft for drafts in ask_all(get_llm(self.llm), written, passages) for draft in drafts]
+        return [
+            draft for drafts in ask_all(get_llm(self.llm), written, passages) for draft in drafts
+        ]
 
     def _question(self, passage: str) -> Question[list[str]]:
         return Question(
             messages=conversation(_PROPOSITIONS, passage),
-            schema=schema_of(propositions={"type": "array", "items": {"type": "string"}, "minItems": 1}),
+            schema=schema_of(
+                propositions={"type": "array", "items": {"type": "string"}, "minItems": 1}
+            ),
             read=self._read,
             assumed={"propositions": [passage]},
         )
@@ -97,7 +109,9 @@ class Propositions(LLMChunker):
         propositions = list(dict.fromkeys(text_of(answer, "propositions") for answer in answers))
         longest = int(self.token_counter.count_many(propositions).max())
         if longest > self.size:
-            raise BadAnswerError(f"expected short propositions, got one of {longest} tokens; at most {self.size}")
+            raise BadAnswerError(
+                f"expected short propositions, got one of {longest} tokens; at most {self.size}"
+            )
         return propositions
 
 
@@ -107,7 +121,7 @@ and its figures refer to. At most {most} tokens. Answer with a JSON object and n
 "From the harbour's rules of 2019: what visiting boats pay."}}."""
 
 
-@strategies.register("contextual")
+@chunkers.register("contextual")
 @dataclass(frozen=True, kw_only=True)
 class Contextual(LLMChunker):
     """The chunks of another chunker, each with a model's sentence that situates it in its document.
@@ -162,7 +176,9 @@ class Contextual(LLMChunker):
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         same = self.inner.counter == self.counter
-        drafts = self.inner.draft(source if same else self.inner.token_counter.tokenize(source.text), document)
+        drafts = self.inner.draft(
+            source if same else self.inner.token_counter.tokenize(source.text), document
+        )
         if not drafts:
             return []
         questions = self._questions(source, drafts)
@@ -205,5 +221,7 @@ class Contextual(LLMChunker):
         context = " ".join(text_of(member(found_json(text), "context"), "context").split())
         size = self.token_counter.count(context)
         if size > self.context_size:
-            raise BadAnswerError(f"expected a sentence of at most {self.context_size} tokens, got {size}")
+            raise BadAnswerError(
+                f"expected a sentence of at most {self.context_size} tokens, got {size}"
+            )
         return context

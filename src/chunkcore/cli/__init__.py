@@ -37,7 +37,9 @@ app = typer.Typer(
 
 @app.callback()
 def _any_command(
-    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Show the version and end.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="Show the version and end.")
+    ] = False,
 ) -> None:
     if version:
         from chunkcore.files import installed_version
@@ -99,7 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except StoppedError as error:
             return _say(str(error), code=signals.code)
     if code == 130:
-        return _say("stopped before the end; nothing half-written was left behind", code=signals.code)
+        return _say(
+            "stopped before the end; nothing half-written was left behind", code=signals.code
+        )
     return code
 
 
@@ -115,14 +119,21 @@ def _run(arguments: list[str]) -> int:
         sys.stdout.flush()
     except ChunkcoreError as error:
         return _say(str(error))
-    except (BrokenPipeError, SystemExit):  # the second is how typer puts the first, where it sees it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has ended: flush nothing into it
+    except (
+        BrokenPipeError,
+        SystemExit,
+    ):  # the second is how typer puts the first, where it sees it
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # the reader has ended: flush nothing into it
         return 1
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
         return _say(f"{os.fspath(error.filename)!s}: {reason}" if error.filename else reason)
     except MemoryError:
-        return _say("the memory is not enough: take out the largest files, or give fewer of them", code=1)
+        return _say(
+            "the memory is not enough: take out the largest files, or give fewer of them", code=1
+        )
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except _UsageError as error:
@@ -138,10 +149,16 @@ def _say(sentence: str, *, code: int = 2) -> int:
 
 
 def _usage(error: Exception) -> str:
-    message = shortened(str(getattr(error, "format_message", lambda: error)()), 300).replace("Value error, ", "")
+    message = shortened(str(getattr(error, "format_message", lambda: error)()), 300).replace(
+        "Value error, ", ""
+    )
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "chunkcore")
-    options = {name for option in getattr(getattr(context, "command", None), "params", ()) for name in option.opts}
+    options = {
+        name
+        for option in getattr(getattr(context, "command", None), "params", ())
+        for name in option.opts
+    }
     named = re.search(r"--[\w-]+", message)
     wrong = named[0] if named else ""
     if OTHER_NAMES.get(wrong) in options:
@@ -149,10 +166,16 @@ def _usage(error: Exception) -> str:
     elif wrong == "--docs" and "No such" in message and options & {"docs", "files"}:
         message = "No such option: --docs; the documents are the first argument"
     elif "extra argument" in message and "--docs" in options:
-        message = f"{message}: expected DOCS once, questions after --questions, braces in quotation marks"
+        message = (
+            f"{message}: expected DOCS once, questions after --questions, braces in quotation marks"
+        )
     elif "extra argument" in message and "question" in options:
         message = f"{message}: put the question in quotation marks"
-    return f"{message} See {path} --help" if message.endswith("?") else f"{message.rstrip('.')}; see {path} --help"
+    return (
+        f"{message} See {path} --help"
+        if message.endswith("?")
+        else f"{message.rstrip('.')}; see {path} --help"
+    )
 
 
 def _open_closed_streams() -> None:

@@ -24,10 +24,12 @@ class Streaming:
 
     processes: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that cut.")] = 1
     workers: Annotated[int, typer.Option(min=1, metavar="N", help="Threads of each.")] = 1
-    part_size: Annotated[float, typer.Option(min=0.0001, max=1e6, metavar="MB", help="Larger texts are parted.")] = 8.0
-    errors: Annotated[Literal["stop", "skip"], typer.Option(help="Stop at a bad document?", metavar="stop|skip")] = (
-        "stop"
-    )
+    part_size: Annotated[
+        float, typer.Option(min=0.0001, max=1e6, metavar="MB", help="Larger texts are parted.")
+    ] = 8.0
+    errors: Annotated[
+        Literal["stop", "skip"], typer.Option(help="Stop at a bad document?", metavar="stop|skip")
+    ] = "stop"
     follow_links: options.FollowLinks = False
 
     def settings(self) -> StreamOptions:
@@ -38,14 +40,22 @@ class Streaming:
 
 @options.grouped
 def chunk(
-    files: Annotated[list[Path], typer.Argument(help="Files and folders, or - for standard input.", metavar="FILES")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Files and folders, or - for standard input.", metavar="FILES"),
+    ],
     costs: options.Models,
     streaming: Streaming,
     strategy: Annotated[str | None, options.strategy(help="Default: recursive:size=200.")] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Default: standard output.", show_default=False)
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Default: standard output.", show_default=False
+        ),
     ] = Path("-"),
-    fresh: Annotated[bool, typer.Option("--fresh", help="Discard what a stopped run left.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Discard what a stopped run left.")
+    ] = False,
 ) -> int:
     """Cut files into chunks and write them as JSON lines.
 
@@ -69,7 +79,9 @@ def chunk(
         running.say(*running.estimates(named, stream_documents(files, settings.part_size), prices))
         return 0
     if settings.processes > 1 and running.asking(named):
-        raise OptionError(f"{chunker.name} waits for a language model: ask it more at a time with --workers")
+        raise OptionError(
+            f"{chunker.name} waits for a language model: ask it more at a time with --workers"
+        )
     stream = Stream(files, kept(chunker), settings)
     if str(output) == "-" and sys.stdout.isatty():
         running.quiet.set(True)  # the lines themselves show progress
@@ -92,7 +104,11 @@ def _write(stream: Stream, output: Path, *, fresh: bool) -> None:
             if total >= _SHOWN:
                 progress("MB read", tally.read // 1_000_000, total // 1_000_000)
 
-        if str(output) != "-" and stream.is_repeatable and (output.is_file() or not output.exists()):
+        if (
+            str(output) != "-"
+            and stream.is_repeatable
+            and (output.is_file() or not output.exists())
+        ):
             _resumable(stream, output, show, fresh=fresh)
         elif str(output) != "-":
             write_parts(output, _lines(stream, show))
@@ -129,7 +145,10 @@ def _resumable(stream: Stream, output: Path, show: Callable[[Tally], None], *, f
     try:
         if writer.done is not None:
             count = running.several(len(writer.done.ids), "document")
-            running.say(f"chunkcore: going on after {count}, {running.several(writer.done.chunks, 'chunk')}", err=True)
+            running.say(
+                f"chunkcore: going on after {count}, {running.several(writer.done.chunks, 'chunk')}",
+                err=True,
+            )
             stream.skip(writer.done)
         try:
             for step in stream:
@@ -137,7 +156,9 @@ def _resumable(stream: Stream, output: Path, show: Callable[[Tally], None], *, f
                 show(stream.tally)
         except ChangedDocumentError as error:
             refused = True
-            raise DataError(f"{writer.partial} cannot be gone on with: {error}; begin anew with --fresh") from error
+            raise DataError(
+                f"{writer.partial} cannot be gone on with: {error}; begin anew with --fresh"
+            ) from error
         writer.finish()
     except BaseException as error:
         if writer.leave() and not refused:
@@ -147,7 +168,10 @@ def _resumable(stream: Stream, output: Path, show: Callable[[Tally], None], *, f
             running.say(f"chunkcore: {kept}", err=True)
         raise
     if stream.tally.skipped:
-        running.say(f"chunkcore: {stream.tally.skipped:,} left out for errors, which {writer.errors} tells", err=True)
+        running.say(
+            f"chunkcore: {stream.tally.skipped:,} left out for errors, which {writer.errors} tells",
+            err=True,
+        )
 
 
 def _keep_inputs(files: Iterable[Path], output: Path) -> None:
@@ -156,13 +180,23 @@ def _keep_inputs(files: Iterable[Path], output: Path) -> None:
 
     if str(output) == "-":
         return
-    there = {_place(file): file for file in (output, *beside(output)) if file.is_file()} if output.name else {}
+    there = (
+        {_place(file): file for file in (output, *beside(output)) if file.is_file()}
+        if output.name
+        else {}
+    )
     for path in files:
         places = map(_place, input_files(path)) if there else ()
         clash = next((there[place] for place in places if place in there), None)
         if clash is not None:
-            place = f"--output {output}" if clash == output else f"{clash}, which is written beside --output,"
-            raise OptionError(f"{place} is one of the files to cut, and would be replaced: name another file")
+            place = (
+                f"--output {output}"
+                if clash == output
+                else f"{clash}, which is written beside --output,"
+            )
+            raise OptionError(
+                f"{place} is one of the files to cut, and would be replaced: name another file"
+            )
         options.check_outside(path, output)
 
 

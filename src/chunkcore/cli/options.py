@@ -24,12 +24,12 @@ from chunkcore.errors import OptionError
 from chunkcore.options import LARGEST, check_number
 
 if TYPE_CHECKING:
-    from chunkcore.document import Document
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.measures import Depth
     from chunkcore.models import CachedEmbedder
     from chunkcore.models.llm import Prices
     from chunkcore.report.study import StudySettings
+    from chunkcore.text import Document
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,7 +49,9 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
         inner = inspect.signature(groups[name]).parameters if name in groups else {name: parameter}
         types = get_type_hints(groups[name], include_extras=True) if name in groups else hints
         for field, option in inner.items():
-            options[field] = option.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=types[field])
+            options[field] = option.replace(
+                kind=inspect.Parameter.KEYWORD_ONLY, annotation=types[field]
+            )
     keyword = inspect.Parameter.KEYWORD_ONLY
     options["quiet"] = inspect.Parameter("quiet", keyword, default=False, annotation=_QUIET)
 
@@ -68,13 +70,17 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     run.__signature__ = inspect.Signature(list(options.values()))  # type: ignore[attr-defined]
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     # A paragraph a line, and brackets as they are, which rich takes for its markup.
-    run.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).replace("[", r"\[")
+    run.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).replace(
+        "[", r"\["
+    )
     run.__annotations__ = {name: option.annotation for name, option in options.items()}
     return run
 
 
 def _names(module: str, registry: str) -> Callable[[str], list[str]]:
-    return lambda incomplete: [name for name in getattr(import_module(module), registry) if name.startswith(incomplete)]
+    return lambda incomplete: [
+        name for name in getattr(import_module(module), registry) if name.startswith(incomplete)
+    ]
 
 
 strategy = functools.partial(
@@ -82,10 +88,14 @@ strategy = functools.partial(
     "--chunker",
     "-s",
     metavar="SPEC",
-    autocompletion=_names("chunkcore.chunkers", "strategies"),
+    autocompletion=_names("chunkcore.chunkers", "chunkers"),
 )
 retriever = functools.partial(
-    typer.Option, "--retriever", "-r", metavar="SPEC", autocompletion=_names("chunkcore.retrieval", "retrievers")
+    typer.Option,
+    "--retriever",
+    "-r",
+    metavar="SPEC",
+    autocompletion=_names("chunkcore.retrieval", "retrievers"),
 )
 _DATA = "Documents and questions"
 _data = functools.partial(typer.Option, rich_help_panel=_DATA)
@@ -97,17 +107,26 @@ _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show n
 FollowLinks = Annotated[bool, typer.Option("--follow-links", help="Read links out of a folder.")]
 By = Literal["auto", "question", "document"]  # that of the library, whose module is heavy
 Questions = Annotated[
-    Path | None, _data("--questions", metavar="FILE", help="A questions.jsonl, or a CSV of the Chroma layout.")
+    Path | None,
+    _data("--questions", metavar="FILE", help="A questions.jsonl, or a CSV of the Chroma layout."),
 ]
 Layout = Annotated[str, _data(metavar="NAME", help="The files' layout (list layouts).")]
-Strategies = Annotated[list[str] | None, strategy(help="name:option=value,...; repeatable (list chunkers).")]
+Strategies = Annotated[
+    list[str] | None, strategy(help="name:option=value,...; repeatable (list chunkers).")
+]
 Retriever = Annotated[str, retriever(help="Searches chunks (list retrievers).")]
-EmbedderName = Annotated[str, typer.Option("--embedder", "-e", metavar="NAME", help="A sentence-transformers model.")]
+EmbedderName = Annotated[
+    str, typer.Option("--embedder", "-e", metavar="NAME", help="A sentence-transformers model.")
+]
 Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="A model: openai:MODEL@URL.")]
 Counter = Annotated[str, typer.Option(metavar="NAME", help="Whose tokens count.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of every random choice.")]
-Limit = Annotated[int, typer.Option(min=0, metavar="N", help="Ask N questions, drawn by the seed; 0: all.")]
-Resamples = Annotated[int, _statistics(min=100, max=1_000_000, metavar="N", help="Of the bootstrap.")]
+Limit = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Ask N questions, drawn by the seed; 0: all.")
+]
+Resamples = Annotated[
+    int, _statistics(min=100, max=1_000_000, metavar="N", help="Of the bootstrap.")
+]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="For results.")]
 
 
@@ -117,10 +136,14 @@ class Documents:
 
     docs: Annotated[
         Path | None,
-        typer.Argument(metavar="[DOCS]", help="A folder, a file, or a documents.jsonl.", rich_help_panel=_DATA),
+        typer.Argument(
+            metavar="[DOCS]", help="A folder, a file, or a documents.jsonl.", rich_help_panel=_DATA
+        ),
     ] = None
     docs_option: Annotated[Path | None, _data("--docs", metavar="DOCS", help="The same.")] = None
-    follow_links: Annotated[bool, _data("--follow-links", help="Read links out of a folder.")] = False
+    follow_links: Annotated[bool, _data("--follow-links", help="Read links out of a folder.")] = (
+        False
+    )
 
     @property
     def folder(self) -> Path | None:
@@ -135,7 +158,9 @@ class Documents:
     def place(self) -> Path:
         """The same, where a command needs them. Raises `OptionError` without documents."""
         if self.folder is None:
-            raise OptionError("no documents are named: expected a folder, a file, or a documents.jsonl")
+            raise OptionError(
+                "no documents are named: expected a folder, a file, or a documents.jsonl"
+            )
         return self.folder
 
     def read(self) -> Sequence[Document]:
@@ -154,7 +179,10 @@ class Data(Documents):
 
     def facts(self, benchmark: Benchmark) -> dict[str, str]:
         """What a report says of the documents and questions."""
-        return {"Documents": str(self.folder or f"shipped: {benchmark.name}"), "Questions": str(self.questions or "")}
+        return {
+            "Documents": str(self.folder or f"shipped: {benchmark.name}"),
+            "Questions": str(self.questions or ""),
+        }
 
     @property
     def more_questions(self) -> str:
@@ -173,10 +201,16 @@ class Data(Documents):
             # An earlier report quotes the evidence: read as a document it would make the evidence ambiguous.
             earlier = [output / name for name in (*REPORT_NAMES, *written)]
             return load_benchmark(
-                self.folder, self.questions, layout=self.layout, leave_out=earlier, follow_links=self.follow_links
+                self.folder,
+                self.questions,
+                layout=self.layout,
+                leave_out=earlier,
+                follow_links=self.follow_links,
             )
         if self.questions is not None:
-            raise OptionError(f"--questions {self.questions} was given without documents: name the documents, too")
+            raise OptionError(
+                f"--questions {self.questions} was given without documents: name the documents, too"
+            )
         if self.layout != "auto":
             raise OptionError(
                 f"--layout {self.layout} was given without documents: name the collection's folder or file"
@@ -195,17 +229,29 @@ class Scoring:
 
     k: Annotated[
         list[str] | None,
-        _scores("--k", "-k", metavar="DEPTH", help="1000tok, 5 or min; repeatable. Default: 1000tok, 5, 10, min."),
+        _scores(
+            "--k",
+            "-k",
+            metavar="DEPTH",
+            help="1000tok, 5 or min; repeatable. Default: 1000tok, 5, 10, min.",
+        ),
     ] = None
     measure: Annotated[
-        str, _scores(metavar="NAME", help="Of the verdict (list measures). Default: Recall at the first k.")
+        str,
+        _scores(
+            metavar="NAME", help="Of the verdict (list measures). Default: Recall at the first k."
+        ),
     ] = ""
     require: Annotated[
         list[str] | None,
-        _scores(metavar="TEXT", help="Fail where the whole interval is below, as HitRate@5>=0.70; repeatable."),
+        _scores(
+            metavar="TEXT",
+            help="Fail where the whole interval is below, as HitRate@5>=0.70; repeatable.",
+        ),
     ] = None
     baseline: Annotated[
-        Path | None, _scores(metavar="FILE", help="An earlier report.json: fail on a significant drop.")
+        Path | None,
+        _scores(metavar="FILE", help="An earlier report.json: fail on a significant drop."),
     ] = None
     counter: Annotated[str, _scores(metavar="NAME", help="Whose tokens count.")] = "cl100k_base"
 
@@ -214,10 +260,15 @@ class Scoring:
 class Statistics:
     """How reports are compared."""
 
-    margin: Annotated[float, _statistics(min=0, metavar="POINTS", help="Differences to ignore.")] = 2.0
+    margin: Annotated[
+        float, _statistics(min=0, metavar="POINTS", help="Differences to ignore.")
+    ] = 2.0
     by: Annotated[
         By,
-        _statistics(metavar="UNIT", help="Resampled: question, document, or auto: documents that share questions."),
+        _statistics(
+            metavar="UNIT",
+            help="Resampled: question, document, or auto: documents that share questions.",
+        ),
     ] = "auto"
     seed: Annotated[int, _statistics(min=0, metavar="N", help="Of every random choice.")] = 0
     resamples: Resamples = 10_000
@@ -233,7 +284,9 @@ def read_depths(texts: Sequence[str]) -> list[Depth]:
         raise OptionError(f"--k: {error}") from None
 
 
-def study_settings(statistics: Statistics, scoring: Scoring | None = None, **more: Any) -> StudySettings:
+def study_settings(
+    statistics: Statistics, scoring: Scoring | None = None, **more: Any
+) -> StudySettings:
     """The library's settings of these options."""
     from chunkcore.report import read_reports
     from chunkcore.report.study import StudySettings
@@ -254,15 +307,22 @@ def study_settings(statistics: Statistics, scoring: Scoring | None = None, **mor
 class Models:
     """What models cost, and what is kept of them."""
 
-    dry_run: Annotated[bool, _models("--dry-run", help="Only say what it would ask and cost.")] = False
-    no_cache: Annotated[bool, _models("--no-cache", help="Keep no embeddings, and no answers.")] = False
-    cache: Annotated[
-        Path | None, _models(metavar="FILE", help="Embeddings and answers. Default: the user's cache.")
-    ] = None
-    input_price: Annotated[float | None, _models(metavar="PRICE", help="Of a million tokens that a model reads.")] = (
-        None
+    dry_run: Annotated[bool, _models("--dry-run", help="Only say what it would ask and cost.")] = (
+        False
     )
-    output_price: Annotated[float | None, _models(metavar="PRICE", help="Of a million tokens that it writes.")] = None
+    no_cache: Annotated[bool, _models("--no-cache", help="Keep no embeddings, and no answers.")] = (
+        False
+    )
+    cache: Annotated[
+        Path | None,
+        _models(metavar="FILE", help="Embeddings and answers. Default: the user's cache."),
+    ] = None
+    input_price: Annotated[
+        float | None, _models(metavar="PRICE", help="Of a million tokens that a model reads.")
+    ] = None
+    output_price: Annotated[
+        float | None, _models(metavar="PRICE", help="Of a million tokens that it writes.")
+    ] = None
 
     def prices(self) -> Prices | None:
         """The prices; None where none are given."""
@@ -271,7 +331,9 @@ class Models:
         if self.input_price is None and self.output_price is None:
             return None
         if self.input_price is None or self.output_price is None:
-            raise OptionError("--input-price and --output-price go together: give both, of a million tokens")
+            raise OptionError(
+                "--input-price and --output-price go together: give both, of a million tokens"
+            )
         return Prices(input=self.input_price, output=self.output_price)
 
     @property
@@ -322,7 +384,9 @@ def check_file(file: Path) -> None:
 
 def check_folder(folder: Path) -> None:
     """Check before long work that files can be written into a folder."""
-    place = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    place = next(
+        place for place in (folder.absolute(), *folder.absolute().parents) if place.exists()
+    )
     if not place.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "is a file: name a folder", str(place))
     if not os.access(place, os.W_OK):
@@ -331,8 +395,13 @@ def check_folder(folder: Path) -> None:
 
 def check_outside(docs: Path, output: Path) -> None:
     """Check that the output is no document the next time: that it lies in no folder of documents."""
-    root, file = Path(os.path.realpath(docs)), Path(os.path.realpath(output))  # `resolve` fails at links in a circle
+    root, file = (
+        Path(os.path.realpath(docs)),
+        Path(os.path.realpath(output)),
+    )  # `resolve` fails at links in a circle
     if not root.is_dir() or (root / "documents.jsonl").is_file() or root not in file.parents:
         return
     if not any(part.startswith(".") for part in file.relative_to(root).parts):
-        raise OptionError(f"--output {output} lies in {docs}, and would be taken for a document: write it elsewhere")
+        raise OptionError(
+            f"--output {output} lies in {docs}, and would be taken for a document: write it elsewhere"
+        )

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from chunkcore.questions import Generated, GenerationOptions
     from chunkcore.questions.validate import Finding, Threshold
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Write questions with evidence, and check them.")
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Write questions with evidence, and check them.",
+)
 
 
 @dataclass(frozen=True)
@@ -32,19 +36,30 @@ class Generation:
     questions: Annotated[
         int, typer.Option("--count", "-n", min=1, metavar="N", help="How many, before the filters.")
     ] = 100
-    mode: Annotated[str, typer.Option(metavar="MODE", help="factual, or realistic: a vague user's.")] = "factual"
+    mode: Annotated[
+        str, typer.Option(metavar="MODE", help="factual, or realistic: a vague user's.")
+    ] = "factual"
     seed: options.Seed = 0
-    sample_size: Annotated[int, typer.Option(min=100, metavar="N", help="Characters of a passage.")] = 4_000
+    sample_size: Annotated[
+        int, typer.Option(min=100, metavar="N", help="Characters of a passage.")
+    ] = 4_000
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions at once.")] = 4
-    duplicate: Annotated[str, typer.Option(metavar="COSINE", help="Drop the later of two above; or none.")] = "propose"
-    relevance: Annotated[
-        str, typer.Option(metavar="COSINE", help="Drop a question with an excerpt under it; or none.")
+    duplicate: Annotated[
+        str, typer.Option(metavar="COSINE", help="Drop the later of two above; or none.")
     ] = "propose"
-    embedder: Annotated[str, typer.Option("--embedder", "-e", metavar="NAME", help="Of the filters; or none.")] = (
-        "all-MiniLM-L6-v2"
-    )
-    max_calls: Annotated[int | None, typer.Option(min=0, metavar="N", help="At most, in this run.")] = None
-    max_cost: Annotated[float | None, typer.Option(metavar="COST", help="At most, likewise; needs prices.")] = None
+    relevance: Annotated[
+        str,
+        typer.Option(metavar="COSINE", help="Drop a question with an excerpt under it; or none."),
+    ] = "propose"
+    embedder: Annotated[
+        str, typer.Option("--embedder", "-e", metavar="NAME", help="Of the filters; or none.")
+    ] = "all-MiniLM-L6-v2"
+    max_calls: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="At most, in this run.")
+    ] = None
+    max_cost: Annotated[
+        float | None, typer.Option(metavar="COST", help="At most, likewise; needs prices.")
+    ] = None
 
     def settings(self) -> GenerationOptions:
         from chunkcore.questions import GenerationOptions
@@ -60,7 +75,10 @@ def generate(
     documents: options.Documents,
     costs: options.Models,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The questions; names the other files.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The questions; names the other files."
+        ),
     ] = Path("questions.jsonl"),
 ) -> None:
     """Let a language model write questions, each with the excerpts that answer it.
@@ -71,7 +89,12 @@ def generate(
     Example: chunkcore questions generate docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
     """
     from chunkcore.models.llm import get_llm
-    from chunkcore.questions import CallBudget, FilterThresholds, estimate_generation, generate_benchmark
+    from chunkcore.questions import (
+        CallBudget,
+        FilterThresholds,
+        estimate_generation,
+        generate_benchmark,
+    )
     from chunkcore.questions.generate import INTERRUPTED, write_generated
 
     prices, settings, kept = costs.prices(), generation.settings(), running.KeptAnswers(costs.kept)
@@ -84,9 +107,13 @@ def generate(
     _check_output(documents.place, output)
     texts = documents.read()
     if costs.dry_run:
-        running.say(f"{model.name}: {running.spent(estimate_generation(texts, settings), prices)}", _ASSUMED)
+        running.say(
+            f"{model.name}: {running.spent(estimate_generation(texts, settings), prices)}", _ASSUMED
+        )
         return
-    vectors = None if generation.embedder == "none" else options.cached_embedder(generation.embedder)
+    vectors = (
+        None if generation.embedder == "none" else options.cached_embedder(generation.embedder)
+    )
     with running.reporting(sys.stderr) as progress, running.stoppable(kept.resume()):
         generated = generate_benchmark(
             texts,
@@ -98,7 +125,9 @@ def generate(
             progress=progress,
         )
         write_generated(output, generated)
-    running.say(*_summary(generated, f"{model.name}: {running.spent(generated.usage, prices)}", output))
+    running.say(
+        *_summary(generated, f"{model.name}: {running.spent(generated.usage, prices)}", output)
+    )
     if generated.stopped == INTERRUPTED:
         count = running.several(len(generated.rows), "question")
         raise running.StoppedError(f"stopped before the end, with {count}; {kept.resume()}")
@@ -127,13 +156,19 @@ def _check_output(docs: Path, output: Path) -> None:
     if output.suffix != ".jsonl" or not output.stem:
         raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {output}")
     if output.exists() and not output.with_suffix(".info.json").exists():
-        raise OptionError(f"{output} is there, and was not written by chunkcore questions generate: name another file")
+        raise OptionError(
+            f"{output} is there, and was not written by chunkcore questions generate: name another file"
+        )
     options.check_outside(_folder(docs), output)
 
 
 def _folder(docs: Path) -> Path:
     """Where the documents are: beside questions they have a folder of their own."""
-    return docs / "documents" if (docs / "documents").is_dir() and (docs / "questions.jsonl").is_file() else docs
+    return (
+        docs / "documents"
+        if (docs / "documents").is_dir() and (docs / "questions.jsonl").is_file()
+        else docs
+    )
 
 
 def _summary(generated: Generated, used: str, output: Path) -> Iterator[str]:
@@ -145,7 +180,11 @@ def _summary(generated: Generated, used: str, output: Path) -> Iterator[str]:
         f"{len(generated.rejections):,} rejected"
     )
     counts: Counter[str] = Counter(rejection.stage for rejection in generated.rejections)
-    yield from (f"rejected {counts[stage]:,}: {reason}" for stage, reason in _STAGES.items() if counts[stage])
+    yield from (
+        f"rejected {counts[stage]:,}: {reason}"
+        for stage, reason in _STAGES.items()
+        if counts[stage]
+    )
     if (filtered := generated.filtered) is not None:
         yield f"Thresholds: relevance {_cosine(filtered.relevance)}, duplicate {_cosine(filtered.duplicate)}"
     yield used
@@ -175,14 +214,22 @@ def label(
     source: options.Documents,
     questions: Annotated[
         Path | None,
-        typer.Option("--questions", metavar="FILE", help="Questions: one a line, or a CSV, TSV or JSON lines."),
+        typer.Option(
+            "--questions",
+            metavar="FILE",
+            help="Questions: one a line, or a CSV, TSV or JSON lines.",
+        ),
     ] = None,
-    column: Annotated[str, typer.Option(metavar="NAME", help="The column of --questions that has them.")] = "",
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The questions with evidence.")] = Path(
-        "questions.jsonl"
-    ),
+    column: Annotated[
+        str, typer.Option(metavar="NAME", help="The column of --questions that has them.")
+    ] = "",
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The questions with evidence.")
+    ] = Path("questions.jsonl"),
     retriever: options.Retriever = "passages:lexical",
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Of this machine; 0: a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="Of this machine; 0: a free one.")
+    ] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
     """Mark the evidence of questions in your documents, in a page that this machine serves to itself.
@@ -207,7 +254,9 @@ def label(
     index = method.index(chunk_corpus(documents, "sentence:size=25"), vectors)
     labelled = LabelledQuestions(documents, output, listed)
     with LabelServer(labelled, index, port) as server:
-        running.say(f"Mark evidence at {server.address}", f"Every click is saved in {output}. Ctrl-C ends.")
+        running.say(
+            f"Mark evidence at {server.address}", f"Every click is saved in {output}. Ctrl-C ends."
+        )
         running.stop_at_once()
         try:
             with _opened(server.address) if browser else nullcontext():
@@ -224,7 +273,9 @@ def _opened(address: str) -> Iterator[None]:
 
     with TemporaryDirectory(prefix="chunkcore-") as folder:  # of this user alone
         page = Path(folder, "label.html")
-        page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">', "utf-8")
+        page.write_text(
+            f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">', "utf-8"
+        )
         webbrowser.open(page.as_uri())
         yield
 
@@ -234,11 +285,19 @@ def _opened(address: str) -> Iterator[None]:
 def check(
     source: options.Documents,
     questions: options.Questions = None,
-    size: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of the chunks to be compared.")] = 200,
+    size: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Tokens of the chunks to be compared.")
+    ] = 200,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
-    ignore: Annotated[list[str] | None, typer.Option(metavar="KIND", help="A kind that is fine; repeatable.")] = None,
-    most: Annotated[int, typer.Option("--list", min=0, metavar="N", help="Of a kind; 0 lists all.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON instead.")] = False,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help="A kind that is fine; repeatable.")
+    ] = None,
+    most: Annotated[
+        int, typer.Option("--list", min=0, metavar="N", help="Of a kind; 0 lists all.")
+    ] = 20,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all findings as JSON instead.")
+    ] = False,
 ) -> None:
     """Find what is wrong with questions and their evidence, before chunkers are compared on them.
 
@@ -261,8 +320,14 @@ def check(
     findings = validate_benchmark(source.place, questions, options=checks, embedder=model)
     findings = [finding for finding in findings if finding.kind not in (ignore or ())]
     if as_json:
-        lines = [re.search(r"line (\d+)$", finding.place) if finding.query_id else None for finding in findings]
-        rows = [{**asdict(row), "line": line and int(line[1])} for row, line in zip(findings, lines, strict=True)]
+        lines = [
+            re.search(r"line (\d+)$", finding.place) if finding.query_id else None
+            for finding in findings
+        ]
+        rows = [
+            {**asdict(row), "line": line and int(line[1])}
+            for row, line in zip(findings, lines, strict=True)
+        ]
         typer.echo(json.dumps({"findings": rows}, indent=2))
     else:
         running.say(*_lines(findings, most))
@@ -272,7 +337,9 @@ def check(
 
 @app.command()
 def accept(
-    edited: Annotated[Path, typer.Argument(metavar="FILE", help="A questions.jsonl or documents.jsonl of yours.")],
+    edited: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A questions.jsonl or documents.jsonl of yours.")
+    ],
 ) -> None:
     """Accept a file that you edited by hand: its checksum in checksums.json is written anew.
 

@@ -34,21 +34,35 @@ class Systems:
     strategy: options.Strategies = None
     retriever: Annotated[
         list[str] | None,
-        options.retriever(help="dense, bm25, hybrid+window:1, ...; repeatable. Default: hybrid and passages."),
+        options.retriever(
+            help="dense, bm25, hybrid+window:1, ...; repeatable. Default: hybrid and passages."
+        ),
     ] = None
     embedder: Annotated[
         list[str] | None,
-        typer.Option("--embedder", "-e", metavar="NAME", help="A model; repeatable. Default: all-MiniLM-L6-v2."),
+        typer.Option(
+            "--embedder",
+            "-e",
+            metavar="NAME",
+            help="A model; repeatable. Default: all-MiniLM-L6-v2.",
+        ),
     ] = None
     embed_price: Annotated[
-        float | None, typer.Option(metavar="PRICE", help="Of a million tokens that the embedder reads.")
+        float | None,
+        typer.Option(metavar="PRICE", help="Of a million tokens that the embedder reads."),
     ] = None
     run: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="What your retriever found: scored alone, and with passages behind it."),
+        typer.Option(
+            metavar="FILE",
+            help="What your retriever found: scored alone, and with passages behind it.",
+        ),
     ] = None
     extras: Annotated[
-        bool, typer.Option("--extras/--no-extras", help="Try passages behind a retriever, and other balances.")
+        bool,
+        typer.Option(
+            "--extras/--no-extras", help="Try passages behind a retriever, and other balances."
+        ),
     ] = True
 
 
@@ -78,7 +92,12 @@ def compare(
     from chunkcore.evaluation.results import ModelPrices
     from chunkcore.evaluation.run_files import read_run, write_runs
     from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
-    from chunkcore.report.study import DEFAULT_RETRIEVERS, build_chunkers, compare_systems, default_chunkers
+    from chunkcore.report.study import (
+        DEFAULT_RETRIEVERS,
+        build_chunkers,
+        compare_systems,
+        default_chunkers,
+    )
 
     prices = costs.prices()
     priced = ModelPrices(embedding=systems.embed_price, llm=prices)
@@ -113,13 +132,17 @@ def compare(
 @options.grouped
 def score(
     runs: Annotated[
-        list[Path], typer.Option("--run", metavar="FILE", help="A run: JSON lines (.jsonl), else TREC; repeatable.")
+        list[Path],
+        typer.Option(
+            "--run", metavar="FILE", help="A run: JSON lines (.jsonl), else TREC; repeatable."
+        ),
     ],
     data: options.Data,
     scoring: options.Scoring,
     statistics: options.Statistics,
     chunks: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="The runs' chunks: one file for all, or one a run.")
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="The runs' chunks: one file for all, or one a run."),
     ] = None,
     output: options.Output = Path("chunkcore-report"),
 ) -> None:
@@ -133,9 +156,14 @@ def score(
     settings.gate.check_names(names)
     benchmark = data.benchmark(output)
     settings.check(benchmark)  # raises before the work
-    facts = {"Scores count tokens of": scoring.counter, **dict(zip(names, map(str, runs), strict=True))}
+    facts = {
+        "Scores count tokens of": scoring.counter,
+        **dict(zip(names, map(str, runs), strict=True)),
+    }
     with running.reporting(sys.stderr) as progress:
-        page = settings.score_runs(_read(runs, names, chunks or [], benchmark), benchmark, facts, progress)
+        page = settings.score_runs(
+            _read(runs, names, chunks or [], benchmark), benchmark, facts, progress
+        )
     _finish(page, data, output, settings.checks)
 
 
@@ -147,12 +175,16 @@ def _names(runs: Sequence[Path]) -> list[str]:
     return stems if len(set(stems)) == len(stems) else [path.as_posix() for path in runs]
 
 
-def _read(paths: Sequence[Path], names: Sequence[str], chunks: Sequence[Path], benchmark: Benchmark) -> list[Run]:
-    from chunkcore.evaluation.alignment import Aligner
+def _read(
+    paths: Sequence[Path], names: Sequence[str], chunks: Sequence[Path], benchmark: Benchmark
+) -> list[Run]:
     from chunkcore.evaluation.run_files import read_run
+    from chunkcore.locating.alignment import Aligner
 
     if len(chunks) not in (0, 1, len(paths)):
-        raise OptionError(f"there are {len(paths)} runs and {len(chunks)} --chunks: give one for all, or one a run")
+        raise OptionError(
+            f"there are {len(paths)} runs and {len(chunks)} --chunks: give one for all, or one a run"
+        )
     pools = list(chunks) if len(chunks) == len(paths) else [*chunks, None][:1] * len(paths)
     aligner = Aligner(benchmark.documents)
     return [
@@ -165,12 +197,20 @@ def _read(paths: Sequence[Path], names: Sequence[str], chunks: Sequence[Path], b
 class Grid:
     """How a grid is searched: the options of `TuneOptions`."""
 
-    measure: Annotated[str, typer.Option(metavar="NAME", help="What is maximised.")] = "Recall@1000tok"
+    measure: Annotated[str, typer.Option(metavar="NAME", help="What is maximised.")] = (
+        "Recall@1000tok"
+    )
     counter: options.Counter = "cl100k_base"
-    draws: Annotated[int, typer.Option(min=0, metavar="N", help="Random configurations of the grid; 0: all.")] = 0
+    draws: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Random configurations of the grid; 0: all.")
+    ] = 0
     folds: Annotated[int, typer.Option(min=2, metavar="N", help="Parts held out in turn.")] = 5
-    by: Annotated[options.By, typer.Option(metavar="UNIT", help="Kept together: auto, document or question.")] = "auto"
-    default: Annotated[str, typer.Option(metavar="SPEC", help="To keep unless another is better.")] = ""
+    by: Annotated[
+        options.By, typer.Option(metavar="UNIT", help="Kept together: auto, document or question.")
+    ] = "auto"
+    default: Annotated[
+        str, typer.Option(metavar="SPEC", help="To keep unless another is better.")
+    ] = ""
     seed: options.Seed = 0
     resamples: options.Resamples = 10_000
     limit: options.Limit = 0
@@ -189,7 +229,9 @@ def tune(
     strategy: options.Strategies = None,
     retriever: Annotated[
         list[str] | None,
-        options.retriever(help="Repeatable, or with {a,b}. Default: passages with four balances, and hybrid."),
+        options.retriever(
+            help="Repeatable, or with {a,b}. Default: passages with four balances, and hybrid."
+        ),
     ] = None,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     output: options.Output = Path("chunkcore-report"),
@@ -242,7 +284,9 @@ def _planned(
 
     _, configurations = plan(chunkers, retrievers, settings)
     yield from (configuration.name for configuration in configurations)
-    built = {spec: get_chunker(spec) for spec in dict.fromkeys(pair.chunker for pair in configurations)}
+    built = {
+        spec: get_chunker(spec) for spec in dict.fromkeys(pair.chunker for pair in configurations)
+    }
     asking = {spec: chunker for spec, chunker in built.items() if isinstance(chunker, LLMChunker)}
     if asking:
         yield from running.estimates(asking, benchmark.documents, prices)
@@ -258,13 +302,17 @@ class Answering:
     """Who answers what from what, and how answers are scored."""
 
     llm: options.Llm
-    k: Annotated[str, typer.Option("--k", "-k", metavar="DEPTH", help="What the model is shown: 5 is chunks.")] = (
-        "1000tok"
-    )
+    k: Annotated[
+        str,
+        typer.Option("--k", "-k", metavar="DEPTH", help="What the model is shown: 5 is chunks."),
+    ] = "1000tok"
     measure: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Repeatable. Default: SquadF1 and ExactMatch.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Repeatable. Default: SquadF1 and ExactMatch."),
     ] = None
-    judge: Annotated[str, typer.Option(metavar="NAME", help="The model that judges. Default: --llm.")] = ""
+    judge: Annotated[
+        str, typer.Option(metavar="NAME", help="The model that judges. Default: --llm.")
+    ] = ""
     retries: Annotated[int, typer.Option(min=0, metavar="N", help="After an invalid answer.")] = 2
     limit: options.Limit = 0
     retriever: options.Retriever = "hybrid"
@@ -287,7 +335,11 @@ def answer(
     from chunkcore.report.study import build_chunkers
 
     options.check_output(output)
-    prices, kept, embedder = costs.prices(), running.KeptAnswers(costs.kept), costs.embedder(answering.embedder)
+    prices, kept, embedder = (
+        costs.prices(),
+        running.KeptAnswers(costs.kept),
+        costs.embedder(answering.embedder),
+    )
     model = kept.model(answering.llm)
     judge = kept.model(answering.judge) if answering.judge else model
     settings = AnswerSettings(
@@ -297,7 +349,11 @@ def answer(
         study=options.study_settings(statistics),
     )
     benchmark = data.benchmark(output, [ANSWERS])
-    benchmark = sample_queries(benchmark, answering.limit, seed=statistics.seed) if answering.limit else benchmark
+    benchmark = (
+        sample_queries(benchmark, answering.limit, seed=statistics.seed)
+        if answering.limit
+        else benchmark
+    )
     settings.check(benchmark)
     chunkers = build_chunkers(strategy or DEFAULT_STRATEGIES, embedder)
     if costs.dry_run and running.asking(chunkers):
@@ -309,7 +365,11 @@ def answer(
         if costs.dry_run:
             running.say(*_estimated(study, model, judge, prices))
             return
-        facts = {"Answers by": model.name, "Embedder": answering.embedder, "Retriever": answering.retriever}
+        facts = {
+            "Answers by": model.name,
+            "Embedder": answering.embedder,
+            "Retriever": answering.retriever,
+        }
         comparison = study.compare(model, facts)
     comparison.write_answers(output)
     spent = {llm.name: f"{llm.name}: {running.spent(llm.usage, prices)}" for llm in (model, judge)}
@@ -324,7 +384,9 @@ _ASSUMED = (
 )
 
 
-def _estimated(study: AnswerStudy, model: CachedLLM, judge: CachedLLM, prices: Prices | None) -> Iterator[str]:
+def _estimated(
+    study: AnswerStudy, model: CachedLLM, judge: CachedLLM, prices: Prices | None
+) -> Iterator[str]:
     from chunkcore.answers.answering import judged
 
     answers, verdicts = study.estimate()

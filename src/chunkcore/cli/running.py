@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from chunkcore.chunkers.base import Chunker
     from chunkcore.concurrency import Progress
-    from chunkcore.document import Document
     from chunkcore.models.llm import LLM, CachedLLM, Prices, Usage
+    from chunkcore.text import Document
 
 
 def say(*lines: str, err: bool = False) -> None:
@@ -58,7 +58,13 @@ def reporting(stream: TextIO) -> Iterator[Progress]:
         yield log
     else:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
 
         name = TextColumn("{task.description:<10}", markup=False)
         columns = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -81,7 +87,9 @@ def several(number: int, name: str) -> str:
 # ---- being stopped
 
 
-_WAITING = b"\nchunkcore: stopping; calls under way are awaited and kept. Stop it again to end at once\n"
+_WAITING = (
+    b"\nchunkcore: stopping; calls under way are awaited and kept. Stop it again to end at once\n"
+)
 
 
 class StoppedError(Exception):
@@ -104,7 +112,11 @@ class StopSignals:
         # Handlers that somebody else has set stay: shells ignore SIGINT for what runs in the background.
         usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: usual[number] for number in usual if signal.getsignal(number) == usual[number]}
+            self._before = {
+                number: usual[number]
+                for number in usual
+                if signal.getsignal(number) == usual[number]
+            }
         for number in self._before:
             signal.signal(number, self._stop)
         return self
@@ -184,7 +196,11 @@ class KeptAnswers:
         from chunkcore.chunkers.llm import llms_of
         from chunkcore.models.llm import Usage
 
-        usages = {llm.name: getattr(llm, "usage", Usage()) for chunker in self._chunkers for llm in llms_of(chunker)}
+        usages = {
+            llm.name: getattr(llm, "usage", Usage())
+            for chunker in self._chunkers
+            for llm in llms_of(chunker)
+        }
         return [f"{name}: {spent(usage, prices)}" for name, usage in usages.items()]
 
     def resume(self) -> str:
@@ -201,7 +217,9 @@ def asking(chunkers: Mapping[str, Chunker]) -> bool:
     return any(isinstance(chunker, LLMChunker) for chunker in chunkers.values())
 
 
-def estimates(chunkers: Mapping[str, Chunker], documents: Iterable[Document], prices: Prices | None) -> Iterator[str]:
+def estimates(
+    chunkers: Mapping[str, Chunker], documents: Iterable[Document], prices: Prices | None
+) -> Iterator[str]:
     """What each chunker would ask, a line each, and what the estimates assume."""
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.models.llm import Usage

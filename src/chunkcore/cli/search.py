@@ -29,7 +29,11 @@ _CUT_TAG = re.compile(r"<[/a-zA-Z][^<>]*$")  # where a budget ends
 
 Source = Annotated[
     Path,
-    typer.Argument(metavar="DOCS", help="A folder, a file, a documents.jsonl, or a saved index.", show_default=False),
+    typer.Argument(
+        metavar="DOCS",
+        help="A folder, a file, a documents.jsonl, or a saved index.",
+        show_default=False,
+    ),
 ]
 Verify = Annotated[bool, typer.Option("--verify", help="Read every file again, whatever its time.")]
 
@@ -43,7 +47,9 @@ class Opening:
     embedder: options.EmbedderName = "all-MiniLM-L6-v2"
     verify: Verify = False
     follow_links: options.FollowLinks = False
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no index and no embeddings.")] = False
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Keep no index and no embeddings.")
+    ] = False
 
     def open(self) -> FolderIndex:
         """A saved index as it is, or the index of files as they are now, kept in the user's cache."""
@@ -51,16 +57,24 @@ class Opening:
         from chunkcore.scale.folder_index import index_files, is_index, open_index
 
         _check_source(self.docs)
-        model = options.cached_embedder(self.embedder, keep=not self.no_cache) if self.dense else None
+        model = (
+            options.cached_embedder(self.embedder, keep=not self.no_cache) if self.dense else None
+        )
         if is_index(self.docs):
             opened = open_index(self.docs, embedder=model)
             if self.dense and opened.index.vectors is None:
-                raise OptionError(f"{self.docs} has no vectors for --dense: make it by chunkcore index -r passages")
+                raise OptionError(
+                    f"{self.docs} has no vectors for --dense: make it by chunkcore index -r passages"
+                )
             return opened
         folder = None
         if not self.no_cache:
             name = os.path.realpath(self.docs) + ("" if model is None else f" {model.fingerprint}")
-            folder = options.default_cache().parent / "search" / checksum(name.encode("utf-8", "surrogateescape"))
+            folder = (
+                options.default_cache().parent
+                / "search"
+                / checksum(name.encode("utf-8", "surrogateescape"))
+            )
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds the texts
         return index_files(
             self.docs,
@@ -76,11 +90,17 @@ class Opening:
 def search(
     opening: Opening,
     question: Annotated[str, typer.Argument(help="What to look for.", metavar="QUESTION")],
-    max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of all passages at most.")] = 1000,
-    k: Annotated[int | None, typer.Option("--k", "-k", min=1, metavar="N", help="Passages at most.")] = None,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Tokens of all passages at most.")
+    ] = 1000,
+    k: Annotated[
+        int | None, typer.Option("--k", "-k", min=1, metavar="N", help="Passages at most.")
+    ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option("--where", metavar="KEY=VALUE", help="Only documents with this in their metadata."),
+        typer.Option(
+            "--where", metavar="KEY=VALUE", help="Only documents with this in their metadata."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write a passage a line.")] = False,
 ) -> None:
@@ -103,7 +123,9 @@ def search(
     if not question.strip():
         raise OptionError("the question is empty: write what to look for")
     if not docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
-        raise OptionError(f"{docs} does not exist, and {question} does: name the folder first, then the question")
+        raise OptionError(
+            f"{docs} does not exist, and {question} does: name the folder first, then the question"
+        )
     searched = opening.open()
     index = searched.index if not where else searched.index.within(_conditions(where))
     if where and not len(index.corpus):
@@ -137,8 +159,12 @@ def search(
 @options.grouped
 def index(
     docs: Source,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The index's folder.")],
-    strategy: Annotated[str, options.strategy(help="Cuts the units of the index.")] = "sentence:size=50",
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The index's folder.")
+    ],
+    strategy: Annotated[
+        str, options.strategy(help="Cuts the units of the index.")
+    ] = "sentence:size=50",
     retriever: options.Retriever = "passages:lexical",
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     verify: Verify = False,
@@ -159,11 +185,24 @@ def index(
         raise OptionError(f"{docs} is a saved index: name the folder of its documents")
     model = options.cached_embedder(embedder) if get_retriever(retriever).embeds else None
     indexed = index_files(
-        docs, output, retriever=retriever, chunker=strategy, embedder=model, reread=verify, follow_links=follow_links
+        docs,
+        output,
+        retriever=retriever,
+        chunker=strategy,
+        embedder=model,
+        reread=verify,
+        follow_links=follow_links,
     )
     corpus = indexed.index.corpus
-    read = "nothing had changed" if not indexed.read else f"{running.several(indexed.read, 'document')} read"
-    documents, units = running.several(len(corpus.documents), "document"), running.several(len(corpus), "unit")
+    read = (
+        "nothing had changed"
+        if not indexed.read
+        else f"{running.several(indexed.read, 'document')} read"
+    )
+    documents, units = (
+        running.several(len(corpus.documents), "document"),
+        running.several(len(corpus), "unit"),
+    )
     running.say(f"{output}: {documents}, {units}; {read}")
 
 
@@ -183,13 +222,17 @@ def serve(opening: Opening) -> None:
 
 def _check_source(docs: Path) -> None:
     if str(docs) == "-" or docs.is_fifo():
-        raise OptionError("an index is made of files, not of standard input or a pipe: name a folder or a file")
+        raise OptionError(
+            "an index is made of files, not of standard input or a pipe: name a folder or a file"
+        )
 
 
 def _conditions(where: list[str]) -> Callable[[Mapping[str, Any]], bool]:
     """Whether metadata have these values; a value is text, or JSON, such as a number."""
     pairs = [condition.partition("=") for condition in where]
-    if wrong := [condition for condition, pair in zip(where, pairs, strict=True) if not (pair[0] and pair[1])]:
+    if wrong := [
+        condition for condition, pair in zip(where, pairs, strict=True) if not (pair[0] and pair[1])
+    ]:
         raise OptionError(f"--where takes KEY=VALUE, such as level=public; got {echo(wrong[0])}")
 
     wanted = [(key, (value, _as_json(value))) for key, _, value in pairs]
@@ -211,8 +254,8 @@ def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, words: Set
     """The passage under its place: words of the question are bold."""
     from rich.text import Text
 
-    from chunkcore.document import Document
     from chunkcore.retrieval.lexicon import has_tags, without_tags, word_keys
+    from chunkcore.text import Document
 
     file, (first, last), spans = place["file"], place["lines"], place["spans"]
     pages = place["pages"]
@@ -225,9 +268,14 @@ def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, words: Set
     shown.append(f" · {lines} · characters {spans[0][0]}-{spans[-1][1]}\n", style="not bold cyan")
     text = without_tags(Document(place["document_id"], passage.text))
     if has_tags(place["document_id"]):  # whose white space means nothing
-        text = "\n".join(" ".join(line.split()) for line in _CUT_TAG.sub("", text).splitlines() if line.strip())
+        text = "\n".join(
+            " ".join(line.split()) for line in _CUT_TAG.sub("", text).splitlines() if line.strip()
+        )
     for piece in _WORDS.split(text):
         bold = bool(piece) and not words.isdisjoint(word_keys(piece, _FORM))
-        parts = (part.expandtabs(4) if not part.strip(" \t\n") else terminal_text(part) for part in _SPACE.split(piece))
+        parts = (
+            part.expandtabs(4) if not part.strip(" \t\n") else terminal_text(part)
+            for part in _SPACE.split(piece)
+        )
         shown.append("".join(parts), style="bold" if bold else "")
     return shown.append("\n")

@@ -19,26 +19,33 @@ from chunkcore.escaping import plain_json, terminal_text
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from chunkcore.document import Document
     from chunkcore.evaluation.segmentation import SegmentReport
     from chunkcore.models import CachedEmbedder
+    from chunkcore.text import Document
     from chunkcore.training import Parts
 
 DEFAULT_STRATEGIES = ("recursive:size=200", "breakpoint", "cluster_semantic:size=200")
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Score boundaries, and train a segmenter.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode="rich", help="Score boundaries, and train a segmenter."
+)
 
 
 @app.command()
 @options.grouped
 def score(
-    texts: Annotated[Path, typer.Option(metavar="FILE", help="Texts with boundaries, as JSON lines.")],
+    texts: Annotated[
+        Path, typer.Option(metavar="FILE", help="Texts with boundaries, as JSON lines.")
+    ],
     costs: options.Models,
     strategy: options.Strategies = None,
-    tolerance: Annotated[int, typer.Option(min=0, metavar="N", help="Sentences that a boundary may be off.")] = 0,
+    tolerance: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Sentences that a boundary may be off.")
+    ] = 0,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write each text's scores.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write each text's scores."),
     ] = None,
 ) -> None:
     """Score chunkers against gold boundaries: do chunks begin where the topic changes?
@@ -68,7 +75,11 @@ def score(
     reports = []
     with running.reporting(sys.stderr) as progress:
         for number, (spec, chunker) in enumerate(chunkers.items(), 1):
-            reports.append(replace(score_segments(documents, [kept(chunker)], tolerance=tolerance)[0], name=spec))
+            reports.append(
+                replace(
+                    score_segments(documents, [kept(chunker)], tolerance=tolerance)[0], name=spec
+                )
+            )
             progress("chunkers", number, len(chunkers))
     reports += score_baselines(documents, tolerance=tolerance)
     Console(highlight=False).print(_score_table(documents, reports))
@@ -101,14 +112,18 @@ def _score_table(documents: Sequence[Document], reports: Sequence[SegmentReport]
     from chunkcore.evaluation.segmentation import SEGMENT_MEASURES
 
     gold = sum(len(document.metadata["boundaries"]) + 1 for document in documents) / len(documents)
-    title = f"{len(documents):,} texts of {gold:.1f} segments, in sentences: means in %, 95 % intervals"
+    title = (
+        f"{len(documents):,} texts of {gold:.1f} segments, in sentences: means in %, 95 % intervals"
+    )
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     table.add_column("Chunker", overflow="fold")
     for heading in ("Segments", *(_HEADINGS.get(name, name) for name in SEGMENT_MEASURES)):
         table.add_column(heading, justify="right", no_wrap=True)
     for report in reports:
         means = [
-            "–" if math.isnan(mean := report.mean(name)) else f"{100 * mean:.1f}\n{100 * low:.0f}–{100 * high:.0f}"
+            "–"
+            if math.isnan(mean := report.mean(name))
+            else f"{100 * mean:.1f}\n{100 * low:.0f}–{100 * high:.0f}"
             for name, (low, high) in report.intervals().items()
         ]
         table.add_row(Text(terminal_text(report.name)), f"{report.segments.mean():.1f}", *means)
@@ -122,12 +137,20 @@ _HEADINGS = {"WindowDiff": "Window-\nDiff", "Precision": "Preci-\nsion"}
 @options.grouped
 def train(
     files: Annotated[list[Path], typer.Argument(metavar="FILES", help="JSON lines of texts.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the weights are written.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the weights are written.")
+    ],
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     seed: options.Seed = 0,
-    epochs: Annotated[int, typer.Option(min=0, metavar="N", help="The most epochs of a network; 0: usual.")] = 0,
-    members: Annotated[int, typer.Option(min=0, metavar="N", help="Networks that are averaged; 0: usual.")] = 0,
-    hidden: Annotated[int, typer.Option(min=0, metavar="N", help="Width of a network's layers; 0: usual.")] = 0,
+    epochs: Annotated[
+        int, typer.Option(min=0, metavar="N", help="The most epochs of a network; 0: usual.")
+    ] = 0,
+    members: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Networks that are averaged; 0: usual.")
+    ] = 0,
+    hidden: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Width of a network's layers; 0: usual.")
+    ] = 0,
 ) -> None:
     """Train the segmenter of the chunker hierarchical on texts whose sections are known.
 
@@ -146,7 +169,9 @@ def train(
     console, log = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
     model = options.cached_embedder(embedder)
     collections = _collections(files, model, seed)
-    log.print(f"{running.several(sum(len(parts.train) for parts in collections.values()), 'text')} to train on")
+    log.print(
+        f"{running.several(sum(len(parts.train) for parts in collections.values()), 'text')} to train on"
+    )
     tagger = train_tagger(
         [text for parts in collections.values() for text in parts.train],
         [text for parts in collections.values() for text in parts.dev],
@@ -160,7 +185,12 @@ def train(
     table = Table("texts tested on", "segmenter", "Pk", "WindowDiff")
     for name, parts in collections.items():
         for segmenter, scores in compare_on(parts.test, tagger).items():
-            table.add_row(f"{name} ({len(parts.test)})", segmenter, f"{scores.pk:.3f}", f"{scores.window_diff:.3f}")
+            table.add_row(
+                f"{name} ({len(parts.test)})",
+                segmenter,
+                f"{scores.pk:.3f}",
+                f"{scores.window_diff:.3f}",
+            )
         table.add_section()
     console.print(table)
 
@@ -171,7 +201,9 @@ def _collections(files: Sequence[Path], model: CachedEmbedder, seed: int) -> dic
 
     names = [file.parent.name if file.stem == "documents" else file.stem for file in files]
     if len(set(names)) < len(names):
-        raise DataError(f"two files have one name ({', '.join(names)}): give each file once, under a name of its own")
+        raise DataError(
+            f"two files have one name ({', '.join(names)}): give each file once, under a name of its own"
+        )
     return {
         name: split_texts(embed_texts(load_labelled(file), model), seed)
         for name, file in zip(names, files, strict=True)

@@ -35,7 +35,10 @@ def _kinds(incomplete: str) -> list[str]:
 
 @options.grouped
 def list_names(
-    kind: Annotated[str, typer.Argument(metavar="KIND", autocompletion=_kinds, help=f"{', '.join(_REGISTRIES)}.")] = "",
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="KIND", autocompletion=_kinds, help=f"{', '.join(_REGISTRIES)}."),
+    ] = "",
 ) -> None:
     """List what has a name, with its options and defaults.
 
@@ -49,13 +52,13 @@ def list_names(
     if not kind:
         running.say(*(f"chunkcore list {name}" for name in _REGISTRIES))
         return
-    kind = {"strategies": "chunkers", "models": "embedders"}.get(kind, kind)
+    kind = {"models": "embedders"}.get(kind, kind)
     if kind not in _REGISTRIES:
         expected = f"expected one of {', '.join(_REGISTRIES)}{suggestion(kind, _REGISTRIES)}"
         raise OptionError(f"unknown kind {echo(kind)}: {expected}")
     import_module(_REGISTRIES[kind].rpartition(".")[0])  # whose modules register what they hold
     console = Console(soft_wrap=True)
-    registry = "strategies" if kind == "chunkers" else kind
+    registry = kind
     for entry in getattr(import_module(_REGISTRIES[kind]), registry).describe():
         console.print(Text(entry.name, style="bold"), Text(entry.title))
         for option in entry.options:
@@ -85,7 +88,11 @@ def list_shipped() -> None:
 @options.grouped
 def verify(
     collection: Annotated[
-        str, typer.Argument(help="A shipped collection's name, or a folder or file of documents.", metavar="NAME|PATH")
+        str,
+        typer.Argument(
+            help="A shipped collection's name, or a folder or file of documents.",
+            metavar="NAME|PATH",
+        ),
     ] = "lochmere",
     questions: options.Questions = None,
     layout: options.Layout = "auto",
@@ -106,7 +113,9 @@ def verify(
         benchmark = load_benchmark(collection, questions, layout=layout, require_evidence=False)
     else:
         shipped = ", ".join(DATASETS)
-        raise DataError(f"{echo(collection)} is neither a shipped collection ({shipped}) nor a file or folder")
+        raise DataError(
+            f"{echo(collection)} is neither a shipped collection ({shipped}) nor a file or folder"
+        )
     running.say(*(f"{problem.query_id}: {problem.reason}" for problem in benchmark.problems))
     pieces = sum(len(query.evidence) for query in benchmark.queries)
     counts = [(len(benchmark.documents), "document"), (len(benchmark.queries), "question")]
@@ -126,7 +135,9 @@ def verify(
 @options.grouped
 def stitch(
     data: options.Data,
-    sentences: Annotated[int, typer.Option(min=1, metavar="N", help="About how many a document gets.")] = 100,
+    sentences: Annotated[
+        int, typer.Option(min=1, metavar="N", help="About how many a document gets.")
+    ] = 100,
     seed: options.Seed = 0,
     output: options.Output = Path("stitched"),
 ) -> None:
@@ -144,7 +155,9 @@ def stitch(
     sources = [path.resolve() for path in (data.folder, data.questions) if path is not None]
     for file in ((output / name).resolve() for name in BENCHMARK_NAMES):
         if any(file == path or path in file.parents for path in sources):
-            raise OptionError(f"--output {output} is where the documents or questions are: name another folder")
+            raise OptionError(
+                f"--output {output} is where the documents or questions are: name another folder"
+            )
     options.check_folder(output)
     benchmark = data.benchmark(output)
     long = stitched(benchmark, sentences=sentences, seed=seed)
@@ -162,8 +175,14 @@ def stitch(
 
 # ---- the cache of vectors and of language models' answers
 
-cache = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Measure, prune or clear the cache of models.")
-File = Annotated[Path | None, typer.Option("--cache", metavar="FILE", help="Default: the user's cache.")]
+cache = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Measure, prune or clear the cache of models.",
+)
+File = Annotated[
+    Path | None, typer.Option("--cache", metavar="FILE", help="Default: the user's cache.")
+]
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 

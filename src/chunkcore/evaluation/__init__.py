@@ -1,7 +1,6 @@
 """Evaluation by spans: from a benchmark and retrieved pieces to scores, and from scores to a verdict.
 
 benchmarks/     documents, queries and their evidence; loaders of public layouts
-alignment.py    locates retrieved text in the documents; text_search.py finds candidates
 experiment.py   `run_experiment`: chunkers x retrievers -> reports, with what they cost; `run_retriever`
 run_files.py    runs and pools of chunks as files
 counting.py     relevant, retrieved and repeated tokens of each query; measures.py turns them into scores
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING
 from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.evaluation.alignment import Aligner as Aligner
     from chunkcore.evaluation.comparison import Difference as Difference
     from chunkcore.evaluation.gate import Check as Check
     from chunkcore.evaluation.gate import check_baseline as check_baseline
@@ -37,3 +35,4 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.segmentation import pk as pk
     from chunkcore.evaluation.segmentation import score_segments as score_segments
     from chunkcore.evaluation.segmentation import window_diff as window_diff
+    from chunkcore.locating.alignment import Aligner as Aligner

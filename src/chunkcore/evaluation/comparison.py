@@ -72,7 +72,9 @@ class Difference:
 
     def reverse(self) -> Difference:
         swapped = replace(self, a=self.b, b=self.a, wins=self.losses, losses=self.wins)
-        return replace(swapped, mean=-self.mean, low=-self.high, high=-self.low, effect=-self.effect)
+        return replace(
+            swapped, mean=-self.mean, low=-self.high, high=-self.low, effect=-self.effect
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +115,23 @@ class Comparison(Frame):
         rows = []
         for report in self.reports:
             name, value = report.name, report.mean(self.measure)
-            rows.append((name, str(self.measure), value, *self.intervals[name], self.firsts[name], name in self.tied))
+            rows.append(
+                (
+                    name,
+                    str(self.measure),
+                    value,
+                    *self.intervals[name],
+                    self.firsts[name],
+                    name in self.tied,
+                )
+            )
         return columns_of(("system", "measure", "mean", "low", "high", "first", "tied"), rows)
 
     def _repr_html_(self) -> str:
         columns, order = self.tidy(), [self.reports.index(report) for report in self.ranked]
-        table = html_table({name: [values[at] for at in order] for name, values in columns.items()}, len(order))
+        table = html_table(
+            {name: [values[at] for at in order] for name, values in columns.items()}, len(order)
+        )
         return f"{Markup.of(self.verdict)}{table}"
 
     def between(self, a: str, b: str) -> Difference:
@@ -137,7 +150,9 @@ class Comparison(Frame):
     def tied(self) -> tuple[str, ...]:
         """The system with the best mean, and all that are statistically tied with it."""
         names = [report.name for report in self.standing]
-        return tuple(name for name in names if name == names[0] or not self.between(names[0], name).distinct)
+        return tuple(
+            name for name in names if name == names[0] or not self.between(names[0], name).distinct
+        )
 
     @cached_property
     def questions_needed(self) -> tuple[int, int] | None:
@@ -146,9 +161,13 @@ class Comparison(Frame):
         """
         if len(self.tied) == 1 or self.lead is None or self.lead.equivalent:
             return None
-        first, rival = (report for name in self.tied[:2] for report in self.standing if report.name == name)
+        first, rival = (
+            report for name in self.tied[:2] for report in self.standing if report.name == name
+        )
         apart = first.values(self.measure) - rival.values(self.measure)
-        shared = 1 - (1 - self.confidence) / sum(not difference.distinct for difference in self.differences)
+        shared = 1 - (1 - self.confidence) / sum(
+            not difference.distinct for difference in self.differences
+        )
         clusters = shared_documents(first.documents, self.by)
         low, high = questions_to_show(self.margin, apart, confidence=shared, clusters=clusters)
         return None if math.isnan(low) else (math.ceil(low), math.ceil(high))
@@ -161,7 +180,9 @@ class Comparison(Frame):
             return f"{measure} is not defined for any of the systems. There is nothing to compare."
         sentences = [_opening(self)]
         if lead is None:
-            sentences.append("It is the only system that was scored, so there is nothing to compare it with.")
+            sentences.append(
+                "It is the only system that was scored, so there is nothing to compare it with."
+            )
         elif lead.mean == lead.low == lead.high == 0:
             same = f"{lead.a} and {lead.b} score the same on every question"
             sentences.append(f"{same}, so no number of such questions would separate them.")
@@ -181,7 +202,9 @@ class Comparison(Frame):
     @cached_property
     def ranked(self) -> tuple[Report, ...]:
         """All reports, the best mean first; ties in the given order; last those in which the measure is undefined."""
-        means = {report.name: self.measure.sign * report.mean(self.measure) for report in self.reports}
+        means = {
+            report.name: self.measure.sign * report.mean(self.measure) for report in self.reports
+        }
         keys = {name: -math.inf if math.isnan(value) else value for name, value in means.items()}
         return tuple(sorted(self.reports, key=lambda report: -keys[report.name]))
 
@@ -281,21 +304,30 @@ def compare(
 
 def _usual_measure(reports: Sequence[Report]) -> Measure:
     usual = [get_measure("Recall@1000tok"), get_measure("Recall@5")]
-    return next((m for m in (*usual, *reports[0].scores) if all(m in report.scores for report in reports)), usual[0])
+    return next(
+        (m for m in (*usual, *reports[0].scores) if all(m in report.scores for report in reports)),
+        usual[0],
+    )
 
 
 def _check_reports(reports: Sequence[Report]) -> None:
-    check_type("what is compared", reports, Sequence, "a list of Reports, as of run_experiment or score")
+    check_type(
+        "what is compared", reports, Sequence, "a list of Reports, as of run_experiment or score"
+    )
     for report in reports:
         check_type("what is compared", report, Report, "a Report, as of run_experiment or score")
     if not reports:
         raise DataError("there is no report to compare: expected at least one")
-    repeated = [name for name, count in Counter(report.name for report in reports).items() if count > 1]
+    repeated = [
+        name for name, count in Counter(report.name for report in reports).items() if count > 1
+    ]
     if repeated:
         raise DataError(f"two reports have the name {repeated[0]!r}: give each system its own")
     for report in reports[1:]:
         if report.query_ids != reports[0].query_ids:
-            raise DataError(f"{reports[0].name!r} and {report.name!r} were scored on different queries")
+            raise DataError(
+                f"{reports[0].name!r} and {report.name!r} were scored on different queries"
+            )
     warn_where_they_differ(
         (report.documents_digest for report in reports),
         "the reports are of different documents, or of different versions of them: scores are not of the same texts",
@@ -313,7 +345,9 @@ def shared_documents(documents: Sequence[str], by: str) -> list[str] | None:
     count = len(set(documents))
     if by == "document" and count < 2:
         about = "one document" if documents else "documents that the reports do not name"
-        raise DataError(f"the questions are about {about}, so there is nothing to resample: resample by question")
+        raise DataError(
+            f"the questions are about {about}, so there is nothing to resample: resample by question"
+        )
     is_shared = FEWEST_UNALIKE <= count < len(documents)
     return list(documents) if by == "document" or (by == "auto" and is_shared) else None
 
@@ -333,7 +367,9 @@ class _Samples:
         self._measure, self._confidence, self._clusters = measure, confidence, clusters
         self._scores = np.column_stack([report.values(measure) for report in reports])
         self._pairs = list(combinations([report.name for report in reports], 2))
-        first, second = np.array(list(combinations(range(len(reports)), 2)), dtype=np.int64).reshape(-1, 2).T
+        first, second = (
+            np.array(list(combinations(range(len(reports)), 2)), dtype=np.int64).reshape(-1, 2).T
+        )
         self._apart = self._scores[:, first] - self._scores[:, second]
         both = np.column_stack([self._scores, self._apart])
         means = resampled_means(both, resamples=resamples, seed=seed, clusters=clusters)
@@ -393,20 +429,26 @@ def _opening(comparison: Comparison) -> str:
     questions = f"{queries:,} question{'' if queries == 1 else 's'}"
     if comparison.by == "document":
         questions += f" about {len(set(first.documents)):,} documents, which were resampled whole"
-    interval = f"{100 * comparison.confidence:g} % interval {measure.show(low)} to {measure.show(high)}"
+    interval = (
+        f"{100 * comparison.confidence:g} % interval {measure.show(low)} to {measure.show(high)}"
+    )
     score = f"{measure.show(first.mean(measure))}{measure.suffix} ({interval}) over {questions}"
     most, more = ("highest", "higher") if measure.higher_is_better else ("lowest", "lower")
     if standing == 1:
         return f"{first.name} has a {measure} of {score}."
     if comparison.best is not None:
-        others = "the other system" if standing == 2 else f"each of the {standing - 1} other systems"
+        others = (
+            "the other system" if standing == 2 else f"each of the {standing - 1} other systems"
+        )
         best = f"{first.name} is best: its {measure} is {score}"
         return f"{best}, {more} than that of {others} by more than chance explains."
     share = f"is first in {100 * comparison.firsts[first.name]:.0f} % of resamples of these {comparison.by}s"
     highest = f"No system can be called best: {first.name} has the {most} {measure}, {score}"
     if len(comparison.tied) == 1:
         return f"{highest}, but {share}, which is less than {100 * _BEST_FROM:g} %."
-    return f"{highest}. It is statistically tied with {enumerated(comparison.tied[1:])}, and {share}."
+    return (
+        f"{highest}. It is statistically tied with {enumerated(comparison.tied[1:])}, and {share}."
+    )
 
 
 def _lead(comparison: Comparison, lead: Difference) -> str:
@@ -414,7 +456,9 @@ def _lead(comparison: Comparison, lead: Difference) -> str:
     ahead = lead if measure.higher_is_better else lead.reverse()
     mean, low, high = (measure.show(value) for value in (ahead.mean, ahead.low, ahead.high))
     interval = f"{100 * comparison.confidence:g} % interval of the difference {low} to {high}"
-    unalike = f"higher on {lead.wins:,} question{'' if lead.wins == 1 else 's'}, lower on {lead.losses:,}"
+    unalike = (
+        f"higher on {lead.wins:,} question{'' if lead.wins == 1 else 's'}, lower on {lead.losses:,}"
+    )
     sentence = f"It is {mean}{measure.points} ahead of {lead.b} ({interval}; {unalike})"
     if not lead.distinct and (lead.low > 0 or lead.high < 0):
         pairs = len(comparison.differences)
@@ -423,15 +467,16 @@ def _lead(comparison: Comparison, lead: Difference) -> str:
         if 2 * 0.5 ** (lead.wins + lead.losses) > 1 - comparison.confidence + 1e-12:
             sentence += ", but they score differently on too few questions to tell"
         else:
-            sentence += f", but {among}chance alone may well give that much (p = {lead.adjusted_p:.2g})"
+            sentence += (
+                f", but {among}chance alone may well give that much (p = {lead.adjusted_p:.2g})"
+            )
     within = comparison.within
     alike = [name for name in comparison.tied[1:] if comparison.between(lead.a, name).equivalent]
     if lead.distinct and lead.equivalent:
         sentence += f"; the intervals show that the difference is under {within}"
     elif alike:
-        sentence += (
-            f"; the intervals show that {enumerated(alike)} {'is' if len(alike) == 1 else 'are'} within {within}"
-        )
+        sentence += f"; the intervals show that {enumerated(alike)} "
+        sentence += f"{'is' if len(alike) == 1 else 'are'} within {within}"
     return f"{sentence}."
 
 
@@ -447,7 +492,9 @@ def _caveats(comparison: Comparison) -> Iterator[str]:
             what = f"{100 * share:.0f} % of what {report.name} retrieved"
             yield f"{what} was found in no document, and counts as no evidence"
     documents = comparison.reports[0].documents
-    if comparison.by == "question" and 1 < len(set(documents)) < min(FEWEST_UNALIKE, len(documents)):
+    if comparison.by == "question" and 1 < len(set(documents)) < min(
+        FEWEST_UNALIKE, len(documents)
+    ):
         about = f"The questions are about {len(set(documents))} documents, too few to resample"
         yield f"{about}: the intervals hold for other questions about these alone"
 

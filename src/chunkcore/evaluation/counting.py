@@ -15,12 +15,20 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import parts_of
 from chunkcore.evaluation.measures import Ranking, discount, running
 from chunkcore.run import PieceColumns, Retrieved
-from chunkcore.spans import Numbers, Ranges, Scores, as_ranges, clip_ranges, ragged_indices, union_ranges
+from chunkcore.spans import (
+    Numbers,
+    Ranges,
+    Scores,
+    as_ranges,
+    clip_ranges,
+    ragged_indices,
+    union_ranges,
+)
+from chunkcore.text import Document
 
 
 class Axis(Protocol):
@@ -52,10 +60,15 @@ class StartAxis:
     """Every document's tokens or sentences in a row; a unit belongs to the range in which it begins."""
 
     def __init__(
-        self, characters: CharacterAxis, documents: Sequence[Document], starts: Callable[[str], Numbers]
+        self,
+        characters: CharacterAxis,
+        documents: Sequence[Document],
+        starts: Callable[[str], Numbers],
     ) -> None:
         bases = characters.bases.tolist()
-        begins = [base + starts(document.text) for base, document in zip(bases, documents, strict=True)]
+        begins = [
+            base + starts(document.text) for base, document in zip(bases, documents, strict=True)
+        ]
         self._begins: Numbers = np.concatenate([np.empty(0, dtype=np.int64), *begins])
         self._characters = characters
         self.size = len(self._begins)
@@ -66,8 +79,12 @@ class StartAxis:
         A range inside one unit is that unit: part of a token costs the token, and short evidence is one unit.
         """
         first, after = np.searchsorted(self._begins, characters).T
-        least = np.searchsorted(self._begins, self._characters.bases)[self._characters.documents(characters)]
-        return np.column_stack((np.where(first == after, np.maximum(first - 1, least), first), after))
+        least = np.searchsorted(self._begins, self._characters.bases)[
+            self._characters.documents(characters)
+        ]
+        return np.column_stack(
+            (np.where(first == after, np.maximum(first - 1, least), first), after)
+        )
 
     def begin(self, units: Numbers) -> Numbers:
         return self._begins[units]
@@ -122,7 +139,9 @@ class SpanTable:
         documents = np.full(len(pieces), -1, dtype=np.int64)
         owner, characters = np.empty(0, dtype=np.int64), np.empty((0, 2), dtype=np.int64)
         if isinstance(pieces, PieceColumns):
-            numbers = np.array([*(axis.numbers.get(name, -1) for name in pieces.documents), -1], dtype=np.int64)
+            numbers = np.array(
+                [*(axis.numbers.get(name, -1) for name in pieces.documents), -1], dtype=np.int64
+            )
             documents = numbers[pieces.document]
             owner = np.flatnonzero(documents >= 0)
             characters = np.column_stack((pieces.starts, pieces.ends))[owner]
@@ -152,8 +171,12 @@ class SpanTable:
         if len(outside):
             number, end = int(owner[outside[0]]), characters[outside[0], 1]
             name, size = list(axis.numbers)[documents[number]], axis.sizes[documents[number]]
-            raise DataError(f"{source}: a span of piece {number} ends at {end}, its document {name!r} at {size}")
-        return cls(len(pieces), owner, characters + axis.bases[documents[owner], None], texts, documents)
+            raise DataError(
+                f"{source}: a span of piece {number} ends at {end}, its document {name!r} at {size}"
+            )
+        return cls(
+            len(pieces), owner, characters + axis.bases[documents[owner], None], texts, documents
+        )
 
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
         """All spans of some pieces (repeats allowed): their places in `pieces`, and the spans."""
@@ -206,7 +229,11 @@ class RankedSpans:
         begins = axis.bases[document[places]]
         unknown = np.flatnonzero(~placed).tolist()
         pieces = SpanTable(
-            len(first), places, np.column_stack((begins, begins + 1)), dict.fromkeys(unknown, ""), document
+            len(first),
+            places,
+            np.column_stack((begins, begins + 1)),
+            dict.fromkeys(unknown, ""),
+            document,
         )
         return RankedSpans(pieces, number, query, running(np.ones_like(query), query))
 
@@ -229,9 +256,16 @@ class RankedSpans:
         # Tokens inside one character begin at one place: a cut between them leaves nothing.
         whole = (room > 0) & (characters[:, 1] > characters[:, 0])
         unplaced = np.flatnonzero(np.isin(piece, list(self.pieces.texts))).tolist()
-        texts = {number: cut_text(self.pieces.texts[int(piece[number])], int(left[number])) for number in unplaced}
-        pieces = SpanTable(len(kept), answer[whole], characters[whole], texts, self.pieces.documents[piece])
-        return RankedSpans(pieces, np.arange(len(kept), dtype=np.int64), self.query[kept], self.rank[kept])
+        texts = {
+            number: cut_text(self.pieces.texts[int(piece[number])], int(left[number]))
+            for number in unplaced
+        }
+        pieces = SpanTable(
+            len(kept), answer[whole], characters[whole], texts, self.pieces.documents[piece]
+        )
+        return RankedSpans(
+            pieces, np.arange(len(kept), dtype=np.int64), self.query[kept], self.rank[kept]
+        )
 
 
 class UnitTable(NamedTuple):
@@ -269,14 +303,18 @@ class Relevance:
     def count(self, table: SpanTable) -> UnitTable:
         """Pieces in this unit; an unlocated piece has the units of its text."""
         ranges = self._axis.ranges(table.characters)
-        sizes = np.bincount(table.owner, ranges[:, 1] - ranges[:, 0], minlength=table.count).astype(np.int64)
+        sizes = np.bincount(table.owner, ranges[:, 1] - ranges[:, 0], minlength=table.count).astype(
+            np.int64
+        )
         if table.texts:
             sizes[list(table.texts)] = self._text_size(list(table.texts.values()))
         return UnitTable(ranges, sizes)
 
     def lengths(self, union: Ranges) -> Scores:
         lengths = union[:, 1] - union[:, 0]
-        return np.bincount(union[:, 0] // self.stride, lengths, minlength=self._queries).astype(np.float64)
+        return np.bincount(union[:, 0] // self.stride, lengths, minlength=self._queries).astype(
+            np.float64
+        )
 
     def by_query(self, shares: Scores) -> tuple[tuple[float, ...], ...]:
         """One value per piece of evidence, grouped by query."""
@@ -286,10 +324,14 @@ class Relevance:
     @cached_property
     def by_document(self) -> tuple[Numbers, Scores]:
         """Each query's relevant documents: the query, and the document's relevant units."""
-        pairs, which = np.unique(np.column_stack((self._query, self._documents)), axis=0, return_inverse=True)
+        pairs, which = np.unique(
+            np.column_stack((self._query, self._documents)), axis=0, return_inverse=True
+        )
         units = self.evidence - (self._query * self.stride)[:, None]
         apart = union_ranges(units + (which.reshape(-1) * self.stride)[:, None])
-        amounts = np.bincount(apart[:, 0] // self.stride, apart[:, 1] - apart[:, 0], minlength=len(pairs))
+        amounts = np.bincount(
+            apart[:, 0] // self.stride, apart[:, 1] - apart[:, 0], minlength=len(pairs)
+        )
         return pairs[:, 0], amounts.astype(np.float64)
 
 
@@ -301,7 +343,13 @@ class UnitCounts:
     """
 
     def __init__(
-        self, relevance: Relevance, spans: RankedSpans, counted: UnitTable, limit: Numbers, *, deduplicate: bool = False
+        self,
+        relevance: Relevance,
+        spans: RankedSpans,
+        counted: UnitTable,
+        limit: Numbers,
+        *,
+        deduplicate: bool = False,
     ) -> None:
         self.relevant = relevance.relevant
         self._relevance, self._spans, self._counted = relevance, spans, counted
@@ -318,7 +366,9 @@ class UnitCounts:
     @cached_property
     def hit(self) -> Scores:
         query = self._relevance.union[:, 0] // self._relevance.stride
-        hit = np.bincount(query, covered(self._relevance.union, self._union), minlength=len(self.relevant))
+        hit = np.bincount(
+            query, covered(self._relevance.union, self._union), minlength=len(self.relevant)
+        )
         return hit.astype(np.float64)
 
     @cached_property
@@ -344,13 +394,17 @@ class UnitCounts:
 
     def _placed(self) -> tuple[Numbers, Ranges]:
         owner, span = self._spans.pieces.spans_of(self._spans.piece)
-        return owner, self._counted.ranges[span] + (self._spans.query[owner] * self._relevance.stride)[:, None]
+        return owner, self._counted.ranges[span] + (
+            self._spans.query[owner] * self._relevance.stride
+        )[:, None]
 
     def _sizes(self) -> Scores:
         return self._counted.sizes[self._spans.piece].astype(np.float64)
 
     def _per_query(self, values: Scores) -> Scores:
-        return np.bincount(self._spans.query, values, minlength=len(self.relevant)).astype(np.float64)
+        return np.bincount(self._spans.query, values, minlength=len(self.relevant)).astype(
+            np.float64
+        )
 
 
 def covered(ranges: Ranges, union: Ranges) -> Numbers:

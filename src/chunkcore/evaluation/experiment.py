@@ -94,7 +94,9 @@ def run_retriever(
         results[query] = retriever.retrieve(text, *limits)
         wrong = next((piece for piece in results[query] if not isinstance(piece, Retrieved)), None)
         if wrong is not None:
-            raise DataError(f"{type(retriever).__name__}.retrieve returned a {type(wrong).__name__}, no Retrieved")
+            raise DataError(
+                f"{type(retriever).__name__}.retrieve returned a {type(wrong).__name__}, no Retrieved"
+            )
     return Run(name, results)
 
 
@@ -132,7 +134,12 @@ def run_experiment(
         MissingExtraError: a retriever's package is not installed.
         ModelError: the embedder or a reranker failed twice.
     """
-    check_type("what is run on", benchmark, Benchmark | Scorer, "a Benchmark, as of load_benchmark, or its Scorer")
+    check_type(
+        "what is run on",
+        benchmark,
+        Benchmark | Scorer,
+        "a Benchmark, as of load_benchmark, or its Scorer",
+    )
     methods = _methods(retrievers)
     meters = _meters(embedder)
     for meter, method in product(meters.values(), methods):
@@ -145,15 +152,27 @@ def run_experiment(
         strategies = _strategies(chunkers, meter)
         # Combinations without a model have the same result with the next one.
         pairs = [(m, s) for m in methods for s in strategies if not number or m.embeds or s.embeds]
-        cuts = _cut_all({s.name: s.chunker for _, s in pairs}, scorer.benchmark, meter, report_progress)
+        cuts = _cut_all(
+            {s.name: s.chunker for _, s in pairs}, scorer.benchmark, meter, report_progress
+        )
         for method, strategy in pairs:
             method.check_chunks(cuts[strategy.name].corpus)
-        vectors = MeteredVectors(meter, [cut.corpus for cut in cuts.values()], progress=report_progress)
+        vectors = MeteredVectors(
+            meter, [cut.corpus for cut in cuts.values()], progress=report_progress
+        )
         for place, (method, strategy) in enumerate(pairs, start=1):
             used = model if method.embeds or strategy.embeds else ""
-            parts = (strategy.name, method.name if len(methods) > 1 else "", used if len(meters) > 1 else "")
-            report = _report(system_name(*parts), cuts[strategy.name], method, vectors, scorer, scored)
-            reports.append(replace(report, chunker=strategy.name, retriever=method.name, embedder=used))
+            parts = (
+                strategy.name,
+                method.name if len(methods) > 1 else "",
+                used if len(meters) > 1 else "",
+            )
+            report = _report(
+                system_name(*parts), cuts[strategy.name], method, vectors, scorer, scored
+            )
+            reports.append(
+                replace(report, chunker=strategy.name, retriever=method.name, embedder=used)
+            )
             if done is not None:
                 done(reports[-1])
             report_progress("search", place, len(pairs))
@@ -162,7 +181,10 @@ def run_experiment(
 
 def _methods(retrievers: Sequence[str | RetrievalMethod] | str) -> list[RetrievalMethod]:
     check_type("retrievers", retrievers, Iterable, "names of retrievers")
-    methods = [get_retriever(name) for name in ([retrievers] if isinstance(retrievers, str) else retrievers)]
+    methods = [
+        get_retriever(name)
+        for name in ([retrievers] if isinstance(retrievers, str) else retrievers)
+    ]
     _check_names([method.name for method in methods], "retriever")
     return methods
 
@@ -192,7 +214,12 @@ def _cut_all(
 
 
 def _report(
-    name: str, cut: _Cut, method: RetrievalMethod, vectors: MeteredVectors, scorer: Scorer, measures: Sequence[Measure]
+    name: str,
+    cut: _Cut,
+    method: RetrievalMethod,
+    vectors: MeteredVectors,
+    scorer: Scorer,
+    measures: Sequence[Measure],
 ) -> Report:
     corpus, queries, meter = cut.corpus, scorer.benchmark.queries, vectors.meter
     budget = max([0, *(budget_of(measure.k) or 0 for measure in measures)])
@@ -203,9 +230,16 @@ def _report(
         depth = max(depth, int(scorer.depths(corpus.retrieved).max(initial=0)))
     with meter.measured() as work:
         index = method.index(corpus, vectors)
-        limits = [(depth, budget or None, measures)] if index.nested else _one_by_one(measures, depth)
+        limits = (
+            [(depth, budget or None, measures)] if index.nested else _one_by_one(measures, depth)
+        )
         runs = [
-            (run_retriever(index, queries, k, most, sizes=sizes, counter=scorer.counter, name=name), group)
+            (
+                run_retriever(
+                    index, queries, k, most, sizes=sizes, counter=scorer.counter, name=name
+                ),
+                group,
+            )
             for k, most, group in limits
         ]
     texts = [query.text for query in queries]
@@ -219,13 +253,19 @@ def _report(
 def _lengths(corpus: ChunkedCorpus, counter: TokenCounter) -> Numbers:
     if corpus.chunker is not None and corpus.chunker.token_counter == counter:
         return corpus.token_counts
-    return np.concatenate([counter.count_many([chunk.text for chunk in some]) for some in blocks(corpus)])
+    return np.concatenate(
+        [counter.count_many([chunk.text for chunk in some]) for some in blocks(corpus)]
+    )
 
 
-def _one_by_one(measures: Sequence[Measure], depth: int) -> list[tuple[int | None, int | None, Sequence[Measure]]]:
+def _one_by_one(
+    measures: Sequence[Measure], depth: int
+) -> list[tuple[int | None, int | None, Sequence[Measure]]]:
     """Each limit of the measures (k = "min": `depth`), and its measures; those without go with the deepest."""
     limits = dict.fromkeys(measure.k for measure in measures if measure.k is not None) or {1: None}
-    deepest = max(limits, key=lambda k: (isinstance(k, int), k if isinstance(k, int) else budget_of(k) or 0))
+    deepest = max(
+        limits, key=lambda k: (isinstance(k, int), k if isinstance(k, int) else budget_of(k) or 0)
+    )
     groups = {k: [m for m in measures if (deepest if m.k is None else m.k) == k] for k in limits}
     return [
         (k if isinstance(k, int) else None if budget_of(k) else depth, budget_of(k), group)
@@ -239,7 +279,9 @@ class _Strategy(NamedTuple):
     embeds: bool
 
 
-def _strategies(chunkers: Chunkers | Callable[[Embedder], Chunkers], meter: Meter) -> list[_Strategy]:
+def _strategies(
+    chunkers: Chunkers | Callable[[Embedder], Chunkers], meter: Meter
+) -> list[_Strategy]:
     chosen = chunkers(meter.embedder) if callable(chunkers) else chunkers
     chosen = [chosen] if isinstance(chosen, str | Chunker) else chosen
     check_type("chunkers", chosen, Iterable, "specs or Chunkers")
@@ -249,7 +291,10 @@ def _strategies(chunkers: Chunkers | Callable[[Embedder], Chunkers], meter: Mete
         named = [(chunker.label, chunker) for chunker in map(get_chunker, chosen)]
     _check_names([name for name, _ in named], "chunker")
     shared = [with_run_embedder(chunker, meter) for _, chunker in named]
-    return [_Strategy(name, used, used is not chunker) for (name, chunker), used in zip(named, shared, strict=True)]
+    return [
+        _Strategy(name, used, used is not chunker)
+        for (name, chunker), used in zip(named, shared, strict=True)
+    ]
 
 
 def with_run_embedder(chunker: Chunker, embedder: CachedEmbedder) -> Chunker:
@@ -275,7 +320,7 @@ def with_run_embedder(chunker: Chunker, embedder: CachedEmbedder) -> Chunker:
 
 
 def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Meter]:
-    several: Sequence[Embedder | str] = embedder if isinstance(embedder, list | tuple) else [embedder]  # type: ignore[list-item]
+    several: Sequence[Any] = embedder if isinstance(embedder, list | tuple) else [embedder]
     names = [model if isinstance(model, str) else getattr(model, "name", "") for model in several]
     _check_names(names, "embedder")
     return {name: Meter(cached_embedder(model)) for name, model in zip(names, several, strict=True)}
@@ -332,7 +377,9 @@ class Meter(CachedEmbedder):
             if new and isinstance(self, TokenCountingEmbedder):
                 counts = self.count_tokens(list(new.values())).tolist()
             rate = seconds / (sum(map(len, new.values())) or 1)
-            self._texts |= {key: (rate * len(new[key]), count) for key, count in zip(new, counts, strict=True)}
+            self._texts |= {
+                key: (rate * len(new[key]), count) for key, count in zip(new, counts, strict=True)
+            }
             self._work.calls += self._batches(len(by_key.keys() - self._work.texts))
             self._work.texts |= by_key.keys()
             self._work.embedding += time.perf_counter() - began
@@ -362,7 +409,12 @@ class Meter(CachedEmbedder):
             work.waiting += time.perf_counter() - began
 
     def cost(
-        self, cutting: Work, searching: Work, corpus: ChunkedCorpus, queries: Sequence[str], source_tokens: int
+        self,
+        cutting: Work,
+        searching: Work,
+        corpus: ChunkedCorpus,
+        queries: Sequence[str],
+        source_tokens: int,
     ) -> tuple[Cost, dict[str, float]]:
         """The cost of a chunker and a search, and the seconds of each step: "chunk", "embed", "search"."""
         chunks = _keys(corpus) if searching.chunks else set()
@@ -386,7 +438,9 @@ class Meter(CachedEmbedder):
             "search": max(searching.seconds - searching.waiting, 0.0),
         }
 
-    def statistics(self, searching: Work, corpus: ChunkedCorpus, lengths: Numbers) -> ChunkStatistics:
+    def statistics(
+        self, searching: Work, corpus: ChunkedCorpus, lengths: Numbers
+    ) -> ChunkStatistics:
         """The chunks' `lengths`, and what the model cuts off of the chunks that a search embeds."""
         if not searching.chunks or self.max_tokens is None:
             return ChunkStatistics(lengths)
@@ -415,13 +469,17 @@ def _keys(corpus: ChunkedCorpus) -> set[bytes]:
 
 
 def _usage(chunker: Chunker | None) -> Usage:
-    return sum((getattr(llm, "usage", Usage()) for llm in (llms_of(chunker) if chunker else ())), Usage())
+    return sum(
+        (getattr(llm, "usage", Usage()) for llm in (llms_of(chunker) if chunker else ())), Usage()
+    )
 
 
 class MeteredVectors(TextVectors):
     """Vectors by a `Meter`, which records what a search uses."""
 
-    def __init__(self, meter: Meter, corpora: Sequence[ChunkedCorpus], *, progress: Progress | None = None) -> None:
+    def __init__(
+        self, meter: Meter, corpora: Sequence[ChunkedCorpus], *, progress: Progress | None = None
+    ) -> None:
         super().__init__(meter, corpora, progress=progress)
         self.meter = meter
         self._late: tuple[float, int] | None = None
@@ -437,7 +495,10 @@ class MeteredVectors(TextVectors):
             vectors = super().late(corpus)
             if self._late is None:
                 seconds = time.perf_counter() - began
-                self._late = seconds, sum(map(self.late_embedder.tokens_read, (d.text for d in corpus.documents)))
+                self._late = (
+                    seconds,
+                    sum(map(self.late_embedder.tokens_read, (d.text for d in corpus.documents))),
+                )
             work.late = self._late
         return vectors
 

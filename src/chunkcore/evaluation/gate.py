@@ -36,7 +36,11 @@ class Requirement:
     def __post_init__(self) -> None:
         most = 1 if self.measure.is_share else math.inf
         if not (0 <= self.bound <= most and math.isfinite(self.bound)):
-            allowed = "a share from 0 to 1, such as 0.70" if self.measure.is_share else "a finite number from 0"
+            allowed = (
+                "a share from 0 to 1, such as 0.70"
+                if self.measure.is_share
+                else "a finite number from 0"
+            )
             raise OptionError(f"{self.measure} is {allowed}, got {self.bound:g}")
 
     def __str__(self) -> str:
@@ -65,11 +69,15 @@ def parse_requirement(text: str) -> Requirement:
     except ValueError:
         bound = math.nan
     if parts is None or math.isnan(bound):
-        raise OptionError(f"{echo(text)} is no requirement: expected something like HitRate@5>=0.70")
+        raise OptionError(
+            f"{echo(text)} is no requirement: expected something like HitRate@5>=0.70"
+        )
     required = Requirement(get_measure(parts["measure"]), bound)
     if parts["sign"] != _sign(required.measure):
         better = "more" if required.measure.higher_is_better else "less"
-        raise OptionError(f"of {required.measure} {better} is better: expected {required}, got {echo(text)}")
+        raise OptionError(
+            f"of {required.measure} {better} is better: expected {required}, got {echo(text)}"
+        )
     return required
 
 
@@ -88,7 +96,10 @@ def check_requirement(
     required = parse_requirement(requirement) if isinstance(requirement, str) else requirement
     measure, mean = required.measure, report.mean(required.measure)
     if math.isnan(mean):
-        return Check(f"{report.name}: {required} was not checked, as {measure} is not defined here.", failed=False)
+        return Check(
+            f"{report.name}: {required} was not checked, as {measure} is not defined here.",
+            failed=False,
+        )
     low, high = compare([report], measure, resamples=resamples, seed=seed).intervals[report.name]
     count = int(np.count_nonzero(~np.isnan(report.values(measure))))
     questions = f"{count:,} question{'' if count == 1 else 's'}"
@@ -103,7 +114,9 @@ def check_requirement(
         return Check(f"{about}, meets {bound}: passed{though}.", failed=False)
     if best < least and count >= FEWEST_UNALIKE:
         return Check(f"{about}, {under} {bound}: failed.", failed=True)
-    doubt = "six questions at least are needed to tell" if best < least else "the interval reaches it"
+    doubt = (
+        "six questions at least are needed to tell" if best < least else "the interval reaches it"
+    )
     passed = "passed, as these questions do not show a shortfall"
     return Check(f"{about}, {under} {bound}, but {doubt}: {passed}.", failed=False)
 
@@ -129,14 +142,23 @@ def check_baseline(
     now, before = _paired(report, earlier, measure)
     change = compare([now, before], measure, resamples=resamples, seed=seed).differences[0]
     if math.isnan(change.mean):
-        return Check(f"{report.name}: the change of {measure} is not known, as it is not defined here.", failed=False)
+        return Check(
+            f"{report.name}: the change of {measure} is not known, as it is not defined here.",
+            failed=False,
+        )
     common = len(now.query_ids)
     apart = [(len(report.query_ids) - common, "new"), (len(earlier.query_ids) - common, "gone")]
     others = "".join(f", {count:,} {what}" for count, what in apart if count)
-    interval = f"{measure.show(change.low, signed=True)} to {measure.show(change.high, signed=True)}"
+    interval = (
+        f"{measure.show(change.low, signed=True)} to {measure.show(change.high, signed=True)}"
+    )
     where = f"on {common:,} {'common ' * bool(others)}questions{others} (95 % interval of the change {interval})"
     was, is_ = _shown(measure, before.mean(measure)), _shown(measure, now.mean(measure))
-    moved = f"{'rose' if change.mean > 0 else 'fell'} from {was} to {is_}" if change.mean else f"stayed at {is_}"
+    moved = (
+        f"{'rose' if change.mean > 0 else 'fell'} from {was} to {is_}"
+        if change.mean
+        else f"stayed at {is_}"
+    )
     about = f"{report.name}: {measure} {moved} {where}"
     fell = measure.sign * change.mean < 0
     beyond_chance = fell and change.low * change.high > 0
@@ -144,13 +166,19 @@ def check_baseline(
         return Check(f"{about}: failed.", failed=True)
     doubt = ""
     if fell:
-        doubt = ", but too few questions differ to tell" if beyond_chance else ", which chance may explain"
+        doubt = (
+            ", but too few questions differ to tell"
+            if beyond_chance
+            else ", which chance may explain"
+        )
     return Check(f"{about}{doubt}: passed.", failed=False)
 
 
 def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, Report]:
     """Both reports' scores of the questions that both have; NaN where one of them is undefined."""
-    place, earlier_place = ({query: number for number, query in enumerate(r.query_ids)} for r in (report, earlier))
+    place, earlier_place = (
+        {query: number for number, query in enumerate(r.query_ids)} for r in (report, earlier)
+    )
     common = [query for query in report.query_ids if query in earlier_place]
     if not common:
         one, other = (repr(next(iter(side.query_ids), "none")) for side in (report, earlier))
@@ -170,10 +198,18 @@ def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, 
     now = report.values(measure)[[place[query] for query in common]]
     before = earlier.values(measure)[[earlier_place[query] for query in common]]
     undefined = np.isnan(now) | np.isnan(before)
-    documents = tuple(report.documents[place[query]] for query in common) if report.documents else ()
+    documents = (
+        tuple(report.documents[place[query]] for query in common) if report.documents else ()
+    )
     names, empty = tuple(common), ("",) * len(common)
-    columns = {"now": np.where(undefined, math.nan, now), "before": np.where(undefined, math.nan, before)}
-    paired = [Report(name, "", names, empty, {measure: row}, documents=documents) for name, row in columns.items()]
+    columns = {
+        "now": np.where(undefined, math.nan, now),
+        "before": np.where(undefined, math.nan, before),
+    }
+    paired = [
+        Report(name, "", names, empty, {measure: row}, documents=documents)
+        for name, row in columns.items()
+    ]
     return paired[0], paired[1]
 
 
@@ -201,10 +237,16 @@ class Gate:
                 f"the baseline has none of the systems: it has {', '.join(before)}; compared are {', '.join(names)}"
             )
 
-    def checks(self, reports: Sequence[Report], verdict_by: Measure, *, resamples: int, seed: int) -> list[Check]:
+    def checks(
+        self, reports: Sequence[Report], verdict_by: Measure, *, resamples: int, seed: int
+    ) -> list[Check]:
         """Every requirement of every system, then every system against its earlier report."""
         drawn = {"resamples": resamples, "seed": seed}
-        checks = [check_requirement(report, item, **drawn) for item in self.requirements for report in reports]
+        checks = [
+            check_requirement(report, item, **drawn)
+            for item in self.requirements
+            for report in reports
+        ]
         for report, earlier in self._pairs(reports):
             # The verdict's measure is needed: if it was not scored before, the error says so.
             others = [measure for measure in self.measures if measure in earlier.scores]
@@ -220,7 +262,9 @@ class Gate:
             yield reports[0], self.earlier[0]
             return
         # An earlier report of several retrievers has the retriever in its name.
-        before = {report.system: report for report in self.earlier} | {report.name: report for report in self.earlier}
+        before = {report.system: report for report in self.earlier} | {
+            report.name: report for report in self.earlier
+        }
         for report in reports:
             if earlier := before.get(report.name) or before.get(report.system):
                 yield report, earlier

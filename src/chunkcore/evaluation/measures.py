@@ -89,12 +89,18 @@ class Measure:
     def __post_init__(self) -> None:
         kind = self.kind or type(self).__name__
         if self.unit not in get_args(Unit):
-            raise OptionError(f"unknown unit {echo(self.unit)} of {kind}: expected one of {', '.join(get_args(Unit))}")
+            raise OptionError(
+                f"unknown unit {echo(self.unit)} of {kind}: expected one of {', '.join(get_args(Unit))}"
+            )
         if self.unit not in self.units:
-            raise OptionError(f"{kind} does not count {self.unit}s: expected one of {', '.join(self.units)}")
+            raise OptionError(
+                f"{kind} does not count {self.unit}s: expected one of {', '.join(self.units)}"
+            )
         if self.depth == "none":
             if self.k is not None:
-                raise OptionError(f"{kind} looks at no ranking and takes no k, got k={echo(self.k)}")
+                raise OptionError(
+                    f"{kind} looks at no ranking and takes no k, got k={echo(self.k)}"
+                )
         elif not (_is_depth(self.k) or (self.k is None and self.depth == "optional")):
             raise OptionError(f"{kind} needs k, {_EXPECTED}, got k={echo(self.k)}")
 
@@ -238,7 +244,9 @@ def divide(above: Scores, below: Scores) -> Scores:
     return np.divide(above, below, out=np.zeros_like(above), where=below != 0)
 
 
-def get_measure(measure: Measure | str, k: Depth | None = None, unit: Unit | None = None) -> Measure:
+def get_measure(
+    measure: Measure | str, k: Depth | None = None, unit: Unit | None = None
+) -> Measure:
     """The measure of a name such as "Recall@5[character]", or of a kind with its k and unit; a `Measure` unchanged.
 
     Raises `OptionError`: no such measure, or a k or a unit that does not go with it.
@@ -297,12 +305,16 @@ def retrieval_measures(chosen: Iterable[Measure | str] | Measure | str) -> list[
     of_retrieval = []
     for measure in dict.fromkeys(map(get_measure, chosen)):
         if not isinstance(measure, RetrievalMeasure):
-            raise OptionError(f"{measure} is of answers, not of retrieval: see chunkcore answer --help")
+            raise OptionError(
+                f"{measure} is of answers, not of retrieval: see chunkcore answer --help"
+            )
         of_retrieval.append(measure)
     return of_retrieval
 
 
-def measures_at(ks: Iterable[Depth] = DEFAULT_DEPTHS, units: Iterable[Unit] = ("token", "character")) -> list[Measure]:
+def measures_at(
+    ks: Iterable[Depth] = DEFAULT_DEPTHS, units: Iterable[Unit] = ("token", "character")
+) -> list[Measure]:
     """The usual measures at every k, then those without a k, for each unit.
 
     >>> [str(measure) for measure in measures_at([5], ["token"])]
@@ -500,7 +512,9 @@ class DCG(RetrievalMeasure):
 class ChunkPrecision(RetrievalMeasure):
     """The share of a piece that is evidence, the mean over the pieces."""
 
-    source = f"after P@5 of {_DUAL}, which does not define a relevant chunk; overlaps count once here"
+    source = (
+        f"after P@5 of {_DUAL}, which does not define a relevant chunk; overlaps count once here"
+    )
     units = ("token", "character", "sentence", "part")
 
     def compute(self, counts: Counts) -> Scores:

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from chunkcore.spans import Numbers, Scores
 
-FEWEST_UNALIKE = 6  # questions; the spread of fewer differing scores says nothing about other questions
+FEWEST_UNALIKE = (
+    6  # questions; the spread of fewer differing scores says nothing about other questions
+)
 
 
 def mean_std(values: Scores | Numbers) -> tuple[float, float, int]:
@@ -80,10 +82,16 @@ def mean_intervals(
     True
     """
     means = resampled_means(columns, resamples=resamples, seed=seed)
-    return share_intervals(columns, means, 0.95) if shares else intervals(means, units_of(columns, None), 0.95)
+    return (
+        share_intervals(columns, means, 0.95)
+        if shares
+        else intervals(means, units_of(columns, None), 0.95)
+    )
 
 
-_STEEPER = 2.0  # few questions show too little of a skew: docs/evidence/statistics.md has the coverage
+_STEEPER = (
+    2.0  # few questions show too little of a skew: docs/evidence/statistics.md has the coverage
+)
 
 
 def share_intervals(
@@ -117,12 +125,20 @@ def share_intervals(
             low[column], high[column] = 0.0, 1.0
             continue
         reach = student_quantile((1 + confidence) / 2, int(units[column]) - 1)
-        ends = score_interval(float(mean[column]), float(error[column]), reach, int(units[column]), float(skew[column]))
+        ends = score_interval(
+            float(mean[column]),
+            float(error[column]),
+            reach,
+            int(units[column]),
+            float(skew[column]),
+        )
         low[column], high[column] = min(low[column], ends[0]), max(high[column], ends[1])
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
-def score_interval(mean: float, error: float, reach: float, units: int, skew: float = 0.0) -> tuple[float, float]:
+def score_interval(
+    mean: float, error: float, reach: float, units: int, skew: float = 0.0
+) -> tuple[float, float]:
     """The means from 0 to 1 within `reach` standard errors of `mean`, where the error changes with the mean.
 
     `error` is the standard error of `mean`; of a mean of 0 or 1 it is unknown, and `units`, drawn independently, serve
@@ -132,7 +148,9 @@ def score_interval(mean: float, error: float, reach: float, units: int, skew: fl
     [0.734, 0.967]
     """
     most = mean * (1 - mean)
-    share = error**2 / most if most > 1e-12 else 1 / units  # of the largest variance that this mean can have
+    share = (
+        error**2 / most if most > 1e-12 else 1 / units
+    )  # of the largest variance that this mean can have
     slope = share * (1 - 2 * mean)
     if error > 1e-12 and (more := skew * error - slope) * slope > 0:
         slope += _STEEPER * more
@@ -140,10 +158,14 @@ def score_interval(mean: float, error: float, reach: float, units: int, skew: fl
     square = reach**2
     whole = 1 + square * share
     root = math.sqrt((square * slope) ** 2 + 4 * whole * square * error**2)
-    return tuple(min(1.0, max(0.0, mean + (square * slope + side * root) / (2 * whole))) for side in (-1, 1))  # type: ignore[return-value]
+    return tuple(
+        min(1.0, max(0.0, mean + (square * slope + side * root) / (2 * whole))) for side in (-1, 1)
+    )  # type: ignore[return-value]
 
 
-def resampled_means(columns: Scores, *, resamples: int, seed: int, clusters: Sequence[str] | None = None) -> Scores:
+def resampled_means(
+    columns: Scores, *, resamples: int, seed: int, clusters: Sequence[str] | None = None
+) -> Scores:
     """Each column's mean in each resample: float64, shape (resamples, columns); NaN if all drawn values are."""
     counts = cluster_sums(~np.isnan(columns), clusters)
     values = cluster_sums(np.nan_to_num(columns), clusters)
@@ -194,14 +216,20 @@ def cluster_sums(columns: NDArray[np.generic], clusters: Sequence[str] | None) -
 
 def units_of(columns: Scores, clusters: Sequence[str] | None) -> Numbers:
     """The number of units with a value, for each column."""
-    return np.asarray(np.count_nonzero(cluster_sums(~np.isnan(columns), clusters), axis=0), dtype=np.int64)
+    return np.asarray(
+        np.count_nonzero(cluster_sums(~np.isnan(columns), clusters), axis=0), dtype=np.int64
+    )
 
 
 _EXACT = 12  # units; up to these, all sign patterns are tried
 
 
 def randomisation_test(
-    differences: Scores, *, flips: int = 10_000, seed: int = 0, clusters: Sequence[str] | None = None
+    differences: Scores,
+    *,
+    flips: int = 10_000,
+    seed: int = 0,
+    clusters: Sequence[str] | None = None,
 ) -> Scores:
     """The two-sided p-value of each column's mean under random signs of the differences: float64, shape (columns,).
 
@@ -256,7 +284,11 @@ _POWER = 0.8
 
 
 def questions_to_show(
-    margin: float, differences: Scores, *, confidence: float = 0.95, clusters: Sequence[str] | None = None
+    margin: float,
+    differences: Scores,
+    *,
+    confidence: float = 0.95,
+    clusters: Sequence[str] | None = None,
 ) -> tuple[float, float]:
     """The 90 % range of the number of questions that find a paired difference of `margin` in 8 of 10 cases.
 
@@ -271,16 +303,26 @@ def questions_to_show(
     apart = differences[defined]
     if np.count_nonzero(apart) < FEWEST_UNALIKE or not margin:
         return math.nan, math.nan
-    labels = None if clusters is None else [name for name, kept in zip(clusters, defined.tolist(), strict=True) if kept]
-    sums, sizes = cluster_sums(np.column_stack([apart - apart.mean(), np.ones(len(apart))]), labels).T
+    labels = (
+        None
+        if clusters is None
+        else [name for name, kept in zip(clusters, defined.tolist(), strict=True) if kept]
+    )
+    sums, sizes = cluster_sums(
+        np.column_stack([apart - apart.mean(), np.ones(len(apart))]), labels
+    ).T
     # What a question adds to the variance of the sum, unit by unit, as a share of the most that it can.
     most = float(max(np.max(sizes**2), np.max(sums**2)))
     squares = sums**2 / most
-    alike = float(squares.sum() ** 2 / max((squares**2).sum(), 1e-300))  # so many equal squares spread as much
+    alike = float(
+        squares.sum() ** 2 / max((squares**2).sum(), 1e-300)
+    )  # so many equal squares spread as much
     if not alike or alike < _FEW_LARGE * np.count_nonzero(apart) * len(sums) / len(apart):
         return math.nan, math.nan
     error = float(squares.std(ddof=1)) / math.sqrt(len(squares))
-    skew = float(np.mean((squares - squares.mean()) ** 3) / max(squares.std(), 1e-12) ** 3) / math.sqrt(len(squares))
+    skew = float(
+        np.mean((squares - squares.mean()) ** 3) / max(squares.std(), 1e-12) ** 3
+    ) / math.sqrt(len(squares))
     reach = student_quantile(0.95, len(squares) - 1)
     ends = score_interval(float(squares.mean()), error, reach, len(squares), skew)
     quantiles = NormalDist().inv_cdf(0.5 + confidence / 2) + NormalDist().inv_cdf(_POWER)

@@ -91,12 +91,20 @@ class Cost:
     @property
     def money_per_million(self) -> float:
         """Money per million source tokens; NaN without prices or tokens."""
-        return math.nan if self.money is None else self.money * _MILLION / (self.source_tokens or math.nan)
+        return (
+            math.nan
+            if self.money is None
+            else self.money * _MILLION / (self.source_tokens or math.nan)
+        )
 
     @property
     def tokens_ratio(self) -> float:
         """Embedded tokens per source token; NaN if unknown."""
-        return math.nan if self.embedded_tokens is None else self.embedded_tokens / (self.source_tokens or math.nan)
+        return (
+            math.nan
+            if self.embedded_tokens is None
+            else self.embedded_tokens / (self.source_tokens or math.nan)
+        )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cost:
@@ -225,9 +233,12 @@ class Report(Frame):
 
     def __repr__(self) -> str:
         shown = "".join(
-            f", {measure} {measure.show(self.mean(measure))}{measure.suffix}" for measure in list(self.scores)[:1]
+            f", {measure} {measure.show(self.mean(measure))}{measure.suffix}"
+            for measure in list(self.scores)[:1]
         )
-        return f"Report({self.name!r} on {self.benchmark!r}: {len(self.query_ids):,} questions{shown})"
+        return (
+            f"Report({self.name!r} on {self.benchmark!r}: {len(self.query_ids):,} questions{shown})"
+        )
 
     def tidy(self) -> dict[str, Sequence[Any]]:
         """A row a question and measure: system, question, collection, measure, k, unit, score."""
@@ -236,13 +247,18 @@ class Report(Frame):
         for measure, values in self.scores.items():
             described = str(measure), "" if measure.k is None else str(measure.k), measure.unit
             scores = zip(self.query_ids, self.collections, values.tolist(), strict=True)
-            rows += ((self.name, query, collection, *described, score) for query, collection, score in scores)
+            rows += (
+                (self.name, query, collection, *described, score)
+                for query, collection, score in scores
+            )
         return columns_of(names, rows)
 
     def _repr_html_(self) -> str:
         means = [mean_std(values) for values in self.scores.values()]
         columns: dict[str, Sequence[Any]] = {"measure": list(map(str, self.scores))}
-        columns |= dict(zip(("mean", "standard deviation", "questions"), zip(*means, strict=True), strict=False))
+        columns |= dict(
+            zip(("mean", "standard deviation", "questions"), zip(*means, strict=True), strict=False)
+        )
         return f"{Markup.of(self.name)}{html_table(columns)}"
 
     def values(self, measure: Measure | str) -> Scores:
@@ -277,13 +293,20 @@ class Report(Frame):
         For a system that is asked once for each depth and budget. `run` stays this report's.
         """
         reports = [self, *others]
-        scores = {measure: values for report in reports for measure, values in report.scores.items()}
+        scores = {
+            measure: values for report in reports for measure, values in report.scores.items()
+        }
         return replace(
             self,
             scores={measure: scores[measure] for measure in measures},
-            retrieved_tokens={k: values for report in reports for k, values in report.retrieved_tokens.items()},
+            retrieved_tokens={
+                k: values for report in reports for k, values in report.retrieved_tokens.items()
+            },
             found={k: shares for report in reports for k, shares in report.found.items()},
-            seconds={**self.seconds, "score": sum(report.seconds.get("score", 0.0) for report in reports)},
+            seconds={
+                **self.seconds,
+                "score": sum(report.seconds.get("score", 0.0) for report in reports),
+            },
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -299,16 +322,23 @@ class Report(Frame):
             count = len(data["query_ids"])
             # The cosines among the measures of answers are from -1 to 1.
             scores = [(get_measure(name), row) for name, row in data["scores"].items()]
-            ranges = {m: (m.highest, 0.0 if isinstance(m, RetrievalMeasure) else -1.0) for m, _ in scores}
+            ranges = {
+                m: (m.highest, 0.0 if isinstance(m, RetrievalMeasure) else -1.0) for m, _ in scores
+            }
             return cls(
                 name=_text(data["name"]),
                 benchmark=_text(data["benchmark"]),
                 query_ids=_texts(data["query_ids"], count),
                 collections=_texts(data["collections"], count),
                 scores={measure: _numbers(row, count, *ranges[measure]) for measure, row in scores},
-                retrieved_tokens={parse_depth(k): _numbers(row, count) for k, row in data["retrieved_tokens"].items()},
+                retrieved_tokens={
+                    parse_depth(k): _numbers(row, count)
+                    for k, row in data["retrieved_tokens"].items()
+                },
                 found={
-                    parse_depth(k): tuple(tuple(_numbers(row, len(row), 1).tolist()) for row in rows)
+                    parse_depth(k): tuple(
+                        tuple(_numbers(row, len(row), 1).tolist()) for row in rows
+                    )
                     for k, rows in data["found"].items()
                 },
                 located=_amounts(data["located"]),
@@ -324,7 +354,9 @@ class Report(Frame):
                 embedder=_text(data.get("embedder", "")),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise DataError(f"this is no report that Report.to_dict wrote ({type(error).__name__}: {error})") from error
+            raise DataError(
+                f"this is no report that Report.to_dict wrote ({type(error).__name__}: {error})"
+            ) from error
 
 
 def _text(value: Any) -> str:
@@ -340,14 +372,18 @@ def _texts(values: Any, count: int | None = None) -> tuple[str, ...]:
     return texts
 
 
-def _numbers(values: Sequence[float | None], count: int, highest: float = math.inf, lowest: float = 0.0) -> Scores:
+def _numbers(
+    values: Sequence[float | None], count: int, highest: float = math.inf, lowest: float = 0.0
+) -> Scores:
     """Numbers from the lowest to the highest; None for NaN. Raises `ValueError` for any other."""
     numbers = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
     defined = numbers[[value is not None for value in values]]
     if len(numbers) != count or not np.all(
         (defined >= lowest - 1e-9) & (defined <= highest + 1e-9) & np.isfinite(defined)
     ):
-        raise ValueError(f"expected {count} numbers from {lowest:g} to {highest:g}, got {values!s:.60}")
+        raise ValueError(
+            f"expected {count} numbers from {lowest:g} to {highest:g}, got {values!s:.60}"
+        )
     return numbers
 
 

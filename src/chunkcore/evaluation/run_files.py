@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError, check_type, echo
-from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.evaluation.results import Report
 from chunkcore.files import checksum, json_lines, text_lines, utf8_line, write_parts
+from chunkcore.locating.alignment import Aligner
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import pairs_of
+from chunkcore.text import Document, Span
 
 
 def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
@@ -37,9 +37,13 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
         name = row.get("id")
         if not isinstance(name, str) or not name:
             got = f"the keys {', '.join(map(repr, row))}"[:120] if row else "an empty object"
-            raise DataError(f"{where}: expected a chunk with an id, as chunkcore chunk writes it, got {got}")
+            raise DataError(
+                f"{where}: expected a chunk with an id, as chunkcore chunk writes it, got {got}"
+            )
         if name in pool:
-            raise DataError(f"{where}: a second chunk has the id {echo(name)}: cut the documents once, into one file")
+            raise DataError(
+                f"{where}: a second chunk has the id {echo(name)}: cut the documents once, into one file"
+            )
         document = documents.get(row.get("document_id", ""))
         if document is None:
             raise DataError(
@@ -61,14 +65,20 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
             )
         pool[name] = Retrieved(document.id, spans, 0.0, text, id=name)
     if not pool:
-        raise DataError(f"{place} holds no chunks: expected a line a chunk, as chunkcore chunk writes it")
+        raise DataError(
+            f"{place} holds no chunks: expected a line a chunk, as chunkcore chunk writes it"
+        )
     return pool
 
 
 def _with_header(kind: str, lines: Iterable[bytes]) -> list[bytes]:
     """The lines after one with their number and checksum, for `_checked_rows`."""
     body = list(lines)
-    header = {"format": f"chunkcore {kind} 1", "lines": len(body), "checksum": checksum(b"".join(body))}
+    header = {
+        "format": f"chunkcore {kind} 1",
+        "lines": len(body),
+        "checksum": checksum(b"".join(body)),
+    }
     return [utf8_line(header), *body]
 
 
@@ -78,7 +88,11 @@ def _checked_rows(path: Path, kind: str) -> Iterator[tuple[int, dict[str, Any]]]
         if number == 1 and row.get("format") == f"chunkcore {kind} 1":
             with path.open("rb") as file:
                 body = list(file)[1:]
-            if row != {"format": row["format"], "lines": len(body), "checksum": checksum(b"".join(body))}:
+            if row != {
+                "format": row["format"],
+                "lines": len(body),
+                "checksum": checksum(b"".join(body)),
+            }:
                 raise DataError(
                     f"{path}, line 1: what follows is not what was written ({row.get('lines')} lines then, {len(body)} "
                     "now): the file was damaged or edited; write it again, or take line 1 away to accept it"
@@ -91,12 +105,16 @@ def _read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:
     try:
         spans = tuple(Span(*pair) for pair in value)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{where}: spans are pairs of offsets such as [[0, 40]], got {value!r:.80}") from error
+        raise DataError(
+            f"{where}: spans are pairs of offsets such as [[0, 40]], got {value!r:.80}"
+        ) from error
     if not spans:
         raise DataError(f"{where}: there is no span: expected pairs of offsets such as [[0, 40]]")
     last = max(span.end for span in spans)
     if last > len(document.text):
-        raise DataError(f"{where}: a span ends at {last}, its document {echo(document.id)} at {len(document.text)}")
+        raise DataError(
+            f"{where}: a span ends at {last}, its document {echo(document.id)} at {len(document.text)}"
+        )
     return spans
 
 
@@ -123,7 +141,9 @@ def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark
     def lines() -> Iterator[bytes]:
         for number, piece in enumerate(pool):
             if not piece.id or not piece.spans or piece.document_id not in documents:
-                raise DataError(f"piece {number} of the pool has no {'place in the documents' if piece.id else 'id'}")
+                raise DataError(
+                    f"piece {number} of the pool has no {'place in the documents' if piece.id else 'id'}"
+                )
             document = documents[piece.document_id]
             plain: dict[str, Any] = {"document_id": document.id, "id": piece.id}
             plain |= {"spans": pairs_of(piece.spans), "text": piece.text}
@@ -169,7 +189,11 @@ def read_run(
         reader.add(where, row)
     if not reader.results:
         raise DataError(f"{place} holds no hits: expected a line a hit, TREC's six columns or JSON")
-    return Run(name or place.name.removesuffix(place.suffix), reader.results, list(pool.values()) if pool else None)
+    return Run(
+        name or place.name.removesuffix(place.suffix),
+        reader.results,
+        list(pool.values()) if pool else None,
+    )
 
 
 def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) -> Path:
@@ -215,7 +239,9 @@ def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, row
             continue
         if not isinstance(row["results"], list):
-            raise DataError(f'{where}: "results" is a list of hits, got {type(row["results"]).__name__}')
+            raise DataError(
+                f'{where}: "results" is a list of hits, got {type(row["results"]).__name__}'
+            )
         query = {"query_id": row.get("query_id")}
         yield where, query | {"results": []}
         for hit in row["results"]:
@@ -225,7 +251,9 @@ def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 class _RunReader:
-    def __init__(self, benchmark: Benchmark, pool: Mapping[str, Retrieved], aligner: Aligner | None) -> None:
+    def __init__(
+        self, benchmark: Benchmark, pool: Mapping[str, Retrieved], aligner: Aligner | None
+    ) -> None:
         self.results: dict[str, list[Retrieved]] = {}
         self._benchmark, self._pool, self._aligner = benchmark, pool, aligner
         self._queries = {query.id for query in benchmark.queries}
@@ -251,23 +279,34 @@ class _RunReader:
                 raise DataError(f'{where}: "{key}" is a string, got {value!r:.60}')
         spans = row.get("spans")
         if not (texts["id"] or texts["document_id"] or texts["text"]):
-            raise DataError(f'{where}: a hit has "document_id" and "spans", a "text", or the "id" of a chunk')
-        rank, score = (None if row.get(key) is None else _number(row[key], key, where) for key in ("rank", "score"))
+            raise DataError(
+                f'{where}: a hit has "document_id" and "spans", a "text", or the "id" of a chunk'
+            )
+        rank, score = (
+            None if row.get(key) is None else _number(row[key], key, where)
+            for key in ("rank", "score")
+        )
         self._check_order(where, query, rank, score)
         piece = self._placed(where, texts, spans, 0.0 if score is None else score)
         # Two hits with the same text may be different passages.
         is_text = texts["text"] and spans is None
         place = texts["id"] or (None if is_text else (piece.document_id, piece.spans))
-        first = where if place is None else self._seen.setdefault(query, {}).setdefault(place, where)
+        first = (
+            where if place is None else self._seen.setdefault(query, {}).setdefault(place, where)
+        )
         if first is not where:
-            raise DataError(f"{where}: the query {echo(query)} has this hit already, in {first.rpartition(', ')[2]}")
+            raise DataError(
+                f"{where}: the query {echo(query)} has this hit already, in {first.rpartition(', ')[2]}"
+            )
         pieces.append(piece)
 
     def _check_order(self, where: str, query: str, rank: float | None, score: float | None) -> None:
         last_rank, last_score = self._last.get(query, (None, None))
         self._last[query] = rank, score
         if rank is not None and last_rank is not None and rank <= last_rank:
-            raise DataError(f"{where}: rank {rank:g} of the query {query!r} comes after rank {last_rank:g}: sort them")
+            raise DataError(
+                f"{where}: rank {rank:g} of the query {query!r} comes after rank {last_rank:g}: sort them"
+            )
         if score is not None and last_score is not None and score > last_score:
             raise DataError(
                 f"{where}: the score {score:g} of the query {query!r} comes after {last_score:g}, which is lower"
@@ -278,26 +317,41 @@ class _RunReader:
         document = self._documents.get(texts["document_id"])
         if document is None and (texts["document_id"] or spans is not None):
             raise DataError(f"{where}: {self._no_document(texts['document_id'])}")
-        places = _read_spans(spans, document, where) if document is not None and spans is not None else ()
-        if document is not None and places and digest and slices_digest(document.text, places) != digest:
+        places = (
+            _read_spans(spans, document, where)
+            if document is not None and spans is not None
+            else ()
+        )
+        if (
+            document is not None
+            and places
+            and digest
+            and slices_digest(document.text, places) != digest
+        ):
             raise DataError(
                 f"{where}: in {echo(document.id)} another text stands at these spans than when the run was written: "
                 "give the documents that were searched, or search these"
             )
         if text:
             self._aligner = self._aligner or Aligner(self._benchmark.documents)
-            piece = self._aligner.locate(text, document_id=texts["document_id"], spans=places, score=score)
+            piece = self._aligner.locate(
+                text, document_id=texts["document_id"], spans=places, score=score
+            )
             return replace(piece, id=name)
         if document is not None and places:
             return Retrieved(document.id, places, score, id=name)
         if name in self._pool:
             return self._pool[name].with_score(score)
         if document is None and self._pool:
-            raise DataError(f"{where}: {name!r} is none of the {len(self._pool):,} chunks: give those searched")
+            raise DataError(
+                f"{where}: {name!r} is none of the {len(self._pool):,} chunks: give those searched"
+            )
         whole = document or self._documents.get(name)
         if whole is None:
             raise DataError(f"{where}: {self._no_document(name)}")
-        return Retrieved(whole.id, (Span(0, len(whole.text)),) if whole.text else (), score, id=name)
+        return Retrieved(
+            whole.id, (Span(0, len(whole.text)),) if whole.text else (), score, id=name
+        )
 
     def _no_document(self, name: str) -> str:
         if not name:
@@ -317,7 +371,9 @@ def _number(value: Any, what: str, where: str) -> float:
 
 
 def _json_run(run: Run, benchmark: Benchmark | None) -> Iterator[bytes]:
-    documents = {document.id: document for document in benchmark.documents} if benchmark is not None else {}
+    documents = (
+        {document.id: document for document in benchmark.documents} if benchmark is not None else {}
+    )
     for query, pieces in run.results.items():
         if not pieces:
             yield utf8_line({"query_id": query, "results": []})

@@ -76,7 +76,7 @@ def score(
 
     Source: the Chroma report "Evaluating Chunking Strategies for Retrieval", "Metrics"; other measures name theirs.
 
-    >>> from chunkcore.document import Document, Span
+    >>> from chunkcore.text import Document, Span
     >>> from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
     >>> story = Document("fox.txt", "The quick fox naps.")
     >>> toy = Benchmark("toy", [story], [Query("q1", "Who naps?", (Evidence("fox.txt", Span(4, 13)),))])
@@ -104,7 +104,11 @@ class Scorer:
         self.counter = get_counter(counter)
         self.min_rule = min_rule
         self.axis = CharacterAxis(benchmark.documents)
-        evidence = [(number, part) for number, query in enumerate(benchmark.queries) for part in query.evidence]
+        evidence = [
+            (number, part)
+            for number, query in enumerate(benchmark.queries)
+            for part in query.evidence
+        ]
         pieces = [Retrieved(part.document_id, (part.span,)) for _, part in evidence]
         self._evidence = SpanTable.of(pieces, self.axis, f"the benchmark {benchmark.name!r}")
         self._evidence_query = np.array([number for number, _ in evidence], dtype=np.int64)
@@ -112,7 +116,9 @@ class Scorer:
         self._token_counts: dict[str, int] = {}
         self._last_pool: tuple[Sequence[Retrieved], SpanTable] | None = None
 
-    def score(self, run: Run, measures: Iterable[Measure | str] | Measure | str | None = None) -> Report:
+    def score(
+        self, run: Run, measures: Iterable[Measure | str] | Measure | str | None = None
+    ) -> Report:
         check_type("what is scored", run, Run, "a Run, as of run_retriever or read_run")
         began = time.perf_counter()
         chosen = retrieval_measures(measures_at() if measures is None else measures)
@@ -123,7 +129,9 @@ class Scorer:
             spans = SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
         retrieved = RankedSpans.of(spans, ranked.numbers, ranked.counts)
         counts = _RunCounts(self, retrieved, None if pool is None else self._holding(pool))
-        tokens = {measure.k: counts.tokens(measure.k) for measure in chosen if measure.k is not None}
+        tokens = {
+            measure.k: counts.tokens(measure.k) for measure in chosen if measure.k is not None
+        }
         queries = self.benchmark.queries
         return Report(
             name=run.name,
@@ -132,10 +140,14 @@ class Scorer:
             collections=tuple(query.collection for query in queries),
             scores={measure: counts.scores(measure) for measure in chosen},
             retrieved_tokens={k: amounts for k, (amounts, _) in tokens.items()},
-            found={k: self.relevance("token").by_query(shares) for k, (_, shares) in tokens.items()},
+            found={
+                k: self.relevance("token").by_query(shares) for k, (_, shares) in tokens.items()
+            },
             located=_located(ranked.pieces, retrieved),
             unanswered=tuple(query.id for query in queries if query.id not in run.results),
-            chunks=None if pool is None else ChunkStatistics(self.relevance("token").count(pool).sizes),
+            chunks=None
+            if pool is None
+            else ChunkStatistics(self.relevance("token").count(pool).sizes),
             seconds={**run.seconds, "score": time.perf_counter() - began},
             min_rule=self.min_rule,
             run=run,
@@ -154,7 +166,10 @@ class Scorer:
     def _pool_spans(self, pool: Sequence[Retrieved], name: str = "") -> SpanTable:
         """The table of the last pool is kept: one report asks for it several times."""
         if self._last_pool is None or self._last_pool[0] is not pool:
-            self._last_pool = pool, SpanTable.of(pool, self.axis, f"the pool of {name!r}" if name else "the pool")
+            self._last_pool = (
+                pool,
+                SpanTable.of(pool, self.axis, f"the pool of {name!r}" if name else "the pool"),
+            )
         return self._last_pool[1]
 
     def _ranked(self, run: Run) -> RankedPieces:
@@ -173,7 +188,9 @@ class Scorer:
         # One more character on each side, so that touching pieces overlap too.
         reach = np.array([-1, 1]) if self.min_rule == "touching" else np.array([0, 0])
         evidence, span = meeting_pairs(pieces.characters, self._evidence.characters + reach)
-        pairs = np.unique(np.column_stack((self._evidence_query[evidence], pieces.owner[span])), axis=0)
+        pairs = np.unique(
+            np.column_stack((self._evidence_query[evidence], pieces.owner[span])), axis=0
+        )
         query, piece = pairs[:, 0], pairs[:, 1]
         return RankedSpans(pieces, piece, query, running(np.ones_like(query), query))
 
@@ -182,7 +199,9 @@ class Scorer:
         if unit not in self._relevance:
             axis, text_size = self._units(unit)
             queries = len(self.benchmark.queries)
-            self._relevance[unit] = Relevance(axis, self._evidence, self._evidence_query, queries, text_size)
+            self._relevance[unit] = Relevance(
+                axis, self._evidence, self._evidence_query, queries, text_size
+            )
         return self._relevance[unit]
 
     def _units(self, unit: Unit) -> tuple[Axis, Callable[[list[str]], Numbers]]:
@@ -192,7 +211,9 @@ class Scorer:
             return self.tokens, self._count_tokens
         if unit == "sentence":
             axis = StartAxis(self.axis, documents, lambda text: sentence_ranges(text)[:, 0])
-            return axis, lambda texts: np.array([len(sentence_ranges(text)) for text in texts], dtype=np.int64)
+            return axis, lambda texts: np.array(
+                [len(sentence_ranges(text)) for text in texts], dtype=np.int64
+            )
         if unit == "character":
             return self.axis, lambda texts: np.array([len(text) for text in texts], dtype=np.int64)
         whole = DocumentAxis(self.axis) if unit == "document" else PartAxis(self.axis, documents)
@@ -241,7 +262,9 @@ class _RunCounts:
         spans = self._holding if of_pool else self._select(k, unit == "document")
         assert spans is not None
         relevance, counted = self._scorer.relevance(unit), self._table(unit, spans.pieces)
-        return UnitCounts(relevance, spans, counted, self._limit(k), deduplicate=of_pool or unit == "part")
+        return UnitCounts(
+            relevance, spans, counted, self._limit(k), deduplicate=of_pool or unit == "part"
+        )
 
     def _selection(self, k: Depth | None, of_documents: bool) -> RankedSpans:
         """The best pieces down to k, or their documents."""
@@ -250,7 +273,9 @@ class _RunCounts:
         if (budget := budget_of(k)) is None:
             return self._retrieved if k is None else self._retrieved.best(self._limit(k))
         counted = self._table("token", self._retrieved.pieces)
-        return self._retrieved.within(budget, self._scorer.tokens, counted, self._scorer.first_tokens)
+        return self._retrieved.within(
+            budget, self._scorer.tokens, counted, self._scorer.first_tokens
+        )
 
     def _limit(self, k: Depth | None) -> Numbers:
         if k == "min":
@@ -261,7 +286,11 @@ class _RunCounts:
 
 def _located(pieces: Sequence[Retrieved], retrieved: RankedSpans) -> dict[MatchKind, int]:
     times = np.bincount(retrieved.piece, minlength=len(pieces))
-    is_plain = pieces.document >= 0 if isinstance(pieces, PieceColumns) else np.zeros(len(pieces), dtype=np.bool_)
+    is_plain = (
+        pieces.document >= 0
+        if isinstance(pieces, PieceColumns)
+        else np.zeros(len(pieces), dtype=np.bool_)
+    )
     is_plain[list(retrieved.pieces.texts)] = False
     counts: dict[MatchKind, int] = {}
     if plain := int(times[is_plain].sum()):

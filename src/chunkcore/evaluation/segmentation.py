@@ -18,16 +18,18 @@ from numpy.typing import NDArray
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.benchmarks.documents import documents_of
 from chunkcore.evaluation.resampling import mean_intervals, mean_std
 from chunkcore.files import json_lines
 from chunkcore.options import check_number
 from chunkcore.spans import Numbers, Ranges, Scores
+from chunkcore.text import Chunk, Document
 
 
-def pk(reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None) -> float:
+def pk(
+    reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None
+) -> float:
     """How often the two disagree whether units a window apart are in one segment (Beeferman et al., 1999).
 
     0 is full agreement, 1 the worst; fewer units than a window give 0. O(count) time and memory.
@@ -44,7 +46,9 @@ def pk(reference: Iterable[int], hypothesis: Iterable[int], count: int, window: 
     return _share((first[window:] == first[:-window]) != (second[window:] == second[:-window]))
 
 
-def window_diff(reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None) -> float:
+def window_diff(
+    reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None
+) -> float:
     """How often the two have different numbers of boundaries in a window (Pevzner and Hearst, 2002).
 
     Unlike `pk` it sees boundaries close to each other. Arguments and errors as `pk`.
@@ -109,7 +113,9 @@ def _begins(starts: Iterable[int], count: int) -> list[int]:
         raise DataError(f"segments begin at whole numbers: {error}") from error
     if begins and not 0 < begins[0] <= begins[-1] < count:
         wrong = begins[0] if begins[0] < 1 else begins[-1]
-        raise DataError(f"segments of {count} units begin at 1 to {count - 1} (0 is left out), got {wrong}")
+        raise DataError(
+            f"segments of {count} units begin at 1 to {count - 1} (0 is left out), got {wrong}"
+        )
     return begins
 
 
@@ -226,11 +232,15 @@ class SegmentReport:
     def mean(self, measure: str) -> float:
         return mean_std(self.scores[measure])[0]
 
-    def intervals(self, *, resamples: int = 10_000, seed: int = 0) -> dict[str, tuple[float, float]]:
+    def intervals(
+        self, *, resamples: int = 10_000, seed: int = 0
+    ) -> dict[str, tuple[float, float]]:
         """The 95 % interval of each measure's mean, resampling texts (see `mean_intervals`)."""
         columns = np.column_stack([self.scores[measure] for measure in SEGMENT_MEASURES])
         low, high = mean_intervals(columns, resamples=resamples, seed=seed, shares=True)
-        return dict(zip(SEGMENT_MEASURES, zip(low.tolist(), high.tolist(), strict=True), strict=True))
+        return dict(
+            zip(SEGMENT_MEASURES, zip(low.tolist(), high.tolist(), strict=True), strict=True)
+        )
 
 
 def score_segments(
@@ -286,12 +296,16 @@ def score_baselines(documents: Sequence[Document], *, tolerance: int = 0) -> lis
 def chunk_boundaries(chunks: Iterable[Chunk]) -> list[int]:
     """The offsets in one document where the text of another chunk begins, ascending.
 
-    >>> from chunkcore.document import Span
+    >>> from chunkcore.text import Span
     >>> spans = [(Span(0, 9), Span(20, 30)), (Span(10, 19),), (Span(25, 40),)]
     >>> chunk_boundaries(Chunk("d", number, each, "", 0) for number, each in enumerate(spans))
     [10, 20, 30]
     """
-    spans = sorted((span.start, span.end, number) for number, chunk in enumerate(chunks) for span in chunk.spans)
+    spans = sorted(
+        (span.start, span.end, number)
+        for number, chunk in enumerate(chunks)
+        for span in chunk.spans
+    )
     begins, reached, owner = [], 0, None
     for start, end, number in spans:
         if end <= reached:
@@ -310,7 +324,9 @@ def _all_labelled(documents: Sequence[Document]) -> list[LabelledText]:
     return list(map(_labelled, documents))
 
 
-def _report(name: str, texts: Sequence[LabelledText], boundaries: Sequence[Numbers], tolerance: int) -> SegmentReport:
+def _report(
+    name: str, texts: Sequence[LabelledText], boundaries: Sequence[Numbers], tolerance: int
+) -> SegmentReport:
     columns = np.full((len(SEGMENT_MEASURES), len(texts)), math.nan)
     for number, (text, places) in enumerate(zip(texts, boundaries, strict=True)):
         if (size := len(text.sentences)) >= 2:

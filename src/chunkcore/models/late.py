@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.columns import text_key
-from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, TextTokens, TokenEmbedder, Vectors, embed, embed_tokens
 from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, behind, get_embedder, tokenizing
 from chunkcore.spans import Numbers, Ranges, as_ranges, union_ranges
+from chunkcore.text import Chunk, Document, Span
 
 _LONGEST = 8192  # tokens of a window, for a model that states no limit
 _AT_ONCE = 8192  # tokens in one call of the model
@@ -61,14 +61,22 @@ class LateEmbedder:
     """
 
     def __init__(
-        self, embedder: Embedder | str = DEFAULT_MODEL, *, window: int | None = None, overlap: int | None = None
+        self,
+        embedder: Embedder | str = DEFAULT_MODEL,
+        *,
+        window: int | None = None,
+        overlap: int | None = None,
     ) -> None:
         self.embedder = get_token_embedder(embedder)
         caches = (getattr(wrapped, "cache", None) for wrapped in behind(embedder))
-        self.cache = next((wrapped for wrapped in caches if isinstance(wrapped, EmbeddingCache)), None)
+        self.cache = next(
+            (wrapped for wrapped in caches if isinstance(wrapped, EmbeddingCache)), None
+        )
         limit = self.embedder.max_tokens
         if window is not None and limit is not None and window > limit:
-            raise OptionError(f"window is at most the {limit} tokens that {self.embedder.name} reads, got {window}")
+            raise OptionError(
+                f"window is at most the {limit} tokens that {self.embedder.name} reads, got {window}"
+            )
         self.window = window if window is not None else limit or _LONGEST
         around = self.embedder.tokenize("a")
         room = self.window - around.before - around.after
@@ -79,7 +87,9 @@ class LateEmbedder:
             )
         self.overlap = room // 2 if overlap is None else overlap
         if not 0 <= self.overlap < room:
-            raise OptionError(f"overlap is at least 0 and less than the window's room ({room} tokens), got {overlap}")
+            raise OptionError(
+                f"overlap is at least 0 and less than the window's room ({room} tokens), got {overlap}"
+            )
 
     def embed_chunks(
         self,
@@ -108,21 +118,28 @@ class LateEmbedder:
             if progress is not None:
                 progress(done, len(chunks))
         if rows:
-            raise DataError(f"documents of {len(rows)} ids are missing, such as {min(rows)!r}: give the documents")
+            raise DataError(
+                f"documents of {len(rows)} ids are missing, such as {min(rows)!r}: give the documents"
+            )
         return np.empty((0, 0), dtype=np.float32) if vectors is None else vectors
 
     def embed_spans(self, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
         """One row for each group of spans of the text: float32. Raises as `embed_chunks`."""
         for spans in groups:
             if spans and max(span.end for span in spans) > len(text):
-                raise DataError(f"the spans {spans} end after the text, at {len(text)}: give the text that was cut")
+                raise DataError(
+                    f"the spans {spans} end after the text, at {len(text)}: give the text that was cut"
+                )
         if not groups:
             return np.empty((0, 0), dtype=np.float32)
         if self.cache is None:
             return self._read(text, groups)
         model = f"{self.embedder.fingerprint}:late"
         before = f"{text_key(text).hex()}:{self.window}:{self.overlap}:"
-        keys = [text_key(before + ",".join(f"{a.start}-{a.end}" for a in spans), "late") for spans in groups]
+        keys = [
+            text_key(before + ",".join(f"{a.start}-{a.end}" for a in spans), "late")
+            for spans in groups
+        ]
         is_kept, vectors = self.cache.fetch(model, keys)
         missing = np.flatnonzero(~is_kept).tolist()
         if missing:
@@ -156,7 +173,10 @@ class LateEmbedder:
         head, tail = tokens.ids[: tokens.before], tokens.ids[total - tokens.after :]
         for place in range(0, len(windows), some):
             batch = windows[place : place + some]
-            sequences = [np.concatenate((head, tokens.ids[window.start : window.end], tail)) for window in batch]
+            sequences = [
+                np.concatenate((head, tokens.ids[window.start : window.end], tail))
+                for window in batch
+            ]
             answers = embed_tokens(self.embedder, sequences)
             shifts = [tokens.before - window.start for window in batch]
             kept = [
@@ -211,7 +231,9 @@ def _token_ranges(tokens: TextTokens, groups: Sequence[tuple[Span, ...]]) -> tup
     return ranges[order], np.array(owners, dtype=np.int64)[order]
 
 
-def _sums(rows: Iterator[tuple[int, Vectors]], ranges: Ranges, owners: Numbers, count: int) -> NDArray[np.float64]:
+def _sums(
+    rows: Iterator[tuple[int, Vectors]], ranges: Ranges, owners: Numbers, count: int
+) -> NDArray[np.float64]:
     """For each owner the sum of the rows in its ranges, from blocks of rows in order."""
     reach = np.maximum.accumulate(ranges[:, 1]) if len(ranges) else ranges[:, 1]
     sums: NDArray[np.float64] | None = None
@@ -220,7 +242,10 @@ def _sums(rows: Iterator[tuple[int, Vectors]], ranges: Ranges, owners: Numbers, 
         np.cumsum(vectors, axis=0, dtype=np.float64, out=running[1:])
         if sums is None:
             sums = np.zeros((count, vectors.shape[1]))
-        here = slice(np.searchsorted(reach, start, side="right"), np.searchsorted(ranges[:, 0], start + len(vectors)))
+        here = slice(
+            np.searchsorted(reach, start, side="right"),
+            np.searchsorted(ranges[:, 0], start + len(vectors)),
+        )
         inside = np.clip(ranges[here] - start, 0, len(vectors))
         np.add.at(sums, owners[here], running[inside[:, 1]] - running[inside[:, 0]])
     assert sums is not None  # a text has at least one window

@@ -57,7 +57,9 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
     chunkcore.errors.OptionError: the embedder 'openvino:' names no model: expected ...
     """
     if not isinstance(spec, str):
-        if isinstance(spec, (LazyEmbedder, CachedEmbedder, Embedder)):  # in this order: the last one loads lazy ones
+        if isinstance(
+            spec, (LazyEmbedder, CachedEmbedder, Embedder)
+        ):  # in this order: the last one loads lazy ones
             return spec
         raise OptionError(
             "an embedder is a name or an object with name, fingerprint, max_tokens, embed_documents and embed_queries; "
@@ -133,13 +135,17 @@ def _openvino(model: str) -> Embedder:
 @embedders.register("openvino-int8")
 def _openvino_int8(model: str) -> Embedder:
     """The same with matrices in whole numbers of 8 bits: the fastest, a little less exact."""
-    return OpenVinoEmbedder(_openvino_folder(model), name=f"openvino-int8:{model}", precision="int8")
+    return OpenVinoEmbedder(
+        _openvino_folder(model), name=f"openvino-int8:{model}", precision="int8"
+    )
 
 
 @embedders.register("torch")
 def _torch(model: str) -> Embedder:
     """A folder or hub model, on sentence-transformers."""
-    return SentenceTransformersEmbedder(_local_folder(model) or _hub_name(model), name=f"torch:{model}")
+    return SentenceTransformersEmbedder(
+        _local_folder(model) or _hub_name(model), name=f"torch:{model}"
+    )
 
 
 def _parse(spec: str) -> tuple[str, str]:
@@ -182,18 +188,26 @@ def _local_folder(model: str) -> Path | None:
 def _package_folder() -> Path | None:
     """The default model in its package, which is not imported; None where it is not installed."""
     package = find_spec(_PACKAGE)
-    folders = [Path(root) / "model" for root in (package.submodule_search_locations or [])] if package else []
+    folders = (
+        [Path(root) / "model" for root in (package.submodule_search_locations or [])]
+        if package
+        else []
+    )
     return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def _best_backend(folder: Path | None) -> str:
     openvino = all(find_spec(package) for package in ("openvino", "tokenizers", "safetensors"))
     torch = find_spec("sentence_transformers") is not None
-    if openvino and ((folder is not None and is_bert_folder(folder)) or (folder is None and not torch)):
+    if openvino and (
+        (folder is not None and is_bert_folder(folder)) or (folder is None and not torch)
+    ):
         return "openvino"
     if torch:
         return "torch"
-    raise MissingExtraError.of("openvino or sentence-transformers", "models" if openvino else "openvino", "embed text")
+    raise MissingExtraError.of(
+        "openvino or sentence-transformers", "models" if openvino else "openvino", "embed text"
+    )
 
 
 def _openvino_folder(model: str) -> Path:
@@ -229,7 +243,9 @@ class EmbedderCounter(TokenCounter):
         model = get_embedder(self._embedder) if self._embedder else get_embedder()
         tokens_of = tokenizing(model)
         if tokens_of is None:
-            raise OptionError(f"{echo(model.name)} does not give its tokens; choose another counter, as cl100k_base")
+            raise OptionError(
+                f"{echo(model.name)} does not give its tokens; choose another counter, as cl100k_base"
+            )
         return tokens_of
 
     def boundaries(self, text: str) -> Numbers:
@@ -250,7 +266,9 @@ class EmbedderCounter(TokenCounter):
 
 def tokenizing(embedder: object) -> TokenEmbedder | None:
     """The embedder, or the one behind a cache, that gives its tokens; None where none does."""
-    return next((wrapped for wrapped in behind(embedder) if isinstance(wrapped, TokenEmbedder)), None)
+    return next(
+        (wrapped for wrapped in behind(embedder) if isinstance(wrapped, TokenEmbedder)), None
+    )
 
 
 def behind(embedder: object) -> Iterator[object]:

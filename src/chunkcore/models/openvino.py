@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError, echo
 from chunkcore.lazy import needed
-from chunkcore.models.base import TokenizerEmbedder, Vectors, folder_fingerprint, in_batches, padded, sorted_batches
+from chunkcore.models.base import (
+    TokenizerEmbedder,
+    Vectors,
+    folder_fingerprint,
+    in_batches,
+    padded,
+    sorted_batches,
+)
 from chunkcore.spans import Numbers
 
 Weights = Callable[[str], NDArray[np.float32]]
@@ -41,7 +48,11 @@ _SUPPORTED: dict[str, tuple[str | None, list[str]]] = {
     "position_embedding_type": ("absolute", ["absolute"]),
     "hidden_act": ("gelu", list(_ACTIVATIONS)),
 }
-_DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # in the order in which sentence-transformers looks for one
+_DOCUMENT_PROMPTS = (
+    "document",
+    "passage",
+    "corpus",
+)  # in the order in which sentence-transformers looks for one
 
 
 def import_openvino() -> Any:
@@ -88,22 +99,32 @@ class _Graph:
     def embeddings(self, ids: Any) -> Any:
         length = self.op.gather(self.op.shape_of(ids), self.integer(1), self.integer(0))
         places = self.op.range(self.integer(0), length, self.integer(1), "i64")
-        words = self.op.gather(self.tensor("embeddings.word_embeddings.weight"), ids, self.integer(0))
+        words = self.op.gather(
+            self.tensor("embeddings.word_embeddings.weight"), ids, self.integer(0)
+        )
         # All tokens are of segment 0: its row is added to every position here, once.
         segment = self.weights("embeddings.token_type_embeddings.weight")[0]
-        positions = self.op.constant(self.weights("embeddings.position_embeddings.weight") + segment)
+        positions = self.op.constant(
+            self.weights("embeddings.position_embeddings.weight") + segment
+        )
         x = self.op.add(words, self.op.gather(positions, places, self.integer(0)))
         return self.normalized(x, "embeddings.LayerNorm")
 
     def layer(self, x: Any, bias: Any, name: str) -> Any:
-        attended = self.linear(self.attention(x, bias, f"{name}attention.self."), f"{name}attention.output.dense")
+        attended = self.linear(
+            self.attention(x, bias, f"{name}attention.self."), f"{name}attention.output.dense"
+        )
         x = self.normalized(self.op.add(attended, x), f"{name}attention.output.LayerNorm")
         wide = self.op.gelu(self.linear(x, f"{name}intermediate.dense"), self.folder.activation)
-        return self.normalized(self.op.add(self.linear(wide, f"{name}output.dense"), x), f"{name}output.LayerNorm")
+        return self.normalized(
+            self.op.add(self.linear(wide, f"{name}output.dense"), x), f"{name}output.LayerNorm"
+        )
 
     def attention(self, x: Any, bias: Any, name: str) -> Any:
         """softmax(q kᵀ / √d + bias) v, by heads; the operation divides by √d."""
-        query, key, value = (self.by_head(self.linear(x, name + part)) for part in ("query", "key", "value"))
+        query, key, value = (
+            self.by_head(self.linear(x, name + part)) for part in ("query", "key", "value")
+        )
         mixed = self.op.scaled_dot_product_attention(query, key, value, bias)
         together = self.op.transpose(mixed, self.integers(0, 2, 1, 3))
         return self.op.reshape(together, self.integers(0, 0, self.folder.hidden), True)
@@ -122,15 +143,23 @@ class _Graph:
         return self.op.divide(total, self.op.maximum(count, self.number(1e-9)))
 
     def linear(self, x: Any, name: str) -> Any:
-        weight = self.rounded(f"{name}.weight") if self.precision == "int8" else self.tensor(f"{name}.weight")
+        weight = (
+            self.rounded(f"{name}.weight")
+            if self.precision == "int8"
+            else self.tensor(f"{name}.weight")
+        )
         return self.op.add(self.op.matmul(x, weight, False, True), self.tensor(f"{name}.bias"))
 
     def rounded(self, name: str) -> Any:
         """A matrix as whole numbers of 8 bits and a factor a row, which the CPU multiplies as they are."""
         matrix = self.weights(name)
-        factors = np.maximum(np.abs(matrix).max(axis=1, keepdims=True) / 127, np.finfo(np.float32).tiny)
+        factors = np.maximum(
+            np.abs(matrix).max(axis=1, keepdims=True) / 127, np.finfo(np.float32).tiny
+        )
         whole = self.op.constant(np.rint(matrix / factors).astype(np.int8))
-        return self.op.multiply(self.op.convert(whole, "f32"), self.op.constant(factors.astype(np.float32)))
+        return self.op.multiply(
+            self.op.convert(whole, "f32"), self.op.constant(factors.astype(np.float32))
+        )
 
     def normalized(self, x: Any, name: str) -> Any:
         centred = self.op.mvn(x, self.integers(-1), True, self.folder.epsilon, "inside_sqrt")
@@ -196,8 +225,15 @@ class OpenVinoEmbedder(TokenizerEmbedder):
     def embed_tokens(self, windows: Sequence[Numbers]) -> list[Vectors]:
         """See `TokenEmbedder.embed_tokens`. Raises `OptionError`: the model pools by its first token."""
         if self._folder.pooling != "mean":
-            raise OptionError(f"{self.name}: its vector is its first token's; choose a model that pools by mean")
-        return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, lambda some: self._infer(some, self._token_request))
+            raise OptionError(
+                f"{self.name}: its vector is its first token's; choose a model that pools by mean"
+            )
+        return in_batches(
+            windows,
+            _BATCH_TEXTS,
+            _BATCH_TOKENS,
+            lambda some: self._infer(some, self._token_request),
+        )
 
     @cached_property
     def _token_request(self) -> Any:
@@ -212,7 +248,9 @@ class OpenVinoEmbedder(TokenizerEmbedder):
         try:
             tokenizer = tokenizers.Tokenizer.from_file(str(self._folder.path / "tokenizer.json"))
         except Exception as error:
-            raise OptionError(f"the tokenizer.json in {str(self._folder.path)!r} cannot be read: {error}") from error
+            raise OptionError(
+                f"the tokenizer.json in {str(self._folder.path)!r} cannot be read: {error}"
+            ) from error
         tokenizer.no_padding()
         if truncate:
             tokenizer.enable_truncation(self._folder.max_tokens)
@@ -223,11 +261,15 @@ class OpenVinoEmbedder(TokenizerEmbedder):
     def _embed(self, texts: Sequence[str], prompt: str) -> Vectors:
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         ready = self._ready(texts, prompt)
-        tokens: list[NDArray[np.int32]] = []  # the tokenizer's own objects take ten times the memory
+        tokens: list[
+            NDArray[np.int32]
+        ] = []  # the tokenizer's own objects take ten times the memory
         for start in range(0, len(ready), _TOKENIZED_AT_ONCE):
             encodings = self._tokenizer.encode_batch_fast(ready[start : start + _TOKENIZED_AT_ONCE])
             tokens.extend(np.array(encoding.ids, dtype=np.int32) for encoding in encodings)
-        for batch in sorted_batches([len(row) for row in tokens], size=_BATCH_TEXTS, total=_BATCH_TOKENS):
+        for batch in sorted_batches(
+            [len(row) for row in tokens], size=_BATCH_TEXTS, total=_BATCH_TOKENS
+        ):
             vectors[batch] = self._infer([tokens[i] for i in batch], self._request)
         return vectors
 
@@ -244,9 +286,14 @@ def _compile(folder: BertFolder, precision: Precision, *, pooled: bool) -> Any:
     # Without the hint openvino would use a CPU's bfloat16 units: faster, but other vectors.
     options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
     if precision == "int8":
-        options |= {"INFERENCE_PRECISION_HINT": "bf16", "DYNAMIC_QUANTIZATION_GROUP_SIZE": _QUANTIZED_TOGETHER}
+        options |= {
+            "INFERENCE_PRECISION_HINT": "bf16",
+            "DYNAMIC_QUANTIZATION_GROUP_SIZE": _QUANTIZED_TOGETHER,
+        }
         if "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
-            raise OptionError(f"this CPU has no arithmetic of 16 bits, which int8 needs: use openvino:{folder.path}")
+            raise OptionError(
+                f"this CPU has no arithmetic of 16 bits, which int8 needs: use openvino:{folder.path}"
+            )
     weights = _weights(folder)
     try:
         graph = _Graph(folder, weights, precision).model(pooled=pooled)
@@ -261,7 +308,9 @@ def _weights(folder: BertFolder) -> Weights:
     try:
         tensors = safetensors.load_file(folder.path / "model.safetensors")
     except Exception as error:
-        raise OptionError(f"the model.safetensors in {str(folder.path)!r} cannot be read: {error}") from error
+        raise OptionError(
+            f"the model.safetensors in {str(folder.path)!r} cannot be read: {error}"
+        ) from error
 
     def tensor(name: str) -> NDArray[np.float32]:
         matrix = tensors.get(name, tensors.get(f"bert.{name}"))
@@ -337,7 +386,9 @@ def _settings(path: Path) -> BertFolder:
         pooling=_pooling(_read(path, f"{modules['Pooling']}/config.json")),
         normalize="Normalize" in modules,
         max_tokens=min(_number(settings, "max_seq_length", positions), positions),
-        document_prompt=next((prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), prompts[""]),
+        document_prompt=next(
+            (prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), prompts[""]
+        ),
         query_prompt=prompts.get("query", prompts[""]),
     )
 
@@ -346,48 +397,68 @@ def _modules(path: Path) -> dict[str, str]:
     """The folders of the model's modules by kind, in the one order that we can build."""
     entries = _read(path, "modules.json", kind=list)
     try:
-        folders = {str(module["type"]).rpartition(".")[2]: str(module["path"]) for module in entries}
+        folders = {
+            str(module["type"]).rpartition(".")[2]: str(module["path"]) for module in entries
+        }
     except (KeyError, TypeError) as error:
-        raise _UnbuildableError("its modules.json is no list of modules with a type and a path") from error
+        raise _UnbuildableError(
+            "its modules.json is no list of modules with a type and a path"
+        ) from error
     if len(entries) != len(folders) or list(folders) not in (_MODULES[:2], _MODULES):
-        raise _UnbuildableError(f"its modules are {', '.join(folders)}; expected Transformer and Pooling")
+        raise _UnbuildableError(
+            f"its modules are {', '.join(folders)}; expected Transformer and Pooling"
+        )
     if (path / folders["Transformer"]).resolve() != path.resolve():
-        raise _UnbuildableError(f"its Transformer is in {echo(folders['Transformer'])}, not in the folder itself")
+        raise _UnbuildableError(
+            f"its Transformer is in {echo(folders['Transformer'])}, not in the folder itself"
+        )
     return folders
 
 
 def _check_architecture(config: dict[str, Any]) -> None:
     for name, (default, supported) in _SUPPORTED.items():
         if (value := config.get(name, default)) not in supported:
-            raise _UnbuildableError(f"its {name} is {echo(value)}; expected {' or '.join(supported)}")
+            raise _UnbuildableError(
+                f"its {name} is {echo(value)}; expected {' or '.join(supported)}"
+            )
     epsilon = config.get("layer_norm_eps", 1e-12)
     if type(epsilon) is not float or not 0 < epsilon < math.inf:
         raise _UnbuildableError(f"its layer_norm_eps is {echo(epsilon)}; expected a small number")
     if _number(config, "hidden_size") % (heads := _number(config, "num_attention_heads")):
-        raise _UnbuildableError(f"its hidden_size {config['hidden_size']} cannot be shared by {heads} heads")
+        raise _UnbuildableError(
+            f"its hidden_size {config['hidden_size']} cannot be shared by {heads} heads"
+        )
 
 
 def _number(config: dict[str, Any], name: str, default: int | None = None) -> int:
     value = default if config.get(name) is None else config[name]
     if type(value) is not int or value < 1:
-        raise _UnbuildableError(f"its {name} is {echo(value)}; expected a whole number of at least 1")
+        raise _UnbuildableError(
+            f"its {name} is {echo(value)}; expected a whole number of at least 1"
+        )
     return value
 
 
 def _pooling(config: dict[str, Any]) -> str:
     if not config.get("include_prompt", True):
         raise _UnbuildableError("its pooling leaves out the prompt")
-    active = [name for name, value in config.items() if name.startswith("pooling_mode_") and value is True]
+    active = [
+        name for name, value in config.items() if name.startswith("pooling_mode_") and value is True
+    ]
     modes = config.get("pooling_mode", [_POOLINGS.get(name, name) for name in active] or ["mean"])
     modes = modes if isinstance(modes, list) else [modes]
     if len(modes) != 1 or modes[0] not in _POOLINGS.values():
-        raise _UnbuildableError(f"its pooling is {' + '.join(map(str, modes))}; expected mean or cls")
+        raise _UnbuildableError(
+            f"its pooling is {' + '.join(map(str, modes))}; expected mean or cls"
+        )
     return str(modes[0])
 
 
 def _prompts(config: dict[str, Any]) -> dict[str, str]:
     prompts = config.get("prompts") or {}
-    if not isinstance(prompts, dict) or not all(isinstance(prompt, str | None) for prompt in prompts.values()):
+    if not isinstance(prompts, dict) or not all(
+        isinstance(prompt, str | None) for prompt in prompts.values()
+    ):
         raise _UnbuildableError("its prompts are not strings by name")
     named = {name: prompt for name, prompt in prompts.items() if prompt is not None}
     # For a model without prompts sentence-transformers writes empty ones.
@@ -402,5 +473,7 @@ def _read(path: Path, name: str, *, kind: type = dict, optional: bool = False) -
     except (OSError, ValueError, RecursionError) as error:
         raise _UnbuildableError(f"{name} cannot be read ({error})") from error
     if not isinstance(content, kind):
-        raise _UnbuildableError(f"{name} holds a {type(content).__name__}; expected a {kind.__name__}")
+        raise _UnbuildableError(
+            f"{name} holds a {type(content).__name__}; expected a {kind.__name__}"
+        )
     return content

@@ -15,7 +15,14 @@ import numpy as np
 from chunkcore.errors import OptionError, shortened
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
-from chunkcore.models.base import TokenizerEmbedder, Vectors, fetch, folder_fingerprint, in_batches, padded
+from chunkcore.models.base import (
+    TokenizerEmbedder,
+    Vectors,
+    fetch,
+    folder_fingerprint,
+    in_batches,
+    padded,
+)
 from chunkcore.spans import Numbers
 
 _BATCH_TEXTS = 32
@@ -71,7 +78,10 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
         if getattr(self._model.tokenizer, "is_fast", True):
             return super().count_tokens(texts)
         with self._lock:
-            encoded = [self._model.tokenizer(text)["input_ids"] for text in self._ready(texts, self._prompt)]
+            encoded = [
+                self._model.tokenizer(text)["input_ids"]
+                for text in self._ready(texts, self._prompt)
+            ]
         return np.array(list(map(len, encoded)), dtype=np.int64)
 
     @cached_property
@@ -79,7 +89,9 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
         static = _static_tokenizer(self._model)
         tokenizer = static or getattr(self._model.tokenizer, "backend_tokenizer", None)
         if tokenizer is None:
-            raise OptionError(f"{self.name}: its tokenizer gives no offsets; choose a model with a fast tokenizer")
+            raise OptionError(
+                f"{self.name}: its tokenizer gives no offsets; choose a model with a fast tokenizer"
+            )
         whole = type(tokenizer).from_str(tokenizer.to_str())
         whole.no_truncation()
         whole.no_padding()
@@ -89,11 +101,15 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
         """See `TokenEmbedder.embed_tokens`. Raises `OptionError`: a text's vector is no mean of token vectors."""
         kinds = [type(module).__name__ for module in self._model]
         if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
-            raise OptionError(f"{self.name}: its modules are {', '.join(kinds)}; expected Transformer and Pooling")
+            raise OptionError(
+                f"{self.name}: its modules are {', '.join(kinds)}; expected Transformer and Pooling"
+            )
         pooling = self._model[1]
         mode = getattr(pooling, "pooling_mode", None) or pooling.get_pooling_mode_str()
         if mode not in _MEANS or not getattr(pooling, "include_prompt", True):
-            raise OptionError(f"{self.name}: its pooling is {mode}; choose a model that pools by mean")
+            raise OptionError(
+                f"{self.name}: its pooling is {mode}; choose a model that pools by mean"
+            )
         return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, self._infer)
 
     def _infer(self, windows: list[Numbers]) -> Vectors:
@@ -101,7 +117,9 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
 
         ids, mask = padded(windows, self._model.tokenizer.pad_token_id or 0)
         arrays = {"input_ids": ids, "attention_mask": mask}
-        features = {name: torch.from_numpy(array).to(self._model.device) for name, array in arrays.items()}
+        features = {
+            name: torch.from_numpy(array).to(self._model.device) for name, array in arrays.items()
+        }
         with self._lock, torch.inference_mode():
             answer = self._model[0](features)["token_embeddings"]
         vectors: Vectors = answer.float().cpu().numpy()
@@ -111,7 +129,9 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
         # encode sorts by length within a call, so all texts go in one; for no texts one shows the width.
         ready = list(map(encodable, texts)) or [""]
         with self._lock:
-            answer: Vectors = encode(ready, batch_size=_BATCH_TEXTS, show_progress_bar=False, convert_to_numpy=True)
+            answer: Vectors = encode(
+                ready, batch_size=_BATCH_TEXTS, show_progress_bar=False, convert_to_numpy=True
+            )
         return answer[: len(texts)].astype(np.float32, copy=False)
 
 
@@ -144,7 +164,9 @@ def _no_progress_bars() -> Iterator[None]:
 
 
 def _load(source: str) -> Any:
-    package = needed("sentence_transformers", "models", "embed text with PyTorch", "sentence-transformers")
+    package = needed(
+        "sentence_transformers", "models", "embed text with PyTorch", "sentence-transformers"
+    )
     with _no_progress_bars():
         if not Path(source).is_dir():
             try:

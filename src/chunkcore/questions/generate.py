@@ -14,14 +14,24 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from chunkcore.concurrency import Progress
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, documents_digest
-from chunkcore.evaluation.text_search import fold
 from chunkcore.files import installed_version, utf8_line, write_checked
+from chunkcore.locating.text_search import fold
 from chunkcore.models import Embedder
-from chunkcore.models.llm import LLM, BadAnswerError, CachedLLM, Estimator, Message, Prices, Reply, Usage, ask, get_llm
+from chunkcore.models.llm import (
+    LLM,
+    BadAnswerError,
+    CachedLLM,
+    Estimator,
+    Message,
+    Prices,
+    Reply,
+    Usage,
+    ask,
+    get_llm,
+)
 from chunkcore.models.llm.base import awaited, count_message_tokens
 from chunkcore.options import check_options, check_ranges
 from chunkcore.questions.prompts import (
@@ -35,6 +45,7 @@ from chunkcore.questions.prompts import (
     question_about,
 )
 from chunkcore.questions.validate import Dropped, Filtered, FilterThresholds, filter_questions
+from chunkcore.text import Document, Span
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +76,9 @@ class GenerationOptions:
 
     def __post_init__(self) -> None:
         check_options(self)
-        check_ranges(self, questions=1, sample_size=100, earlier=0, excerpts=1, seed=0, retries=0, patience=1)
+        check_ranges(
+            self, questions=1, sample_size=100, earlier=0, excerpts=1, seed=0, retries=0, patience=1
+        )
         check_ranges(self, concurrency=(1, 1_000))
 
 
@@ -112,13 +125,19 @@ class Kept(NamedTuple):
 class QuestionWriter:
     """The questions so far. Answers are used in the order of asking, not of arrival."""
 
-    def __init__(self, documents: Sequence[Document], options: GenerationOptions, *, assumed: bool = False) -> None:
+    def __init__(
+        self, documents: Sequence[Document], options: GenerationOptions, *, assumed: bool = False
+    ) -> None:
         if len({document.id for document in documents}) < len(documents):
-            raise DataError("two documents share an id, so a place could not be named: make the ids unique")
+            raise DataError(
+                "two documents share an id, so a place could not be named: make the ids unique"
+            )
         self.options = options
         self.schedule = Schedule(documents, options.sample_size, options.seed, options.patience)
         if not len(self.schedule):
-            raise DataError(f"none of the {len(documents)} documents has a letter or a digit to ask about")
+            raise DataError(
+                f"none of the {len(documents)} documents has a letter or a digit to ask about"
+            )
         self.kept: list[Kept] = []
         self.rejections: list[Rejection] = []
         self.asked = 0
@@ -158,18 +177,28 @@ class QuestionWriter:
         if spent is not None:
             raise spent
 
-    def _asked(self, sample: Sample, llm: LLM, pool: ThreadPoolExecutor) -> tuple[str, Sample, Future[Written]]:
+    def _asked(
+        self, sample: Sample, llm: LLM, pool: ThreadPoolExecutor
+    ) -> tuple[str, Sample, Future[Written]]:
         self.asked += 1
         earlier = self._earlier(sample.document.id)
-        question = question_about(sample.text, earlier, self.options.mode, self.options.excerpts, self.asked)
-        return f"g{self.asked}", sample, pool.submit(ask, llm, question, retries=self.options.retries)
+        question = question_about(
+            sample.text, earlier, self.options.mode, self.options.excerpts, self.asked
+        )
+        return (
+            f"g{self.asked}",
+            sample,
+            pool.submit(ask, llm, question, retries=self.options.retries),
+        )
 
     def _earlier(self, document_id: str) -> list[str]:
         """Earlier questions in order, those of this document first, sampled if there are too many."""
         drawn = np.random.default_rng([self.options.seed, self.asked])
         same = [place for place, (name, _) in enumerate(self._written) if name == document_id]
         others = [place for place, (name, _) in enumerate(self._written) if name != document_id]
-        chosen = [*drawn.permutation(same).tolist(), *drawn.permutation(others).tolist()][: self.options.earlier]
+        chosen = [*drawn.permutation(same).tolist(), *drawn.permutation(others).tolist()][
+            : self.options.earlier
+        ]
         return [self._written[int(place)][1] for place in sorted(chosen)]
 
     def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
@@ -191,13 +220,24 @@ class QuestionWriter:
             return Kept(name, written.question, sample, (sample.span,))
 
         def rejected(stage: Stage, reason: str) -> Rejection:
-            return Rejection(name, sample.document.id, sample.span, stage, reason, written.question, written.excerpts)
+            return Rejection(
+                name,
+                sample.document.id,
+                sample.span,
+                stage,
+                reason,
+                written.question,
+                written.excerpts,
+            )
 
         folded = fold(written.question).text
         if folded in self._folded:
             return rejected("question", f"it was asked before, as {self._folded[folded]}")
         if len(folded) >= _LEAK and folded in fold(sample.text).text:
-            return rejected("question", "it stands in the passage word for word, so that any search finds it there")
+            return rejected(
+                "question",
+                "it stands in the passage word for word, so that any search finds it there",
+            )
         try:
             spans = locate_excerpts(sample, written.excerpts)
         except NotVerbatimError as error:
@@ -271,18 +311,29 @@ def generate_benchmark(
     """
     options = options or GenerationOptions()
     model, spent = get_llm(llm), budget or CallBudget()
-    capped: CappedLLM | CachedLLM = CappedLLM(model.llm if isinstance(model, CachedLLM) else model, spent)
+    capped: CappedLLM | CachedLLM = CappedLLM(
+        model.llm if isinstance(model, CachedLLM) else model, spent
+    )
     if isinstance(model, CachedLLM):
         capped = CachedLLM(capped, model.cache)
     writer = QuestionWriter(documents, options)
     interrupted = _asked(writer, capped, progress)
-    filtered = _filtered(writer.kept, embedder, thresholds) if embedder is not None and writer.kept else None
+    filtered = (
+        _filtered(writer.kept, embedder, thresholds)
+        if embedder is not None and writer.kept
+        else None
+    )
     dropped = {drop.index: drop for drop in filtered.dropped} if filtered else {}
-    rejections = [*writer.rejections, *(_rejection(writer.kept[at], drop) for at, drop in dropped.items())]
+    rejections = [
+        *writer.rejections,
+        *(_rejection(writer.kept[at], drop) for at, drop in dropped.items()),
+    ]
     given_up = f"every document was given up after {options.patience} rejections in a row"
     return Generated(
         documents=documents,
-        rows=tuple(_row(kept, options.mode) for at, kept in enumerate(writer.kept) if at not in dropped),
+        rows=tuple(
+            _row(kept, options.mode) for at, kept in enumerate(writer.kept) if at not in dropped
+        ),
         rejections=tuple(sorted(rejections, key=lambda rejection: int(rejection.id[1:]))),
         usage=capped.usage,
         filtered=filtered,
@@ -305,21 +356,30 @@ def _asked(writer: QuestionWriter, llm: CappedLLM | CachedLLM, progress: Progres
     except ModelError as error:
         if not isinstance(llm, CachedLLM):
             raise
-        raise ModelError(f"{error}. What was answered is in the cache: do the same again to go on") from error
+        raise ModelError(
+            f"{error}. What was answered is in the cache: do the same again to go on"
+        ) from error
     return ""
 
 
-def _filtered(kept: Sequence[Kept], embedder: Embedder, thresholds: FilterThresholds | None) -> Filtered:
+def _filtered(
+    kept: Sequence[Kept], embedder: Embedder, thresholds: FilterThresholds | None
+) -> Filtered:
     return filter_questions(
         [question.text for question in kept],
-        [[Evidence(question.sample.document.id, span) for span in question.spans] for question in kept],
+        [
+            [Evidence(question.sample.document.id, span) for span in question.spans]
+            for question in kept
+        ],
         [question.excerpts for question in kept],
         embedder,
         thresholds or FilterThresholds(),
     )
 
 
-def estimate_generation(documents: Sequence[Document], options: GenerationOptions | None = None) -> Usage:
+def estimate_generation(
+    documents: Sequence[Document], options: GenerationOptions | None = None
+) -> Usage:
     """Calls and tokens (`cl100k_base`) that generating would take. Nothing is asked.
 
     Assumes that every question is kept, with an answer of about 200 tokens (the Chroma report's mean), and no cache.
@@ -344,7 +404,13 @@ def _row(kept: Kept, mode: Mode) -> dict[str, Any]:
 def _rejection(kept: Kept, dropped: Dropped) -> Rejection:
     sample = kept.sample
     return Rejection(
-        kept.id, sample.document.id, sample.span, dropped.stage, dropped.reason, kept.text, tuple(kept.excerpts)
+        kept.id,
+        sample.document.id,
+        sample.span,
+        dropped.stage,
+        dropped.reason,
+        kept.text,
+        tuple(kept.excerpts),
     )
 
 
@@ -367,7 +433,9 @@ def _info(
         "documents_hash": documents_digest(documents),
         "asked": writer.asked,
         "kept_before_filters": len(writer.kept),
-        "without_question": [document.id for document in documents if document.id not in represented],
+        "without_question": [
+            document.id for document in documents if document.id not in represented
+        ],
         "embedder": embedder.name if embedder is not None else None,
         "duplicate_threshold": filtered.duplicate if filtered else None,
         "relevance_threshold": filtered.relevance if filtered else None,
@@ -393,13 +461,19 @@ class CallBudget:
         check_options(self)
         check_ranges(self, max_calls=0, max_cost=0)
         if self.max_cost is not None and self.prices is None:
-            raise OptionError("max_cost needs the prices of a million tokens: give them, or cap the calls instead")
+            raise OptionError(
+                "max_cost needs the prices of a million tokens: give them, or cap the calls instead"
+            )
 
     def check(self, spent: Usage) -> None:
         """Raise `BudgetError` if this is too much."""
         if self.max_calls is not None and spent.calls > self.max_calls:
             raise BudgetError(f"the cap of {self.max_calls:,} calls is reached")
-        if self.max_cost is not None and self.prices is not None and spent.cost(self.prices) > self.max_cost:
+        if (
+            self.max_cost is not None
+            and self.prices is not None
+            and spent.cost(self.prices) > self.max_cost
+        ):
             raise BudgetError(f"one more call could cost more than the cap of {self.max_cost:g}")
 
 
@@ -436,7 +510,9 @@ class CappedLLM:
             with self._lock:
                 self._failures += 1
                 if self._failures >= _IN_A_ROW:
-                    raise ModelError(f"{_IN_A_ROW} calls in a row failed, the last one: {error}") from error
+                    raise ModelError(
+                        f"{_IN_A_ROW} calls in a row failed, the last one: {error}"
+                    ) from error
             raise
         reply = Reply(answer) if isinstance(answer, str) else answer
         with self._lock:
@@ -453,8 +529,13 @@ def write_generated(questions: Path, generated: Generated) -> None:
     Raises `OptionError`: the file's name does not end in ``.jsonl``.
     """
     if questions.suffix != ".jsonl" or not questions.stem:
-        raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {questions}")
-    rejected = ({**asdict(row), "sample": [row.sample.start, row.sample.end]} for row in generated.rejections)
+        raise OptionError(
+            f"the questions go into a file whose name ends in .jsonl, got {questions}"
+        )
+    rejected = (
+        {**asdict(row), "sample": [row.sample.start, row.sample.end]}
+        for row in generated.rejections
+    )
     info = {
         "questions": len(generated.rows),
         "rejected": len(generated.rejections),

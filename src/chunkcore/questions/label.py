@@ -24,16 +24,24 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinder, document_name
-from chunkcore.files import check_unchanged, csv_rows, json_lines, json_object, text_lines, utf8_line, write_checked
+from chunkcore.files import (
+    check_unchanged,
+    csv_rows,
+    json_lines,
+    json_object,
+    text_lines,
+    utf8_line,
+    write_checked,
+)
 from chunkcore.report.html import policy
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.retrieval.saved import stamp_of
 from chunkcore.run import Retrieved, Retriever
 from chunkcore.spans import trim
+from chunkcore.text import Document, Span
 
 _UNIT = 300  # characters of what one click marks, at most
 _PAGE = 40_000  # characters of a document that are sent at once
@@ -71,7 +79,9 @@ class LabelledQuestions:
     >>> folder.cleanup()
     """
 
-    def __init__(self, documents: Sequence[Document], path: Path, listed: Iterable[str] = ()) -> None:
+    def __init__(
+        self, documents: Sequence[Document], path: Path, listed: Iterable[str] = ()
+    ) -> None:
         if path.suffix != ".jsonl" or not path.stem:
             raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {path}")
         self.documents = documents
@@ -89,7 +99,9 @@ class LabelledQuestions:
         """Take over the file's rows if it was edited."""
         stamp = stamp_of(self.path)
         if stamp and stamp != self._stamp:
-            self._rows = [row for _, row in json_lines(self.path)] if self.path.stat().st_size else []
+            self._rows = (
+                [row for _, row in json_lines(self.path)] if self.path.stat().st_size else []
+            )
             self._stamp = stamp
 
     def _save(self, rows: list[dict[str, Any]]) -> None:
@@ -105,7 +117,10 @@ class LabelledQuestions:
     @property
     def done(self) -> int:
         """How many questions have evidence or are said to have none."""
-        return sum(bool(row.get("evidence") or row.get("spans") or row.get("without_evidence")) for row in self._rows)
+        return sum(
+            bool(row.get("evidence") or row.get("spans") or row.get("without_evidence"))
+            for row in self._rows
+        )
 
     def state(self, number: int) -> dict[str, Any]:
         """A question as the page shows it: number, id, question, evidence, without_evidence, problem, and a version
@@ -144,7 +159,10 @@ class LabelledQuestions:
         with self._lock:
             self._read_again()
             rows = list(self._rows)
-            numbers = {" ".join(str(row.get("question", "")).split()): number for number, row in enumerate(rows)}
+            numbers = {
+                " ".join(str(row.get("question", "")).split()): number
+                for number, row in enumerate(rows)
+            }
             ids = _free_ids(rows)
             for text in texts:
                 if text not in numbers:
@@ -172,13 +190,21 @@ class LabelledQuestions:
         """
         with self._lock:
             self._read_again()
-            if version is not None and (number >= len(self._rows) or version != _version(self._rows[number])):
+            if version is not None and (
+                number >= len(self._rows) or version != _version(self._rows[number])
+            ):
                 raise StaleError(f"this question was changed in another tab or in {self.path.name}")
             row = self._row(number)
             evidence = self._joined(spans)
             if evidence and without_evidence:
-                raise DataError("a question has evidence or is without evidence: expected one of them")
-            changed = {key: value for key, value in row.items() if key not in ("evidence", "spans", "without_evidence")}
+                raise DataError(
+                    "a question has evidence or is without evidence: expected one of them"
+                )
+            changed = {
+                key: value
+                for key, value in row.items()
+                if key not in ("evidence", "spans", "without_evidence")
+            }
             changed.setdefault("id", next(_free_ids(self._rows)))
             if evidence:
                 changed["evidence"] = evidence
@@ -222,7 +248,11 @@ class LabelledQuestions:
         """The evidence by document number, and why some of it is not found."""
         evidence, problem = [], ""
         spans = row.get("spans") or []
-        entries = [{"start": pair[0], "end": pair[1]} for pair in spans] if spans else row.get("evidence") or []
+        entries = (
+            [{"start": pair[0], "end": pair[1]} for pair in spans]
+            if spans
+            else row.get("evidence") or []
+        )
         for entry in [entries] if isinstance(entries, str) else entries:
             try:
                 place = self._finder.find(entry, document_name(row.get("document_id") or ""))
@@ -231,7 +261,9 @@ class LabelledQuestions:
                 continue
             number, span = self._numbers[place.document_id], place.span
             text = span.slice(self.documents[number].text)
-            evidence.append({"document": number, "start": span.start, "end": span.end, "text": text})
+            evidence.append(
+                {"document": number, "start": span.start, "end": span.end, "text": text}
+            )
         return evidence, problem
 
 
@@ -254,12 +286,18 @@ def read_listed(path: Path, column: str = "") -> list[str]:
     if is_table and not column:
         raise OptionError(f"{path.name} is a table: name the column of its questions with --column")
     if column and not is_table:
-        raise OptionError(f"--column {column} needs a CSV, TSV or JSON lines, and {path.name} is read line by line")
+        raise OptionError(
+            f"--column {column} needs a CSV, TSV or JSON lines, and {path.name} is read line by line"
+        )
     if is_table:
         rows = csv_rows(path, [column]) if kind in (".csv", ".tsv") else json_lines(path)
-        texts = [text for _, row in rows if isinstance(text := row.get(column), str) and text.strip()]
+        texts = [
+            text for _, row in rows if isinstance(text := row.get(column), str) and text.strip()
+        ]
         if not texts:
-            raise DataError(f"{path} has no text in {column!r}: name the column of its questions with --column")
+            raise DataError(
+                f"{path} has no text in {column!r}: name the column of its questions with --column"
+            )
         return texts
     return [text for _, text in text_lines(path) if text.strip()]
 
@@ -282,11 +320,15 @@ class LabelServer(ThreadingHTTPServer):
         self._numbers = {document.id: number for number, document in enumerate(questions.documents)}
         self.units = lru_cache(maxsize=64)(self._units)
         # A tag is shown as one space: its other characters keep their places without a width.
-        self.shown = lru_cache(maxsize=8)(lambda number: without_tags(questions.documents[number], _NO_WIDTH))
+        self.shown = lru_cache(maxsize=8)(
+            lambda number: without_tags(questions.documents[number], _NO_WIDTH)
+        )
         try:
             super().__init__(("127.0.0.1", port), _Requests)
         except (OSError, OverflowError) as error:
-            raise OptionError(f"port {port} cannot be used ({error}): name another one, or 0 for any") from error
+            raise OptionError(
+                f"port {port} cannot be used ({error}): name another one, or 0 for any"
+            ) from error
 
     @property
     def address(self) -> str:
@@ -311,13 +353,17 @@ class LabelServer(ThreadingHTTPServer):
     def page(self) -> tuple[bytes, str]:
         """The page, and its content security policy."""
         folder = files("chunkcore.questions")
-        style, script, body = (folder.joinpath(f"label.{kind}").read_text("utf-8") for kind in ("css", "js", "html"))
+        style, script, body = (
+            folder.joinpath(f"label.{kind}").read_text("utf-8") for kind in ("css", "js", "html")
+        )
         allowed = f"{policy(style, script)}; connect-src 'self'"
         return body.replace("/*style*/", style).replace("/*script*/", script).encode(), allowed
 
     def all(self) -> dict[str, Any]:
         """What the page starts from."""
-        documents = [{"name": page_text(doc.id), "size": len(doc.text)} for doc in self.questions.documents]
+        documents = [
+            {"name": page_text(doc.id), "size": len(doc.text)} for doc in self.questions.documents
+        ]
         file = page_text(str(self.questions.path))
         return {"questions": self.questions.states(), "documents": documents, "file": file}
 
@@ -330,7 +376,11 @@ class LabelServer(ThreadingHTTPServer):
         parts.sort(key=lambda part: -part.score)
         places = dict.fromkeys(map(self._sentences, parts))
         shown = (self._candidate(*place) for place in places)
-        return {"candidates": list(islice((candidate for candidate in shown if candidate["text"]), _CANDIDATES))}
+        return {
+            "candidates": list(
+                islice((candidate for candidate in shown if candidate["text"]), _CANDIDATES)
+            )
+        }
 
     def _sentences(self, part: Retrieved) -> tuple[int, int, int]:
         """The document's number, and the start and end of the sentences that a part touches.
@@ -364,7 +414,13 @@ class LabelServer(ThreadingHTTPServer):
         begin = starts[first] if first else 0
         bounds = [begin, *starts[first + 1 : last], starts[last]]
         units = [[start, page_text(text[start:end])] for start, end in pairwise(bounds)]
-        return {"document": number, "start": begin, "end": starts[last], "size": len(text), "units": units}
+        return {
+            "document": number,
+            "start": begin,
+            "end": starts[last],
+            "size": len(text),
+            "units": units,
+        }
 
 
 class _Requests(BaseHTTPRequestHandler):
@@ -404,7 +460,9 @@ class _Requests(BaseHTTPRequestHandler):
         hosts = {f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")}
         token, _, rest = path.removeprefix("/").partition("/")
         # Another host's name means that a page elsewhere has its name lead here.
-        if self.headers.get("Host") in hosts and secrets.compare_digest(token.encode(), self.server.token.encode()):
+        if self.headers.get("Host") in hosts and secrets.compare_digest(
+            token.encode(), self.server.token.encode()
+        ):
             return rest
         raise _RefusedError(HTTPStatus.FORBIDDEN, "open the address that the command printed")
 
@@ -432,7 +490,11 @@ class _Requests(BaseHTTPRequestHandler):
         return questions.mark(
             _whole(body.get("number")),
             [
-                (_whole(entry.get("document")), _whole(entry.get("start")), _whole(entry.get("end")))
+                (
+                    _whole(entry.get("document")),
+                    _whole(entry.get("start")),
+                    _whole(entry.get("end")),
+                )
                 for entry in entries
             ],
             without_evidence=body.get("without_evidence") is True,
@@ -452,8 +514,14 @@ class _Requests(BaseHTTPRequestHandler):
         if answer is None:
             (body, allowed), kind = self.server.page(), "text/html; charset=utf-8"
         else:
-            body, allowed, kind = json.dumps(answer).encode("ascii"), "default-src 'none'", "application/json"
-        self.close_connection = self.close_connection or status != HTTPStatus.OK  # what else was sent is not read
+            body, allowed, kind = (
+                json.dumps(answer).encode("ascii"),
+                "default-src 'none'",
+                "application/json",
+            )
+        self.close_connection = (
+            self.close_connection or status != HTTPStatus.OK
+        )  # what else was sent is not read
         self.send_response(status)
         headers = {
             "Content-Type": kind,

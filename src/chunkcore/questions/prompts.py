@@ -15,12 +15,12 @@ from typing import Literal
 
 import numpy as np
 
-from chunkcore.document import Document, Span
 from chunkcore.errors import quote
-from chunkcore.evaluation.text_search import fold, squeeze
+from chunkcore.locating.text_search import fold, squeeze
 from chunkcore.models.llm import BadAnswerError, Question
 from chunkcore.models.llm.base import conversation, found_json, member, schema_of, text_of
 from chunkcore.spans import trim, union
+from chunkcore.text import Document, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,21 @@ def draw_sample(document: Document, size: int, seed: int, number: int) -> Sample
     low, high = trim(text, 0, len(text))
     if high - low > size:
         name = f"{number}:{document.id}".encode("utf-8", "surrogatepass")
-        drawn = np.random.default_rng([seed, int.from_bytes(blake2b(name, digest_size=8).digest(), "little")])
+        drawn = np.random.default_rng(
+            [seed, int.from_bytes(blake2b(name, digest_size=8).digest(), "little")]
+        )
         first = int(drawn.integers(low, high - size + 1))
         while text[first].isspace():
             first += 1
         last = min(first + size, high)
-        head = _CUT_HEAD.match(text, first, last) if first > low and not text[first - 1].isspace() else None
-        tail = _CUT_TAIL.search(text[first:last]) if last < high and not text[last].isspace() else None
+        head = (
+            _CUT_HEAD.match(text, first, last)
+            if first > low and not text[first - 1].isspace()
+            else None
+        )
+        tail = (
+            _CUT_TAIL.search(text[first:last]) if last < high and not text[last].isspace() else None
+        )
         whole = trim(text, head.end() if head else first, first + tail.start() if tail else last)
         low, high = whole if whole[0] < whole[1] else trim(text, first, last)
     return Sample(document, Span(low, high), number)
@@ -79,8 +87,14 @@ class Schedule:
     def __init__(self, documents: Sequence[Document], size: int, seed: int, patience: int) -> None:
         self.size, self.seed, self.patience = size, seed, patience
         # One without a letter or a digit cannot be asked about.
-        askable = [document for document in documents if any(character.isalnum() for character in document.text)]
-        self._documents = [askable[place] for place in np.random.default_rng([seed, 0]).permutation(len(askable))]
+        askable = [
+            document
+            for document in documents
+            if any(character.isalnum() for character in document.text)
+        ]
+        self._documents = [
+            askable[place] for place in np.random.default_rng([seed, 0]).permutation(len(askable))
+        ]
         self._drawn: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
         self._under_way: Counter[str] = Counter()
@@ -184,9 +198,7 @@ Answer with a JSON object and nothing else. It begins with an oath, word for wor
 
 _SHOWN_PROMPTS = "{mark}\n{passage}\n{mark}\n\nAsked before:\n{earlier}"
 
-_EXAMPLE = (
-    "The lock opens at 6 in summer, and at 8 in winter. Boats of over 12 m ask the keeper first. Dogs are welcome."
-)
+_EXAMPLE = "The lock opens at 6 in summer, and at 8 in winter. Boats of over 12 m ask the keeper first. Dogs are welcome."  # noqa: E501
 _EXCERPT = "Boats of over 12 m ask the keeper first."
 
 _STYLE: dict[Mode, str] = {
@@ -222,7 +234,9 @@ def prompt_version(mode: Mode) -> str:
     return f"{mode}-{blake2b((_instructions(mode, 0) + _SHOWN_PROMPTS).encode(), digest_size=4).hexdigest()}"
 
 
-def question_about(passage: str, earlier: Sequence[str], mode: Mode, most: int, number: int) -> Question[Written]:
+def question_about(
+    passage: str, earlier: Sequence[str], mode: Mode, most: int, number: int
+) -> Question[Written]:
     """The question for a model about a passage, with at most `most` excerpts.
 
     `earlier` are questions not to repeat. `number` makes the answers of a dry run distinct.
@@ -235,7 +249,9 @@ def question_about(passage: str, earlier: Sequence[str], mode: Mode, most: int, 
     return Question(
         messages=conversation(_instructions(mode, most), shown),
         schema=schema_of(
-            oath=text, question=text, excerpts={"type": "array", "items": text, "minItems": 1, "maxItems": most}
+            oath=text,
+            question=text,
+            excerpts={"type": "array", "items": text, "minItems": 1, "maxItems": most},
         ),
         read=lambda text: _read(text, most),
         assumed={
@@ -248,7 +264,9 @@ def question_about(passage: str, earlier: Sequence[str], mode: Mode, most: int, 
 
 def _instructions(mode: Mode, most: int) -> str:
     style, oath, question = _STYLE[mode], _OATH[mode], _QUESTION[mode]
-    return _FRAME.format(style=style, oath=oath, most=most, passage=_EXAMPLE, question=question, excerpt=_EXCERPT)
+    return _FRAME.format(
+        style=style, oath=oath, most=most, passage=_EXAMPLE, question=question, excerpt=_EXCERPT
+    )
 
 
 def _read(text: str, most: int) -> Written:
@@ -256,7 +274,9 @@ def _read(text: str, most: int) -> Written:
     answer = found_json(text)
     question = " ".join(text_of(member(answer, "question"), "question").split())
     if len(question) > _LONGEST or not fold(question).text:
-        raise BadAnswerError(f"expected a question of words, of at most {_LONGEST} characters, got {question[:80]!r}")
+        raise BadAnswerError(
+            f"expected a question of words, of at most {_LONGEST} characters, got {question[:80]!r}"
+        )
     excerpts = member(answer, "excerpts")
     if not isinstance(excerpts, list) or not 1 <= len(excerpts) <= most:
         seen = f"{len(excerpts)} of them" if isinstance(excerpts, list) else type(excerpts).__name__

@@ -13,17 +13,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, echo, quote
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.benchmarks.layout import ChunkcoreLayout, Questions
 from chunkcore.evaluation.benchmarks.loading import QuestionReader, chosen_layout, contents_of
-from chunkcore.evaluation.text_search import Searchable, fold
 from chunkcore.files import json_object, text_lines
+from chunkcore.locating.text_search import Searchable, fold
 from chunkcore.models import Embedder, embed
 from chunkcore.models.base import unit_rows
 from chunkcore.options import Bounds, check_options
 from chunkcore.spans import Numbers, as_ranges
+from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
 
 # By kind of finding: what it is, and why it matters.
@@ -131,13 +131,18 @@ class _Located:
 
 class _Read:
     def __init__(
-        self, documents: str | Path | Sequence[Document], questions: Questions | None, options: ValidationOptions
+        self,
+        documents: str | Path | Sequence[Document],
+        questions: Questions | None,
+        options: ValidationOptions,
     ) -> None:
         self.options = options
         self.counter = get_counter(options.counter)
         self.questions: list[_Located] = []
         self.problems: list[Finding] = []
-        (self.documents, rows, unread), _ = contents_of(documents, questions, follow_links=options.follow_links)
+        (self.documents, rows, unread), _ = contents_of(
+            documents, questions, follow_links=options.follow_links
+        )
         if questions is None and isinstance(documents, str | Path):
             is_own = isinstance(chosen_layout(Path(documents)), ChunkcoreLayout)
             questions = Path(documents) / "questions.jsonl" if is_own else []
@@ -146,7 +151,9 @@ class _Read:
         file = f"{questions}, " if isinstance(questions, str | Path) else ""
         listed = list(rows)
         if not listed:
-            raise DataError(f'{file}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}')
+            raise DataError(
+                f'{file}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}'
+            )
         self._texts = {document.id: document.text for document in self.documents}
         reader = QuestionReader(self.documents, [str(row.get("id")) for _, row in listed], unread)
         for place, row in listed:
@@ -156,20 +163,26 @@ class _Read:
             for problems in (reader.problems, reader.repeated, reader.notes):
                 for problem in problems:
                     reason = problem.reason.removeprefix(f"{place}: ")
-                    self.problems.append(Finding(problem.kind, f"{file}{place}", problem.query_id, reason))
+                    self.problems.append(
+                        Finding(problem.kind, f"{file}{place}", problem.query_id, reason)
+                    )
                 problems.clear()
 
     def same_words(self) -> Iterator[Finding]:
         for located in self.questions:
             first = self._firsts[_words(located)]
             if first is not located:
-                yield _about(located, "duplicate", f"the same words as {first.query.id!r} at {first.place}")
+                yield _about(
+                    located, "duplicate", f"the same words as {first.query.id!r} at {first.place}"
+                )
 
     def nearly_same_words(self, embedder: Embedder | None) -> Iterator[Finding]:
         distinct = list(self._firsts.values())
         if embedder is None or not distinct:
             return
-        vectors = unit_rows(embed(embedder, [located.query.text for located in distinct], queries=True))
+        vectors = unit_rows(
+            embed(embedder, [located.query.text for located in distinct], queries=True)
+        )
         for index, located in enumerate(distinct[1:], start=1):
             cosines = vectors[:index] @ vectors[index]
             first = distinct[likest := int(np.argmax(cosines))]
@@ -180,7 +193,9 @@ class _Read:
     def leaks(self) -> Iterator[Finding]:
         for located in self.questions:
             question = fold(located.query.text).text
-            place = next(self._folds.places(question, None), None) if len(question) >= _LEAK else None
+            place = (
+                next(self._folds.places(question, None), None) if len(question) >= _LEAK else None
+            )
             if place is not None:
                 owner, start = place
                 span = self._folds.forms[owner].span(start, start + len(question))
@@ -190,12 +205,18 @@ class _Read:
                 folded = fold(self._slice(piece)).text
                 if len(folded) >= _LEAK and folded in question:
                     yield _about(
-                        located, "leakage", f"its evidence stands in the question: {quote(self._slice(piece))}"
+                        located,
+                        "leakage",
+                        f"its evidence stands in the question: {quote(self._slice(piece))}",
                     )
             answers = [located.query.metadata.get("answer"), located.query.metadata.get("answers")]
-            for answer in (one for some in answers for one in (some if isinstance(some, list) else [some])):
+            for answer in (
+                one for some in answers for one in (some if isinstance(some, list) else [some])
+            ):
                 if isinstance(answer, str) and _holds(located.query.text, answer):
-                    yield _about(located, "leakage", f"its answer stands in the question: {quote(answer)}")
+                    yield _about(
+                        located, "leakage", f"its answer stands in the question: {quote(answer)}"
+                    )
 
     def sizes(self) -> Iterator[Finding]:
         for located in self.questions:
@@ -210,7 +231,9 @@ class _Read:
                     yield _about(located, "short", f"evidence of {tokens}: {quote(text)}")
 
     def documents_alone(self) -> Iterator[Finding]:
-        answered = {piece.document_id for located in self.questions for piece in located.query.evidence}
+        answered = {
+            piece.document_id for located in self.questions for piece in located.query.evidence
+        }
         for document in self.documents:
             count = self.counter.count(document.text)
             if count <= self.options.size:
@@ -285,7 +308,9 @@ class FilterThresholds:
         for name, value in (("duplicate", self.duplicate), ("relevance", self.relevance)):
             is_cosine = isinstance(value, Real) and not isinstance(value, bool) and -1 <= value <= 1
             if not (value is None or value == "propose" or is_cosine):
-                raise OptionError(f"the {name} threshold is a cosine from -1 to 1, propose, or none; got {echo(value)}")
+                raise OptionError(
+                    f"the {name} threshold is a cosine from -1 to 1, propose, or none; got {echo(value)}"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,9 +392,19 @@ def filter_questions(
     for index, row in enumerate(shared):
         apart[index, owners[row]] = False
     elsewhere, apart = ~shared & ~is_answer, apart & apart.T
-    similarities = Similarities(queries @ queries.T, queries @ answers.T, is_answer, elsewhere, apart)
-    duplicate = similarities.propose_duplicate() if thresholds.duplicate == "propose" else thresholds.duplicate
-    relevance = similarities.propose_relevance() if thresholds.relevance == "propose" else thresholds.relevance
+    similarities = Similarities(
+        queries @ queries.T, queries @ answers.T, is_answer, elsewhere, apart
+    )
+    duplicate = (
+        similarities.propose_duplicate()
+        if thresholds.duplicate == "propose"
+        else thresholds.duplicate
+    )
+    relevance = (
+        similarities.propose_relevance()
+        if thresholds.relevance == "propose"
+        else thresholds.relevance
+    )
     dropped: list[Dropped] = []
     kept: list[int] = []
     for index, cosines in enumerate(similarities.questions):
@@ -380,7 +415,11 @@ def filter_questions(
             dropped.append(Dropped(index, "relevance", reason))
         elif duplicate is not None and likest is not None and cosines[likest] > duplicate:
             cosine = f"cosine {cosines[likest]:.3f}, over {duplicate:.3f}"
-            dropped.append(Dropped(index, "duplicate", f"it has {cosine}, with the question {questions[likest]!r}"))
+            dropped.append(
+                Dropped(
+                    index, "duplicate", f"it has {cosine}, with the question {questions[likest]!r}"
+                )
+            )
         else:
             kept.append(index)
     used = [None if threshold is None else float(threshold) for threshold in (duplicate, relevance)]

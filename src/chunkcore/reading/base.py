@@ -24,10 +24,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from chunkcore.document import Document, Mark
 from chunkcore.errors import ChunkcoreError, MissingExtraError
 from chunkcore.files import UnreadError
 from chunkcore.registry import Registry
+from chunkcore.text import Document, Mark
 
 
 def on_reached(place: str) -> None:
@@ -92,7 +92,9 @@ class FileNotes:
         self._names[note].append(name)
 
     def lines(self) -> Iterator[str]:
-        yield from (f"{listed(names)}: {note}" for note, names in islice(self._names.items(), _LINES))
+        yield from (
+            f"{listed(names)}: {note}" for note, names in islice(self._names.items(), _LINES)
+        )
         if rest := sum(map(len, islice(self._names.values(), _LINES, None))):
             yield f"{rest:,} more for other reasons"
 
@@ -116,7 +118,9 @@ _lock = threading.Lock()
 
 def read_guarded(reader: type[Reader], data: bytes, path: Path, name: str) -> Reading:
     """What the reader makes of a file's bytes. Raises `UnreadError`, with the file's path: it cannot be read."""
-    if reader.__module__ == "__main__" or "<locals>" in reader.__qualname__:  # the process cannot import it
+    if (
+        reader.__module__ == "__main__" or "<locals>" in reader.__qualname__
+    ):  # the process cannot import it
         return _read(reader, data, path, name)
     worker = _started()
     timer = threading.Timer(SECONDS, worker.kill)
@@ -137,16 +141,25 @@ def read_guarded(reader: type[Reader], data: bytes, path: Path, name: str) -> Re
     if "text" not in row:
         limits = f"{SECONDS:.0f} s, {MEMORY / 1024**3:.0f} GB of memory and {OUTPUT // 1024**2} MB of text"
         reached = f" ({row['reached']} was reached)" if "reached" in row else ""
-        raise UnreadError(path, f"cannot be read within {limits}{reached}: split it, or take it out")
+        raise UnreadError(
+            path, f"cannot be read within {limits}{reached}: split it, or take it out"
+        )
     marks = tuple(map(Mark.from_dict, row["marks"]))
     return Reading(Document(name, row["text"], row["metadata"], marks), tuple(row["notes"]))
 
 
-def _answers(worker: subprocess.Popen[bytes], reader: type[Reader], data: bytes, name: str) -> Iterator[dict[str, Any]]:
+def _answers(
+    worker: subprocess.Popen[bytes], reader: type[Reader], data: bytes, name: str
+) -> Iterator[dict[str, Any]]:
     """The lines of the process, until it says that the file has ended, or it dies."""
     assert worker.stdin is not None
     assert worker.stdout is not None
-    head = {"module": reader.__module__, "class": reader.__qualname__, "name": name, "size": len(data)}
+    head = {
+        "module": reader.__module__,
+        "class": reader.__qualname__,
+        "name": name,
+        "size": len(data),
+    }
     with suppress(OSError):  # the process died: its output ends
         worker.stdin.write(json.dumps(head).encode("ascii") + b"\n")
         worker.stdin.write(data)
@@ -163,7 +176,9 @@ def _read(reader: type[Reader], data: bytes, path: Path | str, name: str) -> Rea
         return reader().read(data, name)
     except (ChunkcoreError, MemoryError):
         raise
-    except Exception as error:  # a stranger's file may fail a parser in any way, and the other files go on
+    except (
+        Exception
+    ) as error:  # a stranger's file may fail a parser in any way, and the other files go on
         shown = " ".join(f"{type(error).__name__}: {error}".split())[:100].rstrip(": ")
         label = next((label for label, kind in readers.items() if kind is reader), reader.__name__)
         raise UnreadError(path, f"is broken ({label}: {shown}): mend it, or take it out") from error
@@ -176,7 +191,12 @@ def _started() -> subprocess.Popen[bytes]:
             if worker.poll() is None:
                 return worker
     paths = os.pathsep.join(folder for folder in sys.path if folder)
-    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": paths,
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     return subprocess.Popen(  # our own module, in this interpreter
         [sys.executable, "-c", "from chunkcore.reading.base import serve; serve()"],
         stdin=subprocess.PIPE,
@@ -228,26 +248,44 @@ def serve() -> None:
             reader: Any = reduce(getattr, row["class"].split("."), import_module(row["module"]))
             document, notes = _read(reader, data, row["name"], row["name"])
             marks = [mark.to_dict() for mark in document.marks]
-            answer(text=document.text, metadata=document.metadata, marks=marks, notes=notes, ends=True)
+            answer(
+                text=document.text, metadata=document.metadata, marks=marks, notes=notes, ends=True
+            )
         except UnreadError as error:
             answer(error=error.reason, ends=True)
         except ChunkcoreError as error:
             missing = isinstance(error, MissingExtraError)
-            reason = f"cannot be read: {error}" if missing else str(error).removeprefix(f"{row['name']} ")
+            reason = (
+                f"cannot be read: {error}"
+                if missing
+                else str(error).removeprefix(f"{row['name']} ")
+            )
             answer(error=reason, ends=True)
         except MemoryError:  # the process may hold what failed: it ends
             return
 
 
 def _limit() -> None:
-    with suppress(ImportError, OSError, ValueError):  # Windows has no limits, and macOS refuses this one
+    with suppress(
+        ImportError, OSError, ValueError
+    ):  # Windows has no limits, and macOS refuses this one
         import resource
 
-        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        used = (
+            int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+            * resource.getpagesize()
+        )
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
 
     def refuse(event: str, _: Any) -> None:
-        if event in ("socket.connect", "socket.bind", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec"):
+        if event in (
+            "socket.connect",
+            "socket.bind",
+            "socket.getaddrinfo",
+            "subprocess.Popen",
+            "os.system",
+            "os.exec",
+        ):
             raise PermissionError(f"a file's reader may not use {event}")
 
     sys.addaudithook(refuse)

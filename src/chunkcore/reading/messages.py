@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from chunkcore.boundaries.html import parse_html
-from chunkcore.document import Document
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading.base import Reader, Reading, readers
 from chunkcore.reading.opening import charset, decode_text
+from chunkcore.text import Document
 
 _SHOWN = ("From", "To", "Cc", "Date")
 _HEADER = 10_000  # characters of a header; the standard library takes the square of their number
@@ -37,14 +37,21 @@ class Email(Reader):
     def read(self, data: bytes, name: str) -> Reading:
         if match := _LONG.search(re.sub(rb"\r?\n[ \t]+", b" ", data)):
             header = match[1].decode("ascii")
-            raise UnreadError(name, f"has a header {header} of over {_HEADER:,} characters: shorten it, or take it out")
+            raise UnreadError(
+                name,
+                f"has a header {header} of over {_HEADER:,} characters: shorten it, or take it out",
+            )
         message = BytesParser(policy=policy.compat32).parsebytes(data)
         attachments: list[str] = []
         text = "\n\n".join(filter(None, _blocks(message, attachments)))
         if not text:
             raise UnreadError(name, "is an e-mail without a text: take it out")
         metadata: dict[str, Any] = {"format": "markdown"}
-        metadata |= {key: value for key in ("subject", "from", "to", "date") if (value := _header(message, key))}
+        metadata |= {
+            key: value
+            for key in ("subject", "from", "to", "date")
+            if (value := _header(message, key))
+        }
         if not attachments:
             return Reading(Document(name, text, metadata))
         note = f"attachments are left out, save them as files: {', '.join(attachments[:5])}"
@@ -55,7 +62,9 @@ def _blocks(message: Message, attachments: list[str]) -> Iterator[str]:
     waiting: list[Message] = [message]
     while waiting:
         part = waiting.pop()
-        if any(key in part for key in ("subject", "from", "date")):  # a part of a mail has none of these
+        if any(
+            key in part for key in ("subject", "from", "date")
+        ):  # a part of a mail has none of these
             subject = _header(part, "subject")
             yield f"# {subject}" if subject else ""
             yield "\n".join(f"{key}: {value}" for key in _SHOWN if (value := _header(part, key)))
@@ -63,11 +72,19 @@ def _blocks(message: Message, attachments: list[str]) -> Iterator[str]:
         if part.is_multipart():
             parts = [child for child in part.get_payload() if isinstance(child, Message)]
             waiting += reversed(_preferred(parts) if kind == "multipart/alternative" else parts)
-        elif part.get_filename() or part.get_content_disposition() == "attachment" or not kind.startswith("text/"):
+        elif (
+            part.get_filename()
+            or part.get_content_disposition() == "attachment"
+            or not kind.startswith("text/")
+        ):
             attachments.append(_plain(part.get_filename() or kind)[:200])
         else:
             text = _body(part)
-            yield visible_text(text) if kind == "text/html" else text.replace("\r\n", "\n").strip("\n")
+            yield (
+                visible_text(text)
+                if kind == "text/html"
+                else text.replace("\r\n", "\n").strip("\n")
+            )
 
 
 def _preferred(parts: list[Message]) -> list[Message]:
@@ -76,9 +93,13 @@ def _preferred(parts: list[Message]) -> list[Message]:
     plain, html = by_kind.get("text/plain"), by_kind.get("text/html")
     if plain is not None and html is not None:
         text = _body(plain).strip()
-        is_stub = not text or (len(text) < 200 and _STUB.search(text) and len(text) < len(visible_text(_body(html))))
+        is_stub = not text or (
+            len(text) < 200 and _STUB.search(text) and len(text) < len(visible_text(_body(html)))
+        )
         return [html if is_stub else plain]
-    return [part for part in (plain or html or by_kind.get("multipart/related"),) if part is not None] or parts[-1:]
+    return [
+        part for part in (plain or html or by_kind.get("multipart/related"),) if part is not None
+    ] or parts[-1:]
 
 
 def _header(message: Message, key: str) -> str:
@@ -107,7 +128,18 @@ def _body(part: Message) -> str:
 
 
 _SKIPPED = frozenset(
-    ("script", "style", "template", "head", "noscript", "iframe", "object", "embed", "nav", "#comment")
+    (
+        "script",
+        "style",
+        "template",
+        "head",
+        "noscript",
+        "iframe",
+        "object",
+        "embed",
+        "nav",
+        "#comment",
+    )
 )
 _INLINE_NAMES = """
     a abbr b bdi bdo big button cite code data del dfn em font i input ins kbd label mark q rb rp rt ruby s samp small
@@ -154,7 +186,15 @@ def visible_text(html: str) -> str:
             flush()
             verbatim += (1 if enters else -1) * (name in _LINES)
             is_heading = len(name) == 2 and name[0] == "h" and name[1].isdigit()
-            prefix = "" if not enters else f"{'#' * int(name[1])} " if is_heading else "- " if name == "li" else ""
+            prefix = (
+                ""
+                if not enters
+                else f"{'#' * int(name[1])} "
+                if is_heading
+                else "- "
+                if name == "li"
+                else ""
+            )
     flush()
     return "\n\n".join(blocks)
 

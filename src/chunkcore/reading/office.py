@@ -7,14 +7,16 @@ import zlib
 from collections.abc import Iterable, Sequence
 from io import BytesIO
 
-from chunkcore.document import Document, Mark, Span
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import Reader, Reading, readers
+from chunkcore.text import Document, Mark, Span
 
 _ZIP = b"PK\x03\x04"
-_NO_HEADER = re.compile(r"^\|(?:  \|)+\n(\|(?: --- \|)+)\n(\|.*)$", re.MULTILINE)  # of a table without <th>
+_NO_HEADER = re.compile(
+    r"^\|(?:  \|)+\n(\|(?: --- \|)+)\n(\|.*)$", re.MULTILINE
+)  # of a table without <th>
 _SLIDE = re.compile(r"<!-- Slide number: (\d+) -->\n?")
 _PICTURE = re.compile(r"data:[\w.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
 _LOCKS = "META-INF/encryption.xml"
@@ -31,8 +33,12 @@ class _Packed(Reader):
         return head.startswith(_ZIP) and self.telling in head
 
     def read(self, data: bytes, name: str) -> Reading:
-        if re.search(rb'URI="[^"]*html?"', unpacked(data, name).get(_LOCKS, b"")):  # fonts alone may be locked
-            raise UnreadError(name, "is protected against copying (DRM), so its text cannot be read")
+        if re.search(
+            rb'URI="[^"]*html?"', unpacked(data, name).get(_LOCKS, b"")
+        ):  # fonts alone may be locked
+            raise UnreadError(
+                name, "is protected against copying (DRM), so its text cannot be read"
+            )
         document = self.document(data, name)
         if not document.text:
             raise UnreadError(name, "has no text: it may hold pictures only")
@@ -140,7 +146,9 @@ def table(rows: Iterable[Sequence[str]]) -> str:
     lines: list[str] = []
     for row in rows:
         if any(cell.strip() for cell in row):
-            lines.append(f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in row)} |")
+            lines.append(
+                f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in row)} |"
+            )
             if len(lines) == 1:
                 lines.append(f"|{' --- |' * len(row)}")
     return "\n".join(lines)
@@ -166,14 +174,19 @@ def unpacked(data: bytes, name: str) -> dict[str, bytes]:
     try:
         archive = ZipFile(BytesIO(data))
         if len(archive.namelist()) > _MEMBERS:
-            raise UnreadError(name, f"has {len(archive.namelist()):,} files, over {_MEMBERS:,}: nothing is unpacked")
+            raise UnreadError(
+                name,
+                f"has {len(archive.namelist()):,} files, over {_MEMBERS:,}: nothing is unpacked",
+            )
         for member in archive.infolist():
             with archive.open(member) as file:
                 heads[member.filename] = block = file.read(_BLOCK)
                 while block:
                     room -= len(block)
                     if room < 0:
-                        raise UnreadError(name, f"unpacks to over {_RATIO} times its size: it is not unpacked")
+                        raise UnreadError(
+                            name, f"unpacks to over {_RATIO} times its size: it is not unpacked"
+                        )
                     block = file.read(_BLOCK)
     except (BadZipFile, zlib.error, RuntimeError, EOFError, OSError) as error:
         raise UnreadError(name, f"is damaged or encrypted, or no ZIP file: {error}") from error

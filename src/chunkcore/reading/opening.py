@@ -14,13 +14,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
-from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError
 from chunkcore.files import NoTextError, UnreadError, decoded, empty, open_file, unreadable
 from chunkcore.reading.base import Reader, Reading, read_guarded, readers
+from chunkcore.text import Document, Mark, Span
 
 # A fenced block, or headings with nothing between them.
-_HEADINGS = re.compile(r"^(```|~~~)(?s:.*?)(?:^\1|\Z)|^#{1,6}[ \t].*(?:\s*\n#{1,6}[ \t].*)*", re.MULTILINE)
+_HEADINGS = re.compile(
+    r"^(```|~~~)(?s:.*?)(?:^\1|\Z)|^#{1,6}[ \t].*(?:\s*\n#{1,6}[ \t].*)*", re.MULTILINE
+)
 LARGEST = 512 * 1024**2  # bytes of a file that is read whole
 _HEAD = 1024
 
@@ -86,7 +88,9 @@ def _read_open(path: Path, file: BinaryIO, name: str) -> Reading:
 def _with_sections(reading: Reading) -> Reading:
     """With a mark ``section`` from each heading of Markdown to the next, unless the reader has made such marks."""
     document = reading.document
-    if document.metadata.get("format") != "markdown" or any(mark.kind == "section" for mark in document.marks):
+    if document.metadata.get("format") != "markdown" or any(
+        mark.kind == "section" for mark in document.marks
+    ):
         return reading
     starts = [match.start() for match in _HEADINGS.finditer(document.text) if match[1] is None]
     sections = tuple(Mark("section", Span(*pair)) for pair in pairwise([*starts, document.size]))
@@ -98,7 +102,9 @@ def _reader_of(path: Path, head: bytes) -> type[Reader] | None:
     if reader is not None and not reader.magic:
         return reader
     recognised = next((kind for kind in _by_ending().values() if kind().recognises(head)), None)
-    is_page = head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html"))  # an error page that is called .pdf
+    is_page = (
+        head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html"))
+    )  # an error page that is called .pdf
     return recognised or (None if is_page else reader)
 
 
@@ -108,7 +114,9 @@ _BOMS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-_DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
+_DECLARED = re.compile(
+    rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE
+)
 # Python's codecs that are charsets of texts: not punycode, idna, unicode_escape, rot13, base64 and their like.
 _CHARSETS = re.compile(
     r"ascii|utf-8(-sig)?|utf-(16|32)(-[bl]e)?|iso8859-\d+|cp\d+|koi8-[rtu]|gb2312|gbk|gb18030|big5(hkscs)?|johab|hz"
@@ -116,7 +124,9 @@ _CHARSETS = re.compile(
 )
 _LOOKED_AT = 200_000  # bytes from which an encoding is guessed
 # What Western European texts have beside ASCII. Others have more of cp1252's letters, or other letters in their place.
-_WESTERN = re.compile("[\t\n\r\x20-\x7eàâäçéèêëîïôöùûüßñáíóúæœÀÂÄÇÉÈÊËÎÏÔÖÙÛÜÑÁÍÓÚÆŒ¡¿“”‘’„–—…€£«»°§·©®\u00a0]*")
+_WESTERN = re.compile(
+    "[\t\n\r\x20-\x7eàâäçéèêëîïôöùûüßñáíóúæœÀÂÄÇÉÈÊËÎÏÔÖÙÛÜÑÁÍÓÚÆŒ¡¿“”‘’„–—…€£«»°§·©®\u00a0]*"
+)
 _KANA = re.compile("[\u3041-\u30fc]")
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
 
@@ -152,10 +162,14 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
         except NoTextError:
             raise
         except DataError as error:
-            encoding = next((name for mark, name in _BOMS if data.startswith(mark)), None) or _encoding_of(data)
+            encoding = next(
+                (name for mark, name in _BOMS if data.startswith(mark)), None
+            ) or _encoding_of(data)
             if encoding is None:
                 missing = (
-                    "" if find_spec("charset_normalizer") else '; pip install "chunkadapters[files]" tells encodings'
+                    ""
+                    if find_spec("charset_normalizer")
+                    else '; pip install "chunkadapters[files]" tells encodings'
                 )
                 raise DataError(f"{error}{missing}") from None
     try:
@@ -170,7 +184,10 @@ def _by_zeros(data: bytes) -> str | None:
     """UTF-16 without a byte order mark, of a script that needs few high bytes, zero among them."""
     if b"\x00" not in data[:1000] or data.startswith(tuple(mark for mark, _ in _BOMS)):
         return None
-    for encoding, high, low in (("utf-16-le", data[1::2], data[::2]), ("utf-16-be", data[::2], data[1::2])):
+    for encoding, high, low in (
+        ("utf-16-le", data[1::2], data[::2]),
+        ("utf-16-be", data[::2], data[1::2]),
+    ):
         is_likely = 0 in high and 0 not in low and len(set(high)) <= 4 < len(set(low))
         text = data.decode(encoding, "replace") if is_likely else ""
         shown = sum(letter.isprintable() or letter.isspace() for letter in text)

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from chunkcore.document import Document, Mark, Span
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import Reader, Reading, listed, readers
 from chunkcore.reading.opening import is_utf8
+from chunkcore.text import Document, Mark, Span
 
 _PAGES = 100_000
 _OCR = "recognise it first (OCR)"
@@ -51,15 +51,23 @@ class Pdf(Reader):
             reason = locked if is_locked else "is no PDF, or is broken: mend it, or take it out"
             raise UnreadError(name, reason) from error
         if len(pdf) > _PAGES:
-            raise UnreadError(name, f"has {len(pdf):,} pages, over {_PAGES:,}: split it, or take it out")
+            raise UnreadError(
+                name, f"has {len(pdf):,} pages, over {_PAGES:,}: split it, or take it out"
+            )
         labels, pages = zip(*_pages(pdf), strict=True) if len(pdf) else ((), ())
         scanned = [number for number, lines in enumerate(pages, start=1) if not lines]
         if len(scanned) == len(pages):
-            raise UnreadError(name, f"is scanned: {len(pages):,} page{'s' * (len(pages) != 1)} without text; {_OCR}")
+            raise UnreadError(
+                name,
+                f"is scanned: {len(pages):,} page{'s' * (len(pages) != 1)} without text; {_OCR}",
+            )
         text, marks = _joined(pages, labels)
         numbers = f"page{'s' * (len(scanned) > 1)} {listed(scanned)}"
         notes = [f"scanned: no text on {numbers} of {len(pages):,}; {_OCR}"] if scanned else []
-        named = {key.lower(): _SIGNS.sub("", pdf.get_metadata_value(key)).strip()[:1000] for key in ("Title", "Author")}
+        named = {
+            key.lower(): _SIGNS.sub("", pdf.get_metadata_value(key)).strip()[:1000]
+            for key in ("Title", "Author")
+        }
         metadata = {"format": "prose"} | {key: value for key, value in named.items() if value}
         return Reading(Document(name, text, metadata, marks), tuple(notes))
 
@@ -99,7 +107,10 @@ def _joined(pages: Sequence[list[str]], labels: Sequence[str]) -> tuple[str, tup
         texts.append(text)
         size = start + len(text)
         marks.append(Mark("page", Span(start, size), data))
-        marks += [Mark("divided", Span(start + a, start + b), {"printed": printed}) for a, b, printed in divided]
+        marks += [
+            Mark("divided", Span(start + a, start + b), {"printed": printed})
+            for a, b, printed in divided
+        ]
     return "\n\n".join(texts), tuple(marks)
 
 
@@ -128,7 +139,9 @@ def _plain(text: str) -> str:
 def _running(pages: Sequence[list[str]], place: int) -> set[str]:
     """The patterns of the first or last lines that most pages share, of pages with three lines or more."""
     counts = Counter(_pattern(lines[place]) for lines in pages if len(lines) > 2)
-    return {pattern for pattern, count in counts.items() if count >= _FEWEST and 2 * count > len(pages)}
+    return {
+        pattern for pattern, count in counts.items() if count >= _FEWEST and 2 * count > len(pages)
+    }
 
 
 def _pattern(line: str) -> str:

@@ -49,7 +49,9 @@ class Advice:
         comparison, measure = page.comparison, page.comparison.measure
         standing = {report.name: report for report in comparison.standing}
         if not standing:
-            return cls("", (("Use", f"Nothing can be advised: {measure} is not defined for any of them."),))
+            return cls(
+                "", (("Use", f"Nothing can be advised: {measure} is not defined for any of them."),)
+            )
         questions = int(np.count_nonzero(~np.isnan(standing[comparison.tied[0]].values(measure))))
         costs = _Costs.on(page)
         near = _near(comparison, standing)
@@ -58,7 +60,11 @@ class Advice:
         few = questions < FEW
         lines = [("For now" if few else "Use", f"{use}: {_quality(page, use)}")]
         others = (name for name in standing if name != use)
-        tied = [name for name in others if not _worse(comparison, name, use) and not _worse(comparison, use, name)]
+        tied = [
+            name
+            for name in others
+            if not _worse(comparison, name, use) and not _worse(comparison, use, name)
+        ]
         if tied:
             margin = f" Under the margin of {comparison.within} a difference would not matter."
             shown = f"{listed(tied)}: {questions:,} questions show no significant difference."
@@ -72,7 +78,9 @@ class Advice:
             lines.append(("Next", f"{_few(questions)}, and compare again."))
         elif settled := _settled(page, use, tied, questions):
             lines.append(("To settle it", settled))
-        return cls(use, tuple(lines), _pasted(standing[use], page), page.more_questions if few else "")
+        return cls(
+            use, tuple(lines), _pasted(standing[use], page), page.more_questions if few else ""
+        )
 
     @classmethod
     def _of_tuning(cls, page: ReportPage, tuning: Tuning) -> Advice:
@@ -83,14 +91,13 @@ class Advice:
         expected = f"expect a {measure} of {measure.show(report.mean(measure))}{measure.suffix} on other questions"
         if tuning.gain:
             low, high = map(measure.show, tuning.comparison.intervals[CHOICE])
-            why = (
-                f"On questions that did not choose it, its lead over the default, {tuning.default}, is {_lead(tuning)}."
-            )
-            lines = [("For now" if few else "Use", f"{tuning.use}: {expected} ({low} to {high})."), ("Why", why)]
+            why = f"On questions that did not choose it, its lead over the default, {tuning.default}, is {_lead(tuning)}."  # noqa: E501
+            lines = [
+                ("For now" if few else "Use", f"{tuning.use}: {expected} ({low} to {high})."),
+                ("Why", why),
+            ]
         else:
-            why = (
-                f"On questions that did not choose it, the lead of the choice is {_lead(tuning)}: no significant gain."
-            )
+            why = f"On questions that did not choose it, the lead of the choice is {_lead(tuning)}: no significant gain."  # noqa: E501
             lines = [("Keep the default", f"{tuning.use}: {expected}."), ("Why", why)]
         if few:
             lines.append(("Next", f"{_few(len(report.query_ids))}, tune again."))
@@ -115,7 +122,9 @@ def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:
     usual = not embedder or embedder.rpartition(":")[2] == DEFAULT_MODEL
     with suppress(ChunkcoreError):
         get_chunker(chunker)
-        return snippets(chunker, retriever, DEFAULT_MODEL if usual else embedder, get_counter(page.counter).name)
+        return snippets(
+            chunker, retriever, DEFAULT_MODEL if usual else embedder, get_counter(page.counter).name
+        )
     return {}
 
 
@@ -127,7 +136,9 @@ def _lead(tuning: Tuning) -> str:
     """The difference of the held-out scores from the default's, with its interval."""
     measure, change = tuning.measure, tuning.difference
     low, high = measure.show(change.low, signed=True), measure.show(change.high, signed=True)
-    return f"{measure.show(change.mean, signed=True)}{measure.points} (95 % interval {low} to {high})"
+    return (
+        f"{measure.show(change.mean, signed=True)}{measure.points} (95 % interval {low} to {high})"
+    )
 
 
 def _balance(tuning: Tuning) -> str:
@@ -144,9 +155,18 @@ def _near(comparison: Comparison, standing: Mapping[str, Report]) -> list[str]:
     """The systems within the margin of the highest mean that none of the tied beats."""
     measure, tied = comparison.measure, comparison.tied
     # Being tied is no chain: one of the tied may still be significantly worse than another.
-    beaten = {name for name in standing for other in tied if other != name and _worse(comparison, name, other)}
+    beaten = {
+        name
+        for name in standing
+        for other in tied
+        if other != name and _worse(comparison, name, other)
+    }
     best = mean(standing[tied[0]], measure)
-    near = (name for name, report in standing.items() if abs(best - mean(report, measure)) <= comparison.margin)
+    near = (
+        name
+        for name, report in standing.items()
+        if abs(best - mean(report, measure)) <= comparison.margin
+    )
     return [name for name in near if name not in beaten]
 
 
@@ -187,7 +207,9 @@ class _Costs(NamedTuple):
     def on(cls, page: ReportPage) -> _Costs:
         k = page.comparison.measure.k
         names = [report.name for report in page.reports]
-        retrieved = {report.name: math.nan if k is None else report.mean_tokens(k) for report in page.reports}
+        retrieved = {
+            report.name: math.nan if k is None else report.mean_tokens(k) for report in page.reports
+        }
         if k is not None and budget_of(k) is None and all(map(math.isfinite, retrieved.values())):
             return cls(retrieved, "retrieved tokens", "{0:,.0f} a question, others up to {1:,.0f}")
         axis = cost_axis(page)
@@ -203,22 +225,32 @@ def _reason(use: str, near: Sequence[str], costs: _Costs, within: str) -> str:
         return f"It has the highest score; the tied are more than {within} lower, though that may be chance."
     least, dearest = costs.of[use], max(costs.of[name] for name in near)
     if not dearest > _ALIKE * least:
-        return f"It has the highest score, and no other within {within} of it is known to cost less."
+        return (
+            f"It has the highest score, and no other within {within} of it is known to cost less."
+        )
     most = "fewest" if costs.noun.endswith("s") else "lowest"
     amounts = costs.shown.format(least, dearest)
-    return f"It has the {most} {costs.noun} of those within {within} of the highest score: {amounts}."
+    return (
+        f"It has the {most} {costs.noun} of those within {within} of the highest score: {amounts}."
+    )
 
 
 def _avoided(page: ReportPage, use: str, tied: Sequence[str], costs: _Costs) -> str:
     comparison, measure = page.comparison, page.comparison.measure
     word = "lower" if measure.higher_is_better else "higher"
     gaps = [comparison.between(use, report.name) for report in page.reports if report.name != use]
-    worse = sorted((gap for gap in gaps if _worse(comparison, gap.b, use)), key=lambda gap: -abs(gap.mean))
+    worse = sorted(
+        (gap for gap in gaps if _worse(comparison, gap.b, use)), key=lambda gap: -abs(gap.mean)
+    )
     sentences = []
     if worse:
         names = [f"{gap.b} ({measure.show(abs(gap.mean))}{measure.points} {word})" for gap in worse]
         sentences.append(f"{listed(names)}: more than chance explains.")
-    ratios = {name: costs.of[name] / costs.of[use] for name in tied if costs.of[name] > _DEAR * costs.of[use] > 0}
+    ratios = {
+        name: costs.of[name] / costs.of[use]
+        for name in tied
+        if costs.of[name] > _DEAR * costs.of[use] > 0
+    }
     if ratios:
         names = [f"{name} ({ratio:.1f} times the {costs.noun})" for name, ratio in ratios.items()]
         sentences.append(f"{listed(names)}: no gain that these questions show.")
@@ -231,7 +263,10 @@ def _settled(page: ReportPage, use: str, tied: Sequence[str], questions: int) ->
         return f"Nothing: all of these are within {comparison.within} of each other (equivalent)."
     if not tied or comparison.questions_needed is None:
         return ""
-    low, high = (f"{max(0, int(float(f'{needed:.1e}')) - questions):,}" for needed in comparison.questions_needed)
+    low, high = (
+        f"{max(0, int(float(f'{needed:.1e}')) - questions):,}"
+        for needed in comparison.questions_needed
+    )
     return f"{low} to {high} more questions; so many show a difference of {comparison.within} in 8 of 10 cases."
 
 
@@ -258,7 +293,11 @@ def missed_by(page: ReportPage, name: str) -> list[Missed]:
 
     None if it found everything, or without its run or the benchmark.
     """
-    report, k, benchmark = next((row for row in page.reports if row.name == name), None), page.chosen_k, page.benchmark
+    report, k, benchmark = (
+        next((row for row in page.reports if row.name == name), None),
+        page.chosen_k,
+        page.benchmark,
+    )
     if benchmark is None or report is None or report.run is None or k not in report.found:
         return []
     queries = {query.id: query for query in benchmark.queries}
@@ -270,7 +309,9 @@ def missed_by(page: ReportPage, name: str) -> list[Missed]:
     texts = {document.id: document.text for document in benchmark.documents}
     worst = sorted((row for row in rows if row[0] < 1), key=lambda row: row[0])[:MOST]
     above = page.above and partial(page.above, report)
-    missed = partial(_missed, run=report.run, texts=texts, k=k, above=above, counter=get_counter(page.counter))
+    missed = partial(
+        _missed, run=report.run, texts=texts, k=k, above=above, counter=get_counter(page.counter)
+    )
     return [missed(queries[query], recall, shares) for recall, query, shares in worst]
 
 
@@ -301,7 +342,11 @@ def _missed(
         cause = _outranked(better, k)
     else:
         same = any(hit.document_id == piece.document_id for hit in hits)
-        place = "another part of its document was preferred" if same else "other documents were preferred"
+        place = (
+            "another part of its document was preferred"
+            if same
+            else "other documents were preferred"
+        )
         cause = f"Outranked: it is not among the {len(hits):,} passages ({sum(sizes):,} tokens) retrieved; {place}."
     return Missed(query.text, recall, _excerpt(evidence), _excerpt(best), cause)
 
@@ -315,7 +360,9 @@ def _outranked(better: Numbers, k: Depth) -> str:
     return f"Outranked by {max(1, over):,} tokens: {place}." if budget else f"Outranked: {place}."
 
 
-def _found_in_part(overlaps: Sequence[int], ranks: Sequence[int], sizes: Sequence[int], length: int, k: Depth) -> str:
+def _found_in_part(
+    overlaps: Sequence[int], ranks: Sequence[int], sizes: Sequence[int], length: int, k: Depth
+) -> str:
     """Why evidence that hits overlap is not found: outranked, cut by the budget, or split by a boundary."""
     before = [0, *np.cumsum(sizes).tolist()]  # tokens before each hit
     budget, pieces = budget_of(k), k if isinstance(k, int) else 1
@@ -334,7 +381,10 @@ def overlap(hit: Retrieved, piece: Evidence) -> int:
     """The characters that a hit shares with evidence; those of two of its spans twice."""
     if hit.document_id != piece.document_id:
         return 0
-    return sum(max(0, min(span.end, piece.span.end) - max(span.start, piece.span.start)) for span in hit.spans)
+    return sum(
+        max(0, min(span.end, piece.span.end) - max(span.start, piece.span.start))
+        for span in hit.spans
+    )
 
 
 def _text(hit: Retrieved, texts: Mapping[str, str]) -> str:
@@ -345,7 +395,11 @@ def _text(hit: Retrieved, texts: Mapping[str, str]) -> str:
 
 def _excerpt(text: str) -> str:
     shown = " ".join(text.split())
-    return shown if len(shown) <= _EXCERPT else f"{shown[:_EXCERPT].rpartition(' ')[0] or shown[:_EXCERPT]} […]"
+    return (
+        shown
+        if len(shown) <= _EXCERPT
+        else f"{shown[:_EXCERPT].rpartition(' ')[0] or shown[:_EXCERPT]} […]"
+    )
 
 
 def missed_table(missed: Sequence[Missed]) -> Table[Missed] | None:
@@ -355,6 +409,8 @@ def missed_table(missed: Sequence[Missed]) -> Table[Missed] | None:
         Column[Missed]("Found, %", lambda row: percent(row.recall, 0)),
         Column[Missed]("Why", lambda row: row.reason, kind="text"),
         Column[Missed]("Evidence", lambda row: row.evidence, kind="text"),
-        Column[Missed]("Best passage", lambda row: row.passage or "none was retrieved", kind="text"),
+        Column[Missed](
+            "Best passage", lambda row: row.passage or "none was retrieved", kind="text"
+        ),
     )
     return Table("What it missed", columns, tuple(missed)) if missed else None

@@ -13,7 +13,6 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from chunkcore.document import Chunks
 from chunkcore.errors import DataError
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
@@ -29,6 +28,7 @@ from chunkcore.report.page import ReportPage, mean
 from chunkcore.report.viewer import viewer
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.run import RankedList
+from chunkcore.text import Chunks
 from chunkcore.tuning import Tuning
 
 # Widths in pixels of a plot's two drawings; the page shows the one that fits.
@@ -68,11 +68,16 @@ def page_template() -> Any:
 
     def headings(columns: Sequence[tables.Column[Any]]) -> list[tuple[str, int]]:
         """Groups of neighbouring columns, each with the number it spans."""
-        return [(group, len(list(members))) for group, members in groupby(columns, key=lambda column: column.group)]
+        return [
+            (group, len(list(members)))
+            for group, members in groupby(columns, key=lambda column: column.group)
+        ]
 
     def breakable(name: str) -> Any:
         """A name with line breaks allowed after colons and commas."""
-        return markup("<wbr>".join(escape(part) for part in re.split(r"(?<=[:,])", page_text(name))))
+        return markup(
+            "<wbr>".join(escape(part) for part in re.split(r"(?<=[:,])", page_text(name)))
+        )
 
     environment = Environment(
         autoescape=True,
@@ -121,7 +126,10 @@ def html_report(page: ReportPage) -> str:
     if benchmark:
         facts.append(("Documents", tables.amount(len(benchmark.documents))))
     facts.append(("Questions", tables.amount(len(page.reports[0].query_ids))))
-    facts += [("Systems", tables.amount(len(page.reports))), ("Verdict by", str(page.comparison.measure))]
+    facts += [
+        ("Systems", tables.amount(len(page.reports))),
+        ("Verdict by", str(page.comparison.measure)),
+    ]
     return str(
         page_template().render(
             policy=policy(style, script),
@@ -176,9 +184,14 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
         return [page_text(name), span.start, span.end, shown, documents.get(name, -1)]
 
     def found(query: Query, k: Depth) -> list[list[int | None]]:
-        pairs = [(report.found.get(k, ()), at.get(query.id)) for report, at in zip(page.reports, rows, strict=True)]
+        pairs = [
+            (report.found.get(k, ()), at.get(query.id))
+            for report, at in zip(page.reports, rows, strict=True)
+        ]
         return [
-            [whole_percent(share) for share in shares[row]] if row is not None and row < len(shares) else []
+            [whole_percent(share) for share in shares[row]]
+            if row is not None and row < len(shares)
+            else []
             for shares, row in pairs
         ]
 
@@ -215,9 +228,16 @@ def whole_percent(share: float) -> int | None:
 
 def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> list[tuple[str, str]]:
     columns = (column for view in views for column in view["scores"].columns)
-    meanings = list(dict.fromkeys((column.title, column.meaning) for column in columns if column.meaning))
+    meanings = list(
+        dict.fromkeys((column.title, column.meaning) for column in columns if column.meaning)
+    )
     if "min" in page.ks:
-        meanings.append(("k = min", "For each question, as many pieces as there are chunks that hold its evidence."))
+        meanings.append(
+            (
+                "k = min",
+                "For each question, as many pieces as there are chunks that hold its evidence.",
+            )
+        )
     if budgets := [str(k) for k in page.ks if budget_of(k) is not None]:
         means = "The best pieces until so many tokens are retrieved; the last one is cut there."
         meanings.append((", ".join(budgets), means))
@@ -253,7 +273,11 @@ def _scatter(page: ReportPage, k: Depth, unit: Unit, axis: tables.CostAxis, widt
     points = []
     for (number, report), value in zip(page.systems, axis.values, strict=True):
         low, high = page.interval(report, measure)
-        points.append(plots.Point(number, report.name, value, 100 * mean(report, measure), 100 * low, 100 * high))
+        points.append(
+            plots.Point(
+                number, report.name, value, 100 * mean(report, measure), 100 * low, 100 * high
+            )
+        )
     return plots.scatter(
         points,
         width=width,
@@ -269,7 +293,10 @@ def _means(page: ReportPage, width: int) -> str:
     comparison, measure = page.comparison, page.comparison.measure
     rows, notes = [], []
     for number, report in page.systems:
-        value, (low, high) = mean(report, measure), comparison.intervals.get(report.name, (math.nan, math.nan))
+        value, (low, high) = (
+            mean(report, measure),
+            comparison.intervals.get(report.name, (math.nan, math.nan)),
+        )
         if math.isfinite(value):
             tied = report.name in comparison.tied
             rows.append(plots.Row(number, report.name, 100 * value, 100 * low, 100 * high, tied))
@@ -307,16 +334,24 @@ def plot(result: object) -> Drawing:
     elif isinstance(result, ChunkedCorpus | Chunks):
         tokens = [chunk.token_count for chunk in result]
         limit = plots.ticks(0, max(tokens, default=1))[-1]
-        svg = plots.histogram(tokens, limit=limit, width=560, height=200, title="Tokens of each chunk")
+        svg = plots.histogram(
+            tokens, limit=limit, width=560, height=200, title="Tokens of each chunk"
+        )
     elif isinstance(result, Tuning):
-        svg = option_plot(result, width=860) or _means(ReportPage(compare(result.shown, result.measure)), 860)
+        svg = option_plot(result, width=860) or _means(
+            ReportPage(compare(result.shown, result.measure)), 860
+        )
     elif isinstance(result, Comparison | Report):
         svg = _means(ReportPage(compare([result]) if isinstance(result, Report) else result), 860)
     else:
         kind = type(result).__name__
-        raise DataError(f"there is no plot of a {kind}: give a comparison, report, tuning, chunks or hits")
+        raise DataError(
+            f"there is no plot of a {kind}: give a comparison, report, tuning, chunks or hits"
+        )
     css = assets("page.css")  # the page's colours, outside the page
-    colours = css.partition("* {")[0] + "".join(line for line in css.splitlines() if line.startswith("svg"))
+    colours = css.partition("* {")[0] + "".join(
+        line for line in css.splitlines() if line.startswith("svg")
+    )
     head, end, rest = svg.partition(">")
     return Drawing(f"{head}{end}<style>{colours}</style>{rest}")
 
@@ -341,7 +376,11 @@ def _forest(page: ReportPage, width: int) -> str:
     for number, report in others:
         gap = page.comparison.between(report.name, top.report.name)
         if math.isfinite(gap.mean) and math.isfinite(gap.low):
-            rows.append(plots.Row(number, report.name, 100 * gap.mean, 100 * gap.low, 100 * gap.high, gap.distinct))
+            rows.append(
+                plots.Row(
+                    number, report.name, 100 * gap.mean, 100 * gap.low, 100 * gap.high, gap.distinct
+                )
+            )
     return plots.intervals(
         rows,
         width=width,
@@ -365,12 +404,18 @@ def option_plot(tuning: Tuning, *, width: int) -> str:
             spec, retriever = tuning.configurations[report.name]
             name, chosen = split_spec(spec)
             if name == chunker and option in chosen:
-                others = ", ".join(f"{key}={value}" for key, value in chosen.items() if key != option)
+                others = ", ".join(
+                    f"{key}={value}" for key, value in chosen.items() if key != option
+                )
                 line = lines.setdefault(f"{retriever} · {others}" if others else retriever, {})
                 line[str(chosen[option])] = 100 * report.mean(tuning.measure)
         numbers = all(re.fullmatch(r"[\d.]+", value) for value in values)
         labels = sorted(values, key=float) if numbers else list(values)
-        drawn = {name: [line.get(value, math.nan) for value in labels] for name, line in lines.items()}
+        drawn = {
+            name: [line.get(value, math.nan) for value in labels] for name, line in lines.items()
+        }
         if len(labels) > 1:
             shown.append(plots.Panel(f"{option} of {chunker}", tuple(labels), drawn))
-    return plots.panels(shown, width=width, title=f"{tuning.measure} in percent against each option that was varied")
+    return plots.panels(
+        shown, width=width, title=f"{tuning.measure} in percent against each option that was varied"
+    )

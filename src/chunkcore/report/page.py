@@ -70,13 +70,20 @@ class ReportPage:
     @cached_property
     def ks(self) -> tuple[Depth, ...]:
         """The depths of all reports: numbers, then token budgets, then "min"; 5 if there are none."""
-        seen = {measure.k for report in self.reports for measure in report.scores if measure.k is not None}
+        seen = {
+            measure.k
+            for report in self.reports
+            for measure in report.scores
+            if measure.k is not None
+        }
 
         def order(k: Depth) -> tuple[int, int]:
             budget = budget_of(k)
             return (0, k) if isinstance(k, int) else (2, 0) if budget is None else (1, budget)
 
-        return tuple(sorted(seen, key=order)) or (5,)  # every depth's table also shows the scores of whole rankings
+        return tuple(sorted(seen, key=order)) or (
+            5,
+        )  # every depth's table also shows the scores of whole rankings
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
@@ -88,7 +95,11 @@ class ReportPage:
         """The columns at a depth, or for whole rankings (None): the usual measures, then all others scored."""
         usual = [kind for kind in known_measures() if kind.usual and unit in kind.units]
         scored = {measure for report in self.reports for measure in report.scores}
-        others = [measure for measure in scored if (measure.k, measure.unit) == (k, unit) and not measure.usual]
+        others = [
+            measure
+            for measure in scored
+            if (measure.k, measure.unit) == (k, unit) and not measure.usual
+        ]
         columns = [kind(k, unit) for kind in usual if (kind.depth == "none") == (k is None)]
         return [*columns, *sorted(others, key=lambda measure: measure.order)]
 

@@ -6,14 +6,26 @@ import shlex
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from chunkcore.chunkers.base import strategies
+from chunkcore.chunkers.base import chunkers
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.options import format_spec, split_spec
 
 DEFAULT_COUNTER = "cl100k_base"
 _ADAPTERS = {  # package, module, splitter, its variable, and the retriever of a saved index
-    "LangChain": ("langchain_core", "chunkadapters.langchain", "ChunkcoreTextSplitter", "splitter", "IndexRetriever"),
-    "LlamaIndex": ("llama_index", "chunkadapters.llamaindex", "ChunkcoreNodeParser", "parser", "IndexRetriever"),
+    "LangChain": (
+        "langchain_core",
+        "chunkadapters.langchain",
+        "ChunkcoreTextSplitter",
+        "splitter",
+        "IndexRetriever",
+    ),
+    "LlamaIndex": (
+        "llama_index",
+        "chunkadapters.llamaindex",
+        "ChunkcoreNodeParser",
+        "parser",
+        "IndexRetriever",
+    ),
     "Haystack": (
         "haystack",
         "chunkadapters.haystack",
@@ -76,8 +88,14 @@ def snippets(
     splitter = ChunkcoreTextSplitter("sentence:size=100")
     """
     name, options = split_spec(spec)
-    if embedder != DEFAULT_MODEL and "embedder" in strategies[name].option_names() and "embedder" not in options:
-        spec = format_spec(name, {**options, "embedder": embedder})  # the chunker would default to another one
+    if (
+        embedder != DEFAULT_MODEL
+        and "embedder" in chunkers[name].option_names()
+        and "embedder" not in options
+    ):
+        spec = format_spec(
+            name, {**options, "embedder": embedder}
+        )  # the chunker would default to another one
     # For sizes in the embedder's own tokens, the adapter needs the embedder.
     fitted = f', fit_to="{_escaped(embedder)}"' if options.get("counter") == "embedder" else ""
     inner = retriever.removesuffix(f" · {BEHIND}")
@@ -88,14 +106,18 @@ def snippets(
     for framework, (package, module, splitter, variable, retriever_class) in _ADAPTERS.items():
         block = f'from {module} import {splitter}\n\n{variable} = {splitter}("{_escaped(spec)}"{fitted})'
         if inner != retriever:
-            behind = (_PIPELINE if framework == "Haystack" else _RANKED).format(module=module, counting=counting)
+            behind = (_PIPELINE if framework == "Haystack" else _RANKED).format(
+                module=module, counting=counting
+            )
             block = system + _WORDS.format(units=_escaped(units)) + behind
         elif retriever:
             block = system + _DEPLOYED.format(module=module, cls=retriever_class, counting=counting)
         blocks[framework] = (find_spec(package) is None, block)
     if retriever and inner == retriever and not counting:  # an index counts in its own tokens
         blocks["Python"] = (False, f"{system}\n{_PLAIN}")
-    ordered = {title: block for title, (_, block) in sorted(blocks.items(), key=lambda item: item[1][0])}
+    ordered = {
+        title: block for title, (_, block) in sorted(blocks.items(), key=lambda item: item[1][0])
+    }
     return ordered | {"Command line": f"chunkcore chunk docs/ --chunker {shlex.quote(spec)}"}
 
 

@@ -75,7 +75,9 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
         low, high = low - 0.5, high + 0.5
     rough = (high - low) / count
     power = 10.0 ** math.floor(math.log10(rough))
-    step = min((power * factor for factor in (1, 2, 5, 10)), key=lambda step: abs(math.log(step / rough)))
+    step = min(
+        (power * factor for factor in (1, 2, 5, 10)), key=lambda step: abs(math.log(step / rough))
+    )
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(index * step, 10) for index in range(first, last + 1)]
 
@@ -87,7 +89,13 @@ def number(value: float) -> str:
 
 
 def scatter(
-    points: Sequence[Point], *, width: int, x_label: str, y_label: str, title: str, x_unit: str = "tokens"
+    points: Sequence[Point],
+    *,
+    width: int,
+    x_label: str,
+    y_label: str,
+    title: str,
+    x_unit: str = "tokens",
 ) -> str:
     """`y` (percent) against `x`: each point with its vertical interval and a numbered disc.
 
@@ -101,7 +109,11 @@ def scatter(
     low = min(point.low if math.isfinite(point.low) else point.y for point in shown)
     high = max(point.high if math.isfinite(point.high) else point.y for point in shown)
     # No room above 100 % or below 0, unless a measure goes there.
-    y_ticks = [tick for tick in ticks(low - 1, high + 1) if (tick >= 0 or low < 0) and (tick <= 100 or high > 100)]
+    y_ticks = [
+        tick
+        for tick in ticks(low - 1, high + 1)
+        if (tick >= 0 or low < 0) and (tick <= 100 or high > 100)
+    ]
     x = Scale(x_ticks[0], x_ticks[-1], 46, width - 16)
     y = Scale(y_ticks[0], y_ticks[-1], height - 44, 26)
     front = pareto_front([(point.x, point.y) for point in shown])
@@ -110,7 +122,11 @@ def scatter(
     parts.append(f'<polyline class="frontier" points="{" ".join(joined)}"/>')
     for point in shown:
         if math.isfinite(point.low) and math.isfinite(point.high):
-            at, ends, kind = x(point.x), (y(point.low), y(point.high)), f"whisker {_tone(point.number)}"
+            at, ends, kind = (
+                x(point.x),
+                (y(point.low), y(point.high)),
+                f"whisker {_tone(point.number)}",
+            )
             parts.append(svg_line(at, ends[0], at, ends[1], kind))
             parts += [svg_line(at - 4, end, at + 4, end, kind) for end in ends]
     radius = _RADIUS + 3 * (max(point.number for point in shown) > 9)
@@ -120,7 +136,12 @@ def scatter(
 
 
 def _axes(
-    x: Scale, y: Scale, x_ticks: Sequence[float], y_ticks: Sequence[float], x_label: str, y_label: str
+    x: Scale,
+    y: Scale,
+    x_ticks: Sequence[float],
+    y_ticks: Sequence[float],
+    x_label: str,
+    y_label: str,
 ) -> list[str]:
     parts = []
     for tick in y_ticks:
@@ -161,16 +182,30 @@ def _places(
             for angle in directions
         ]
         inside = [
-            place for place in tries if 46 + radius < place[0] < width - radius and 24 < place[1] < height - 54
+            place
+            for place in tries
+            if 46 + radius < place[0] < width - radius and 24 < place[1] < height - 54
         ] or tries
-        blocked = [(mark, radius + _DOT + 1) for mark in marks] + [(disc, 2 * radius + 1) for disc in placed]
-        free = (place for place in inside if all(math.dist(place, other) > gap for other, gap in blocked))
+        blocked = [(mark, radius + _DOT + 1) for mark in marks] + [
+            (disc, 2 * radius + 1) for disc in placed
+        ]
+        free = (
+            place
+            for place in inside
+            if all(math.dist(place, other) > gap for other, gap in blocked)
+        )
         placed.append(next(free, inside[0]))
     return placed
 
 
 def intervals(
-    rows: Sequence[Row], *, width: int, x_label: str, title: str, differences: bool = False, notes: Sequence[str] = ()
+    rows: Sequence[Row],
+    *,
+    width: int,
+    x_label: str,
+    title: str,
+    differences: bool = False,
+    notes: Sequence[str] = (),
 ) -> str:
     """One line per system: mean and interval in percent, a filled mark if `distinct`.
 
@@ -182,7 +217,10 @@ def intervals(
     limit = _NARROW_NAME if narrow else _WIDE_NAME
     names = [[shorten(line, limit) for line in name_lines(row.name, limit)] for row in rows]
     least, top = (46 if narrow else 30), 8
-    tops = [top, *(top + end for end in accumulate(least + _LINE * (len(lines) - 1) for lines in names))]
+    tops = [
+        top,
+        *(top + end for end in accumulate(least + _LINE * (len(lines) - 1) for lines in names)),
+    ]
     longest = max(len(line) for lines in names for line in lines)
     left = 16 if narrow else max(220, 46 + round(_LETTER * longest))
     right = width - (16 if narrow or not notes else 130)
@@ -192,11 +230,16 @@ def intervals(
     x_ticks = ticks(min(ends + zero), max(ends + zero), 5 if narrow else 8)
     x = Scale(x_ticks[0], x_ticks[-1], left, right)
     parts = [
-        svg_line(x(tick), top, x(tick), bottom, "zero" if differences and tick == 0 else "grid") for tick in x_ticks
+        svg_line(x(tick), top, x(tick), bottom, "zero" if differences and tick == 0 else "grid")
+        for tick in x_ticks
     ]
-    parts += [svg_text(x(tick), bottom + 17, number(tick), "tick", anchor="middle") for tick in x_ticks]
+    parts += [
+        svg_text(x(tick), bottom + 17, number(tick), "tick", anchor="middle") for tick in x_ticks
+    ]
     parts.append(svg_text(right, bottom + 36, x_label, "label", anchor="end"))
-    for row, lines, (above, below), note in zip(rows, names, pairwise(tops), notes or [""] * len(rows), strict=True):
+    for row, lines, (above, below), note in zip(
+        rows, names, pairwise(tops), notes or [""] * len(rows), strict=True
+    ):
         middle = below - 13 if narrow else (above + below) / 2
         first = above + 15 if narrow else middle - _LINE * (len(lines) - 1) / 2
         parts.append(_bar(row, x, lines, first, middle, differences=differences))
@@ -221,31 +264,48 @@ def name_lines(name: str, length: int) -> list[str]:
     return lines
 
 
-def _bar(row: Row, x: Scale, lines: Sequence[str], first: float, middle: float, *, differences: bool) -> str:
+def _bar(
+    row: Row, x: Scale, lines: Sequence[str], first: float, middle: float, *, differences: bool
+) -> str:
     """A row's disc, its name from the height `first` on, and its interval at the height `middle`."""
-    value, low, high = (signed(end) if differences else f"{end:.1f}" for end in (row.mean, row.low, row.high))
+    value, low, high = (
+        signed(end) if differences else f"{end:.1f}" for end in (row.mean, row.low, row.high)
+    )
     interval = f" (interval {low} to {high})" if math.isfinite(row.low) else ""
     tip = f"{row.name}: {value}{' points' if differences else ' %'}{interval}"
     kind = f"{_tone(row.number)} {'distinct' if row.distinct else 'tied'}"
-    whisker = svg_line(x(row.low), middle, x(row.high), middle, f"whisker {kind}") if math.isfinite(row.low) else ""
-    name = "".join(svg_text(28, first + 4 + _LINE * place, line, "name") for place, line in enumerate(lines))
+    whisker = (
+        svg_line(x(row.low), middle, x(row.high), middle, f"whisker {kind}")
+        if math.isfinite(row.low)
+        else ""
+    )
+    name = "".join(
+        svg_text(28, first + 4 + _LINE * place, line, "name") for place, line in enumerate(lines)
+    )
     return (
         f"<g><title>{_safe(tip)}</title>{_disc(row.number, 12, first)}{name}{whisker}"
         f'<rect class="estimate {kind}" x="{x(row.mean) - 5:.1f}" y="{middle - 5:.1f}" width="10" height="10"/></g>'
     )
 
 
-def histogram(values: Sequence[int], *, limit: float, width: int = 250, height: int = 92, title: str) -> str:
+def histogram(
+    values: Sequence[int], *, limit: float, width: int = 250, height: int = 92, title: str
+) -> str:
     """Counts of the values in 40 bins from 0 to `limit`, with a line at the median."""
     counts, edges = np.histogram(values, bins=40, range=(0, limit))
     x = Scale(0, limit, 6, width - 6)
     y = Scale(0, float(counts.max(initial=1)), height - 20, 6)
     bars = "".join(
         f"M{x(left):.1f} {y.first:.1f}V{y(count):.1f}H{x(right) - 0.6:.1f}V{y.first:.1f}Z"
-        for count, left, right in zip(counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        for count, left, right in zip(
+            counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True
+        )
         if count
     )
-    parts = [f'<path class="bars" d="{bars}"/>', svg_line(x.first, y.first, x.last, y.first, "axis")]
+    parts = [
+        f'<path class="bars" d="{bars}"/>',
+        svg_line(x.first, y.first, x.last, y.first, "axis"),
+    ]
     if len(values):
         middle = x(float(np.median(values)))
         parts.append(svg_line(middle, y.first + 3, middle, y.last - 3, "median"))
@@ -271,7 +331,10 @@ def stretches(rows: Mapping[str, Sequence[Stretch]], *, width: int, title: str) 
     drawn = _axes(x, y, edges, [], "characters", "")
     for row, (name, parts) in enumerate(rows.items()):
         middle = step * (row + 0.5) + 4
-        drawn += [svg_text(4, middle + 4, shorten(name, 30), "name"), svg_line(x.first, middle, x.last, middle, "grid")]
+        drawn += [
+            svg_text(4, middle + 4, shorten(name, 30), "name"),
+            svg_line(x.first, middle, x.last, middle, "grid"),
+        ]
         drawn += [
             f'<rect class="bars" x="{x(part.start):.1f}" y="{middle - 8:.1f}" height="16" '
             f'width="{max(2.0, x(part.end) - x(part.start)):.1f}" style="opacity:{0.25 + 0.7 * part.strength:.2f}">'
@@ -303,9 +366,21 @@ def panels(shown: Sequence[Panel], *, width: int, title: str) -> str:
     limit = int((size - 36) / _LETTER)
     legends = [[name_lines(name, limit) for name in panel.lines] for panel in shown]
     plain = max(210, 90 + 19 * max(map(len, legends), default=0))  # the discs have room
-    height = plain + max((sum(4 + _LINE * len(lines) for lines in legend) for legend in legends), default=0)
-    values = [value for panel in shown for line in panel.lines.values() for value in line if math.isfinite(value)]
-    scale = [tick for tick in ticks(min(values, default=0) - 1, max(values, default=0) + 1) if 0 <= tick <= 100]
+    height = plain + max(
+        (sum(4 + _LINE * len(lines) for lines in legend) for legend in legends), default=0
+    )
+    values = [
+        value
+        for panel in shown
+        for line in panel.lines.values()
+        for value in line
+        if math.isfinite(value)
+    ]
+    scale = [
+        tick
+        for tick in ticks(min(values, default=0) - 1, max(values, default=0) + 1)
+        if 0 <= tick <= 100
+    ]
     parts = [
         f'<g transform="translate({place % columns * size:.1f} {place // columns * height})">'
         f"{_panel(panel, legends[place], size, plain, scale)}</g>"
@@ -314,27 +389,49 @@ def panels(shown: Sequence[Panel], *, width: int, title: str) -> str:
     return figure(width, height * math.ceil(len(shown) / columns), title, parts) if shown else ""
 
 
-def _panel(panel: Panel, legend: Sequence[Sequence[str]], size: float, height: float, scale: Sequence[float]) -> str:
+def _panel(
+    panel: Panel,
+    legend: Sequence[Sequence[str]],
+    size: float,
+    height: float,
+    scale: Sequence[float],
+) -> str:
     top = 34
-    x, y = Scale(0, max(1, len(panel.labels) - 1), 48, size - 48), Scale(scale[0], scale[-1], height - 46, top)
+    x, y = (
+        Scale(0, max(1, len(panel.labels) - 1), 48, size - 48),
+        Scale(scale[0], scale[-1], height - 46, top),
+    )
     parts = [*_axes(Scale(0, 1, 40, size - 40), y, [], scale, "", "")]
     parts.append(svg_text(4, 18, shorten(panel.title, int(size / _LETTER)), "name"))
     room = max(2, int((size - 96) / max(1, len(panel.labels) - 1) / 7))
     for place, label in enumerate(panel.labels):
         parts.append(svg_text(x(place), height - 27, shorten(label, room), "tick", anchor="middle"))
     below = height - 2
-    for number, ((name, line), lines) in enumerate(zip(panel.lines.items(), legend, strict=True), 1):
-        known = [(x(place), y(value), place) for place, value in enumerate(line) if math.isfinite(value)]
-        parts += [svg_line(*start[:2], *end[:2], f"whisker {_tone(number)}") for start, end in pairwise(known)]
+    for number, ((name, line), lines) in enumerate(
+        zip(panel.lines.items(), legend, strict=True), 1
+    ):
+        known = [
+            (x(place), y(value), place) for place, value in enumerate(line) if math.isfinite(value)
+        ]
+        parts += [
+            svg_line(*start[:2], *end[:2], f"whisker {_tone(number)}")
+            for start, end in pairwise(known)
+        ]
         for across, up, place in known:
             tip = _safe(f"{name}: {line[place]:.1f} % at {panel.labels[place]}")
             dot = f'<circle class="dot {_tone(number)}" cx="{across:.1f}" cy="{up:.1f}" r="3.2">'
             parts.append(f"{dot}<title>{tip}</title></circle>")
         parts.append(_disc(number, 14, below))
-        parts += [svg_text(30, below + 4 + _LINE * row, text, "label") for row, text in enumerate(lines)]
+        parts += [
+            svg_text(30, below + 4 + _LINE * row, text, "label") for row, text in enumerate(lines)
+        ]
         below += 4 + _LINE * len(lines)
     # A disc at the end of each line, moved up if it would cover another, and down again if that is over the panel.
-    ends = [(y(line[-1]), number) for number, line in enumerate(panel.lines.values(), 1) if math.isfinite(line[-1])]
+    ends = [
+        (y(line[-1]), number)
+        for number, line in enumerate(panel.lines.values(), 1)
+        if math.isfinite(line[-1])
+    ]
     last, gap = math.inf, 2 * _RADIUS
     for place, (up, number) in enumerate(sorted(ends, reverse=True), 1):
         last = min(up, last - gap)
@@ -380,7 +477,9 @@ def svg_line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 
 def svg_text(x: float, y: float, text: str, kind: str, *, anchor: str = "start") -> str:
     """A text, escaped."""
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{_safe(text)}</text>'
+    return (
+        f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{_safe(text)}</text>'
+    )
 
 
 def _safe(text: str) -> str:

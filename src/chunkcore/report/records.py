@@ -40,7 +40,10 @@ def markdown_report(page: ReportPage) -> str:
     advice = Advice.of(page)
     parts = [f"# Chunkers and retrievers on {markdown_cell(name)}", advice.markdown()]
     parts += [f"> {markdown_cell(text)}" for text in tables.warnings(page)]
-    parts += ["## Verdict", markdown_cell(page.tuning.verdict if page.tuning else page.comparison.verdict)]
+    parts += [
+        "## Verdict",
+        markdown_cell(page.tuning.verdict if page.tuning else page.comparison.verdict),
+    ]
     parts += _titled(
         missed_table(missed_by(page, advice.use)),
         f"Of {markdown_cell(advice.use)}, the questions with the least recall.",
@@ -50,8 +53,12 @@ def markdown_report(page: ReportPage) -> str:
             title = f"## Scores at {describe_depth(k)}, {unit}s"
             parts += [title, tables.markdown_table(tables.score_table(page, k, unit))]
             parts += _titled(tables.collection_table(page, k, unit), level=3)
-    parts += _titled(tables.cost_table(page), "For one system, as if it were alone. Seconds are this run's.")
-    parts += _titled(tables.difference_table(page), f"Row minus column, in points; {tables.pairs_note(page)}.")
+    parts += _titled(
+        tables.cost_table(page), "For one system, as if it were alone. Seconds are this run's."
+    )
+    parts += _titled(
+        tables.difference_table(page), f"Row minus column, in points; {tables.pairs_note(page)}."
+    )
     for table in tables.tuning_tables(page.tuning) if page.tuning else ():
         parts += _titled(table)
     parts += [*_titled(tables.chunk_table(page)), *_titled(tables.problem_table(page))]
@@ -62,7 +69,9 @@ def markdown_report(page: ReportPage) -> str:
         "k = min counts": f"chunks {page.reports[0].min_rule} evidence",
         **page.settings,
     }
-    lines = (f"- {markdown_cell(name)}: {markdown_cell(value)}" for name, value in shown.items() if value)
+    lines = (
+        f"- {markdown_cell(name)}: {markdown_cell(value)}" for name, value in shown.items() if value
+    )
     parts += ["## How this was made", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
 
@@ -70,7 +79,11 @@ def markdown_report(page: ReportPage) -> str:
 def _titled(table: Table[Any] | None, note: str = "", *, level: int = 2) -> list[str]:
     if table is None:
         return []
-    return [f"{'#' * level} {markdown_cell(table.title)}", *([note] if note else []), tables.markdown_table(table)]
+    return [
+        f"{'#' * level} {markdown_cell(table.title)}",
+        *([note] if note else []),
+        tables.markdown_table(table),
+    ]
 
 
 FORMAT = "chunkcore report 2"
@@ -81,20 +94,53 @@ def score_csv(page: ReportPage) -> str:
 
     Shares are from 0 to 1. Only rows of the verdict's measure over all collections have an interval.
     """
-    header = ("system", "collection", "measure", "k", "unit", "mean", "std", "questions", "low", "high")
-    rows = [row for report in page.reports for measure in report.scores for row in _scores(page, report, measure)]
+    header = (
+        "system",
+        "collection",
+        "measure",
+        "k",
+        "unit",
+        "mean",
+        "std",
+        "questions",
+        "low",
+        "high",
+    )
+    rows = [
+        row
+        for report in page.reports
+        for measure in report.scores
+        for row in _scores(page, report, measure)
+    ]
     return _csv(header, rows)
 
 
 def _scores(page: ReportPage, report: Report, measure: Measure) -> Iterable[tuple[Any, ...]]:
-    whole = (report.mean(measure), report.std(measure), int(np.isfinite(report.values(measure)).sum()))
+    whole = (
+        report.mean(measure),
+        report.std(measure),
+        int(np.isfinite(report.values(measure)).sum()),
+    )
     named = page.collections != ("",)
-    groups = {"": whole} | {name: row for name, row in report.by_collection(measure).items() if named and name}
+    groups = {"": whole} | {
+        name: row for name, row in report.by_collection(measure).items() if named and name
+    }
     for collection, (mean, std, count) in groups.items():
         verdict = measure == page.comparison.measure and not collection
         low, high = page.comparison.intervals[report.name] if verdict else (math.nan, math.nan)
         depth = "" if measure.k is None else measure.k
-        yield report.name, collection, str(measure), depth, measure.unit, mean, std, count, low, high
+        yield (
+            report.name,
+            collection,
+            str(measure),
+            depth,
+            measure.unit,
+            mean,
+            std,
+            count,
+            low,
+            high,
+        )
 
 
 def question_csv(page: ReportPage) -> str:
@@ -107,7 +153,9 @@ def question_csv(page: ReportPage) -> str:
     for report in page.reports:
         columns = [report.scores.get(measure) for measure in measures]
         columns += [report.retrieved_tokens.get(k) for k in page.ks]
-        for index, (query, collection) in enumerate(zip(report.query_ids, report.collections, strict=True)):
+        for index, (query, collection) in enumerate(
+            zip(report.query_ids, report.collections, strict=True)
+        ):
             values = [math.nan if column is None else float(column[index]) for column in columns]
             rows.append((report.name, query, collection, texts.get(query, ""), *values))
     return _csv(header, rows)
@@ -133,7 +181,17 @@ def _plain(value: Any) -> Any:
 def json_report(page: ReportPage) -> str:
     """Everything as JSON; `read_reports` restores the reports for another comparison."""
     comparison, advice = page.comparison, Advice.of(page)
-    names = ("best", "tied", "questions_needed", "resamples", "seed", "confidence", "margin", "firsts", "intervals")
+    names = (
+        "best",
+        "tied",
+        "questions_needed",
+        "resamples",
+        "seed",
+        "confidence",
+        "margin",
+        "firsts",
+        "intervals",
+    )
     pairs = [plain_json(pair) for pair in comparison.differences]
     data = {
         "format": FORMAT,
@@ -146,7 +204,9 @@ def json_report(page: ReportPage) -> str:
             "advice": {**vars(advice), "lines": dict(advice.lines)},
             "resampled": f"{comparison.by}s",
             **{name: getattr(comparison, name) for name in names},
-            "differences": [{name: value for name, value in pair.items() if name != "measure"} for pair in pairs],
+            "differences": [
+                {name: value for name, value in pair.items() if name != "measure"} for pair in pairs
+            ],
         },
         "tuning": page.tuning and page.tuning.to_dict(),
         "problems": [
@@ -162,10 +222,16 @@ def json_report(page: ReportPage) -> str:
 def read_reports(path: Path | str) -> list[Report]:
     """The reports that `json_report` wrote, best first. Raises `DataError`: an unreadable file, or no such report."""
     data = read_json(Path(path))
-    if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("reports"), list):
+    if (
+        not isinstance(data, dict)
+        or data.get("format") != FORMAT
+        or not isinstance(data.get("reports"), list)
+    ):
         raise DataError(f'{path} is no report: expected an object whose "format" is "{FORMAT}"')
     if data.get("checksum") != reports_checksum(data["reports"]):
-        raise DataError(f"{path}: its reports are not what was written: the file was damaged or edited; compare again")
+        raise DataError(
+            f"{path}: its reports are not what was written: the file was damaged or edited; compare again"
+        )
     return [Report.from_dict(report) for report in data["reports"]]
 
 
@@ -227,7 +293,9 @@ def write_report(
     for kind, (name, render) in renderers.items():
         if name == f"report{place.suffix}" and not place.is_dir():
             return ReportFiles(**{kind: write_text(place, render(page))})
-    write_files({place / name: [render(page).encode("utf-8")] for name, render in renderers.values()})
+    write_files(
+        {place / name: [render(page).encode("utf-8")] for name, render in renderers.values()}
+    )
     return ReportFiles(**{kind: place / name for kind, (name, _) in renderers.items()})
 
 
@@ -244,18 +312,26 @@ def print_report(page: ReportPage, console: Console) -> None:
     measure, advice = page.comparison.measure, Advice.of(page)
     block = RichTable.grid(padding=(0, 2))
     for number, (label, text) in enumerate(advice.lines):
-        block.add_row(Text(label, style="bold"), Text(terminal_text(text), style="" if number else "bold"))
+        block.add_row(
+            Text(label, style="bold"), Text(terminal_text(text), style="" if number else "bold")
+        )
     console.print(block)
     first = dict(list(advice.pasted.items())[:1])  # the page has the others
     for title, text in {"": advice.command, **first}.items():
         if text:
             console.print(Text(f"\n{title}:\n" if title else ""))
             # White space stays, what could steer a terminal does not.
-            code = "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
+            code = "".join(
+                char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text
+            )
             console.print(Text(indent(code, "    ")), soft_wrap=True)
     console.print()
-    console.print(_fitting(tables.score_table(page, page.chosen_k, measure.unit), console.width - 2))
-    console.print(Text(f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"), style="dim")
+    console.print(
+        _fitting(tables.score_table(page, page.chosen_k, measure.unit), console.width - 2)
+    )
+    console.print(
+        Text(f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"), style="dim"
+    )
     for warning in tables.warnings(page):
         console.print(Text(f"! {terminal_text(warning)}"), style="yellow")
     verdict = page.tuning.verdict if page.tuning else page.comparison.verdict
@@ -269,11 +345,17 @@ def _fitting(table: Table[Any], width: int) -> RichTable:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    shown = RichTable(
+        title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False
+    )
     rows: list[list[Text]] = [[] for _ in table.items]
-    for column in sorted((column for column in table.columns if column.short), key=lambda column: column.priority):
+    for column in sorted(
+        (column for column in table.columns if column.short), key=lambda column: column.priority
+    ):
         heading, cells = Text(column.short), [_text(column.cell(row)) for row in table.items]
-        needed = max(cell_len(line) for text in (heading, *cells) for line in text.plain.split("\n"))
+        needed = max(
+            cell_len(line) for text in (heading, *cells) for line in text.plain.split("\n")
+        )
         if column.kind == "text":
             needed = min(needed, _NAME)
         width -= needed + 2
@@ -281,7 +363,11 @@ def _fitting(table: Table[Any], width: int) -> RichTable:
             break
         number = column.kind == "number"
         shown.add_column(
-            heading, justify="right" if number else "left", no_wrap=number, overflow="fold", max_width=needed
+            heading,
+            justify="right" if number else "left",
+            no_wrap=number,
+            overflow="fold",
+            max_width=needed,
         )
         for row, cell in zip(rows, cells, strict=True):
             row.append(cell)

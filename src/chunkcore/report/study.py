@@ -61,7 +61,11 @@ DEFAULT_RETRIEVERS = ("hybrid", "passages")
 def default_chunkers(retrievers: Sequence[str] = DEFAULT_RETRIEVERS) -> list[str]:
     """`DEFAULT_CHUNKERS`, without those that need a model where no retriever does."""
     embeds = any(get_retriever(spec).embeds for spec in retrievers)
-    return [spec for spec in DEFAULT_CHUNKERS if embeds or "embedder" not in get_chunker(spec).option_names()]
+    return [
+        spec
+        for spec in DEFAULT_CHUNKERS
+        if embeds or "embedder" not in get_chunker(spec).option_names()
+    ]
 
 
 PASSAGES, OTHER_BALANCES, *_ = TUNED_RETRIEVERS
@@ -72,16 +76,22 @@ _HITS = 10  # of a question that passages are made of: what a retriever returns 
 class StudySettings:
     """How systems are scored, compared and held to a gate."""
 
-    depths: tuple[Depth, ...] = DEFAULT_DEPTHS  # what is scored: numbers of pieces, token budgets, "min"
+    depths: tuple[Depth, ...] = (
+        DEFAULT_DEPTHS  # what is scored: numbers of pieces, token budgets, "min"
+    )
     measure: str = ""  # of the verdict; by default Recall at the first depth
     counter: str | TokenCounter = "cl100k_base"  # of the tokens that are scored
     margin: float = 0.02  # the smallest difference that matters, as a share
     by: By = "auto"  # what is resampled, "question", "document" or "auto"; see `compare`
     seed: int = 0
     resamples: int = 10_000
-    prices: ModelPrices = field(default_factory=ModelPrices)  # of the embedder and of the chunkers' language models
+    prices: ModelPrices = field(
+        default_factory=ModelPrices
+    )  # of the embedder and of the chunkers' language models
     requirements: tuple[str, ...] = ()  # such as "HitRate@5>=0.70"
-    earlier: Sequence[Report] | None = None  # that no system may fall behind significantly; None for no baseline
+    earlier: Sequence[Report] | None = (
+        None  # that no system may fall behind significantly; None for no baseline
+    )
     extras: bool = True  # also passages behind a retriever, and other balances of passages on held-out questions
 
     def __post_init__(self) -> None:
@@ -108,27 +118,48 @@ class StudySettings:
     def check(self, benchmark: Benchmark) -> None:
         """Check before long work that the questions can be resampled so. Raises `OptionError`."""
         if self.by == "document" and benchmark.without_evidence:
-            raise OptionError("by document needs the documents that evidence is in, and some questions have none")
+            raise OptionError(
+                "by document needs the documents that evidence is in, and some questions have none"
+            )
         if self.by == "document" and len(set(question_documents(benchmark).values())) < 2:
-            raise OptionError("by document needs questions about two documents or more: resample by question")
+            raise OptionError(
+                "by document needs questions about two documents or more: resample by question"
+            )
 
     def compare(self, reports: Sequence[Report], measure: Measure | None = None) -> Comparison:
         """The reports compared by the verdict's measure, or another."""
         measure = measure or self.verdict_by
-        return compare(reports, measure, resamples=self.resamples, seed=self.seed, margin=self.margin, by=self.by)
+        return compare(
+            reports,
+            measure,
+            resamples=self.resamples,
+            seed=self.seed,
+            margin=self.margin,
+            by=self.by,
+        )
 
     def checks(self, reports: Sequence[Report]) -> list[Check]:
         """Whether the reports pass the requirements, and are not significantly worse than the earlier ones."""
-        reports = [report for report in reports if not report.name.endswith(BEHIND)]  # a row of our own
+        reports = [
+            report for report in reports if not report.name.endswith(BEHIND)
+        ]  # a row of our own
         return self.gate.checks(reports, self.verdict_by, resamples=self.resamples, seed=self.seed)
 
     def measures_of(self, run: Run) -> list[Measure]:
         """The measures that a run can have: PrecisionOmega needs its chunks."""
         pool = run.pool is not None
-        return [measure for measure in self.measures if pool or measure.k is not None or not measure.needs_pool]
+        return [
+            measure
+            for measure in self.measures
+            if pool or measure.k is not None or not measure.needs_pool
+        ]
 
     def score_runs(
-        self, runs: Sequence[Run], benchmark: Benchmark, facts: Mapping[str, str], progress: Progress
+        self,
+        runs: Sequence[Run],
+        benchmark: Benchmark,
+        facts: Mapping[str, str],
+        progress: Progress,
     ) -> ReportPage:
         """Score and compare what systems retrieved elsewhere; `facts` are shown as settings."""
         scorer = self.scorer(benchmark)
@@ -184,25 +215,49 @@ def compare_systems(
     stopped, balances, measures = "", None, settings.measures
     built_with, done = partial(build_chunkers, chunkers, prepare=prepare), reports.append
     try:
-        run_experiment(scorer, built_with, models, measures=measures, retrievers=methods, progress=progress, done=done)
+        run_experiment(
+            scorer,
+            built_with,
+            models,
+            measures=measures,
+            retrievers=methods,
+            progress=progress,
+            done=done,
+        )
         balances = _balances(reports, models, scorer, settings, prepare, progress)
         reports += _behind_retrievers(reports, runs, scorer, settings)
     except KeyboardInterrupt:
         if not reports:
             raise
-        stopped = f"Stopped before the end; the report is of the first {len(reports):,} to be scored."
-    reports = [replace(report, cost=report.cost and report.cost.priced(settings.prices)) for report in reports]
+        stopped = (
+            f"Stopped before the end; the report is of the first {len(reports):,} to be scored."
+        )
+    reports = [
+        replace(report, cost=report.cost and report.cost.priced(settings.prices))
+        for report in reports
+    ]
     # Specs have all options, to repeat the run.
-    facts = _facts(reports, models, methods, settings) | {name: chunker.spec for name, chunker in built.items()}
+    facts = _facts(reports, models, methods, settings) | {
+        name: chunker.spec for name, chunker in built.items()
+    }
     above = None if stopped else _above(scorer, models, built_with)
     comparison = settings.compare(reports)
     return ReportPage(
-        comparison, benchmark, facts, today(), stopped=stopped, balances=balances, above=above, counter=settings.counter
+        comparison,
+        benchmark,
+        facts,
+        today(),
+        stopped=stopped,
+        balances=balances,
+        above=above,
+        counter=settings.counter,
     )
 
 
 def _above(
-    scorer: Scorer, models: Sequence[CachedEmbedder], built_with: Callable[[Embedder], Mapping[str, Chunker]]
+    scorer: Scorer,
+    models: Sequence[CachedEmbedder],
+    built_with: Callable[[Embedder], Mapping[str, Chunker]],
 ) -> Above:
     """How far down a system ranks evidence. The system is indexed once more when asked; vectors come from the cache."""
 
@@ -233,10 +288,17 @@ def _above(
 
 
 def _facts(
-    reports: Sequence[Report], models: Sequence[CachedEmbedder], methods: Sequence[str], settings: StudySettings
+    reports: Sequence[Report],
+    models: Sequence[CachedEmbedder],
+    methods: Sequence[str],
+    settings: StudySettings,
 ) -> dict[str, str]:
     """How the reports were made."""
-    used = [described(model) for model in models if any(report.embedder == model.name for report in reports)]
+    used = [
+        described(model)
+        for model in models
+        if any(report.embedder == model.name for report in reports)
+    ]
     return {
         **({"Embedder": "; ".join(used)} if used else {}),
         "Retrievers": ", ".join(methods),
@@ -269,7 +331,13 @@ def _balances(
     model = next(model for model in models if model.name == best.embedder)
     retrievers, benchmark = [PASSAGES, OTHER_BALANCES], scorer.benchmark
     return tune(
-        benchmark, best.chunker, model, retrievers=retrievers, options=options, prepare=prepare, progress=progress
+        benchmark,
+        best.chunker,
+        model,
+        retrievers=retrievers,
+        options=options,
+        prepare=prepare,
+        progress=progress,
     )
 
 
@@ -289,13 +357,17 @@ def _behind(report: Report, settings: StudySettings, scorer: Scorer) -> Report:
     """The report of a system with passages behind it, which are chosen anew for each budget of the measures."""
     assert report.run is not None
     queries, results = scorer.benchmark.queries, report.run.results
-    units = chunk_corpus(scorer.benchmark.documents, replace(get_chunker(UNITS), counter=settings.counter))
+    units = chunk_corpus(
+        scorer.benchmark.documents, replace(get_chunker(UNITS), counter=settings.counter)
+    )
     index = cast("WindowIndex", get_retriever("passages:lexical").index(units))
     hits = {query.id: list(results.get(query.id, ()))[:_HITS] for query in queries}
 
     def behind(budget: int) -> Run:
         passages = {
-            query.id: index.behind(query.text, hits[query.id], max_tokens=budget, counter=settings.counter)
+            query.id: index.behind(
+                query.text, hits[query.id], max_tokens=budget, counter=settings.counter
+            )
             for query in queries
         }
         return Run(system_name(report.name, BEHIND), passages)
@@ -306,7 +378,9 @@ def _behind(report: Report, settings: StudySettings, scorer: Scorer) -> Report:
             budget = None if measure.k is None else budget_of(measure.k)
             by_budget.setdefault(budget or MAX_TOKENS, []).append(measure)
     scored = [scorer.score(behind(budget), measures) for budget, measures in by_budget.items()]
-    joined = scored[0].joined(scored[1:], [measure for measures in by_budget.values() for measure in measures])
+    joined = scored[0].joined(
+        scored[1:], [measure for measures in by_budget.values() for measure in measures]
+    )
     retriever = system_name(report.retriever, BEHIND) if report.retriever else ""
     # The chunks and their cost are those of the retriever; words cost no model.
     joined = replace(joined, chunks=report.chunks, cost=report.cost)
@@ -316,7 +390,9 @@ def _behind(report: Report, settings: StudySettings, scorer: Scorer) -> Report:
 def tuning_page(tuning: Tuning, benchmark: Benchmark) -> ReportPage:
     """A search as a page: its choice, and its best configurations compared with the default in pairs."""
     options, by = tuning.options, tuning.comparison.by
-    comparison = compare(tuning.shown, options.goal, resamples=options.resamples, seed=options.seed, by=by)
+    comparison = compare(
+        tuning.shown, options.goal, resamples=options.resamples, seed=options.seed, by=by
+    )
     facts = {
         "Embedder": ", ".join(sorted({report.embedder for report in tuning.reports} - {""})),
         "Held out": f"{len(tuning.folds)} parts, by {by}",
@@ -336,7 +412,9 @@ def described(model: Embedder) -> str:
 
 
 def build_chunkers(
-    specs: Sequence[str], model: Embedder, prepare: Callable[[Chunker], Chunker] = lambda chunker: chunker
+    specs: Sequence[str],
+    model: Embedder,
+    prepare: Callable[[Chunker], Chunker] = lambda chunker: chunker,
 ) -> dict[str, Chunker]:
     """The chunkers by their specs; those that embed use this model unless they name another.
 
@@ -353,7 +431,9 @@ def build_chunkers(
         named = "embedder" in options  # the default model by its name is not the run's
         if (chunker, named) in plain:
             other = list(built)[plain.index((chunker, named))]
-            raise OptionError(f"the chunkers {echo(other)} and {echo(spec)} are the same: give each once")
+            raise OptionError(
+                f"the chunkers {echo(other)} and {echo(spec)} are the same: give each once"
+            )
         plain.append((chunker, named))
         size = getattr(chunker, "size", None)
         sized = "size" not in options and type(size) is int

@@ -52,7 +52,9 @@ class Column(Generic[Row]):
     qualified: bool = False  # Markdown writes the group before the title
     number: int = 0  # of the system in this column; 0 for none
     short: str = ""  # heading in a terminal; "" leaves the column out there
-    priority: int = 0  # the order in a terminal: a narrow one drops the last ones, but never those of 0
+    priority: int = (
+        0  # the order in a terminal: a narrow one drops the last ones, but never those of 0
+    )
 
     def cell(self, row: Row) -> Cell:
         shown = self.show(row)
@@ -143,18 +145,41 @@ def _spread(value: float, around: float) -> Cell:
 def _system_columns(page: ReportPage, title: str = "Chunker") -> list[Column[System]]:
     """What names a system: its chunker, then its retriever and embedder where these are known or vary."""
     columns = [
-        Column[System](title, lambda row: Cell(row.report.system[0], number=row.number), kind="text", short=title)
+        Column[System](
+            title,
+            lambda row: Cell(row.report.system[0], number=row.number),
+            kind="text",
+            short=title,
+        )
     ]
     if any(report.retriever for report in page.reports):
-        columns.append(Column("Retriever", lambda row: row.report.retriever or MISSING, kind="text", short="Retriever"))
+        columns.append(
+            Column(
+                "Retriever",
+                lambda row: row.report.retriever or MISSING,
+                kind="text",
+                short="Retriever",
+            )
+        )
     if len({report.embedder for report in page.reports} - {""}) > 1:
-        columns.append(Column("Embedder", lambda row: row.report.embedder or MISSING, kind="text", short="Embedder"))
+        columns.append(
+            Column(
+                "Embedder",
+                lambda row: row.report.embedder or MISSING,
+                kind="text",
+                short="Embedder",
+            )
+        )
     return columns
 
 
 def with_values(table: Table[Row]) -> Table[Row]:
     """The table without the columns that have no value in any row."""
-    kept = [place for place, _ in enumerate(table.columns) if any(row[place].text != MISSING for row in table.rows)]
+    kept = [
+        place
+        for place, _ in enumerate(table.columns)
+        if any(row[place].text != MISSING for row in table.rows)
+    ]
     return replace(table, columns=tuple(table.columns[place] for place in kept))
 
 
@@ -177,7 +202,11 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
     groups = {k: f"At {describe_depth(k)}, % of {unit}s", None: f"Any k, % of {unit}s"}
     columns = [
         *_system_columns(page),
-        *(_score_column(page, m, group) for depth, group in groups.items() for m in page.measures(depth, unit)),
+        *(
+            _score_column(page, m, group)
+            for depth, group in groups.items()
+            for m in page.measures(depth, unit)
+        ),
         Column[System](
             "Tokens retrieved",
             lambda row: amount(row.report.mean_tokens(k)),
@@ -186,12 +215,31 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
             priority=1,
         ),
         _chunks("Number", "count", group="Chunks", qualified=True, short="Chunks", priority=3),
-        _chunks("Mean tokens", "mean", group="Chunks", qualified=True, short="Tokens\nper chunk", priority=3),
-        Column[System]("Seconds", lambda row: duration(total_seconds(row.report)), "Cost", qualified=True),
+        _chunks(
+            "Mean tokens",
+            "mean",
+            group="Chunks",
+            qualified=True,
+            short="Tokens\nper chunk",
+            priority=3,
+        ),
+        Column[System](
+            "Seconds", lambda row: duration(total_seconds(row.report)), "Cost", qualified=True
+        ),
         _cost("Model calls", "Cost", lambda cost: amount(cost.embedder_calls + cost.llm_calls)),
-        _cost("Embedded", "Cost", lambda cost: amount(cost.embedded_tokens), short="Tokens\nembedded", priority=3),
         _cost(
-            "Per million", "Cost", lambda cost: money(cost.money_per_million), short="Money per\nmillion", priority=1
+            "Embedded",
+            "Cost",
+            lambda cost: amount(cost.embedded_tokens),
+            short="Tokens\nembedded",
+            priority=3,
+        ),
+        _cost(
+            "Per million",
+            "Cost",
+            lambda cost: money(cost.money_per_million),
+            short="Money per\nmillion",
+            priority=1,
         ),
     ]
     return with_values(Table(f"Scores at {describe_depth(k)}", tuple(columns), page.systems))
@@ -212,12 +260,18 @@ def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Syst
         return Cell(percent(mean(row.report, measure)), details, strong=verdict)
 
     short = _LONG.sub("-\n", title) if len(title) > _HEADING else title
-    return Column(title, score, group, meaning=measure.meaning, short=short, priority=0 if verdict else 2)
+    return Column(
+        title, score, group, meaning=measure.meaning, short=short, priority=0 if verdict else 2
+    )
 
 
 def total_seconds(report: Report) -> float | None:
     """Chunking, embedding and searching together; None if all are unknown."""
-    return sum(report.seconds.get(step, 0) for step in STEPS) if report.seconds.keys() & set(STEPS) else None
+    return (
+        sum(report.seconds.get(step, 0) for step in STEPS)
+        if report.seconds.keys() & set(STEPS)
+        else None
+    )
 
 
 def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System] | None:
@@ -225,7 +279,11 @@ def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System] | 
     if len(page.collections) < 2:
         return None
     measure, labels = page.comparison.measure, page.reports[0].collections
-    if measure.k is not None and measure.unit != "document" and "answer" not in (measure.unit, unit):
+    if (
+        measure.k is not None
+        and measure.unit != "document"
+        and "answer" not in (measure.unit, unit)
+    ):
         measure = replace(measure, k=k, unit=unit)
     scored = tuple(row for row in page.systems if measure in row.report.scores)
     scores = {row.report.name: row.report.by_collection(measure) for row in scored}
@@ -236,9 +294,13 @@ def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System] | 
     columns = [
         *_system_columns(page),
         Column[System](
-            f"All ({len(labels):,})", lambda row: _spread(row.report.mean(measure), row.report.std(measure))
+            f"All ({len(labels):,})",
+            lambda row: _spread(row.report.mean(measure), row.report.std(measure)),
         ),
-        *(Column(f"{name or '(none)'} ({labels.count(name):,})", partial(cell, name)) for name in page.collections),
+        *(
+            Column(f"{name or '(none)'} ({labels.count(name):,})", partial(cell, name))
+            for name in page.collections
+        ),
     ]
     return Table(f"{measure} by collection", tuple(columns), scored)
 
@@ -256,7 +318,10 @@ def difference_table(page: ReportPage) -> Table[System]:
         interval = f"{signed(100 * gap.low)} to {signed(100 * gap.high)}"
         return Cell(f"{alike}{signed(100 * gap.mean)}", (interval,), strong=gap.distinct)
 
-    columns = [Column(str(other.number), partial(difference, other), number=other.number) for other in page.systems]
+    columns = [
+        Column(str(other.number), partial(difference, other), number=other.number)
+        for other in page.systems
+    ]
     columns = [*_system_columns(page, "Row minus column"), *columns]
     return Table(f"Differences of {page.comparison.measure}", tuple(columns), page.systems)
 
@@ -297,7 +362,9 @@ def warnings(page: ReportPage) -> list[str]:
     """Caveats to read before the numbers, one sentence each."""
     sentences = [page.stopped] if page.stopped else []
     if len({report.documents_digest for report in page.reports} - {""}) > 1:
-        sentences.append("The systems were scored on different documents, or on different versions of them.")
+        sentences.append(
+            "The systems were scored on different documents, or on different versions of them."
+        )
     if (count := len(page.reports[0].query_ids)) < FEW:
         few = f"with fewer than {FEW}, intervals are often too narrow"
         sentences.append(f"Only {plural(count, 'question')} asked: {few}.")
@@ -306,19 +373,24 @@ def warnings(page: ReportPage) -> list[str]:
     least = len(comparison.differences) * 2.0 ** (1 - len(documents))
     if comparison.by == "document" and least > 1 - comparison.confidence:
         cannot = f"{len(documents)} documents cannot show a difference between {len(page.reports)} systems"
-        sentences.append(f"{cannot}, however large: compare fewer systems, or ask about more documents.")
+        sentences.append(
+            f"{cannot}, however large: compare fewer systems, or ask about more documents."
+        )
     sentences += dict.fromkeys(text for report in page.reports for text in _about(report))
     sentences += [text for k in page.ks if (text := _short_of(k, page.reports))]
     problems = page.benchmark.problems if page.benchmark else ()
     unread = sum(" was not read: " in problem.reason for problem in problems)
     reasons = {
         "left out because their file was not read; the report lists each": unread,
-        "left out because the evidence could not be placed; the report lists each": len(problems) - unread,
+        "left out because the evidence could not be placed; the report lists each": len(problems)
+        - unread,
         "not scored because the collection marks no evidence for them": (
             len(page.benchmark.without_evidence) if page.benchmark else 0
         ),
     }
-    return sentences + [f"{plural(count, 'question')} {reason}." for reason, count in reasons.items() if count]
+    return sentences + [
+        f"{plural(count, 'question')} {reason}." for reason, count in reasons.items() if count
+    ]
 
 
 def _about(report: Report) -> Iterator[str]:
@@ -340,7 +412,10 @@ def _short_of(k: Depth, reports: Sequence[Report]) -> str:
     """Which reports found less than a budget for some questions; "" if none."""
     # The last piece may end a few tokens early, where a cut would split a character.
     least = 0.95 * (budget_of(k) or 0)
-    counts = {report.name: int((report.retrieved_tokens.get(k, np.array([least])) < least).sum()) for report in reports}
+    counts = {
+        report.name: int((report.retrieved_tokens.get(k, np.array([least])) < least).sum())
+        for report in reports
+    }
     short = {name: count for name, count in counts.items() if count}
     if not short:
         return ""
@@ -386,7 +461,9 @@ def cost_axis(page: ReportPage) -> CostAxis | None:
     costs = [report.cost for report in page.reports]
     prices = tuple(cost.money_per_million if cost else math.nan for cost in costs)
     if any(price > 0 for price in prices):
-        return CostAxis("cost", "Money per million tokens of the documents", "a million tokens", prices)
+        return CostAxis(
+            "cost", "Money per million tokens of the documents", "a million tokens", prices
+        )
     ratios = tuple(model_tokens(cost) if cost else math.nan for cost in costs)
     if any(ratio > 0 for ratio in ratios):
         label = "Tokens that models read and wrote, for each token of the documents"
@@ -396,7 +473,9 @@ def cost_axis(page: ReportPage) -> CostAxis | None:
 
 def model_tokens(cost: Cost) -> float:
     """Tokens that embedders and language models read and wrote, per token of the source."""
-    return cost.tokens_ratio + (cost.llm_input_tokens + cost.llm_output_tokens) / (cost.source_tokens or math.nan)
+    return cost.tokens_ratio + (cost.llm_input_tokens + cost.llm_output_tokens) / (
+        cost.source_tokens or math.nan
+    )
 
 
 def cost_table(page: ReportPage) -> Table[System] | None:
@@ -404,14 +483,18 @@ def cost_table(page: ReportPage) -> Table[System] | None:
     names = _system_columns(page)
     columns = [
         *(_seconds(step) for step in STEPS),
-        Column[System]("together", lambda row: duration(total_seconds(row.report)), "Seconds", qualified=True),
+        Column[System](
+            "together", lambda row: duration(total_seconds(row.report)), "Seconds", qualified=True
+        ),
         _cost("Calls", "Embedder", lambda cost: amount(cost.embedder_calls)),
         _cost("Texts", "Embedder", lambda cost: amount(cost.embedded_texts)),
         _cost("Tokens", "Embedder", lambda cost: amount(cost.embedded_tokens)),
         _cost("per source token", "Embedder", lambda cost: amount(cost.tokens_ratio, 2)),
         _cost("Calls", "Language models", lambda cost: amount(cost.llm_calls or None)),
         _cost("Tokens read", "Language models", lambda cost: amount(cost.llm_input_tokens or None)),
-        _cost("Tokens written", "Language models", lambda cost: amount(cost.llm_output_tokens or None)),
+        _cost(
+            "Tokens written", "Language models", lambda cost: amount(cost.llm_output_tokens or None)
+        ),
         _cost("Documents", "Money", lambda cost: money(cost.money)),
         _cost("per million tokens", "Money", lambda cost: money(cost.money_per_million)),
     ]
@@ -420,7 +503,9 @@ def cost_table(page: ReportPage) -> Table[System] | None:
 
 
 def _seconds(step: str) -> Column[System]:
-    return Column(step, lambda row: duration(row.report.seconds.get(step)), "Seconds", qualified=True)
+    return Column(
+        step, lambda row: duration(row.report.seconds.get(step)), "Seconds", qualified=True
+    )
 
 
 # ---- a search
@@ -442,14 +527,28 @@ def configuration_table(tuning: Tuning) -> Table[Report]:
     """One row a configuration: its mean over all questions, which is too high for the best."""
 
     def chunker(report: Report) -> Cell:
-        names = [label for name, label in ((tuning.use, "use"), (tuning.default, "default")) if name == report.name]
-        return Cell(tuning.configurations[report.name].chunker, tuple(names), strong=report.name == tuning.use)
+        names = [
+            label
+            for name, label in ((tuning.use, "use"), (tuning.default, "default"))
+            if name == report.name
+        ]
+        return Cell(
+            tuning.configurations[report.name].chunker,
+            tuple(names),
+            strong=report.name == tuning.use,
+        )
 
     columns = (
         Column[Report]("Chunker", chunker, kind="text"),
-        Column[Report]("Retriever", lambda report: tuning.configurations[report.name].retriever, kind="text"),
-        Column[Report](str(tuning.measure), lambda report: tuning.measure.show(report.mean(tuning.measure))),
-        Column[Report]("Chunks", lambda report: amount(report.chunks.count if report.chunks else None)),
+        Column[Report](
+            "Retriever", lambda report: tuning.configurations[report.name].retriever, kind="text"
+        ),
+        Column[Report](
+            str(tuning.measure), lambda report: tuning.measure.show(report.mean(tuning.measure))
+        ),
+        Column[Report](
+            "Chunks", lambda report: amount(report.chunks.count if report.chunks else None)
+        ),
         Column[Report]("Seconds", lambda report: duration(total_seconds(report))),
     )
     return Table("Every configuration, on all questions", columns, tuning.reports)

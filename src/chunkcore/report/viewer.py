@@ -14,7 +14,6 @@ from typing import Any, get_args
 import numpy as np
 
 from chunkcore.concurrency import batches_of
-from chunkcore.document import Document, Span, page_marks
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import budget_of
@@ -23,6 +22,7 @@ from chunkcore.report.page import ReportPage
 from chunkcore.report.tables import FOUND_BY
 from chunkcore.run import MatchKind, Retrieved, Run
 from chunkcore.spans import Ranges, union_ranges
+from chunkcore.text import Document, Span, page_marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +76,35 @@ class _Windows:
     longest: int = 1_000_000_000
 
     def note(self) -> str:
-        kept = "evidence" if self.longest > 1_000_000 else f"the first {self.longest:,} characters of evidence"
+        kept = (
+            "evidence"
+            if self.longest > 1_000_000
+            else f"the first {self.longest:,} characters of evidence"
+        )
         if self.deepest:
             kept += f" and what was retrieved at ranks 1 to {self.deepest}"
         return f"The documents are too large for one page: it has {kept}, with {self.margin:,} characters around."
 
 
-_WINDOWS = (_Windows(10, 1000), _Windows(10, 100), _Windows(3, 100), _Windows(0, 500), _Windows(0, 100, 1000))
+_WINDOWS = (
+    _Windows(10, 1000),
+    _Windows(10, 100),
+    _Windows(3, 100),
+    _Windows(0, 500),
+    _Windows(0, 100, 1000),
+)
 
 
-def excerpts(documents: Sequence[Document], places: Sequence[Place], room: int = TEXT_ROOM) -> Excerpts:
+def excerpts(
+    documents: Sequence[Document], places: Sequence[Place], room: int = TEXT_ROOM
+) -> Excerpts:
     """Whole documents if they fit into `room` characters of the page, else the widest windows that fit.
 
     None is carried if not even the evidence fits; the note says so.
     """
-    whole = {at: np.array([[0, document.size]], dtype=np.int64) for at, document in enumerate(documents)}
+    whole = {
+        at: np.array([[0, document.size]], dtype=np.int64) for at, document in enumerate(documents)
+    }
     carried = _fitting(documents, whole, room)
     for windows in _WINDOWS:
         if carried is None:
@@ -98,26 +112,36 @@ def excerpts(documents: Sequence[Document], places: Sequence[Place], room: int =
     return carried or Excerpts([], [], [], [], "The documents are too large for this page.")
 
 
-def _kept(documents: Sequence[Document], places: Iterable[Place], windows: _Windows) -> dict[int, Ranges]:
+def _kept(
+    documents: Sequence[Document], places: Iterable[Place], windows: _Windows
+) -> dict[int, Ranges]:
     """By document number, in order: the kept ranges of each document with a place."""
     kept: dict[int, list[tuple[int, int]]] = {}
     for place in places:
         ranges = kept.setdefault(place.document, [])
         if place.rank <= windows.deepest:
-            start, end = place.start - windows.margin, min(place.end, place.start + windows.longest) + windows.margin
+            start, end = (
+                place.start - windows.margin,
+                min(place.end, place.start + windows.longest) + windows.margin,
+            )
             ranges.append((max(0, start), min(documents[place.document].size, end)))
     return {
-        number: union_ranges(np.array(ranges, dtype=np.int64).reshape(-1, 2)) for number, ranges in sorted(kept.items())
+        number: union_ranges(np.array(ranges, dtype=np.int64).reshape(-1, 2))
+        for number, ranges in sorted(kept.items())
     }
 
 
-def _fitting(documents: Sequence[Document], kept: Mapping[int, Ranges], room: int, note: str = "") -> Excerpts | None:
+def _fitting(
+    documents: Sequence[Document], kept: Mapping[int, Ranges], room: int, note: str = ""
+) -> Excerpts | None:
     """These ranges, packed; None as soon as they take more room."""
     shelves: list[Pack] = []
     firsts: list[int] = []
     listed = used = 0
     parts = (_parts(documents[number].text, ranges) for number, ranges in kept.items())
-    for shelf in batches_of(parts, lambda row: sum(len(part) for part in row if isinstance(part, str)), SHELF):
+    for shelf in batches_of(
+        parts, lambda row: sum(len(part) for part in row if isinstance(part, str)), SHELF
+    ):
         shelves.append(packed(f"texts-{len(shelves)}", shelf))
         firsts.append(listed)
         listed += len(shelf)
@@ -152,7 +176,10 @@ _SHARES = ((50, True), (50, False), (10, False), (3, False))
 
 
 def answers(
-    benchmark: Benchmark, runs: Sequence[Run | None], documents: Mapping[str, int], room: int = ANSWER_ROOM
+    benchmark: Benchmark,
+    runs: Sequence[Run | None],
+    documents: Mapping[str, int],
+    room: int = ANSWER_ROOM,
 ) -> PackedAnswers:
     """Every run's chunks and hits, as many as fit into `room` characters of the page.
 
@@ -164,27 +191,46 @@ def answers(
         packs: list[Pack | None] = []
         left = room
         for number, run in enumerate(runs):
-            packs.append(packed(f"answers-{number}", _columns(benchmark, run, documents, depth, pool)) if run else None)
+            packs.append(
+                packed(f"answers-{number}", _columns(benchmark, run, documents, depth, pool))
+                if run
+                else None
+            )
             left -= len(packs[-1].text) if packs[-1] else 0
             if left < 0:
                 break
         else:
-            notes = [] if pool else ["There are too many chunks for one page: only retrieved ones are drawn."]
-            notes += [f"Of each answer the first {depth} pieces are shown."] if deepest > depth else []
+            notes = (
+                []
+                if pool
+                else ["There are too many chunks for one page: only retrieved ones are drawn."]
+            )
+            notes += (
+                [f"Of each answer the first {depth} pieces are shown."] if deepest > depth else []
+            )
             return PackedAnswers(packs, " ".join(notes))
-    return PackedAnswers([None] * len(runs), "There are too many answers for one page: none is shown.")
+    return PackedAnswers(
+        [None] * len(runs), "There are too many answers for one page: none is shown."
+    )
 
 
-def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], depth: int, pool: bool) -> dict[str, Any]:
+def _columns(
+    benchmark: Benchmark, run: Run, documents: Mapping[str, int], depth: int, pool: bool
+) -> dict[str, Any]:
     pieces = _PieceRows(documents)
     chunks = run.pool if pool else None
     pieces.add_pool(chunks or ())
     sources = {document.id: document.text for document in benchmark.documents}
     results = [run.results.get(query.id, ()) for query in benchmark.queries]
-    hits = [piece for row in results for piece in row[:depth]]  # of all questions, one after another
+    hits = [
+        piece for row in results for piece in row[:depth]
+    ]  # of all questions, one after another
     numbers = [pieces.number(piece, sources) for piece in hits]
     counts, kept = [len(row) for row in results], [min(len(row), depth) for row in results]
-    matches, sure = [MATCHES.index(piece.match) for piece in hits], [round(100 * piece.certainty) for piece in hits]
+    matches, sure = (
+        [MATCHES.index(piece.match) for piece in hits],
+        [round(100 * piece.certainty) for piece in hits],
+    )
     columns = {
         "kept": kept,
         "found": [] if counts == kept else counts,
@@ -202,8 +248,12 @@ class _PieceRows:
 
     def __init__(self, documents: Mapping[str, int]) -> None:
         self._documents = documents
-        self._numbers: dict[Any, int] = {}  # by key, and by place: systems send different text along
-        self._rows: list[tuple[str, tuple[Span, ...], int]] = []  # document, spans and chunk number of each
+        self._numbers: dict[
+            Any, int
+        ] = {}  # by key, and by place: systems send different text along
+        self._rows: list[
+            tuple[str, tuple[Span, ...], int]
+        ] = []  # document, spans and chunk number of each
         self._texts: dict[int, str] = {}
 
     def add_pool(self, pool: Sequence[Retrieved]) -> None:
@@ -304,7 +354,9 @@ def viewer(page: ReportPage) -> Viewer | None:
     index = {
         "ids": [page_text(document.id) for document in listed],
         "sizes": [document.size for document in listed],
-        "pages": {str(at): _pages(document) for at, document in enumerate(listed) if document.marks},
+        "pages": {
+            str(at): _pages(document) for at, document in enumerate(listed) if document.marks
+        },
         "shelves": carried.firsts,
         "answers": [pack.name if pack else "" for pack in packed_answers.packs],
         "hows": [FOUND_BY[match] for match in MATCHES],
@@ -321,16 +373,27 @@ def viewer(page: ReportPage) -> Viewer | None:
 def _pages(document: Document) -> list[int]:
     """Start, end and number of each page, one after another."""
     pages = page_marks(document.marks)
-    return [value for page in pages for value in (page.span.start, page.span.end, page.data["number"])]
+    return [
+        value for page in pages for value in (page.span.start, page.span.end, page.data["number"])
+    ]
 
 
 def _within_budget(report: Report, benchmark: Benchmark, budget: int) -> list[int] | None:
     """How many of each question's pieces the budget holds; None where the tokens of chunks are unknown, or too many."""
     run, chunks = report.run, report.chunks
-    if run is None or run.pool is None or chunks is None or chunks.count != len(run.pool) or chunks.count > POOL:
+    if (
+        run is None
+        or run.pool is None
+        or chunks is None
+        or chunks.count != len(run.pool)
+        or chunks.count > POOL
+    ):
         return None
     tokens = dict(zip(map(_place, run.pool), chunks.tokens.tolist(), strict=True))
-    sizes = [[tokens.get(_place(piece), 0) for piece in run.results.get(query.id, ())] for query in benchmark.queries]
+    sizes = [
+        [tokens.get(_place(piece), 0) for piece in run.results.get(query.id, ())]
+        for query in benchmark.queries
+    ]
     return [int(np.count_nonzero(np.cumsum([0, *row])[:-1] < budget)) for row in sizes]
 
 
@@ -338,7 +401,10 @@ def _places(benchmark: Benchmark, runs: Sequence[Run | None]) -> list[Place]:
     """The evidence, and the first hits of every question."""
     numbers = {document.id: at for at, document in enumerate(benchmark.documents)}
     evidence = (piece for query in benchmark.queries for piece in query.evidence)
-    places = {Place(numbers[piece.document_id], piece.span.start, piece.span.end): None for piece in evidence}
+    places = {
+        Place(numbers[piece.document_id], piece.span.start, piece.span.end): None
+        for piece in evidence
+    }
     for run in runs:
         for hits in run.results.values() if run else ():
             for rank, hit in enumerate(hits[: _WINDOWS[0].deepest], 1):

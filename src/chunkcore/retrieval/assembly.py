@@ -10,11 +10,11 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.options import check_number
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Numbers, union
+from chunkcore.text import Document, Span
 from chunkcore.tokens import TokenCounter, get_counter
 
 MAX_TOKENS = 1000
@@ -38,7 +38,9 @@ def with_source(hit: Retrieved, documents: Mapping[str, Document]) -> Retrieved:
     document = documents.get(hit.document_id)
     if document is None or not hit.spans:
         if not hit.text:
-            raise DataError(f"a hit of {hit.document_id!r} has no text: give its document and spans, or the text")
+            raise DataError(
+                f"a hit of {hit.document_id!r} has no text: give its document and spans, or the text"
+            )
         return hit
     if hit.spans[-1].end > document.size:
         raise DataError(
@@ -71,7 +73,8 @@ def with_table_headers(
         for part in passage.parts:
             header = headers.get((part.document_id, part.spans[0])) if part.spans else None
             if header is None or any(
-                name == part.document_id and span.start <= header.start < span.end for name, span in held
+                name == part.document_id and span.start <= header.start < span.end
+                for name, span in held
             ):
                 continue
             spans = tuple(sorted((header, *passage.spans)))
@@ -84,7 +87,9 @@ def with_table_headers(
     return whole
 
 
-def without_bare_headers(passages: Iterable[Retrieved], documents: Mapping[str, Document]) -> list[Retrieved]:
+def without_bare_headers(
+    passages: Iterable[Retrieved], documents: Mapping[str, Document]
+) -> list[Retrieved]:
     """The passages; one that ends in the header of a Markdown table ends before it, if no passage has a row of it."""
     listed = list(passages)
     whole = []
@@ -110,7 +115,9 @@ def _bare_header(text: str, start: int, end: int) -> int | None:
     last = line = start + len(text[start:end].rstrip()) - 1
     for _ in range(3):  # header, rule and row
         line = text.rfind("\n", 0, max(line, 0))
-    for header in _HEADER.finditer(text, max(line + 1, last - _LONGEST_HEADER), last + _LONGEST_HEADER):
+    for header in _HEADER.finditer(
+        text, max(line + 1, last - _LONGEST_HEADER), last + _LONGEST_HEADER
+    ):
         if header.start() <= last < header.start() + len(header.group().rstrip()) - 1:
             return header.start()
     return None
@@ -137,7 +144,12 @@ class Row(NamedTuple):
 
 
 def passages_of(
-    row: Row, max_tokens: int, *, k: int | None = None, documents: Mapping[str, Document], counter: TokenCounter
+    row: Row,
+    max_tokens: int,
+    *,
+    k: int | None = None,
+    documents: Mapping[str, Document],
+    counter: TokenCounter,
 ) -> list[Retrieved]:
     """The runs of neighbouring units that are worth most together, within a budget of tokens: passages, best first.
 
@@ -155,9 +167,13 @@ def passages_of(
     order = sorted(range(len(units)), key=lambda number: -units[number].score)
     order = [number for number in order if units[number].score >= row.least]
     if order and tokens[order[0]] > max_tokens:
-        return next(filter(None, (cut_unit(units[number], max_tokens, counter) for number in order)), [])
+        return next(
+            filter(None, (cut_unit(units[number], max_tokens, counter) for number in order)), []
+        )
     left = max_tokens
-    ends: dict[int, tuple[int, int]] = {}  # the tokens and the other end of each passage, by both its ends
+    ends: dict[
+        int, tuple[int, int]
+    ] = {}  # the tokens and the other end of each passage, by both its ends
 
     def add(first: int, last: int) -> None:
         """Take these units, joined to the passages beside them, if the budget holds them."""
@@ -167,9 +183,15 @@ def passages_of(
         low = before[1] if before else first
         high = after[1] if after else last
         freed = (before[0] if before else 0) + (after[0] if after else 0)
-        size = tokens[low] if low == high else counter.count(passage_of(units[low : high + 1], 0.0, documents).text)
+        size = (
+            tokens[low]
+            if low == high
+            else counter.count(passage_of(units[low : high + 1], 0.0, documents).text)
+        )
         if size <= left + freed:
-            for end in {low, high} | ({first - 1} if before else set()) | ({last + 1} if after else set()):
+            for end in (
+                {low, high} | ({first - 1} if before else set()) | ({last + 1} if after else set())
+            ):
                 ends.pop(end, None)
             left += freed - size
             ends[high] = size, low
@@ -200,7 +222,9 @@ def _within_budget(row: Row, goes_on: Sequence[bool], budget: int) -> list[tuple
     low, high = max(min(scores, default=0.0), row.least), max(scores, default=0.0)
     top, threshold, runs = high, low, list[tuple[float, int, int]]()
     for _ in range(_HALVINGS):
-        candidates = _runs([score - threshold for score in scores], goes_on, PRICE * (top - threshold))
+        candidates = _runs(
+            [score - threshold for score in scores], goes_on, PRICE * (top - threshold)
+        )
         if sum(sum(tokens[first : last + 1]) for _, first, last in candidates) <= budget:
             runs, high = candidates, threshold
             if threshold == low:
@@ -211,7 +235,9 @@ def _within_budget(row: Row, goes_on: Sequence[bool], budget: int) -> list[tuple
     return [(first, last) for _, first, last in sorted(runs)]
 
 
-def _runs(values: Sequence[float], goes_on: Sequence[bool], price: float) -> list[tuple[float, int, int]]:
+def _runs(
+    values: Sequence[float], goes_on: Sequence[bool], price: float
+) -> list[tuple[float, int, int]]:
     """The disjoint runs of neighbours that are worth most in all, each for a price: negative worth, first and last."""
     outside, inside = 0.0, -math.inf  # a dynamic programme over two states
     begins: list[int] = []  # of the best run that ends at each unit
@@ -245,7 +271,9 @@ def spans_of(units: Sequence[Retrieved], documents: Mapping[str, Document]) -> t
     return tuple(union(spans))
 
 
-def passage_of(units: Sequence[Retrieved], score: float, documents: Mapping[str, Document]) -> Retrieved:
+def passage_of(
+    units: Sequence[Retrieved], score: float, documents: Mapping[str, Document]
+) -> Retrieved:
     """One passage of neighbouring units, which are its parts."""
     spans, text = spans_of(units, documents), units[0].text
     if len(units) > 1 and (document := documents.get(units[0].document_id)):
@@ -280,7 +308,9 @@ def part_of(piece: Retrieved, start: int, end: int) -> Retrieved:
     """
     text, spans = piece.text[start:end], piece.spans
     gaps, between = len(piece.text) - sum(map(len, spans)), max(1, len(spans) - 1)
-    if gaps == 0 or (gaps > 0 and len(spans) > 1 and gaps % between == 0):  # else the text is not the source's
+    if gaps == 0 or (
+        gaps > 0 and len(spans) > 1 and gaps % between == 0
+    ):  # else the text is not the source's
         begins = accumulate((len(span) + gaps // between for span in spans), initial=0)
         spans = tuple(
             Span(span.start + max(0, start - begin), span.start + min(len(span), end - begin))
@@ -337,11 +367,15 @@ def join(
 
     fits = bisect_right(range(1, len(hits) + 1), max_tokens, key=size)
     if hits and not fits:
-        return RankedList(next(filter(None, (cut_unit(hit, max_tokens, tokens) for hit in hits)), []))
+        return RankedList(
+            next(filter(None, (cut_unit(hit, max_tokens, tokens) for hit in hits)), [])
+        )
     return RankedList(joined(fits))
 
 
-def _groups(places: Sequence[tuple[str, Sequence[Span]]], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+def _groups(
+    places: Sequence[tuple[str, Sequence[Span]]], pairs: Iterable[tuple[int, int]]
+) -> list[list[int]]:
     """Which places, each a document and spans, belong together: those that overlap or touch, and `pairs`."""
     parents = list(range(len(places)))
 
@@ -354,7 +388,9 @@ def _groups(places: Sequence[tuple[str, Sequence[Span]]], pairs: Iterable[tuple[
         parents[root(one)] = root(other)
     name, reach, reaching = "", 0, -1
     for document, span, number in sorted(
-        (document, span, number) for number, (document, spans) in enumerate(places) for span in spans
+        (document, span, number)
+        for number, (document, spans) in enumerate(places)
+        for span in spans
     ):
         if reaching >= 0 and document == name and span.start <= reach:
             parents[root(number)] = root(reaching)

@@ -15,10 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Document, check_document
 from chunkcore.errors import DataError, OptionError, check_type
 from chunkcore.models.base import Embedder
-from chunkcore.options import check_number, check_option_names, check_options, format_spec, named_options, plain_options
+from chunkcore.options import (
+    check_number,
+    check_option_names,
+    check_options,
+    format_spec,
+    named_options,
+    plain_options,
+)
 from chunkcore.registry import Registry
 from chunkcore.retrieval.assembly import check_limits
 from chunkcore.retrieval.corpus import ChunkedCorpus, Where, chunk_corpus, repeated_id
@@ -26,6 +32,7 @@ from chunkcore.retrieval.saved import Contents, Origin, SavedVectors, write_inde
 from chunkcore.retrieval.vectors import SelectedVectors, TextVectors
 from chunkcore.run import RankedList, RankedPieces, Retrieved
 from chunkcore.spans import Numbers, Scores
+from chunkcore.text import Document, check_document
 from chunkcore.tokens import TokenCounter, get_counter
 
 _FIRST = 16  # first search depth if only tokens are limited
@@ -52,7 +59,9 @@ class Hits(NamedTuple):
         [[2, 0], [1, -1]]
         """
         width = max((len(indices) for indices, _ in rows), default=0)
-        hits = cls(np.full((len(rows), width), -1, dtype=np.int64), np.full((len(rows), width), -np.inf))
+        hits = cls(
+            np.full((len(rows), width), -1, dtype=np.int64), np.full((len(rows), width), -np.inf)
+        )
         for row, (indices, scores) in enumerate(rows):
             hits.indices[row, : len(indices)] = indices
             hits.scores[row, : len(scores)] = scores
@@ -100,7 +109,9 @@ class Index(ABC):
     nested: ClassVar[bool] = True
     method: RetrievalMethod
     vectors: TextVectors | None = None
-    norms: Mapping[str, NDArray[Any]] = MappingProxyType({})  # that took a pass over the vectors to measure; saved, too
+    norms: Mapping[str, NDArray[Any]] = MappingProxyType(
+        {}
+    )  # that took a pass over the vectors to measure; saved, too
     superseded: bool = False  # `update` or `delete` has made a newer index of this one
     origin: Origin | None = None  # where it was loaded from or saved into
     base: Origin | None = None  # the origin of the index that this one updates
@@ -115,7 +126,9 @@ class Index(ABC):
     def search(self, queries: Sequence[str], k: int = DEFAULT_K) -> Hits:
         """The best `k` chunks of each query; see `rank`. Raises `OptionError`: no list of strings, or k is under 1."""
         if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
-            raise OptionError(f"search takes a list of questions, got {queries!r:.80}: put one question in a list")
+            raise OptionError(
+                f"search takes a list of questions, got {queries!r:.80}: put one question in a list"
+            )
         check_number("k", k, 1)
         return self.rank(queries, k)
 
@@ -132,7 +145,9 @@ class Index(ABC):
         if (part := parts.get(key)) is None:
             method: RetrievalMethod | None = getattr(self, "method", None)
             if method is None:
-                raise OptionError(f"{type(self).__name__} cannot filter: make it by a RetrievalMethod's index(corpus)")
+                raise OptionError(
+                    f"{type(self).__name__} cannot filter: make it by a RetrievalMethod's index(corpus)"
+                )
             chunks = np.flatnonzero(np.isin(self.corpus.document_numbers, allowed))
             vectors = None if self.vectors is None else SelectedVectors(self.vectors, self.norms)
             part = method.index(self.corpus.selected(chunks), vectors)
@@ -157,7 +172,9 @@ class Index(ABC):
         check_type("the folder of an index", folder, str | Path, "a path")
         check_type("notes", notes, Mapping | None, "a mapping, or None")
         if self.superseded:
-            warnings.warn("this index was updated: save what update or delete returned", stacklevel=2)
+            warnings.warn(
+                "this index was updated: save what update or delete returned", stacklevel=2
+            )
         try:
             plain = json.loads(json.dumps(dict(notes or {}), allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
@@ -167,7 +184,9 @@ class Index(ABC):
         self.base = self.base and self.origin
         return Path(folder)
 
-    def update(self, documents: Iterable[Document], *, chunker: Chunker | str | None = None) -> Index:
+    def update(
+        self, documents: Iterable[Document], *, chunker: Chunker | str | None = None
+    ) -> Index:
         """A new index with these documents added, or in place of those of the same ids: ``index = index.update(...)``.
 
         Only new and changed documents are cut, by the chunker that cut the others if none is given, and embedded. This
@@ -190,7 +209,9 @@ class Index(ABC):
             return self
         chosen = chunker if chunker is not None else self.corpus.chunker
         if chosen is None:
-            raise OptionError("this index was made of chunks, not of documents: give update the chunker=")
+            raise OptionError(
+                "this index was made of chunks, not of documents: give update the chunker="
+            )
         return self._rebuilt(changes.keys(), chunk_corpus(list(changes.values()), chosen))
 
     def delete(self, ids: Iterable[str]) -> Index:
@@ -219,9 +240,13 @@ class Index(ABC):
     def _check_whole(self) -> None:
         """Raise `OptionError`: this is the part of an index that a filter allows."""
         if self.corpus.parent is not None:
-            raise OptionError("this index is a part of another, by a filter: save, update and delete the whole one")
+            raise OptionError(
+                "this index is a part of another, by a filter: save, update and delete the whole one"
+            )
 
-    def search_tokens(self, queries: Sequence[str], k: int, max_tokens: int, sizes: Numbers) -> Hits:
+    def search_tokens(
+        self, queries: Sequence[str], k: int, max_tokens: int, sizes: Numbers
+    ) -> Hits:
         """At least `k` chunks per query, and more until they hold `max_tokens` tokens, by `sizes`, or none are left."""
         hits = self.rank(queries, k)
         while k < len(self.corpus):
@@ -273,10 +298,14 @@ class Index(ABC):
         """
         check_option_names("retrieve", others, ["k", "max_tokens", "where"])
         if not isinstance(query, str):
-            raise OptionError(f"retrieve takes one question as a string, got {type(query).__name__}")
+            raise OptionError(
+                f"retrieve takes one question as a string, got {type(query).__name__}"
+            )
         check_limits(k, max_tokens)
         index = self if where is None else self.within(where)
-        return index.best_pieces(query, DEFAULT_K if k is None and max_tokens is None else k, max_tokens)
+        return index.best_pieces(
+            query, DEFAULT_K if k is None and max_tokens is None else k, max_tokens
+        )
 
     def best_pieces(self, query: str, k: int | None, max_tokens: int | None) -> RankedList:
         """The answer of `retrieve`, whose arguments were checked."""
@@ -292,7 +321,9 @@ class Index(ABC):
 
     def pieces(self, hits: Hits) -> RankedPieces:
         kept = hits.indices >= 0
-        return RankedPieces(self.corpus.retrieved, hits.counts, hits.indices[kept], hits.scores[kept])
+        return RankedPieces(
+            self.corpus.retrieved, hits.counts, hits.indices[kept], hits.scores[kept]
+        )
 
 
 class PassageIndex(Index):
@@ -351,7 +382,9 @@ class RetrievalMethod(ABC):
         """Call before chunks are embedded. Raises `DataError`: they cannot be indexed."""
 
     @named_options()
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | Embedder | str | None = None) -> Index:
+    def index(
+        self, corpus: ChunkedCorpus, vectors: TextVectors | Embedder | str | None = None
+    ) -> Index:
         """Index the chunks by `vectors`: an embedder or its name, or what has the vectors already; None: the default.
 
         Raises `OptionError`: no `ChunkedCorpus`, or no embedder.
@@ -373,7 +406,9 @@ class RetrievalMethod(ABC):
     def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         """Make the index that `index` returns; `vectors` is given where the method embeds."""
 
-    def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> RankedList:
+    def retrieve(
+        self, query: str, k: int | None = None, max_tokens: int | None = None
+    ) -> RankedList:
         """Raises `OptionError`: a method has no documents; its index has."""
         raise OptionError(
             f"{self.name!r} names a method, which has no documents yet: "
@@ -385,7 +420,9 @@ class RetrievalMethod(ABC):
         """The method from a string's unnamed parts and its options. Raises `OptionError`: a wrong option or value."""
         if parts:
             raise OptionError(f"{cls.kind} takes options as option=value, got {parts[0]!r}")
-        check_option_names(f"the retriever {cls.kind}", options, [field.name for field in fields(cls)])
+        check_option_names(
+            f"the retriever {cls.kind}", options, [field.name for field in fields(cls)]
+        )
         return cls(**options)
 
     @property
@@ -416,7 +453,9 @@ retrievers: Registry[type[RetrievalMethod]] = Registry(
     note=", with or without stages after it, such as +rerank",
     modules=("chunkcore.retrieval",),
     guesses={
-        **dict.fromkeys(("semantic", "vector", "vectors", "embedding", "similarity", "mmr", "faiss"), "'dense'"),
+        **dict.fromkeys(
+            ("semantic", "vector", "vectors", "embedding", "similarity", "mmr", "faiss"), "'dense'"
+        ),
         **dict.fromkeys(("lexical", "keyword", "keywords", "sparse", "tfidf", "tf-idf"), "'bm25'"),
         **dict.fromkeys(("ensemble", "fusion", "rrf"), "'hybrid'"),
     },

@@ -15,20 +15,22 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.columns import LazySequence
-from chunkcore.document import Chunk, Document, Span, check_document, chunk_columns
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.frames import Frame
 from chunkcore.options import named_options
 from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges
+from chunkcore.text import Chunk, Document, Span, check_document, chunk_columns
 
 Where = Iterable[str] | Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
 
 
 def repeated_id(name: str) -> DataError:
     """What is raised for documents that share an id."""
-    return DataError(f"two documents have the id {echo(name)}: make ids unique, such as by their folder")
+    return DataError(
+        f"two documents have the id {echo(name)}: make ids unique, such as by their folder"
+    )
 
 
 class ChunkedCorpus(Sequence[Chunk], Frame):
@@ -73,7 +75,9 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         self._numbers = {document.id: number for number, document in enumerate(documents)}
         if len(self._numbers) < len(documents):
             twice = next(
-                document.id for number, document in enumerate(documents) if self._numbers[document.id] > number
+                document.id
+                for number, document in enumerate(documents)
+                if self._numbers[document.id] > number
             )
             raise repeated_id(twice)
         self._columns = tuple(array("q") for _ in range(5))  # document, index, start, end, tokens
@@ -100,7 +104,9 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     ) -> ChunkedCorpus:
         """Chunks without `Chunk` objects, such as a saved index has; `columns` as `columns()` gives them."""
         corpus = cls((), documents, chunker=chunker)
-        corpus._columns = tuple(array("q", np.ascontiguousarray(column).tobytes()) for column in columns)
+        corpus._columns = tuple(
+            array("q", np.ascontiguousarray(column).tobytes()) for column in columns
+        )
         corpus.made_postings = dict(postings or {})
         corpus.fingerprint = fingerprint
         corpus.special = dict(special or {})
@@ -108,7 +114,9 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         return corpus
 
     @classmethod
-    def joined(cls, corpus: ChunkedCorpus, kept: NDArray[np.bool_], added: ChunkedCorpus) -> ChunkedCorpus:
+    def joined(
+        cls, corpus: ChunkedCorpus, kept: NDArray[np.bool_], added: ChunkedCorpus
+    ) -> ChunkedCorpus:
         """The chunks of a corpus's `kept` documents (one truth value each), then those of `added`; postings stay."""
         rows = corpus.rows_of(kept)
         columns, more = corpus.columns()[:, rows], added.columns()
@@ -116,7 +124,9 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         columns[0] = renumbered[columns[0]]
         more[0] += int(kept.sum())
         places = {int(row): place for place, row in enumerate(rows.tolist())}
-        special = {places[place]: chunk for place, chunk in corpus.special.items() if place in places}
+        special = {
+            places[place]: chunk for place, chunk in corpus.special.items() if place in places
+        }
         special |= {len(rows) + place: chunk for place, chunk in added.special.items()}
         numbers = np.full(len(corpus), -1, dtype=np.int64)
         numbers[rows] = np.arange(len(rows))
@@ -126,7 +136,11 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             form: Postings.joined([(before, numbers), (added.postings(form), new)], size)
             for form, before in corpus.made_postings.items()
         }
-        documents = [document for document, stays in zip(corpus.documents, kept.tolist(), strict=True) if stays]
+        documents = [
+            document
+            for document, stays in zip(corpus.documents, kept.tolist(), strict=True)
+            if stays
+        ]
         return cls.of_columns(
             [*documents, *added.documents],
             np.concatenate((columns, more), axis=1),
@@ -159,10 +173,18 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         ['a crow']
         """
         places = chunks.tolist() if self.special else ()
-        special = {number: self.special[place] for number, place in enumerate(places) if place in self.special}
+        special = {
+            number: self.special[place]
+            for number, place in enumerate(places)
+            if place in self.special
+        }
         columns = self.columns()[:, chunks]
         part = ChunkedCorpus.of_columns(
-            self.documents, columns, special=special, fingerprint=self.fingerprint, chunker=self._chunker
+            self.documents,
+            columns,
+            special=special,
+            fingerprint=self.fingerprint,
+            chunker=self._chunker,
         )
         part.parent, part.places = self, chunks
         return part
@@ -176,10 +198,19 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             inner = [key for value in where.values() if isinstance(value, Mapping) for key in value]
             others = ({"field", "operator", "value"}, {"operator", "conditions"})  # Haystack's
             if any(str(key).startswith("$") for key in [*where, *inner]) or set(where) in others:
-                raise OptionError(f"where knows no operators, got {dict(where)!r:.80}: name values, or give a function")
-            allowed = [all(name in data and data[name] == value for name, value in where.items()) for data in metadata]
+                raise OptionError(
+                    f"where knows no operators, got {dict(where)!r:.80}: name values, or give a function"
+                )
+            allowed = [
+                all(name in data and data[name] == value for name, value in where.items())
+                for data in metadata
+            ]
         else:
-            ids = [where] if isinstance(where, str) or not isinstance(where, Iterable) else list(where)
+            ids = (
+                [where]
+                if isinstance(where, str) or not isinstance(where, Iterable)
+                else list(where)
+            )
             if not all(isinstance(name, str) for name in ids):
                 raise OptionError(
                     "where is document ids, a mapping of metadata that must be equal, or a function of a document's "
@@ -259,7 +290,9 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         numbers = np.array(self._columns[0], dtype=np.int64)
         others: dict[str, int] = {}
         for place in np.flatnonzero(numbers < 0).tolist():
-            numbers[place] = len(self.documents) + others.setdefault(self[place].document_id, len(others))
+            numbers[place] = len(self.documents) + others.setdefault(
+                self[place].document_id, len(others)
+            )
         return numbers
 
     @cached_property
@@ -278,7 +311,10 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         """Each chunk's first and last place in its document, without what is `repeating`: int64, shape (chunks, 2)."""
         extents = self.columns()[[2, 3]].T
         for place, chunk in self.special.items():
-            extents[place] = chunk.spans[1].start if place in self.repeating else chunk.start, chunk.end
+            extents[place] = (
+                chunk.spans[1].start if place in self.repeating else chunk.start,
+                chunk.end,
+            )
         return extents
 
     @property
@@ -318,7 +354,13 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         """Each chunk as a piece: a `Run`'s pool."""
         names = dict(zip(self._numbers.values(), self._numbers, strict=True))
         document, starts, ends = self.columns()[[0, 2, 3]]
-        document[[place for place, chunk in self.special.items() if len(chunk.spans) > 1 or chunk.derived]] = -1
+        document[
+            [
+                place
+                for place, chunk in self.special.items()
+                if len(chunk.spans) > 1 or chunk.derived
+            ]
+        ] = -1
         ids = [names.get(number, "") for number in range(len(self.documents))]
         return PieceColumns(self._piece, ids, document, starts, ends)
 
@@ -339,7 +381,9 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     @cached_property
     def _segments(self) -> tuple[list[str], Numbers]:
         texts = list(map(segment_texts, self))
-        return [text for parts in texts for text in parts], np.repeat(np.arange(len(texts)), [*map(len, texts)])
+        return [text for parts in texts for text in parts], np.repeat(
+            np.arange(len(texts)), [*map(len, texts)]
+        )
 
 
 @named_options()

@@ -17,9 +17,9 @@ import regex  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from chunkcore.columns import Keys, text_keys
-from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.spans import Numbers, Scores
+from chunkcore.text import Document
 
 # Scripts without spaces between words; and Hangul, whose words include their particles.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -34,7 +34,8 @@ _MARKS = regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")
 _JOINER = "\u034f"
 _TAG = re.compile(r"<[/!?a-zA-Z][^<>]*>")
 _UNSEEN = re.compile(
-    r"<(script|style|template)\b[^<>]*>.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)", re.DOTALL | re.IGNORECASE
+    r"<(script|style|template)\b[^<>]*>.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)",
+    re.DOTALL | re.IGNORECASE,
 )
 _NAVIGATION = re.compile(r"(?is)<nav\b[^<>]*>.*?</nav\s*>")
 _ENTITY = re.compile(r"&#?\w{1,31};")
@@ -155,7 +156,9 @@ class Postings:
         *,
         places: Numbers | None = None,
     ) -> None:
-        self.keys = keys  # `text_key` of each distinct word, sorted; a word's number is its place here
+        self.keys = (
+            keys  # `text_key` of each distinct word, sorted; a word's number is its place here
+        )
         self.begins = begins  # where each word's postings begin, and the number of all
         self.texts = texts  # the text of each posting, ascending for each word
         self.counts = counts  # how often the word is in it
@@ -173,7 +176,8 @@ class Postings:
             occurrences.extend(map(numbers.__getitem__, text_words))
         letters = check_words(form)
         keys, which = np.unique(
-            text_keys(_cut(word, letters) if letters else word for word in numbers), return_inverse=True
+            text_keys(_cut(word, letters) if letters else word for word in numbers),
+            return_inverse=True,
         )
         sizes = np.array(lengths, dtype=np.int64)
         places = which[np.array(occurrences, dtype=np.int64)] * len(sizes)
@@ -193,22 +197,31 @@ class Postings:
     @classmethod
     def joined(cls, parts: Sequence[tuple[Postings, Numbers]], size: int) -> Postings:
         """The texts of several as one index of `size` texts. Each comes with its texts' new numbers, -1 for none."""
-        keys, which = np.unique(np.concatenate([part.keys for part, _ in parts]), return_inverse=True)
+        keys, which = np.unique(
+            np.concatenate([part.keys for part, _ in parts]), return_inverse=True
+        )
         lengths = np.zeros(size, dtype=np.int64)
         places, counts = [], []
         for (part, numbers), first in zip(
             parts, np.cumsum([0, *(len(other.keys) for other, _ in parts)]), strict=False
         ):
             lengths[numbers[numbers >= 0]] = part.lengths[numbers >= 0]
-            rows = np.repeat(which[first : first + len(part.keys)], np.diff(part.begins)) * max(1, size)
+            rows = np.repeat(which[first : first + len(part.keys)], np.diff(part.begins)) * max(
+                1, size
+            )
             new = numbers[part.texts]
             places.append((rows + new)[new >= 0])
             counts.append(part.counts[new >= 0].astype(np.int64))
         order = np.argsort(np.concatenate(places), kind="stable")
         ordered = np.concatenate(places)[order]
-        kept, words = np.unique(ordered // max(1, size), return_inverse=True)  # a word may have lost its texts
+        kept, words = np.unique(
+            ordered // max(1, size), return_inverse=True
+        )  # a word may have lost its texts
         return cls._sorted(
-            keys[kept], words * max(1, size) + ordered % max(1, size), np.concatenate(counts)[order], lengths
+            keys[kept],
+            words * max(1, size) + ordered % max(1, size),
+            np.concatenate(counts)[order],
+            lengths,
         )
 
     def selected(self, numbers: Numbers) -> Postings:
@@ -217,7 +230,9 @@ class Postings:
         places[numbers] = np.arange(len(numbers))
         if self._places is not None:
             places = np.where(self._places >= 0, places[self._places], -1)
-        return Postings(self.keys, self.begins, self.texts, self.counts, self.lengths[numbers], places=places)
+        return Postings(
+            self.keys, self.begins, self.texts, self.counts, self.lengths[numbers], places=places
+        )
 
     def of_word(self, key: str) -> tuple[Numbers, NDArray[Any]]:
         """The texts that have the word, ascending, and how often each has it."""

@@ -19,7 +19,12 @@ from chunkcore.models.late import get_token_embedder
 from chunkcore.options import Bounds
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.lexicon import check_words, inverse_document_frequency, length_norms, word_keys
+from chunkcore.retrieval.lexicon import (
+    check_words,
+    inverse_document_frequency,
+    length_norms,
+    word_keys,
+)
 from chunkcore.retrieval.stage import get_retriever
 from chunkcore.retrieval.vectors import Rows, TextVectors, best_of, row_lengths, top_k_owners
 from chunkcore.spans import Numbers
@@ -70,7 +75,9 @@ class Late(RetrievalMethod):
 class VectorIndex(Index):
     """Cosine similarity of vectors; several rows may belong to one chunk."""
 
-    def __init__(self, corpus: ChunkedCorpus, vectors: TextVectors, rows: Rows, owners: Numbers) -> None:
+    def __init__(
+        self, corpus: ChunkedCorpus, vectors: TextVectors, rows: Rows, owners: Numbers
+    ) -> None:
         super().__init__(corpus)
         self._vectors = vectors
         self._rows = rows
@@ -78,7 +85,9 @@ class VectorIndex(Index):
 
     def rank(self, queries: Sequence[str], k: int) -> Hits:
         questions = self._vectors.queries(queries)
-        indices, scores = top_k_owners(questions, self._rows, self._owners, k, lengths=self._lengths)
+        indices, scores = top_k_owners(
+            questions, self._rows, self._owners, k, lengths=self._lengths
+        )
         return Hits(indices, scores.astype(np.float64))
 
     @cached_property
@@ -182,14 +191,24 @@ class Hybrid(RetrievalMethod):
     def validate(self) -> None:
         if len(self.methods) < 2:
             raise OptionError(f"hybrid fuses two retrievers or more, got {len(self.methods)}")
-        repeated = [method.name for number, method in enumerate(self.methods) if method in self.methods[:number]]
+        repeated = [
+            method.name
+            for number, method in enumerate(self.methods)
+            if method in self.methods[:number]
+        ]
         if repeated:
-            raise OptionError(f"hybrid has {repeated[0]} twice, which finds nothing new: leave one out")
+            raise OptionError(
+                f"hybrid has {repeated[0]} twice, which finds nothing new: leave one out"
+            )
         for method in self.methods:
             if method.makes_passages:
-                raise OptionError(f"hybrid fuses chunks, and {method.name} makes passages: put its stage after hybrid")
+                raise OptionError(
+                    f"hybrid fuses chunks, and {method.name} makes passages: put its stage after hybrid"
+                )
         if self.fusion == "scores" and self.k != Hybrid.k:
-            raise OptionError(f"hybrid: k is of reciprocal ranks: write k={self.k},fusion=ranks, or leave it out")
+            raise OptionError(
+                f"hybrid: k is of reciprocal ranks: write k={self.k},fusion=ranks, or leave it out"
+            )
 
     @classmethod
     def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
@@ -200,7 +219,11 @@ class Hybrid(RetrievalMethod):
     def name(self) -> str:
         names = [] if self.methods == Hybrid.methods else [method.name for method in self.methods]
         parts = [json.dumps(name) if _SEPARATES.search(name) else name for name in names]
-        parts += [f"{option}={value}" for option, value in self.changed_options().items() if option != "methods"]
+        parts += [
+            f"{option}={value}"
+            for option, value in self.changed_options().items()
+            if option != "methods"
+        ]
         return f"hybrid:{','.join(parts)}" if parts else "hybrid"
 
     @property
@@ -236,7 +259,9 @@ class _Fused(Index):
         if depth < 1:
             return Hits.of([]), np.zeros(0, dtype=np.bool_)
         rankings = [index.rank(queries, depth) for index in self._indexes]
-        full = np.any([ranking.counts == depth for ranking in rankings], axis=0) & (depth < len(self.corpus))
+        full = np.any([ranking.counts == depth for ranking in rankings], axis=0) & (
+            depth < len(self.corpus)
+        )
         if self._method.fusion == "scores":
             return fuse_scores(rankings, depth), full
         return fuse(rankings, self._method.k), full
@@ -254,7 +279,9 @@ def fuse(rankings: Sequence[Hits], k: int = 60) -> Hits:
     for row in range(len(rankings[0].indices)):
         lists = [ranking.row(row)[0] for ranking in rankings]
         gains = np.concatenate([1 / (k + 1.0 + np.arange(len(numbers))) for numbers in lists])
-        distinct, first, place = np.unique(np.concatenate(lists), return_index=True, return_inverse=True)
+        distinct, first, place = np.unique(
+            np.concatenate(lists), return_index=True, return_inverse=True
+        )
         scores = np.bincount(place, gains, minlength=len(distinct)).astype(np.float64)
         order = np.lexsort((first, -scores))
         rows.append((distinct[order], scores[order]))
@@ -271,7 +298,9 @@ def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
     rows = []
     for row in range(len(rankings[0].indices)):
         lists = [ranking.row(row) for ranking in rankings]
-        distinct, first = np.unique(np.concatenate([indices for indices, _ in lists]), return_index=True)
+        distinct, first = np.unique(
+            np.concatenate([indices for indices, _ in lists]), return_index=True
+        )
         total = np.zeros(len(distinct))
         for indices, scores in lists:
             last = float(scores[-1]) if len(scores) else 0.0

@@ -21,7 +21,6 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError, check_type
 from chunkcore.models.base import Embedder
 from chunkcore.options import Bounds, check_number, format_spec, named_options
@@ -42,6 +41,7 @@ from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors, best_of
 from chunkcore.retrieval.windows import DenseWindows, LexicalWindows, Units, mean_of_squares
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Numbers, Scores, union
+from chunkcore.text import Document, Span
 from chunkcore.tokens import TokenCounter, get_counter
 
 KINDS = ("dense", "lexical")
@@ -106,7 +106,9 @@ class Passages(RetrievalMethod):
     def validate(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         if unknown or not self.kinds or len(set(self.kinds)) < len(self.kinds):
-            raise OptionError(f"passages: kinds are dense, lexical or both, each once; got {', '.join(self.kinds)!r}")
+            raise OptionError(
+                f"passages: kinds are dense, lexical or both, each once; got {', '.join(self.kinds)!r}"
+            )
         check_words(self.words)
         get_counter(self.counter)
 
@@ -137,7 +139,9 @@ class Passages(RetrievalMethod):
         Units(corpus)
 
     @named_options()
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | Embedder | str | None = None) -> WindowIndex:
+    def index(
+        self, corpus: ChunkedCorpus, vectors: TextVectors | Embedder | str | None = None
+    ) -> WindowIndex:
         return cast(WindowIndex, super().index(corpus, vectors))
 
     def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
@@ -147,7 +151,9 @@ class Passages(RetrievalMethod):
 class WindowIndex(PassageIndex):
     """Scores of every unit's windows at every scale, and passages of the best units."""
 
-    def __init__(self, corpus: ChunkedCorpus, vectors: TextVectors | None, options: Passages) -> None:
+    def __init__(
+        self, corpus: ChunkedCorpus, vectors: TextVectors | None, options: Passages
+    ) -> None:
         super().__init__(corpus)
         self.counter = options.counter
         self._options = options
@@ -186,7 +192,9 @@ class WindowIndex(PassageIndex):
                 scores += self._shares["lexical"] * self.word_scores(query)
             if self._dense is not None:
                 cosines = self._dense.cosines(vectors[place])
-                scores += self._shares["dense"] * mean_of_squares(self._dense.scales(cosines), len(scores))
+                scores += self._shares["dense"] * mean_of_squares(
+                    self._dense.scales(cosines), len(scores)
+                )
             yield scores
 
     def word_scores(self, query: str) -> Scores:
@@ -249,7 +257,9 @@ class WindowIndex(PassageIndex):
                 allowed = self._places.within(whole)
                 covered = [units for _, hit in placed for units, _ in self._places.covered(hit)]
                 cut = np.setdiff1d(np.concatenate(covered), np.flatnonzero(allowed))
-                allowed[cut] = [shown.cut(piece) is not None for piece in self._pieces(cut, scores[cut])]
+                allowed[cut] = [
+                    shown.cut(piece) is not None for piece in self._pieces(cut, scores[cut])
+                ]
                 scores[~allowed] = -math.inf
             passages = list(self.assembled(question, scores, None, left, tokens, shown))
         for rank, hit in alone:
@@ -281,9 +291,14 @@ class WindowIndex(PassageIndex):
         for hit in hits:
             document = self.sources.get(hit.document_id)
             # A text of another length was not copied from its place: a model wrote it, or it has a context before it.
-            is_copied = hit.match == "spans" and len(hit.text) == sum(map(len, hit.spans)) + len(hit.spans) - 1
+            is_copied = (
+                hit.match == "spans"
+                and len(hit.text) == sum(map(len, hit.spans)) + len(hit.spans) - 1
+            )
             text = " ".join(span.slice(document.text) for span in hit.spans) if document else ""
-            if document and is_copied and hit.text.split() != text.split():  # spans may be joined by a line end, too
+            if (
+                document and is_copied and hit.text.split() != text.split()
+            ):  # spans may be joined by a line end, too
                 changed.add(document.id)
         if untold := sorted(changed - self._warned_of):
             self._warned_of |= changed
@@ -316,17 +331,27 @@ class WindowIndex(PassageIndex):
         share = self._share(query)
         if self._dense is None:
             return float(self._lexical.shares(query, 2).max(initial=0.0)) > _BY_WORDS
-        return share > _HALF or self._relation(query, self._vectors.queries([query])[0]) > self._chance
+        return (
+            share > _HALF or self._relation(query, self._vectors.queries([query])[0]) > self._chance
+        )
 
     def _knows(self, query: str) -> bool:
         """Whether a unit has a word of the question."""
         return "lexical" in self._shares and bool(self._lexical.with_words(query))
 
     def _has_answer(self, query: str) -> bool:
-        return self._knows(query) if self._dense is None else self._share(query) > 0 or self.is_related(query)
+        return (
+            self._knows(query)
+            if self._dense is None
+            else self._share(query) > 0 or self.is_related(query)
+        )
 
     def _share(self, query: str) -> float:
-        return float(self._lexical.shares(query).max(initial=0.0)) if "lexical" in self._shares else 0.0
+        return (
+            float(self._lexical.shares(query).max(initial=0.0))
+            if "lexical" in self._shares
+            else 0.0
+        )
 
     def _relation(self, query: str, vector: NDArray[np.floating]) -> float:
         assert self._dense is not None
@@ -343,7 +368,9 @@ class WindowIndex(PassageIndex):
         best = float(scores.max(initial=0.0))
         least = _LEAST * best if best > 0 else -math.inf
         if len(scores) < _FEW and "lexical" in self._shares:
-            least = min([least, *(float(scores[units].min()) for units in self._lexical.with_words(query))])
+            least = min(
+                [least, *(float(scores[units].min()) for units in self._lexical.with_words(query))]
+            )
         return least
 
     def assembled(
@@ -370,18 +397,29 @@ class WindowIndex(PassageIndex):
         documents = self.units.documents[units]
         joined = [
             bool(other == unit + 1 and same)
-            for (unit, other), same in zip(pairwise(units.tolist()), documents[1:] == documents[:-1], strict=True)
+            for (unit, other), same in zip(
+                pairwise(units.tolist()), documents[1:] == documents[:-1], strict=True
+            )
         ]
         if shown is not None:
             joined = [
-                near and shown.joins(one, other) for near, (one, other) in zip(joined, pairwise(pieces), strict=True)
+                near and shown.joins(one, other)
+                for near, (one, other) in zip(joined, pairwise(pieces), strict=True)
             ]
         row = Row(pieces, joined, sizes, self._least(query, scores))
         headers = self._headers(units)
         if shown is not None:
-            headers = {key: span for key, span in headers.items() if shown.covers(key[0], span.start, span.end)}
+            headers = {
+                key: span
+                for key, span in headers.items()
+                if shown.covers(key[0], span.start, span.end)
+            }
         reserved = min(
-            (counter.count(header.slice(self.sources[name].text)) for (name, _), header in headers.items()), default=0
+            (
+                counter.count(header.slice(self.sources[name].text))
+                for (name, _), header in headers.items()
+            ),
+            default=0,
         )
         most = budget - reserved if 2 * reserved < budget else budget
         passages = passages_of(row, most, k=k, documents=self.sources, counter=counter)
@@ -391,9 +429,15 @@ class WindowIndex(PassageIndex):
 
     def _headers(self, units: Numbers) -> dict[tuple[str, Span], Span]:
         """The header of each of these units that are rows of a table, by its document and the span of its rows."""
-        chunks = (self.corpus[place] for place in self.units.chunks(units).tolist() if place in self.corpus.repeating)
+        chunks = (
+            self.corpus[place]
+            for place in self.units.chunks(units).tolist()
+            if place in self.corpus.repeating
+        )
         return {
-            (chunk.document_id, chunk.spans[1]): chunk.spans[0] for chunk in chunks if chunk.document_id in self.sources
+            (chunk.document_id, chunk.spans[1]): chunk.spans[0]
+            for chunk in chunks
+            if chunk.document_id in self.sources
         }
 
     def _pieces(self, units: Numbers, scores: Scores) -> list[Retrieved]:
@@ -419,11 +463,16 @@ class WindowIndex(PassageIndex):
 class HitText:
     """The text that hits cover: where only that may be returned, pieces are cut to it; `whole` documents are not."""
 
-    def __init__(self, hits: Iterable[Retrieved], documents: Mapping[str, Document], whole: Collection[str]) -> None:
+    def __init__(
+        self, hits: Iterable[Retrieved], documents: Mapping[str, Document], whole: Collection[str]
+    ) -> None:
         self.whole = whole
         places = sorted((hit.document_id, span) for hit in hits for span in hit.spans)
         self._documents = documents
-        self._spans = {name: union(span for _, span in group) for name, group in groupby(places, lambda at: at[0])}
+        self._spans = {
+            name: union(span for _, span in group)
+            for name, group in groupby(places, lambda at: at[0])
+        }
 
     def cut(self, piece: Retrieved) -> Retrieved | None:
         """What the hits cover of the piece; None if that is nothing but white space."""
@@ -446,7 +495,9 @@ class HitText:
 
     def covers(self, name: str, start: int, end: int) -> bool:
         """Whether a stretch of a document is shown."""
-        return name in self.whole or any(span.start <= start and end <= span.end for span in self._spans[name])
+        return name in self.whole or any(
+            span.start <= start and end <= span.end for span in self._spans[name]
+        )
 
 
 class UnitPlaces:
@@ -506,19 +557,32 @@ class UnitPlaces:
 
 def word_shares(scores: Scores) -> Scores:
     """The words' scores, at most 1: divided by the best one, or by what stands out clearly if that is more."""
-    scores = np.maximum(scores, -1.0)  # a unit without a word that nearly all have loses no more than one without any
-    clear = min(_CLEAR, len(scores) / 4)  # among n units, no deviation is greater than the root of n - 1
+    scores = np.maximum(
+        scores, -1.0
+    )  # a unit without a word that nearly all have loses no more than one without any
+    clear = min(
+        _CLEAR, len(scores) / 4
+    )  # among n units, no deviation is greater than the root of n - 1
     shares: Scores = scores / max(float(scores.max(initial=0.0)), clear, 1e-9)
     return shares
 
 
 def check_behind(
-    question: str, hits: Iterable[Retrieved], words: Scope, balance: float, max_tokens: int, k: int | None
+    question: str,
+    hits: Iterable[Retrieved],
+    words: Scope,
+    balance: float,
+    max_tokens: int,
+    k: int | None,
 ) -> list[Retrieved]:
     """The hits, a repeated one once. Raises `OptionError`: an argument of `behind` is out of range."""
     if not isinstance(question, str):
         raise OptionError(f"behind takes one question as a string, got {type(question).__name__}")
-    if words not in ("hits", "text", "all") if isinstance(words, str) else not isinstance(words, Collection):
+    if (
+        words not in ("hits", "text", "all")
+        if isinstance(words, str)
+        else not isinstance(words, Collection)
+    ):
         raise OptionError(
             f'words is "hits" (the documents of the hits), "text" (the hits\' own text), "all", or names of documents; '
             f"got {words!r}"
@@ -530,5 +594,7 @@ def check_behind(
         raise OptionError(f"hits are Retrieved, best first; got {type(wrong[0]).__name__}")
     first: dict[object, Retrieved] = {}
     for number, piece in enumerate(pieces):
-        first.setdefault((piece.document_id, piece.spans, piece.text) if piece.spans else number, piece)
+        first.setdefault(
+            (piece.document_id, piece.spans, piece.text) if piece.spans else number, piece
+        )
     return list(first.values())

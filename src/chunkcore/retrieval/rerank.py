@@ -23,7 +23,9 @@ from chunkcore.retrieval.stage import Stage, stages
 from chunkcore.retrieval.vectors import TextVectors
 
 DEFAULT_RERANKER = "cross-encoder/ms-marco-MiniLM-L6-v2"
-Reranker = Callable[[Sequence[tuple[str, str]]], ArrayLike]  # a number for each pair of query and text, high is good
+Reranker = Callable[
+    [Sequence[tuple[str, str]]], ArrayLike
+]  # a number for each pair of query and text, high is good
 _AT_ONCE = 4096  # pairs per reranker call
 _BATCH = 32
 _FILES = ("*.json", "*.txt", "model.safetensors")
@@ -40,7 +42,12 @@ class CrossEncoder:
 
     def __init__(self, source: str) -> None:
         self.__name__ = source
-        package = needed("sentence_transformers", "models", "rerank with a cross-encoder", "sentence-transformers")
+        package = needed(
+            "sentence_transformers",
+            "models",
+            "rerank with a cross-encoder",
+            "sentence-transformers",
+        )
         folder = source if Path(source).is_dir() else str(fetch(source, _FILES))
         try:
             self._model: Any = package.CrossEncoder(folder)
@@ -60,7 +67,9 @@ class CrossEncoder:
         """The model's output for each pair: float32, shape (len(pairs),)."""
         ready = [(encodable(a), encodable(b)) for a, b in pairs]
         with self._one_call:
-            answer: NDArray[np.float32] = self._model.predict(ready, batch_size=_BATCH, show_progress_bar=False)
+            answer: NDArray[np.float32] = self._model.predict(
+                ready, batch_size=_BATCH, show_progress_bar=False
+            )
         return answer
 
 
@@ -89,7 +98,11 @@ def rerank_scores(reranker: Reranker, pairs: Sequence[tuple[str, str]]) -> NDArr
 
     def check(scores: NDArray[np.float64]) -> NDArray[np.float64]:
         if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
-            shown = f"an array of shape {scores.shape}" if scores.shape != (len(pairs),) else "NaN or infinity"
+            shown = (
+                f"an array of shape {scores.shape}"
+                if scores.shape != (len(pairs),)
+                else "NaN or infinity"
+            )
             raise ModelError(
                 f"{name} was given {len(pairs)} pairs and answered with {shown}; expected a finite number a pair"
             )
@@ -125,7 +138,9 @@ class Reranked(Stage):
         get_reranker(self.model)
 
     def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        return _Reranking(corpus, self.method.index(corpus, vectors), get_reranker(self.model), self.depth)
+        return _Reranking(
+            corpus, self.method.index(corpus, vectors), get_reranker(self.model), self.depth
+        )
 
 
 class _Reranking(Index):
@@ -143,8 +158,15 @@ class _Reranking(Index):
         for start in range(0, len(queries), some):
             numbers = range(start, min(start + some, len(queries)))
             lists = [hits.row(number)[0][: self._depth] for number in numbers]
-            pairs = [(queries[start + i], texts[j]) for i, chunks in enumerate(lists) for j in chunks.tolist()]
-            scores = np.split(rerank_scores(self._reranker, pairs), np.cumsum([len(chunks) for chunks in lists])[:-1])
+            pairs = [
+                (queries[start + i], texts[j])
+                for i, chunks in enumerate(lists)
+                for j in chunks.tolist()
+            ]
+            scores = np.split(
+                rerank_scores(self._reranker, pairs),
+                np.cumsum([len(chunks) for chunks in lists])[:-1],
+            )
             for chunks, values in zip(lists, scores, strict=True):
                 order = np.argsort(-values, kind="stable")
                 rows.append((chunks[order], values[order]))

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.columns import BLOCK
-from chunkcore.document import Chunk, Document, Mark, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.files import installed_version, wait_for_lock, write_parts
 from chunkcore.models.base import Embedder
@@ -36,6 +35,7 @@ from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.retrieval.vectors import Rows, TextVectors
 from chunkcore.spans import Numbers
+from chunkcore.text import Chunk, Document, Mark, Span
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -43,9 +43,20 @@ _LOCK = ".lock"
 Origin = tuple[Path, str]  # the folder of a saved index, and the name of its data there
 _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
 _DATA = re.compile("data-[0-9a-f]{16}")
-_LEFT = re.compile(rf"{_DATA.pattern}|\.{MANIFEST}\..*\.part|{_LOCK}")  # what saves write beside the manifest
+_LEFT = re.compile(
+    rf"{_DATA.pattern}|\.{MANIFEST}\..*\.part|{_LOCK}"
+)  # what saves write beside the manifest
 # What parts raise that do not fit together, and what NumPy does for the damaged head of an array.
-_UNFIT = (KeyError, ValueError, TypeError, OverflowError, SyntaxError, TokenError, RecursionError, MemoryError)
+_UNFIT = (
+    KeyError,
+    ValueError,
+    TypeError,
+    OverflowError,
+    SyntaxError,
+    TokenError,
+    RecursionError,
+    MemoryError,
+)
 _AGAIN = "make it again: chunkcore index DOCS -o FOLDER, or index.save(folder)"
 
 
@@ -71,7 +82,10 @@ def write_index(contents: Contents, root: Path, base: Origin | None) -> Origin:
         try:
             files = {name: _written(root / data / name, parts) for name, parts in _files(contents)}
             manifest = _manifest(contents, data, files)
-            write_parts(root / MANIFEST, [json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1).encode()])
+            write_parts(
+                root / MANIFEST,
+                [json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1).encode()],
+            )
         except BaseException:
             if not _names(root, data):  # else only the manifest's folder could not be synced
                 shutil.rmtree(root / data, ignore_errors=True)
@@ -86,7 +100,12 @@ def write_index(contents: Contents, root: Path, base: Origin | None) -> Origin:
 
 def _check_base(base: Origin | None, root: Path) -> None:
     """Raise `DataError`: the index is an update of one of this folder, which has got another one meanwhile."""
-    if base and base[0] == root.resolve() and (root / MANIFEST).exists() and not _names(root, base[1]):
+    if (
+        base
+        and base[0] == root.resolve()
+        and (root / MANIFEST).exists()
+        and not _names(root, base[1])
+    ):
         raise DataError(
             f"another index was saved into {root} since the one that was updated: load_index({str(root)!r}), "
             "update that one and save it, else the other's changes are lost"
@@ -128,8 +147,12 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
         seen = manifest.get("format") if isinstance(manifest, dict) else None
         raise DataError(f"{file} is of format {echo(seen)}, this version reads {FORMAT}; {_AGAIN}")
     kinds = {"notes": dict, "retriever": str, "files": dict}
-    is_whole = manifest.pop("checksum", None) == _checksum(manifest) and _DATA.fullmatch(str(manifest.get("data")))
-    if not is_whole or not all(isinstance(manifest.get(name), kind) for name, kind in kinds.items()):
+    is_whole = manifest.pop("checksum", None) == _checksum(manifest) and _DATA.fullmatch(
+        str(manifest.get("data"))
+    )
+    if not is_whole or not all(
+        isinstance(manifest.get(name), kind) for name, kind in kinds.items()
+    ):
         raise _damaged(file)
     return manifest
 
@@ -195,7 +218,9 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
     for document in corpus.documents:
         data = document.text.encode("utf-8", "surrogatepass")
         place = {"id": document.id, "begin": begin, "bytes": len(data)}
-        rows.append(_json({**place, "metadata": document.metadata, "marks": document.marks}, document.id))
+        rows.append(
+            _json({**place, "metadata": document.metadata, "marks": document.marks}, document.id)
+        )
         texts.append(data)
         begin += len(data)
     yield "documents.jsonl", [b"".join(rows)]
@@ -205,7 +230,12 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
     lines = []
     for number in sorted(corpus.special):
         chunk = corpus.special[number]
-        lines.append(_json({"place": number, **{name: getattr(chunk, name) for name in names}}, chunk.document_id))
+        lines.append(
+            _json(
+                {"place": number, **{name: getattr(chunk, name) for name in names}},
+                chunk.document_id,
+            )
+        )
     yield "special.jsonl", [b"".join(lines)]
     for form, postings in corpus.made_postings.items():
         for name in _POSTINGS:
@@ -231,7 +261,9 @@ def _json(row: Mapping[str, Any], name: str) -> bytes:
     except (TypeError, ValueError) as error:
         raise DataError(f"the metadata of {name!r} cannot be saved as JSON: {error}") from error
     if json.loads(line)["metadata"] != row["metadata"]:
-        raise DataError(f"the metadata of {name!r} would come back changed: use lists, not tuples, and text as keys")
+        raise DataError(
+            f"the metadata of {name!r} would come back changed: use lists, not tuples, and text as keys"
+        )
     return line.encode("ascii") + b"\n"
 
 
@@ -266,14 +298,18 @@ def _manifest(contents: Contents, data: str, files: Mapping[str, Any]) -> dict[s
     model = None if contents.vectors is None else contents.vectors.embedder
     try:
         chunker = corpus.chunker.spec if corpus.chunker is not None else None
-    except ChunkcoreError:  # an option has no name, such as a function; update then takes the chunker
+    except (
+        ChunkcoreError
+    ):  # an option has no name, such as a function; update then takes the chunker
         chunker = None
     return {
         "format": FORMAT,
         "version": installed_version(),
         "retriever": contents.retriever,
         "chunker": chunker,
-        "embedder": None if model is None else {"name": model.name, "fingerprint": model.fingerprint},
+        "embedder": None
+        if model is None
+        else {"name": model.name, "fingerprint": model.fingerprint},
         "documents": len(corpus.documents),
         "chunks": len(corpus),
         "fingerprint": corpus.fingerprint,
@@ -296,7 +332,9 @@ def _check(path: Path, expected: Mapping[str, Any], data: bytes | memoryview) ->
         raise _damaged(path)
 
 
-def _mapped(path: Path, expected: Mapping[str, Any] | None = None) -> tuple[mmap.mmap, NDArray[Any]]:
+def _mapped(
+    path: Path, expected: Mapping[str, Any] | None = None
+) -> tuple[mmap.mmap, NDArray[Any]]:
     """A file of one array, mapped: its bytes, and the array. A later save may remove the file meanwhile.
 
     The bytes are compared with what is `expected` before they are read as an array.
@@ -367,7 +405,10 @@ class OpenedFolder:
         return corpus, SavedVectors(
             model["name"] if embedder is None else embedder,
             corpus,
-            _MappedRows(self.folder / self.manifest["data"] / "vectors.npy", self.manifest["files"]["vectors.npy"]),
+            _MappedRows(
+                self.folder / self.manifest["data"] / "vectors.npy",
+                self.manifest["files"]["vectors.npy"],
+            ),
             fingerprint=model["fingerprint"],
             retriever=self.manifest["retriever"],
             norms=norms,
@@ -375,11 +416,17 @@ class OpenedFolder:
 
     def _corpus(self) -> ChunkedCorpus:
         data = memoryview(self._bytes("texts.bin"))
-        documents = [_document(json.loads(line), data) for line in self._bytes("documents.jsonl").splitlines()]
+        documents = [
+            _document(json.loads(line), data)
+            for line in self._bytes("documents.jsonl").splitlines()
+        ]
         rows = map(json.loads, self._bytes("special.jsonl").splitlines())
         special = {row["place"]: _chunk(row) for row in rows}
         forms = sorted({name.split("-")[0] for name in self._names("words-")})
-        postings = {form: Postings(*(self._array(f"words-{form}-{name}.npy") for name in _POSTINGS)) for form in forms}
+        postings = {
+            form: Postings(*(self._array(f"words-{form}-{name}.npy") for name in _POSTINGS))
+            for form in forms
+        }
         chunker = self.manifest["chunker"]
         return ChunkedCorpus.of_columns(
             documents,
@@ -392,7 +439,11 @@ class OpenedFolder:
 
     def _names(self, prefix: str) -> list[str]:
         """What follows the prefix in the names of the arrays."""
-        return [name[len(prefix) : -len(".npy")] for name in self.manifest["files"] if name.startswith(prefix)]
+        return [
+            name[len(prefix) : -len(".npy")]
+            for name in self.manifest["files"]
+            if name.startswith(prefix)
+        ]
 
     def _bytes(self, name: str) -> bytes:
         path: Path = self.folder / self.manifest["data"] / name
@@ -411,7 +462,9 @@ def _document(row: Mapping[str, Any], data: memoryview) -> Document:
 
 def _chunk(row: dict[str, Any]) -> Chunk:
     values = {name: value for name, value in row.items() if name != "place"}
-    return Chunk(**values | {"spans": _spans(row["spans"]), "segments": tuple(map(_spans, row["segments"]))})
+    return Chunk(
+        **values | {"spans": _spans(row["spans"]), "segments": tuple(map(_spans, row["segments"]))}
+    )
 
 
 def _spans(pairs: Sequence[Sequence[int]]) -> tuple[Span, ...]:

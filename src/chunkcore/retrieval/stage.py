@@ -75,8 +75,12 @@ class Stage(RetrievalMethod):
         changed = self.changed_options()
         changed.pop("method")
         before = f"{self.method.name}+{self.kind}"
-        if any("+" in str(value) for value in changed.values()):  # quoted, else it reads as another stage
-            return f"{before}:" + ",".join(f"{option}={json.dumps(value)}" for option, value in changed.items())
+        if any(
+            "+" in str(value) for value in changed.values()
+        ):  # quoted, else it reads as another stage
+            return f"{before}:" + ",".join(
+                f"{option}={json.dumps(value)}" for option, value in changed.items()
+            )
         return format_spec(before, changed).replace(
             f"+{self.kind}:{self.leading}=", f"+{self.kind}:", bool(self.leading)
         )
@@ -115,7 +119,11 @@ class UnitLayout(NamedTuple):
     @classmethod
     def of(cls, corpus: ChunkedCorpus) -> UnitLayout:
         numbers = corpus.document_numbers
-        begins = np.flatnonzero(np.diff(numbers, prepend=-1)) if len(numbers) else np.zeros(0, dtype=np.int64)
+        begins = (
+            np.flatnonzero(np.diff(numbers, prepend=-1))
+            if len(numbers)
+            else np.zeros(0, dtype=np.int64)
+        )
         ends = np.append(begins[1:], len(numbers))[: len(begins)]
         counts = ends - begins
         return cls(np.repeat(begins, counts), np.repeat(ends, counts), corpus.token_counts)
@@ -143,7 +151,9 @@ class PassageStage(Stage):
         return 0
 
     @abstractmethod
-    def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterable[tuple[int, float]]:
+    def order(
+        self, layout: UnitLayout, hits: Numbers, scores: Scores
+    ) -> Iterable[tuple[int, float]]:
         """Units with their worth, which never rises, in the order in which they are taken; repeats are ignored."""
 
     def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
@@ -169,7 +179,9 @@ class _Staged(PassageIndex):
         budget = MAX_TOKENS if k is None and max_tokens is None else max_tokens
         answers: list[list[Retrieved]] = [[] for _ in queries]
         waiting = list(range(len(queries)))
-        depth = min(max(self._stage.least_hits, _FIRST if budget else k or 1), max(len(self.corpus), 1))
+        depth = min(
+            max(self._stage.least_hits, _FIRST if budget else k or 1), max(len(self.corpus), 1)
+        )
         while waiting:
             hits = self.rank([queries[number] for number in waiting], depth)
             short = []
@@ -205,13 +217,19 @@ class _Staged(PassageIndex):
             pairs=[
                 (place, places[unit + 1])
                 for unit, place in places.items()
-                if first[unit] == first[min(unit + 1, len(first) - 1)] and is_one_span(unit) and is_one_span(unit + 1)
+                if first[unit] == first[min(unit + 1, len(first) - 1)]
+                and is_one_span(unit)
+                and is_one_span(unit + 1)
             ],
-            documents={document.id: document for document in map(self.corpus.document, names) if document},
+            documents={
+                document.id: document for document in map(self.corpus.document, names) if document
+            },
             counter=counter,
         )
         is_cut = any(passage.match == "part" for passage in passages)
-        return passages, not is_cut and sum(len(passage.parts) for passage in passages) == len(units)
+        return passages, not is_cut and sum(len(passage.parts) for passage in passages) == len(
+            units
+        )
 
 
 @stages.register("merge")
@@ -219,7 +237,9 @@ class _Staged(PassageIndex):
 class Merge(PassageStage):
     """Hits that are neighbours, touch or overlap become one passage."""
 
-    def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterable[tuple[int, float]]:
+    def order(
+        self, layout: UnitLayout, hits: Numbers, scores: Scores
+    ) -> Iterable[tuple[int, float]]:
         return zip(hits.tolist(), scores.tolist(), strict=True)
 
 
@@ -237,12 +257,18 @@ class Window(PassageStage):
     units: int = 1
     bounds: ClassVar[Bounds] = {"units": 1}
 
-    def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
+    def order(
+        self, layout: UnitLayout, hits: Numbers, scores: Scores
+    ) -> Iterator[tuple[int, float]]:
         for hit, score in zip(hits.tolist(), scores.tolist(), strict=True):
             first, last = int(layout.first[hit]), int(layout.last[hit])
             yield hit, score
             for distance in range(1, min(self.units, last - first) + 1):
-                yield from ((near, score) for near in (hit - distance, hit + distance) if first <= near < last)
+                yield from (
+                    (near, score)
+                    for near in (hit - distance, hit + distance)
+                    if first <= near < last
+                )
 
 
 def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
@@ -258,7 +284,9 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
     if isinstance(spec, RetrievalMethod):
         return spec
     if not isinstance(spec, str):
-        raise OptionError(f"a retriever is a string or a RetrievalMethod; got {type(spec).__name__}")
+        raise OptionError(
+            f"a retriever is a string or a RetrievalMethod; got {type(spec).__name__}"
+        )
     parts: list[str] = []
     shown = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), spec)
     for suffix in reversed(list(_SUFFIX.finditer(shown))):
@@ -266,7 +294,9 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
             method = get_retriever(spec[: suffix.start()])
             options = split_options(spec[suffix.end() :], spec, "retriever", parts)
             if "method" in options:
-                raise OptionError(f"{suffix[1]}: the method stands before +{suffix[1]}, as in bm25+{suffix[1]}")
+                raise OptionError(
+                    f"{suffix[1]}: the method stands before +{suffix[1]}, as in bm25+{suffix[1]}"
+                )
             return stages.get(suffix[1]).read(parts, {**options, "method": method})
     name, _, rest = spec.partition(":")
     before, plus, unknown = name.rpartition("+")

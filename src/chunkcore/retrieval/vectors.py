@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from chunkcore.columns import LazySequence, blocks, concatenate, release, text_keys
 from chunkcore.concurrency import Progress, no_progress
-from chunkcore.document import Chunk
 from chunkcore.errors import ModelError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.cache import CachedEmbedder
@@ -20,6 +19,7 @@ from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import check_number
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.spans import Numbers, Scores
+from chunkcore.text import Chunk
 
 # NumPy 2 takes the products of rows one by one, as fast as memory is read: on one core half the time of `matmul`.
 _dots: Callable[..., NDArray[np.floating]] = getattr(np, "vecdot", np.matmul)
@@ -55,7 +55,13 @@ class Rows(Protocol):
     def __getitem__(self, rows: slice | Numbers, /) -> NDArray[np.floating]: ...
 
 
-def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, lengths: NDArray[np.float64] | None = None) -> Best:
+def top_k(
+    queries: ArrayLike,
+    vectors: ArrayLike | Rows,
+    k: int,
+    *,
+    lengths: NDArray[np.float64] | None = None,
+) -> Best:
     """The `k` vectors nearest to each query by cosine similarity, best first; ties by index.
 
     A float32 matrix product finds candidates. Each is scored again in float64, in an order that depends on the two
@@ -112,7 +118,9 @@ def _matrix(values: ArrayLike | Rows, what: str) -> Rows:
     if isinstance(matrix, np.ndarray) and matrix.dtype.kind != "f":
         matrix = matrix.astype(np.float64)
     if len(matrix.shape) != 2:
-        raise ModelError(f"{what} are a matrix with one row each, got an array of shape {matrix.shape}")
+        raise ModelError(
+            f"{what} are a matrix with one row each, got an array of shape {matrix.shape}"
+        )
     if not all(np.isfinite(matrix[i : i + 4096]).all() for i in range(0, len(matrix), 4096)):
         raise ModelError(f"{what} hold NaN or infinity: expected finite numbers")
     return matrix
@@ -140,7 +148,9 @@ class Best(NamedTuple):
         self.scores[rows, rank] = scores[order]
 
 
-def _search(queries: NDArray[np.floating], vectors: Rows, lengths: NDArray[np.float64] | None, best: Best) -> None:
+def _search(
+    queries: NDArray[np.floating], vectors: Rows, lengths: NDArray[np.float64] | None, best: Best
+) -> None:
     k, dimensions = best.indices.shape[1], vectors.shape[1]
     step = max(1, min(len(queries), 256, _WORKING // (40 * dimensions), _WORKING // (100 * k)))
     width = max(1, min(len(vectors), _WORKING // (40 * dimensions + 16 * step)))
@@ -157,7 +167,10 @@ def _search(queries: NDArray[np.floating], vectors: Rows, lengths: NDArray[np.fl
             # A query with k hits needs no candidate below its last.
             rows, columns = _candidates(rough, k, best.scores[some, -1] - margin, margin)
             for part in range(0, len(rows), pairs_at_once):
-                left, right = rows[part : part + pairs_at_once] + first, columns[part : part + pairs_at_once]
+                left, right = (
+                    rows[part : part + pairs_at_once] + first,
+                    columns[part : part + pairs_at_once],
+                )
                 best.add(left, right + start, cosines(queries[left], block[right]))
 
 
@@ -226,7 +239,9 @@ class SelectedRows:
         values = _dots(self._rows[first : int(self._numbers.max()) + 1], vector)
         return values[self._numbers - first]
 
-    def __array__(self, dtype: np.dtype[np.floating] | None = None, copy: bool | None = None) -> NDArray[np.floating]:
+    def __array__(
+        self, dtype: np.dtype[np.floating] | None = None, copy: bool | None = None
+    ) -> NDArray[np.floating]:
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
 
 
@@ -243,7 +258,9 @@ def products(rows: Rows, vector: NDArray[np.floating]) -> NDArray[np.floating]:
     >>> products(SelectedRows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1])), np.array([1.0, 1.0])).tolist()
     [7.0, 3.0, 7.0]
     """
-    return rows.products(vector) if isinstance(rows, SelectedRows) else _dots(np.asarray(rows), vector)
+    return (
+        rows.products(vector) if isinstance(rows, SelectedRows) else _dots(np.asarray(rows), vector)
+    )
 
 
 def best_of(scores: Scores, k: int) -> Numbers:
@@ -280,7 +297,9 @@ def top_k_owners(
     owner_of = np.asarray(owners, dtype=np.int64)
     rows, left = as_rows(vectors), np.asarray(queries)
     if len(owner_of) != len(rows):
-        raise ModelError(f"there are {len(rows)} vectors and {len(owner_of)} owners: expected one owner a vector")
+        raise ModelError(
+            f"there are {len(rows)} vectors and {len(owner_of)} owners: expected one owner a vector"
+        )
     count = int(owner_of[-1]) + 1 if len(owner_of) else 0
     if count == len(rows):
         return top_k(left, rows, k, lengths=lengths)
@@ -313,7 +332,7 @@ class TextVectors:
         progress: called with a step ("embed" or "queries"), the count done, and the total.
 
     >>> from types import SimpleNamespace
-    >>> from chunkcore.document import Span
+    >>> from chunkcore.text import Span
     >>> ones = lambda texts: np.array([[len(text), 1] for text in texts], dtype=np.float32)
     >>> model = SimpleNamespace(name="m", fingerprint="m", max_tokens=None, embed_documents=ones, embed_queries=ones)
     >>> corpus = ChunkedCorpus([Chunk("d", 0, (Span(0, 3),), "fox", 1), Chunk("d", 1, (Span(4, 8),), "crow", 1)])
@@ -397,7 +416,9 @@ class TextVectors:
     @cached_property
     def _matrix(self) -> Vectors:
         texts, _ = self._distinct
-        return concatenate(self._embedded(texts), np.float32, memory_bytes=_MEMORY, expected=len(texts))
+        return concatenate(
+            self._embedded(texts), np.float32, memory_bytes=_MEMORY, expected=len(texts)
+        )
 
     def _embedded(self, texts: Sequence[str]) -> Iterator[Vectors]:
         done = dimensions = 0
@@ -405,7 +426,9 @@ class TextVectors:
             self._progress("embed", done, len(texts))
             vectors = self.embed(list(some))
             if done and vectors.shape[1] != dimensions:
-                raise ModelError(f"vectors of {dimensions} dimensions, then {vectors.shape[1]}: expected the same")
+                raise ModelError(
+                    f"vectors of {dimensions} dimensions, then {vectors.shape[1]}: expected the same"
+                )
             dimensions = vectors.shape[1]
             done += len(some)
             self._progress("embed", done, len(texts))
@@ -418,7 +441,9 @@ class TextVectors:
         rows: list[list[int]] = [[] for _ in self._corpora]
         for places_here, corpus in zip(rows, self._corpora, strict=True):
             for chunk in corpus:
-                places_here.append(places.setdefault((chunk.document_id, chunk.spans), len(distinct)))
+                places_here.append(
+                    places.setdefault((chunk.document_id, chunk.spans), len(distinct))
+                )
                 if places_here[-1] == len(distinct):
                     distinct.append(chunk)
         documents = self._corpora[0].documents
@@ -458,7 +483,11 @@ class SelectedVectors(TextVectors):
         return select_rows(rows, corpus.places), np.arange(len(corpus), dtype=np.int64)
 
     def norms(self, retriever: str, corpus: ChunkedCorpus) -> Mapping[str, NDArray[Any]]:
-        return {} if corpus.parent is None else {name: array[:, corpus.places] for name, array in self._norms.items()}
+        return (
+            {}
+            if corpus.parent is None
+            else {name: array[:, corpus.places] for name, array in self._norms.items()}
+        )
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         return self._vectors.queries(texts)
@@ -488,11 +517,17 @@ def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], l
     return texts, np.split(row[which], bases[1:-1])
 
 
-def _text_at(sequences: Sequence[Sequence[str]], owners: Numbers, places: Numbers, number: int) -> str:
-    return sequences[int(owners[number])][int(places[number])]  # no lambda: an index is pickled with it
+def _text_at(
+    sequences: Sequence[Sequence[str]], owners: Numbers, places: Numbers, number: int
+) -> str:
+    return sequences[int(owners[number])][
+        int(places[number])
+    ]  # no lambda: an index is pickled with it
 
 
-def chunk_vectors(vectors: Rows, owners: Numbers, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
+def chunk_vectors(
+    vectors: Rows, owners: Numbers, *, cluster_only: bool = False
+) -> tuple[Rows, Numbers]:
     """The rows to search and each row's chunk: every text's row, and the mean row of chunks with several texts.
 
     `owners` is each vector's chunk, ascending. With `cluster_only`, chunks of several texts have their mean only.

@@ -23,7 +23,12 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, ModelError
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.lexicon import Postings, inverse_document_frequency, length_norms, word_keys
+from chunkcore.retrieval.lexicon import (
+    Postings,
+    inverse_document_frequency,
+    length_norms,
+    word_keys,
+)
 from chunkcore.retrieval.vectors import Rows, best_of, products
 from chunkcore.spans import Numbers, Scores
 
@@ -40,7 +45,9 @@ SCALES: dict[str, tuple[Scale, ...]] = {  # the vectors of many units, added up,
     "lexical": (0, 1, 3, 7, 15, 31, WHOLE),
 }
 Places = NDArray[np.int32]
-_Word = tuple[Numbers, NDArray[Any], list[float]]  # its units, how often in each, and its weight at each scale
+_Word = tuple[
+    Numbers, NDArray[Any], list[float]
+]  # its units, how often in each, and its weight at each scale
 
 
 class Units:
@@ -61,7 +68,9 @@ class Units:
             )
         edges = np.flatnonzero(~same) + 1 if len(order) else np.zeros(0, dtype=np.int64)
         # Each document's first unit, and the number of all; the units' chunk numbers, None for 0, 1, 2, ...
-        self.firsts: Numbers = np.concatenate(([0], edges, [len(order)] * bool(len(order)))).astype(np.int64)
+        self.firsts: Numbers = np.concatenate(([0], edges, [len(order)] * bool(len(order)))).astype(
+            np.int64
+        )
         self.order: Numbers | None = None if (np.diff(order) == 1).all() else order
         self.first_of_document: Numbers = np.repeat(self.firsts[:-1], np.diff(self.firsts))
         self.end_of_document: Numbers = np.repeat(self.firsts[1:], np.diff(self.firsts))
@@ -102,12 +111,17 @@ class Units:
             return best
         least = scores[best].min()
         documents = self.documents[best]
-        worth = np.bincount(documents - documents[0], scores[best] - least)[documents - documents[0]]
+        worth = np.bincount(documents - documents[0], scores[best] - least)[
+            documents - documents[0]
+        ]
         units = [int(best[0])]
         for place in range(1, len(best)):
             first, unit = int(best[place - 1]) + 1, int(best[place])
             between = scores[first:unit]
-            if documents[place] == documents[place - 1] and least * len(between) - between.sum() < worth[place]:
+            if (
+                documents[place] == documents[place - 1]
+                and least * len(between) - between.sum() < worth[place]
+            ):
                 units += range(first, unit)
             units.append(unit)
         return np.array(units, dtype=np.int64)
@@ -116,13 +130,17 @@ class Units:
 class DenseWindows:
     """Cosines of windows. One inverse length of each window's vector is kept; the vectors are not copied."""
 
-    def __init__(self, units: Units, rows: Rows, tokens: Numbers, measured: NDArray[np.float64] | None = None) -> None:
+    def __init__(
+        self, units: Units, rows: Rows, tokens: Numbers, measured: NDArray[np.float64] | None = None
+    ) -> None:
         self._units = units
         self._rows = rows
         self._weights = np.sqrt(units.by_unit(tokens))
         self._scales = SCALES["dense"]
         self._windows = [units.windows(scale) for scale in self._scales]
-        self._inverse = np.zeros((len(self._scales) + 1, len(units)))  # the last row: of each unit's own vector
+        self._inverse = np.zeros(
+            (len(self._scales) + 1, len(units))
+        )  # the last row: of each unit's own vector
         if measured is None:
             self._measure()
         else:
@@ -148,7 +166,9 @@ class DenseWindows:
             weights = _running(self._weights[block])
             for place, (start, end) in enumerate(self._windows):
                 start, end = start[block] - first, end[block] - first
-                self._inverse[place, block] = _inverse_lengths(sums[end] - sums[start], weights[end] - weights[start])
+                self._inverse[place, block] = _inverse_lengths(
+                    sums[end] - sums[start], weights[end] - weights[start]
+                )
 
     def cosines(self, question: NDArray[np.floating]) -> Scores:
         """Each unit's cosine with a question's vector. Raises `ModelError`: the vector is of another model."""
@@ -158,13 +178,17 @@ class DenseWindows:
                 "same model"
             )
         length = float(np.linalg.norm(question.astype(np.float64))) or 1.0
-        cosines: Scores = self._units.by_unit(products(self._rows, question)) * self._inverse[-1] / length
+        cosines: Scores = (
+            self._units.by_unit(products(self._rows, question)) * self._inverse[-1] / length
+        )
         return cosines
 
     def scales(self, cosines: Scores) -> Iterator[tuple[Scores, float]]:
         """At each scale every unit's score, in an array that may be changed; and what counts as a large score."""
         sums = _running(cosines * self._weights)
-        for scale, inverse, (start, end) in zip(self._scales, self._inverse, self._windows, strict=False):
+        for scale, inverse, (start, end) in zip(
+            self._scales, self._inverse, self._windows, strict=False
+        ):
             yield (sums[end] - sums[start]) * inverse if scale else cosines.copy(), 1.0
 
 
@@ -176,7 +200,9 @@ class LexicalWindows:
         self._postings = postings if units.order is None else postings.selected(units.order)
         self._form = form
         longest = int(np.diff(units.firsts).max(initial=0))
-        self._scales = [min(scale, longest) if isinstance(scale, int) else scale for scale in SCALES["lexical"]]
+        self._scales = [
+            min(scale, longest) if isinstance(scale, int) else scale for scale in SCALES["lexical"]
+        ]
         self._reach = max((scale for scale in self._scales if isinstance(scale, int)), default=0)
         self._real: type[np.floating] = np.float64 if len(units) <= _WIDE else np.float32
         lengths = _running(self._postings.lengths)
@@ -211,7 +237,9 @@ class LexicalWindows:
         shares, weights = np.zeros(len(self._units)), [0.0]
         for key in set(word_keys(question, self._form)):
             units, _ = self._postings.of_word(key)
-            weights.append(max(0.0, math.log((len(shares) - len(units) + 0.5) / (len(units) + 0.5))))
+            weights.append(
+                max(0.0, math.log((len(shares) - len(units) + 0.5) / (len(units) + 0.5)))
+            )
             shares[units] += weights[-1]
         return shares / (float(np.linalg.norm(weights, norm)) or 1.0)
 
@@ -223,26 +251,36 @@ class LexicalWindows:
         before, after = (units - first)[opens], (end - units)[closes]
         gaps = np.diff(units)[~opens[1:]]
         widest = 2 * self._reach + 1  # of the windows: a wider gap counts no more
-        rows = [np.bincount(np.minimum(row, widest), minlength=widest + 1) for row in (before, gaps, after)]
+        rows = [
+            np.bincount(np.minimum(row, widest), minlength=widest + 1)
+            for row in (before, gaps, after)
+        ]
         widths = np.arange(widest + 1)
         weights = []
         for scale in self._scales:
             if isinstance(scale, int):
                 most = (scale, 2 * scale + 1, scale + 1)
-                count = sum(int(np.minimum(widths, each) @ row) for each, row in zip(most, rows, strict=True))
+                count = sum(
+                    int(np.minimum(widths, each) @ row)
+                    for each, row in zip(most, rows, strict=True)
+                )
             else:
                 count = int((end - first)[opens].sum())
             weights.append(inverse_document_frequency(count, len(self._units)))
         return weights
 
-    def _add(self, scores: NDArray[np.floating], words: Sequence[_Word], first: int, last: int) -> None:
+    def _add(
+        self, scores: NDArray[np.floating], words: Sequence[_Word], first: int, last: int
+    ) -> None:
         """Add the scores of whole documents' windows.
 
         Running sums never fall, so a window that reaches over its document's end has the lesser of the sums at the two
         ends. Slices take a third of the time of looking up each window's two ends.
         """
         reach, size = self._reach, last - first
-        edges = self._units.firsts[self._units.firsts.searchsorted(first) : self._units.firsts.searchsorted(last) + 1]
+        edges = self._units.firsts[
+            self._units.firsts.searchsorted(first) : self._units.firsts.searchsorted(last) + 1
+        ]
         lengths, edges = np.diff(edges), edges - first + reach
         frequency, other = np.empty(size, dtype=self._real), np.empty(size, dtype=self._real)
         for units, counts, weights in words:
@@ -251,9 +289,13 @@ class LexicalWindows:
                 continue
             here = np.zeros(size + 2 * reach + 1, dtype=np.int32)
             here[units[inside] - first + reach + 1] = counts[inside]
-            sums = np.cumsum(here, out=here).astype(self._real)  # whole numbers add up five times as fast
+            sums = np.cumsum(here, out=here).astype(
+                self._real
+            )  # whole numbers add up five times as fast
             low, high = np.repeat(sums[edges[:-1]], lengths), np.repeat(sums[edges[1:]], lengths)
-            for total, norms, weight, scale in zip(scores, self._norms, weights, self._scales, strict=True):
+            for total, norms, weight, scale in zip(
+                scores, self._norms, weights, self._scales, strict=True
+            ):
                 if isinstance(scale, int):
                     np.minimum(sums[reach + scale + 1 :][:size], high, out=frequency)
                     frequency -= np.maximum(sums[reach - scale :][:size], low, out=other)
@@ -280,11 +322,15 @@ def mean_of_squares(scales: Iterable[tuple[NDArray[np.floating], float]], size: 
 
 def _running(values: NDArray[Any]) -> NDArray[Any]:
     """Running sums, from 0 on."""
-    return np.concatenate((np.zeros((1, *values.shape[1:]), dtype=values.dtype), np.cumsum(values, axis=0)))
+    return np.concatenate(
+        (np.zeros((1, *values.shape[1:]), dtype=values.dtype), np.cumsum(values, axis=0))
+    )
 
 
 def _inverse_lengths(vectors: NDArray[np.float64], weights: Scores) -> Scores:
     """1 / the length of each sum of vectors; 0 where they cancel out, but for rounding."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    inverse: Scores = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > _SAME * weights)
+    inverse: Scores = np.divide(
+        1.0, lengths, out=np.zeros(len(lengths)), where=lengths > _SAME * weights
+    )
     return inverse

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from chunkcore.document import Document, pages_of_all
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, load_documents
 from chunkcore.files import UnreadError
@@ -24,6 +23,7 @@ from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.retrieval.saved import MANIFEST, is_left, manifest_stamp, read_manifest, stamp_of
 from chunkcore.run import Retrieved
 from chunkcore.spans import pairs_of
+from chunkcore.text import Document, pages_of_all
 
 UNITS = "sentence:size=50"
 _LINES = "documents.jsonl"
@@ -36,15 +36,25 @@ class FolderIndex:
     """An index, and where its documents come from."""
 
     index: Index
-    root: Path | None = None  # the folder or file that was indexed; None: the index was not made from files
-    unread: Mapping[str, str] = field(default_factory=dict)  # the reasons of files that could not be read, by name
+    root: Path | None = (
+        None  # the folder or file that was indexed; None: the index was not made from files
+    )
+    unread: Mapping[str, str] = field(
+        default_factory=dict
+    )  # the reasons of files that could not be read, by name
     read: int = 0  # how many documents were read, not taken over
     folder: Path | None = None  # where the index is saved; None: nowhere
     embedder: Embedder | str | None = None  # see `load_index`
-    stamp: Stamp = field(default_factory=list)  # `manifest_stamp` of the folder when the index was opened
-    stamps: Mapping[str, Stamp] = field(default_factory=dict)  # of a folder's files when they were indexed, by name
+    stamp: Stamp = field(
+        default_factory=list
+    )  # `manifest_stamp` of the folder when the index was opened
+    stamps: Mapping[str, Stamp] = field(
+        default_factory=dict
+    )  # of a folder's files when they were indexed, by name
     follow_links: bool = False
-    _current: dict[str, tuple[Stamp, bool]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _current: dict[str, tuple[Stamp, bool]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def latest(self) -> FolderIndex:
         """The index as it was last saved into its folder, by any process: this one while there is no later save.
@@ -79,7 +89,9 @@ class FolderIndex:
         inside = None if self.follow_links else self.root
         try:
             return read_file(file, name, inside=inside).document.text == self.document(name).text
-        except UnreadError:  # no right to, or no reader here; but a link out of the folder is none of its files
+        except (
+            UnreadError
+        ):  # no right to, or no reader here; but a link out of the folder is none of its files
             return not file.is_symlink()
         except DataError:  # no text any more
             return False
@@ -99,7 +111,9 @@ class FolderIndex:
             "spans": pairs_of(passage.spans),
             "score": passage.score,
             "text": passage.text,
-            "parts": [{"spans": pairs_of(part.spans), "score": part.score} for part in passage.parts],
+            "parts": [
+                {"spans": pairs_of(part.spans), "score": part.score} for part in passage.parts
+            ],
         }
 
     def document(self, document_id: str) -> Document:
@@ -139,15 +153,27 @@ def open_index(folder: Path, *, embedder: Embedder | str | None = None) -> Folde
         stamps = {}
     index = load_index(folder, embedder=embedder)
     links = notes.get("follow_links") is True
-    return FolderIndex(index, root, folder=folder, embedder=embedder, stamp=stamp, stamps=stamps, follow_links=links)
+    return FolderIndex(
+        index,
+        root,
+        folder=folder,
+        embedder=embedder,
+        stamp=stamp,
+        stamps=stamps,
+        follow_links=links,
+    )
 
 
 def _is_here(root: Path, stamps: Mapping[str, Any]) -> bool:
     """Whether one of a folder's files has its stamp. Nothing outside the folder is looked at, and no other machine."""
-    if str(root).startswith(("\\\\", "//")) or any(Path(name).anchor or ".." in Path(name).parts for name in stamps):
+    if str(root).startswith(("\\\\", "//")) or any(
+        Path(name).anchor or ".." in Path(name).parts for name in stamps
+    ):
         return False
     try:
-        return _by_file(root) and any(stamp and stamp_of(root / name) == stamp for name, stamp in stamps.items())
+        return _by_file(root) and any(
+            stamp and stamp_of(root / name) == stamp for name, stamp in stamps.items()
+        )
     except (OSError, ValueError):  # no right to look, or no name of a file
         return False
 
@@ -178,8 +204,14 @@ def index_files(
 
     Warns: of files that are left out, each time, with the reason.
     """
-    stamps = {name: stamp_of(file) for name, file in _files(docs, follow_links=follow_links)}  # before they are read
-    earlier = None if folder is None else _earlier(folder, retriever, chunker, embedder, follow_links=follow_links)
+    stamps = {
+        name: stamp_of(file) for name, file in _files(docs, follow_links=follow_links)
+    }  # before they are read
+    earlier = (
+        None
+        if folder is None
+        else _earlier(folder, retriever, chunker, embedder, follow_links=follow_links)
+    )
     before: Mapping[str, Stamp] = {} if earlier is None else earlier[1]
     kept = {name for name, stamp in stamps.items() if before.get(name) == stamp and not reread}
     unread: dict[str, str] = {}
@@ -198,7 +230,10 @@ def index_files(
         try:
             index.save(folder, notes=notes)
         except OSError as error:
-            warnings.warn(f"the index is not kept: {error.filename or folder}: {error.strerror or error}", stacklevel=2)
+            warnings.warn(
+                f"the index is not kept: {error.filename or folder}: {error.strerror or error}",
+                stacklevel=2,
+            )
     stamp = [] if folder is None else manifest_stamp(folder)
     return FolderIndex(index, docs, unread, len(documents), folder, embedder, stamp)
 
@@ -298,7 +333,9 @@ def tool_server(searched: FolderIndex) -> MCPServer[Any]:
     )
 
     @server.tool()
-    def search(question: str, max_tokens: int = 1000, where: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    def search(
+        question: str, max_tokens: int = 1000, where: dict[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
         """Find the passages that answer a question, best first, at most max_tokens tokens together.
 
         where: keep documents whose metadata have these values, such as {"level": "public"}.
@@ -317,7 +354,10 @@ def tool_server(searched: FolderIndex) -> MCPServer[Any]:
             row = opened.row(passage)
             name = quote(passage.document_id, safe="")
             uri = f"span://{name}/{passage.spans[0].start}/{passage.spans[-1].end}"
-            rows.append({key: value for key, value in row.items() if key != "parts"} | {"uri": uri, "related": related})
+            rows.append(
+                {key: value for key, value in row.items() if key != "parts"}
+                | {"uri": uri, "related": related}
+            )
         return rows
 
     @server.resource("span://{document}/{start}/{end}", mime_type="text/plain")

@@ -19,7 +19,10 @@ from chunkcore.reading.opening import has_reader, is_utf8
 
 # Tried in this order: a pattern, and how much of its match belongs to the part before.
 _PLACES: tuple[tuple[tuple[bytes, int], ...], ...] = (
-    *(((b"\n\n" + b"#" * level + b" ", 2), (b"\r\n\r\n" + b"#" * level + b" ", 4)) for level in (1, 2, 3)),
+    *(
+        ((b"\n\n" + b"#" * level + b" ", 2), (b"\r\n\r\n" + b"#" * level + b" ", 4))
+        for level in (1, 2, 3)
+    ),
     ((b"\n\n", 2), (b"\r\n\r\n", 4)),
     ((b"\n", 1),),
     ((b". ", 2), ("。".encode(), 3)),
@@ -61,7 +64,10 @@ def cut_place(data: bytes) -> int:
     """
     middle = len(data) // 2
     for kind in _PLACES:
-        best = max((place + kept for mark, kept in kind if (place := data.rfind(mark, middle)) >= 0), default=0)
+        best = max(
+            (place + kept for mark, kept in kind if (place := data.rfind(mark, middle)) >= 0),
+            default=0,
+        )
         if best:
             return best
     return _grapheme_place(data)
@@ -71,7 +77,9 @@ def _grapheme_place(data: bytes) -> int:
     """Before the last grapheme, which may continue after the bytes."""
     begin = _character_place(data, max(1, len(data) - _LOOKED_AT)) if len(data) > _LOOKED_AT else 0
     try:
-        text, _ = codecs.utf_8_decode(data[begin:], "surrogatepass")  # without an incomplete last character
+        text, _ = codecs.utf_8_decode(
+            data[begin:], "surrogatepass"
+        )  # without an incomplete last character
     except UnicodeDecodeError:
         text = ""  # the error appears when the part is decoded
     starts = [match.start() for match in _GRAPHEME.finditer(text)]
@@ -106,11 +114,15 @@ _CONTINUING = bytes(range(0x80, 0xC0))
 class Piece(NamedTuple):
     """A document, or a part of one, as a unit of work. Small, because it is sent to other processes."""
 
-    kind: Literal["text", "line", "file"]  # text of a file or in `data`, a line of JSON, or a file for `read_file`
+    kind: Literal[
+        "text", "line", "file"
+    ]  # text of a file or in `data`, a line of JSON, or a file for `read_file`
     id: str  # the document's; "" if the line holds it
     place: str  # the name in messages
     argument: int  # index of the input
-    listed: bool = False  # found in a folder; then a file without text is skipped, else it is an error
+    listed: bool = (
+        False  # found in a folder; then a file without text is skipped, else it is an error
+    )
     path: str = ""
     begin: int = 0  # the first byte in the file
     end: int = 0  # the byte after the last
@@ -135,16 +147,22 @@ class Sources:
     [('a.txt', 0, 0, 23), ('a.txt', 1, 23, 28)]
     """
 
-    def __init__(self, paths: Sequence[Path], part_size: int, *, follow_links: bool = False) -> None:
+    def __init__(
+        self, paths: Sequence[Path], part_size: int, *, follow_links: bool = False
+    ) -> None:
         self.paths = list(paths)
         self.part_size = part_size
         self.follow_links = follow_links
-        self.written: dict[int, list[Path]] = {}  # by argument, earlier outputs of chunkcore in the folder
+        self.written: dict[
+            int, list[Path]
+        ] = {}  # by argument, earlier outputs of chunkcore in the folder
 
     def __iter__(self) -> Iterator[Piece]:
         for argument, path in enumerate(self.paths):
             if path == STANDARD_INPUT:
-                yield from self._piped(Piece("text", "-", "standard input", argument), sys.stdin.buffer)
+                yield from self._piped(
+                    Piece("text", "-", "standard input", argument), sys.stdin.buffer
+                )
             elif lines := lines_file(path):
                 yield from self._lines(argument, lines)
             elif path.is_dir():
@@ -167,7 +185,9 @@ class Sources:
         yield from failed
         self.written[argument] = walk.written
 
-    def _file(self, argument: int, name: str, path: Path, root: Path | None = None) -> Iterator[Piece]:
+    def _file(
+        self, argument: int, name: str, path: Path, root: Path | None = None
+    ) -> Iterator[Piece]:
         listed = root is not None
         place = str(path)
         try:
@@ -178,7 +198,16 @@ class Sources:
             stamp = file_stamp(path)
             inside = root if listed and not self.follow_links else None
             whole = Piece(
-                "file", name, place, argument, listed, place, 0, stamp[0], stamp=stamp, inside=str(inside or "")
+                "file",
+                name,
+                place,
+                argument,
+                listed,
+                place,
+                0,
+                stamp[0],
+                stamp=stamp,
+                inside=str(inside or ""),
             )
             if not stamp[0]:
                 open_file(path, inside=inside).close()
@@ -214,7 +243,18 @@ class Sources:
             for number, begin, data in byte_lines(path):
                 place, end = f"{path}, line {number}", begin + len(data)
                 if not data.isspace():
-                    yield Piece("line", "", place, argument, False, str(path), begin, end, stamp=stamp, data=data)
+                    yield Piece(
+                        "line",
+                        "",
+                        place,
+                        argument,
+                        False,
+                        str(path),
+                        begin,
+                        end,
+                        stamp=stamp,
+                        data=data,
+                    )
         except OSError as error:
             yield _failed(argument, str(path), _problem(path, error))
         except DataError as error:
@@ -257,11 +297,15 @@ def file_stamp(path: Path) -> tuple[int, int]:
     return state.st_size, state.st_mtime_ns
 
 
-def _failed(argument: int, place: str, error: ChunkcoreError, name: str = "", *, listed: bool = False) -> Piece:
+def _failed(
+    argument: int, place: str, error: ChunkcoreError, name: str = "", *, listed: bool = False
+) -> Piece:
     return Piece("text", name or place, place, argument, listed, error=error)
 
 
 def _problem(path: Path, error: OSError) -> DataError:
     if isinstance(error, FileNotFoundError):
-        return DataError(f"{path} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
+        return DataError(
+            f"{path} does not exist: expected a folder of documents, a text file, or a documents.jsonl"
+        )
     return unreadable(path, error)

@@ -20,13 +20,20 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from chunkcore.chunkers import Chunker
 from chunkcore.concurrency import batches_of
-from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
-from chunkcore.files import NoTextError, UnreadError, append_lines, open_locked, sync_folder, write_parts
+from chunkcore.files import (
+    NoTextError,
+    UnreadError,
+    append_lines,
+    open_locked,
+    sync_folder,
+    write_parts,
+)
 from chunkcore.options import Bounds, check_options
 from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources, input_files, lines_file
 from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents
+from chunkcore.text import Document
 
 _BATCH_BYTES = 1_000_000
 _BATCH_PIECES = 64
@@ -43,9 +50,15 @@ class StreamOptions:
     processes: int = 1
     workers: int = 1  # threads per process
     part_size: int = 8_000_000  # bytes, at least 64; larger documents are cut in parts
-    errors: Literal["stop", "skip"] = "stop"  # at a document that cannot be read or chunked; what is skipped is told
+    errors: Literal["stop", "skip"] = (
+        "stop"  # at a document that cannot be read or chunked; what is skipped is told
+    )
     follow_links: bool = False  # read links that lead out of a folder
-    bounds: ClassVar[Bounds] = {"processes": (1, 1_000), "workers": (1, 1_000), "part_size": _SMALLEST}
+    bounds: ClassVar[Bounds] = {
+        "processes": (1, 1_000),
+        "workers": (1, 1_000),
+        "part_size": _SMALLEST,
+    }
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -59,7 +72,9 @@ class Tally:
     chunks: int = 0
     read: int = 0  # bytes of input
     skipped: int = 0  # documents or parts, for an error
-    unread: int = 0  # files of a folder that were left out though they should have text: encrypted, broken
+    unread: int = (
+        0  # files of a folder that were left out though they should have text: encrypted, broken
+    )
     index: int = 0  # chunks so far of the document in parts
     by_argument: Counter[int] = field(default_factory=Counter)  # documents of each input
 
@@ -104,10 +119,14 @@ class Stream:
     (2, 1, 2)
     """
 
-    def __init__(self, paths: Sequence[Path], chunker: Chunker, options: StreamOptions | None = None) -> None:
+    def __init__(
+        self, paths: Sequence[Path], chunker: Chunker, options: StreamOptions | None = None
+    ) -> None:
         self.options = options or StreamOptions()
         self.chunker = chunker
-        self.sources = Sources(paths, self.options.part_size, follow_links=self.options.follow_links)
+        self.sources = Sources(
+            paths, self.options.part_size, follow_links=self.options.follow_links
+        )
         self.tally = Tally()
         self._done: Done | None = None
         self._skipped: set[str] = set()  # of those that are done
@@ -118,9 +137,9 @@ class Stream:
     @property
     def is_repeatable(self) -> bool:
         """Whether the inputs can be read again: standard input and pipes cannot."""
-        return all(path.is_file() or path.is_dir() or not path.exists() for path in self.sources.paths) and (
-            STANDARD_INPUT not in self.sources.paths
-        )
+        return all(
+            path.is_file() or path.is_dir() or not path.exists() for path in self.sources.paths
+        ) and (STANDARD_INPUT not in self.sources.paths)
 
     def skip(self, done: Done) -> None:
         """Skip the documents that an earlier run wrote. Iterating raises `ChangedDocumentError`: one's file changed."""
@@ -138,7 +157,10 @@ class Stream:
 
         for cuts in cut_batches(cutter, noted(), self.options.processes):
             step = Step([], [])
-            results = (self._take(step, piece, cut) for piece, cut in zip(batches.popleft(), cuts, strict=True))
+            results = (
+                self._take(step, piece, cut)
+                for piece, cut in zip(batches.popleft(), cuts, strict=True)
+            )
             stopped = next((error for error in results if error is not None), None)
             yield step
             if stopped is not None:
@@ -154,7 +176,9 @@ class Stream:
         def size(piece: Piece) -> int:  # parts are large enough, and one may be waited for
             return most_bytes if piece.part is not None else piece.end - piece.begin
 
-        return batches_of((piece for piece in self.sources if not self._is_done(piece)), size, most_bytes, most)
+        return batches_of(
+            (piece for piece in self.sources if not self._is_done(piece)), size, most_bytes, most
+        )
 
     def _is_done(self, piece: Piece) -> bool:
         if self._done is None or piece.error is not None:
@@ -162,7 +186,9 @@ class Stream:
         name = piece.id
         if piece.kind == "line":
             try:
-                name = next((document.id for document in piece_documents(piece, self.options.part_size)), "")
+                name = next(
+                    (document.id for document in piece_documents(piece, self.options.part_size)), ""
+                )
             except DataError:
                 return False
         if name not in self._done.ids or self._repeated(name, piece) is not None:
@@ -207,7 +233,9 @@ class Stream:
 
     def _repeated(self, name: str, piece: Piece) -> DataError | None:
         if not piece.part:
-            may_repeat = len(self.sources.paths) > 1 or piece.kind == "line"  # paths in one folder differ
+            may_repeat = (
+                len(self.sources.paths) > 1 or piece.kind == "line"
+            )  # paths in one folder differ
             self._repeats = None
             if name and piece.error is None and may_repeat:
                 key = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -215,7 +243,9 @@ class Stream:
                 if first is None:
                     self._seen[key] = piece.argument
                 elif first == piece.argument and piece.kind == "line":
-                    self._repeats = DataError(f"{piece.place}: the id {name!r} was given before; make ids unique")
+                    self._repeats = DataError(
+                        f"{piece.place}: the id {name!r} was given before; make ids unique"
+                    )
                 else:
                     self._repeats = DataError(
                         f"{paths[first]} and {paths[piece.argument]} both hold a document with the id {name!r}: give "
@@ -230,7 +260,9 @@ class Stream:
             left_out = self._left_out[argument]
             if not self.tally.by_argument[argument] and not self.tally.skipped:
                 if lines_file(path):
-                    raise DataError(f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}')
+                    raise DataError(
+                        f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}'
+                    )
                 raise DataError(
                     f"{path} holds no documents: expected files with text in it, or a documents.jsonl{left_out}"
                 )
@@ -304,19 +336,27 @@ class ResumableOutput:
     def _begin(self, identity: dict[str, Any], *, fresh: bool) -> None:
         lines = self._progress.readall().splitlines(keepends=True)
         if lines and not (lines[0].startswith(_BEGINS) or _BEGINS.startswith(lines[0])):
-            raise DataError(f"{self.progress} is there, and is no progress of chunkcore chunk: {_ADVICE}")
+            raise DataError(
+                f"{self.progress} is there, and is no progress of chunkcore chunk: {_ADVICE}"
+            )
         lines = [] if fresh else lines
         has_partial = self.partial.exists() and self.partial.stat().st_size > 0
         if has_partial and not lines and not fresh:
             self.progress.unlink()
-            raise OptionError(f"{self.partial} is there, and {self.progress.name} does not say whose it is: {_ADVICE}")
+            raise OptionError(
+                f"{self.partial} is there, and {self.progress.name} does not say whose it is: {_ADVICE}"
+            )
         kept = self._kept(lines, identity) if has_partial and lines else b""
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
         self._file = FileIO(os.open(self.partial, flags, 0o644), "r+")
         _cut_off(self._file, self._end)
         _cut_off(self._progress, 0)
         sync_folder(self.path.parent)
-        self._add(self._progress, self.progress, kept or _line({"started": time.time_ns(), "identity": identity}))
+        self._add(
+            self._progress,
+            self.progress,
+            kept or _line({"started": time.time_ns(), "identity": identity}),
+        )
 
     def _kept(self, lines: Sequence[bytes], identity: Mapping[str, Any]) -> bytes:
         """The lines of the progress file whose steps are kept; sets `done` and the partial file's end."""
@@ -380,7 +420,9 @@ class ResumableOutput:
     def _end_progress(self) -> None:
         if os.name == "nt":  # Windows removes no open file
             self._progress.close()
-        self.progress.unlink(missing_ok=True)  # while it is locked, so that another process opens a new one
+        self.progress.unlink(
+            missing_ok=True
+        )  # while it is locked, so that another process opens a new one
         self._progress.close()
 
 
@@ -398,7 +440,11 @@ def _whole_blocks(path: Path, steps: Sequence[Any]) -> Iterator[_Block]:
     end = 0
     with path.open("rb") as file:
         for step in steps:
-            if not (isinstance(step, list) and [type(value) for value in step] == [int, int] and step[0] > end):
+            if not (
+                isinstance(step, list)
+                and [type(value) for value in step] == [int, int]
+                and step[0] > end
+            ):
                 return
             data = file.read(step[0] - end)
             if len(data) < step[0] - end or zlib.crc32(data) != step[1]:
@@ -415,7 +461,10 @@ def beside(path: Path) -> list[Path]:
     >>> [file.name for file in beside(Path("out.jsonl"))]
     ['out.jsonl.partial', 'out.jsonl.progress', 'out.jsonl.errors.jsonl']
     """
-    return [path.with_name(f"{path.name}.{ending}") for ending in ("partial", "progress", "errors.jsonl")]
+    return [
+        path.with_name(f"{path.name}.{ending}")
+        for ending in ("partial", "progress", "errors.jsonl")
+    ]
 
 
 def _cut_off(file: FileIO, size: int) -> None:

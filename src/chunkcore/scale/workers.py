@@ -23,13 +23,20 @@ from typing import Any, NamedTuple, TypeVar
 
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.concurrency import ordered
-from chunkcore.document import Chunk, Document
-from chunkcore.errors import ChunkcoreError, DataError, ModelError, NoAnswerError, OptionError, SizeError
+from chunkcore.errors import (
+    ChunkcoreError,
+    DataError,
+    ModelError,
+    NoAnswerError,
+    OptionError,
+    SizeError,
+)
 from chunkcore.evaluation.benchmarks.documents import document_of
 from chunkcore.files import decoded, json_object, open_file, unreadable
 from chunkcore.reading import read_file
 from chunkcore.scale.sources import Piece, file_stamp, parts
 from chunkcore.spans import pairs_of, shifted
+from chunkcore.text import Chunk, Document
 
 T = TypeVar("T")
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder a call
@@ -52,7 +59,12 @@ class Cut(NamedTuple):
 
     def numbered(self, first: int) -> bytes:
         """The lines, the first of them with this index."""
-        return b"".join([b"%s%d%s" % (head, number, tail) for number, (head, tail) in enumerate(self.lines, first)])
+        return b"".join(
+            [
+                b"%s%d%s" % (head, number, tail)
+                for number, (head, tail) in enumerate(self.lines, first)
+            ]
+        )
 
 
 class _Part(NamedTuple):
@@ -75,7 +87,11 @@ class Cutter:
     def __call__(self, pieces: Sequence[Piece]) -> list[Cut]:
         """What comes of each piece. An error of one document is its `Cut.error`; any other is raised."""
         documents = [_or_error(_parts, piece, self.part_size) for piece in pieces]
-        chunks = iter(self._together([part for parts in documents if isinstance(parts, list) for part in parts]))
+        chunks = iter(
+            self._together(
+                [part for parts in documents if isinstance(parts, list) for part in parts]
+            )
+        )
         return [
             Cut(piece.id, error=parts)
             if isinstance(parts, ChunkcoreError)
@@ -88,12 +104,16 @@ class Cutter:
         documents = [part.document for part in several]
         if self.chunker.tokens_only and len(documents) > 1:
             try:
-                return list(map(list, self.chunker.chunks_per_document(documents, workers=self.workers)))
+                return list(
+                    map(list, self.chunker.chunks_per_document(documents, workers=self.workers))
+                )
             except _OF_A_DOCUMENT:
                 pass
         return [_or_error(self.chunker.chunk, document) for document in documents]
 
-    def _cut(self, several: Sequence[_Part], results: Sequence[list[Chunk] | ChunkcoreError]) -> Cut:
+    def _cut(
+        self, several: Sequence[_Part], results: Sequence[list[Chunk] | ChunkcoreError]
+    ) -> Cut:
         if not several:
             return Cut()
         name = several[0].document.id
@@ -125,7 +145,9 @@ def _parts(piece: Piece, part_size: int) -> Iterator[_Part]:
         yield _Part(Document(piece.id, _text(piece)), piece.offset, piece.part)
         return
     if piece.kind == "file":
-        document, notes = read_file(piece.path, piece.id, inside=Path(piece.inside) if piece.inside else None)
+        document, notes = read_file(
+            piece.path, piece.id, inside=Path(piece.inside) if piece.inside else None
+        )
         try:
             stamp = file_stamp(Path(piece.path))
         except OSError as error:
@@ -134,14 +156,25 @@ def _parts(piece: Piece, part_size: int) -> Iterator[_Part]:
             raise DataError(_CHANGED.format(piece.path))
         yield from (part._replace(notes=notes) for part in _parted(document, part_size))
         return
-    text = decoded(piece.data or b"", Path(piece.path), before=piece.begin, line=int(piece.place.rpartition(" ")[2]))
+    text = decoded(
+        piece.data or b"",
+        Path(piece.path),
+        before=piece.begin,
+        line=int(piece.place.rpartition(" ")[2]),
+    )
     text = text if piece.begin else text.removeprefix("\ufeff")
     if text.strip():
-        yield from _parted(document_of(json_object(text, f"{piece.place}: "), piece.place), part_size)
+        yield from _parted(
+            document_of(json_object(text, f"{piece.place}: "), piece.place), part_size
+        )
 
 
 def _parted(document: Document, part_size: int) -> Iterator[_Part]:
-    data = b"" if len(document.text) * 4 <= part_size else document.text.encode("utf-8", "surrogatepass")
+    data = (
+        b""
+        if len(document.text) * 4 <= part_size
+        else document.text.encode("utf-8", "surrogatepass")
+    )
     if len(data) <= part_size:
         yield _Part(document)
         return
@@ -208,7 +241,9 @@ _GONE = (
 )
 
 
-def cut_batches(cutter: Cutter, batches: Iterator[Sequence[Piece]], processes: int) -> Iterator[list[Cut]]:
+def cut_batches(
+    cutter: Cutter, batches: Iterator[Sequence[Piece]], processes: int
+) -> Iterator[list[Cut]]:
     """The results of each batch, in order.
 
     With one process, chunkers that wait for models run in the cutter's threads, a batch each. With several, each
@@ -225,7 +260,9 @@ def cut_batches(cutter: Cutter, batches: Iterator[Sequence[Piece]], processes: i
         yield from map(cutter, batches)
 
 
-def _in_processes(cutter: Cutter, batches: Iterator[Sequence[Piece]], processes: int) -> Iterator[list[Cut]]:
+def _in_processes(
+    cutter: Cutter, batches: Iterator[Sequence[Piece]], processes: int
+) -> Iterator[list[Cut]]:
     settings = (cutter.chunker.to_dict(), cutter.part_size, cutter.workers)
     # Spawned, not forked: models, their threads and open caches do not survive a fork.
     context = multiprocessing.get_context("spawn")
@@ -253,7 +290,11 @@ def _end_together(pool: ProcessPoolExecutor, over: threading.Event) -> None:
                 process.kill()
             with suppress(AttributeError, OSError):
                 pool._result_queue._writer.close()  # type: ignore[attr-defined]
-                if sys.version_info < (3, 11, 5):  # later ones close it themselves; twice could close another file
+                if sys.version_info < (
+                    3,
+                    11,
+                    5,
+                ):  # later ones close it themselves; twice could close another file
                     pool._call_queue._reader.close()  # type: ignore[attr-defined,unused-ignore]
             return
 
@@ -311,5 +352,7 @@ def _portable(error: Exception) -> Any:
         ForkingPickler.loads(ForkingPickler.dumps(error))
     except Exception:  # noqa: BLE001
         kind = next((kind for kind in _KINDS if isinstance(error, kind)), ChunkcoreError)
-        return kind(str(error) if kind is not ChunkcoreError else f"{type(error).__name__}: {error}")
+        return kind(
+            str(error) if kind is not ChunkcoreError else f"{type(error).__name__}: {error}"
+        )
     return error

@@ -38,7 +38,9 @@ class Segmenter(Protocol):
 
 
 # From the text after "name:" to a function that builds the segmenter; reads no file.
-segmenters: Registry[Callable[[str], Callable[[], Segmenter]]] = Registry("segmenter", "chunkcore.segmenters")
+segmenters: Registry[Callable[[str], Callable[[], Segmenter]]] = Registry(
+    "segmenter", "chunkcore.segmenters"
+)
 
 
 def get_segmenter(spec: str | Segmenter) -> Segmenter:
@@ -72,7 +74,9 @@ def _builder(spec: str | Segmenter) -> Callable[[], Segmenter]:
             )
         return build(options)
     if not isinstance(spec, Segmenter):
-        raise OptionError(f"a segmenter has a name, a fingerprint and a method starts; got {type(spec).__name__}")
+        raise OptionError(
+            f"a segmenter has a name, a fingerprint and a method starts; got {type(spec).__name__}"
+        )
     return lambda: spec
 
 
@@ -89,7 +93,11 @@ def segment_starts(segmenter: Segmenter, sentences: Sequence[str], embedder: Emb
             array = np.empty((0, 0))
         if not array.size and array.ndim == 1:
             return np.empty(0, dtype=np.int64)
-        ascending = array.ndim == 1 and array.dtype.kind in "iu" and bool((np.diff(array.astype(np.int64)) > 0).all())
+        ascending = (
+            array.ndim == 1
+            and array.dtype.kind in "iu"
+            and bool((np.diff(array.astype(np.int64)) > 0).all())
+        )
         if not ascending or not 0 < array[0] <= array[-1] < count:
             raise ModelError(
                 f"the segmenter {echo(name)} is to give numbers up to {count - 1}, ascending; got {str(answer)[:80]}"
@@ -150,12 +158,15 @@ def _read(options: str) -> Callable[[], TextTiling]:
     window, _, deviations = options.partition(":")
     try:
         tiling = TextTiling(
-            window=int(window or TextTiling.window), deviations=float(deviations or TextTiling.deviations)
+            window=int(window or TextTiling.window),
+            deviations=float(deviations or TextTiling.deviations),
         )
     except OptionError as error:
         raise OptionError(f"texttiling:{options}: {error}") from error
     except ValueError:
-        raise OptionError(f"texttiling:{options}: expected two numbers, as in texttiling:10:1.5") from None
+        raise OptionError(
+            f"texttiling:{options}: expected two numbers, as in texttiling:10:1.5"
+        ) from None
     return lambda: tiling
 
 
@@ -172,7 +183,9 @@ def block_similarities(vectors: Vectors | Floats, window: int) -> Floats:
     gaps = np.arange(1, count)
     left = sums[gaps] - sums[np.maximum(0, gaps - window)]
     right = sums[np.minimum(count, gaps + window)] - sums[gaps]
-    products: Floats = np.einsum("ij,ij->i", left, right) / (row_lengths(left) * row_lengths(right))[:, 0]
+    products: Floats = (
+        np.einsum("ij,ij->i", left, right) / (row_lengths(left) * row_lengths(right))[:, 0]
+    )
     return products
 
 

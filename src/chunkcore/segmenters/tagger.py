@@ -62,7 +62,9 @@ def _direction(inputs: Vectors, weights: Mapping[str, Vectors], name: str) -> Ve
     for row, gates in enumerate(entering):
         gates = gates + hidden @ recurrent
         opened = _logistic(gates)
-        cell = opened[width : 2 * width] * cell + opened[:width] * np.tanh(gates[2 * width : 3 * width])
+        cell = opened[width : 2 * width] * cell + opened[:width] * np.tanh(
+            gates[2 * width : 3 * width]
+        )
         hidden = opened[3 * width :] * np.tanh(cell)
         states[row] = hidden
     return states
@@ -114,7 +116,12 @@ def sentence_features(rows: Vectors, windows: tuple[int, ...]) -> Vectors:
     vectors, bag, cues = np.split(rows, (width - EXTRA, width - _CUES), axis=1)
     held = np.count_nonzero(bag, axis=0)
     words = bag * (np.log(count / np.maximum(held, 1)) * (held > 1))
-    columns = [4 * vectors, cues, np.full((count, 1), np.log(max(count, 1)) - 4), np.linspace(-1, 1, count)[:, None]]
+    columns = [
+        4 * vectors,
+        cues,
+        np.full((count, 1), np.log(max(count, 1)) - 4),
+        np.linspace(-1, 1, count)[:, None],
+    ]
     for window in windows:
         for kind in (vectors, words):
             similarities = block_similarities(kind, window)
@@ -174,7 +181,11 @@ class Tagger:
     def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
         """See `Segmenter`. Loads its own model if `embedder` is another one."""
         trained_for = self.settings.embedder
-        model = embedder if embedder.name.rpartition(":")[2] == trained_for else get_embedder(trained_for)
+        model = (
+            embedder
+            if embedder.name.rpartition(":")[2] == trained_for
+            else get_embedder(trained_for)
+        )
         return self.find(sentence_rows(sentences, embed(model, sentences)))
 
     def find(self, rows: Vectors) -> Numbers:
@@ -213,7 +224,9 @@ def load_tagger(path: Path) -> Tagger:
     """The tagger in a file that ``chunkcore segments train`` wrote. Raises `DataError` without weights."""
     safetensors = needed("safetensors", "models", "read the segmenter's weights")
     if not path.is_file():
-        raise DataError(f"{path} is no file: expected the weights of a segmenter, from segments train")
+        raise DataError(
+            f"{path} is no file: expected the weights of a segmenter, from segments train"
+        )
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -223,20 +236,36 @@ def load_tagger(path: Path) -> Tagger:
         tagger = Tagger(tensors, settings, name="tagger" if path == SHIPPED else f"tagger:{path}")
         tagger.find(np.zeros((2, _dimensions(tensors, settings) + EXTRA), dtype=np.float32))
         is_whole = fields["fingerprint"] == tagger.fingerprint
-    except (OSError, safetensors.SafetensorError, AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+    except (
+        OSError,
+        safetensors.SafetensorError,
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        IndexError,
+    ) as error:
         raise DataError(
             f"{path} holds no weights of a segmenter in the format {_FORMAT}: expected a file that "
             "chunkcore segments train wrote"
         ) from error
     if not is_whole:
-        raise DataError(f"{path} holds weights of a segmenter that are damaged: they have another fingerprint")
+        raise DataError(
+            f"{path} holds weights of a segmenter that are damaged: they have another fingerprint"
+        )
     return tagger
 
 
 def metadata_of(tagger: Tagger) -> dict[str, str]:
     """The settings and the fingerprint, which `load_tagger` compares, as a safetensors header."""
-    fields: dict[str, Any] = {"format": _FORMAT, **asdict(tagger.settings), "fingerprint": tagger.fingerprint}
-    return {_KEY: json.dumps(fields, sort_keys=True)}  # one entry: the order of several would differ from run to run
+    fields: dict[str, Any] = {
+        "format": _FORMAT,
+        **asdict(tagger.settings),
+        "fingerprint": tagger.fingerprint,
+    }
+    return {
+        _KEY: json.dumps(fields, sort_keys=True)
+    }  # one entry: the order of several would differ from run to run
 
 
 def _settings(fields: Mapping[str, Any]) -> TaggerSettings:

@@ -15,7 +15,13 @@ from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
-from chunkcore.tokens.encodings import count_each, encode, fast_encoder, load_encoding, token_byte_lengths
+from chunkcore.tokens.encodings import (
+    count_each,
+    encode,
+    fast_encoder,
+    load_encoding,
+    token_byte_lengths,
+)
 from chunkcore.tokens.tokenized import (
     RULES,
     BytePairText,
@@ -51,7 +57,9 @@ def load_tokenizer(source: str) -> Any:
     return tokenizer
 
 
-counters: Registry[type[TokenCounter]] = Registry("token counter", "chunkcore.counters", base=TokenCounter)
+counters: Registry[type[TokenCounter]] = Registry(
+    "token counter", "chunkcore.counters", base=TokenCounter
+)
 
 
 @counters.register("characters")
@@ -148,7 +156,9 @@ class HuggingFaceCounter(TokenCounter):
     @classmethod
     def read(cls, options: str) -> HuggingFaceCounter:
         if not options:
-            raise OptionError("the token counter 'hf' needs a tokenizer: hf:<name or path of a tokenizer>")
+            raise OptionError(
+                "the token counter 'hf' needs a tokenizer: hf:<name or path of a tokenizer>"
+            )
         return cls(options)
 
     @property
@@ -169,7 +179,9 @@ class HuggingFaceCounter(TokenCounter):
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
         unique, places = distinct(texts)
-        encodings = self.tokenizer.encode_batch(list(map(encodable, unique)), add_special_tokens=False)
+        encodings = self.tokenizer.encode_batch(
+            list(map(encodable, unique)), add_special_tokens=False
+        )
         return np.array([len(encoding) for encoding in encodings], dtype=np.int64)[places]
 
 

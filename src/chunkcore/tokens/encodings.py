@@ -78,7 +78,9 @@ def load_toktok(name: str) -> FastEncoder | None:
 
         encoding = toktok._encoding(name)
         return FastEncoder(
-            lambda text: encoding.encode_to_numpy(text, None, ()), encoding.count, encoding.token_byte_values
+            lambda text: encoding.encode_to_numpy(text, None, ()),
+            encoding.count,
+            encoding.token_byte_values,
         )
     except Exception:  # noqa: BLE001  # not installed, or of a version with another interface or vocabulary
         return None
@@ -91,7 +93,10 @@ def fast_encoder(name: str) -> FastEncoder | None:
     if encoder is None:
         return None
     ids, tokens = encoder.encode(HARD_TEXT), encoder.tokens()
-    passes = digest(ids) == _DIGESTS[name] and b"".join([tokens[token] for token in ids]) == HARD_TEXT.encode()
+    passes = (
+        digest(ids) == _DIGESTS[name]
+        and b"".join([tokens[token] for token in ids]) == HARD_TEXT.encode()
+    )
     return encoder if passes else None
 
 
@@ -122,11 +127,16 @@ def read(text: str) -> tuple[str, bool]:
             data = text.encode()
         leads, unlike = _unlike()
         # Most texts have none of the first bytes, which is quicker to see.
-        if any(lead in data for lead in leads) and unlike[np.frombuffer(text.encode("utf-32-le"), dtype="<u4")].any():
+        if (
+            any(lead in data for lead in leads)
+            and unlike[np.frombuffer(text.encode("utf-32-le"), dtype="<u4")].any()
+        ):
             return text, False
     # A giant run of white space is white in one of these places to the next.
     half = _GIANT // 2
-    giant = len(text) >= _GIANT and any(text[place : place + half].isspace() for place in range(0, len(text), half))
+    giant = len(text) >= _GIANT and any(
+        text[place : place + half].isspace() for place in range(0, len(text), half)
+    )
     return text, not giant
 
 
@@ -144,7 +154,10 @@ def load_encoding(name: str) -> Any:
             return tiktoken.get_encoding(name)
         # tiktoken reads files only, from a folder that only the environment names.
         with TemporaryDirectory() as folder, _environment_lock:
-            lines = [b"%b %d\n" % (base64.b64encode(token), number) for number, token in enumerate(encoder.tokens())]
+            lines = [
+                b"%b %d\n" % (base64.b64encode(token), number)
+                for number, token in enumerate(encoder.tokens())
+            ]
             Path(folder, _FILES[name]).write_bytes(b"".join(lines))
             before = os.environ.get("TIKTOKEN_CACHE_DIR")
             os.environ["TIKTOKEN_CACHE_DIR"] = folder
@@ -197,7 +210,9 @@ def encode(name: str, text: str) -> Ids:
         if len(cuts) < 2:
             raise
         parts = [clean[start:end] for start, end in pairwise([*cuts, len(clean)])]
-        ids = np.concatenate([encoding.encode_to_numpy(part, disallowed_special=()) for part in parts])
+        ids = np.concatenate(
+            [encoding.encode_to_numpy(part, disallowed_special=()) for part in parts]
+        )
     return ids
 
 

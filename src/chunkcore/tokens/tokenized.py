@@ -30,8 +30,12 @@ RULES = {
 }
 
 # Unicode's White_Space, as \s in the patterns. Python's str.isspace also includes U+001C to U+001F.
-_WHITE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {chr(c) for c in range(0x2000, 0x200B)}
-_IS_WHITE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space
+_WHITE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {
+    chr(c) for c in range(0x2000, 0x200B)
+}
+_IS_WHITE = np.array(
+    [chr(code).isspace() for code in range(0x3001)] + [False]
+)  # U+3000 is the last white space
 _GAP = re.compile(r"[ \t\n\r]")
 _WORD = re.compile(r"[^ \t\n\r]+")
 _ROLES = np.zeros(0x110000, dtype=np.uint8)  # by code point, of those seen so far: no role is 0
@@ -41,7 +45,9 @@ _FEW = 12  # pieces, for which arrays cost more than they save
 T = TypeVar("T")
 
 
-def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+def context_free_boundaries(
+    encoding: str, code_points: NDArray[np.unsignedinteger]
+) -> NDArray[np.bool_]:
     r"""Whether each of the n + 1 places of a text is a context-free boundary; its ends always are.
 
     The tokens on one side of such a place do not depend on the text on the other.
@@ -178,14 +184,20 @@ class TokenizedText:
     def _counts_apart(self, starts: Numbers, ends: Numbers) -> Numbers:
         """Encode each distinct piece: linear in the pieces' summed length."""
         single = ends - starts == 1
-        if len(starts) > _MANY and np.count_nonzero(single) > _MANY:  # half the time of a long line without spaces
+        if (
+            len(starts) > _MANY and np.count_nonzero(single) > _MANY
+        ):  # half the time of a long line without spaces
             counts = np.zeros(len(starts), dtype=np.int64)
             distinct, which = np.unique(self.code_points[starts[single]], return_inverse=True)
-            counts[single] = self.counter.count_many([chr(code) for code in distinct.tolist()])[which]
+            counts[single] = self.counter.count_many([chr(code) for code in distinct.tolist()])[
+                which
+            ]
             counts[~single] = self._counts_apart(starts[~single], ends[~single])
             return counts
         text = self.text
-        return self.counter.count_many([text[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
+        return self.counter.count_many(
+            [text[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+        )
 
 
 class TokenCounter(ABC):
@@ -283,7 +295,9 @@ class Runs:
 class BoundedText(TokenizedText):
     """Counts by differences of token numbers between context-free boundaries; encodes only the ragged ends."""
 
-    is_boundary: NDArray[np.bool_]  # whether each of the n + 1 places of the text is one; the ends of its parts are
+    is_boundary: NDArray[
+        np.bool_
+    ]  # whether each of the n + 1 places of the text is one; the ends of its parts are
 
     @_Once
     def _places(self) -> Numbers:
@@ -365,7 +379,9 @@ class KnownWords:
     def __reduce__(self) -> tuple[type[KnownWords], tuple[()]]:
         return KnownWords, ()
 
-    def boundaries(self, text: str, code_points: NDArray[np.unsignedinteger], counter: TokenCounter) -> Numbers:
+    def boundaries(
+        self, text: str, code_points: NDArray[np.unsignedinteger], counter: TokenCounter
+    ) -> Numbers:
         """The `boundaries` of the counter, which is given only new words, as one text."""
         tokens_by_word = self._known
         white = _is_gap(code_points)
@@ -380,7 +396,9 @@ class KnownWords:
             edges = tokens.searchsorted(ends).tolist()
             owners = ends.searchsorted(tokens, side="right")
             inside = (tokens - (ends - lengths)[owners]).tolist()
-            tokens_by_word.update(zip(new, [tuple(inside[a:b]) for a, b in pairwise([0, *edges])], strict=True))
+            tokens_by_word.update(
+                zip(new, [tuple(inside[a:b]) for a, b in pairwise([0, *edges])], strict=True)
+            )
             self._size += int(ends[-1])
             if self._size > _KNOWN:
                 self._known, self._size = {}, 0
@@ -409,7 +427,9 @@ class SpacedText(BoundedText):
 
 
 def _is_gap(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-    gaps: NDArray[np.bool_] = (code_points == 32) | (code_points == 9) | (code_points == 10) | (code_points == 13)
+    gaps: NDArray[np.bool_] = (
+        (code_points == 32) | (code_points == 9) | (code_points == 10) | (code_points == 13)
+    )
     return gaps
 
 
@@ -420,7 +440,11 @@ def splits_at_space(tokenizer: Any) -> bool:
     white space before the model reads. An added token could still reach over white space.
     """
     parts = (tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.model)
-    if [type(part).__name__ for part in parts] != ["BertNormalizer", "BertPreTokenizer", "WordPiece"]:
+    if [type(part).__name__ for part in parts] != [
+        "BertNormalizer",
+        "BertPreTokenizer",
+        "WordPiece",
+    ]:
         return False
     added = tokenizer.get_added_tokens_decoder().values()
     return not any(token.lstrip or token.rstrip or _GAP.search(token.content) for token in added)

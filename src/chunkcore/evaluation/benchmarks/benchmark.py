@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.document import Document, Mark, Span, check_document
 from chunkcore.errors import DataError, check_type, echo, warn_user
 from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES
 from chunkcore.files import write_checked
 from chunkcore.options import check_number
 from chunkcore.spans import shifted
+from chunkcore.text import Document, Mark, Span, check_document
 
 QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection", "without_evidence")
 
@@ -79,8 +79,12 @@ def parts_of(document: Document) -> tuple[Part, ...]:
     parts: list[Part] = []
     end = 0
     for row in rows if isinstance(rows, list | tuple) and rows else [rows]:
-        values: list[Any] = [row.get(key) for key in ("id", "start", "end")] if isinstance(row, Mapping) else []
-        if [type(value) for value in values] != [str, int, int] or not end <= values[1] < values[2] <= document.size:
+        values: list[Any] = (
+            [row.get(key) for key in ("id", "start", "end")] if isinstance(row, Mapping) else []
+        )
+        if [type(value) for value in values] != [str, int, int] or not end <= values[1] < values[
+            2
+        ] <= document.size:
             raise DataError(
                 f"the parts of document {document.id!r} are a list of objects with id, start and end, in order, apart, "
                 f"and within its {document.size} characters; got {echo(row)} after {end}"
@@ -115,9 +119,13 @@ class Query:
     def __post_init__(self) -> None:
         for name in ("id", "text", "collection"):
             check_type(f"the {name} of a query", getattr(self, name), str, "a string")
-        check_type(f"query {echo(self.id)}: its evidence", self.evidence, tuple, "a tuple of Evidence")
+        check_type(
+            f"query {echo(self.id)}: its evidence", self.evidence, tuple, "a tuple of Evidence"
+        )
         for evidence in self.evidence:
-            check_type(f"query {echo(self.id)}: each of its evidence", evidence, Evidence, "an Evidence")
+            check_type(
+                f"query {echo(self.id)}: each of its evidence", evidence, Evidence, "an Evidence"
+            )
         check_type(f"query {echo(self.id)}: its metadata", self.metadata, Mapping, "a mapping")
 
 
@@ -166,20 +174,28 @@ class Benchmark:
         self._check_ids("queries", [*self.queries, *self.without_evidence], Query)
         for query in self.queries:
             if not query.evidence:
-                raise DataError(f"query {echo(query.id)} has no evidence: give it some, or leave it out")
+                raise DataError(
+                    f"query {echo(query.id)} has no evidence: give it some, or leave it out"
+                )
             for evidence in query.evidence:
                 document = self._by_id.get(evidence.document_id)
-                place = f"query {echo(query.id)} has evidence in document {echo(evidence.document_id)}"
+                place = (
+                    f"query {echo(query.id)} has evidence in document {echo(evidence.document_id)}"
+                )
                 if document is None:
                     raise DataError(f"{place}, which is not in the benchmark")
                 if evidence.span.end > document.size:
-                    raise DataError(f"{place} that ends at {evidence.span.end}, and the document at {document.size}")
+                    raise DataError(
+                        f"{place} that ends at {evidence.span.end}, and the document at {document.size}"
+                    )
         for query in self.without_evidence:
             if query.evidence:
                 raise DataError(f"query {echo(query.id)} has evidence: it is one of the queries")
 
     def _check_ids(self, name: str, items: Sequence[Document | Query], kind: type) -> None:
-        check_type(f"the {name} of a benchmark", items, Sequence, f"a list of {kind.__name__} objects")
+        check_type(
+            f"the {name} of a benchmark", items, Sequence, f"a list of {kind.__name__} objects"
+        )
         seen: set[str] = set()
         for item in items:
             if kind is Document:
@@ -187,7 +203,9 @@ class Benchmark:
             else:
                 check_type(f"one of the {name} of a benchmark", item, kind, f"a {kind.__name__}")
             if item.id in seen:
-                raise DataError(f"two {name} of the benchmark {self.name!r} have the id {item.id!r}: make ids unique")
+                raise DataError(
+                    f"two {name} of the benchmark {self.name!r} have the id {item.id!r}: make ids unique"
+                )
             seen.add(item.id)
 
     def document(self, document_id: str) -> Document:
@@ -195,7 +213,9 @@ class Benchmark:
         try:
             return self._by_id[document_id]
         except KeyError:
-            raise DataError(f"the benchmark {self.name!r} has no document {document_id!r}") from None
+            raise DataError(
+                f"the benchmark {self.name!r} has no document {document_id!r}"
+            ) from None
 
     @cached_property
     def documents_digest(self) -> str:
@@ -229,7 +249,9 @@ def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchm
     if count >= len(benchmark.queries):
         return benchmark
     drawn = np.random.default_rng(seed).permutation(len(benchmark.queries))[:count]
-    return replace(benchmark, queries=[benchmark.queries[number] for number in np.sort(drawn).tolist()])
+    return replace(
+        benchmark, queries=[benchmark.queries[number] for number in np.sort(drawn).tolist()]
+    )
 
 
 def whole_sentences(benchmark: Benchmark) -> Benchmark:
@@ -248,13 +270,18 @@ def whole_sentences(benchmark: Benchmark) -> Benchmark:
 
     def widened(evidence: Evidence) -> Evidence:
         (starts, ends), span = sentences[evidence.document_id].T, evidence.span
-        first, after = np.searchsorted(ends, span.start, side="right"), np.searchsorted(starts, span.end, side="left")
+        first, after = (
+            np.searchsorted(ends, span.start, side="right"),
+            np.searchsorted(starts, span.end, side="left"),
+        )
         if first >= after:
             return evidence
         wide = Span(min(span.start, int(starts[first])), max(span.end, int(ends[after - 1])))
         return Evidence(evidence.document_id, wide)
 
-    queries = [replace(query, evidence=tuple(map(widened, query.evidence))) for query in benchmark.queries]
+    queries = [
+        replace(query, evidence=tuple(map(widened, query.evidence))) for query in benchmark.queries
+    ]
     return replace(benchmark, queries=queries)
 
 
@@ -292,8 +319,13 @@ def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benc
             groups[-1].append(document)
             total += count
     digits = len(str(len(groups)))
-    places: dict[str, tuple[str, int]] = {}  # by an original's id: the joined document, and the start in it
-    documents = [_joined(f"stitched-{number:0{digits}}", group, places) for number, group in enumerate(groups, start=1)]
+    places: dict[
+        str, tuple[str, int]
+    ] = {}  # by an original's id: the joined document, and the start in it
+    documents = [
+        _joined(f"stitched-{number:0{digits}}", group, places)
+        for number, group in enumerate(groups, start=1)
+    ]
     return Benchmark(
         f"{benchmark.name}, stitched",
         documents,
@@ -314,7 +346,9 @@ def _joined(name: str, group: Sequence[Document], places: dict[str, tuple[str, i
         marks += [replace(mark, span=shifted((mark.span,), start)[0]) for mark in document.marks]
         places[document.id] = name, start
         start = end + len(SEAM)
-    return Document(name, SEAM.join(document.text for document in group), {"parts": parts}, tuple(marks))
+    return Document(
+        name, SEAM.join(document.text for document in group), {"parts": parts}, tuple(marks)
+    )
 
 
 def _moved_query(query: Query, places: Mapping[str, tuple[str, int]]) -> Query:
@@ -355,7 +389,9 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
         row |= {"marks": [mark.to_dict() for mark in document.marks]} if document.marks else {}
         documents.append(_line(row, document.text, f"document {document.id!r}"))
     queries = (*benchmark.queries, *benchmark.without_evidence)
-    questions = [_line(_question(query, texts), query.text, f"query {query.id!r}") for query in queries]
+    questions = [
+        _line(_question(query, texts), query.text, f"query {query.id!r}") for query in queries
+    ]
     first, second = (Path(folder) / name for name in BENCHMARK_NAMES)
     write_checked({first: "".join(documents).encode(), second: "".join(questions).encode()})
     return first, second
@@ -364,7 +400,9 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
 def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
     taken = [key for key in query.metadata if key in QUESTION_KEYS]
     if taken:
-        raise DataError(f"query {query.id!r} has the metadata {taken[0]!r}, which its line needs: call it otherwise")
+        raise DataError(
+            f"query {query.id!r} has the metadata {taken[0]!r}, which its line needs: call it otherwise"
+        )
     pieces = [(piece.document_id, piece.span) for piece in query.evidence]
     evidence = [
         {"document_id": name, "start": span.start, "end": span.end, "text": span.slice(texts[name])}
@@ -377,9 +415,13 @@ def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
 
 def _line(row: Mapping[str, Any], text: str, what: str) -> str:
     if pair := _TWO_HALVES.search(text):
-        raise DataError(f"{what} has a split character (two surrogates) at {pair.start()}: join or replace them")
+        raise DataError(
+            f"{what} has a split character (two surrogates) at {pair.start()}: join or replace them"
+        )
     try:
         # ASCII, because UTF-8 cannot encode unpaired surrogates.
         return json.dumps(row, ensure_ascii=True, allow_nan=False) + "\n"
     except (TypeError, ValueError, RecursionError) as error:
-        raise DataError(f"{what} has metadata that JSON cannot hold ({error}): make them plain values") from error
+        raise DataError(
+            f"{what} has metadata that JSON cannot hold ({error}): make them plain values"
+        ) from error

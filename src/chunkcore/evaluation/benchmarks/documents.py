@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from chunkcore.document import Document, Mark
 from chunkcore.errors import DataError, check_type, echo, warn_user
 from chunkcore.files import CHECKSUMS, NoTextError, json_lines, unreadable
 from chunkcore.reading import FileNotes, read_file
 from chunkcore.reading.base import listed
+from chunkcore.text import Document, Mark
 
 Row = tuple[str, Mapping[str, Any]]
 
@@ -46,12 +46,18 @@ def load_documents(
     check_type("the path of documents", path, str | Path, "a path")
     root = Path(path)
     if not root.exists():
-        raise DataError(f"{root} does not exist: expected a folder of documents, a file, or a documents.jsonl")
+        raise DataError(
+            f"{root} does not exist: expected a folder of documents, a file, or a documents.jsonl"
+        )
     lines = root / "documents.jsonl" if root.is_dir() else root
     if lines.is_file() if root.is_dir() else lines.suffix == ".jsonl":
-        documents = documents_of((f"{lines}, line {number}", row) for number, row in json_lines(lines))
+        documents = documents_of(
+            (f"{lines}, line {number}", row) for number, row in json_lines(lines)
+        )
         if not documents:
-            raise DataError(f'{lines} holds no documents: expected lines like {{"id": ..., "text": ...}}')
+            raise DataError(
+                f'{lines} holds no documents: expected lines like {{"id": ..., "text": ...}}'
+            )
         return documents
     if root.is_dir():
         return _from_folder(root, leave_out, unread, follow_links=follow_links)
@@ -75,7 +81,9 @@ def documents_of(rows: Iterable[Row]) -> list[Document]:
         document = document_of(row, place)
         if document.id in places:
             before = places[document.id]
-            raise DataError(f"{place}: the id {echo(document.id)} was given before, at {before}; make ids unique")
+            raise DataError(
+                f"{place}: the id {echo(document.id)} was given before, at {before}; make ids unique"
+            )
         places[document.id] = place
         documents.append(document)
     return documents
@@ -85,9 +93,13 @@ def document_of(row: Mapping[str, Any], place: str) -> Document:
     """The document of one ``documents.jsonl`` row. Raises `DataError`, with `place`: a wrong or missing id or text."""
     missing = [key for key in ("id", "text") if key not in row]
     if missing:
-        raise DataError(f"{place}: the document has no {' and no '.join(missing)}; it has {', '.join(row)}")
+        raise DataError(
+            f"{place}: the document has no {' and no '.join(missing)}; it has {', '.join(row)}"
+        )
     marks = row.get("marks")
-    has_marks = isinstance(marks, list) and all(isinstance(mark, dict) and "kind" in mark for mark in marks)
+    has_marks = isinstance(marks, list) and all(
+        isinstance(mark, dict) and "kind" in mark for mark in marks
+    )
     fields = ("id", "text", "metadata", "marks" if has_marks else "")
     others = {key: value for key, value in row.items() if key not in fields}
     nested = row.get("metadata") or {}
@@ -108,7 +120,9 @@ def _from_folder(
     left_out = LeftOut()
     walk = FolderWalk(root, left_out.add_folder, follow_links=follow_links)
     files = [(name, file) for name, file in walk if not skipped or _place(file) not in skipped]
-    tell_written(root, [file for file in walk.written if not skipped or _place(file) not in skipped])
+    tell_written(
+        root, [file for file in walk.written if not skipped or _place(file) not in skipped]
+    )
     documents: list[Document] = []
     for name, file in files:
         try:
@@ -122,7 +136,9 @@ def _from_folder(
     if unread is not None:
         unread.update(left_out.reasons)
     if not documents:
-        raise DataError(f"{root} holds no documents: expected files with text in it, or a documents.jsonl{left_out}")
+        raise DataError(
+            f"{root} holds no documents: expected files with text in it, or a documents.jsonl{left_out}"
+        )
     left_out.tell(root)
     return documents
 
@@ -137,7 +153,10 @@ class LeftOut:
 
     def __init__(self) -> None:
         self.reasons: dict[str, str] = {}  # by name, of files that were not read
-        self.files, self.notes = FileNotes(), FileNotes()  # on files that are left out, and on those that are read
+        self.files, self.notes = (
+            FileNotes(),
+            FileNotes(),
+        )  # on files that are left out, and on those that are read
 
     def add(self, name: str, error: NoTextError) -> None:
         self.reasons[name] = error.reason
@@ -178,7 +197,11 @@ class FolderWalk:
     """
 
     def __init__(
-        self, root: Path, on_error: Callable[[Path, OSError], None] | None = None, *, follow_links: bool = False
+        self,
+        root: Path,
+        on_error: Callable[[Path, OSError], None] | None = None,
+        *,
+        follow_links: bool = False,
     ) -> None:
         self.root = root
         self.written: list[Path] = []
@@ -226,7 +249,9 @@ class FolderWalk:
         if not self._follow_links or not entry.is_symlink() or not entry.is_dir():
             return entry.is_dir(follow_symlinks=False)
         target = os.path.realpath(entry.path)
-        is_circle = any(folder == target or folder.startswith(f"{target}{os.sep}") for folder in self._linked)
+        is_circle = any(
+            folder == target or folder.startswith(f"{target}{os.sep}") for folder in self._linked
+        )
         self._linked.add(target)
         return not is_circle
 
@@ -270,12 +295,22 @@ def written_names(names: set[str]) -> Iterator[str]:
     """
     for required, optional in _OUTPUTS:
         ending = required[0].removeprefix("*")
-        stems = [name.removesuffix(ending) for name in names if name.endswith(ending)] if "*" in required[0] else [""]
+        stems = (
+            [name.removesuffix(ending) for name in names if name.endswith(ending)]
+            if "*" in required[0]
+            else [""]
+        )
         for stem in stems:
             if all(name.replace("*", stem) in names for name in required):
-                yield from names.intersection(name.replace("*", stem) for name in (*required, *optional))
+                yield from names.intersection(
+                    name.replace("*", stem) for name in (*required, *optional)
+                )
 
 
 def is_saved_index(files: Collection[str], folders: Collection[str]) -> bool:
     """Whether a folder with these files and folders, which end in a slash, is a saved index."""
-    return files == {"manifest.json"} and bool(folders) and all(_INDEX_DATA.search(name) for name in folders)
+    return (
+        files == {"manifest.json"}
+        and bool(folders)
+        and all(_INDEX_DATA.search(name) for name in folders)
+    )

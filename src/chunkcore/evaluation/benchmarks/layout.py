@@ -13,13 +13,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, check_type, echo, warn_user
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, Row, documents_of, load_documents
 from chunkcore.files import check_unchanged, csv_rows, json_lines, read_json, read_text, text_lines
 from chunkcore.lazy import needed
 from chunkcore.reading.base import listed
 from chunkcore.registry import Registry
+from chunkcore.text import Document, Span
 
 QUESTION_NAMES = ("question", "query", "user_input", "prompt")
 Questions = str | Path | Iterable[Mapping[str, Any]]
@@ -57,11 +57,17 @@ class Layout:
     def lacks(self, root: Path) -> str:
         """What the path lacks to be of this layout, in words; "" if it lacks nothing."""
         if self.keys:
-            is_there = any(set(self.keys) <= _keys_seen(file) for file in _json_files(root)[:_LOOKED_AT])
+            is_there = any(
+                set(self.keys) <= _keys_seen(file) for file in _json_files(root)[:_LOOKED_AT]
+            )
             return "" if is_there else f"a .json file with the keys {', '.join(self.keys)}"
-        return " and ".join(name for name in self.needs if not (root.is_dir() and any(root.glob(name))))
+        return " and ".join(
+            name for name in self.needs if not (root.is_dir() and any(root.glob(name)))
+        )
 
-    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+    def read(
+        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
+    ) -> Contents:
         """The documents and questions, without `leave_out`; only our own layout is given `questions`."""
         raise NotImplementedError
 
@@ -84,11 +90,15 @@ class Chroma(Layout):
     files = "corpora/*.md, questions_df.csv"
     needs = ("corpora", "questions_df.csv")
 
-    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+    def read(
+        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
+    ) -> Contents:
         """Each Markdown file is a document, named without ``.md``, in alphabetical order."""
         files = sorted((root / "corpora").glob("*.md"))
         if not files:
-            raise DataError(f"{root / 'corpora'} holds no corpora: expected Markdown files such as finance.md")
+            raise DataError(
+                f"{root / 'corpora'} holds no corpora: expected Markdown files such as finance.md"
+            )
         corpora = [Document(file.stem, read_text(file)) for file in files]
         return Contents(corpora, _table_rows(root / "questions_df.csv", _COLUMNS))
 
@@ -100,19 +110,31 @@ class ChunkcoreLayout(Layout):
     files = "questions.jsonl, and documents.jsonl or text files"
     needs = ("questions.jsonl",)
 
-    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+    def read(
+        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
+    ) -> Contents:
         return read_own(root, questions, leave_out)
 
 
 def read_own(
-    root: Path, questions: Questions | None, leave_out: Collection[Path] = (), *, follow_links: bool = False
+    root: Path,
+    questions: Questions | None,
+    leave_out: Collection[Path] = (),
+    *,
+    follow_links: bool = False,
 ) -> Contents:
     """Our layout's documents, without `leave_out`, and the given questions or else the folder's own."""
     check_unchanged(root / "documents.jsonl")
     questions_file = root / "questions.jsonl"
     source = questions_file if questions is None else questions
-    left_out = [questions_file, *leave_out, *([Path(source)] if isinstance(source, str | Path) else [])]
-    folder = root / "documents" if questions_file.is_file() and (root / "documents").is_dir() else root
+    left_out = [
+        questions_file,
+        *leave_out,
+        *([Path(source)] if isinstance(source, str | Path) else []),
+    ]
+    folder = (
+        root / "documents" if questions_file.is_file() and (root / "documents").is_dir() else root
+    )
     unread: dict[str, str] = {}
     documents = load_documents(folder, leave_out=left_out, unread=unread, follow_links=follow_links)
     return Contents(documents, question_rows(source), unread)
@@ -131,7 +153,10 @@ def question_rows(questions: Questions) -> Iterable[Row]:
         return rows
     if Path(questions).suffix.lower() == ".csv":
         return _table_rows(Path(questions))
-    if Path(questions).suffix.lower() == ".txt" and next(iter(text_lines(Path(questions))), (0, "{"))[1][:1] != "{":
+    if (
+        Path(questions).suffix.lower() == ".txt"
+        and next(iter(text_lines(Path(questions))), (0, "{"))[1][:1] != "{"
+    ):
         raise DataError(
             f"{questions} is without evidence: mark it with chunkcore questions label DOCS --questions {questions}"
         )
@@ -148,14 +173,23 @@ def _table_rows(path: Path, columns: Collection[str] = ()) -> Iterator[Row]:
         if all(column in row for column in _COLUMNS):
             yield f"row {number}", _chroma_row(number, row)
         elif any(name in row for name in QUESTION_NAMES):
-            yield f"line {line}", {key: value for key, value in row.items() if value not in (None, "")}
+            yield (
+                f"line {line}",
+                {key: value for key, value in row.items() if value not in (None, "")},
+            )
         else:
             names = " or ".join(QUESTION_NAMES)
-            raise DataError(f"{path} has no column of questions: expected {names}, got {echo(', '.join(row))}")
+            raise DataError(
+                f"{path} has no column of questions: expected {names}, got {echo(', '.join(row))}"
+            )
 
 
 def _entry(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {"start": item.get("start_index"), "end": item.get("end_index"), "text": item.get("content")}
+    return {
+        "start": item.get("start_index"),
+        "end": item.get("end_index"),
+        "text": item.get("content"),
+    }
 
 
 def _chroma_row(number: int, row: Mapping[str, str | None]) -> dict[str, Any]:
@@ -186,7 +220,9 @@ def _json_files(root: Path) -> list[Path]:
     """The file itself, or a folder's .json files, by name."""
     if root.is_file():
         return [root]
-    return sorted(file for file in root.glob("*.json") if file.is_file() and not file.name.startswith("."))
+    return sorted(
+        file for file in root.glob("*.json") if file.is_file() and not file.name.startswith(".")
+    )
 
 
 def _keys_seen(file: Path) -> set[str]:
@@ -218,7 +254,10 @@ class JsonNode(NamedTuple):
     def nodes(self, key: str, default: list[Any] | None = None) -> list[JsonNode]:
         """The items of the list under a key, each with its place."""
         items = self.get(key, list, default)
-        return [JsonNode(value, f"{self.place}{self.joint}{key}[{number}]") for number, value in enumerate(items)]
+        return [
+            JsonNode(value, f"{self.place}{self.joint}{key}[{number}]")
+            for number, value in enumerate(items)
+        ]
 
 
 def _checked(value: object, kind: type[T], place: str) -> T:
@@ -243,7 +282,9 @@ class Squad(Layout):
     keys = ("data", "paragraphs")
     _BETWEEN = "\n\n"
 
-    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+    def read(
+        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
+    ) -> Contents:
         """A document is an article: its contexts, separated by blank lines.
 
         Its id is its title, or its first paragraph's ``document_id``. Equal articles in several files are one document;
@@ -253,18 +294,25 @@ class Squad(Layout):
         documents: dict[str, Row] = {}
         rows: list[Row] = []
         for file in self._files(root):
-            for number, article in enumerate(JsonNode(read_json(file), str(file), joint=", ").nodes("data"), start=1):
+            for number, article in enumerate(
+                JsonNode(read_json(file), str(file), joint=", ").nodes("data"), start=1
+            ):
                 paragraphs = article.nodes("paragraphs")
                 contexts = [paragraph.get("context", str) for paragraph in paragraphs]
                 text = self._BETWEEN.join(contexts)
                 identity = _article_id(article, paragraphs, f"{file.stem}-{number}")
                 numbered = (identity if n == 1 else f"{identity}-{n}" for n in count(1))
                 # Another article's name is numbered; an equal article is the same document.
-                identity = next(n for n in numbered if n not in documents or documents[n][1]["text"] == text)
+                identity = next(
+                    n for n in numbered if n not in documents or documents[n][1]["text"] == text
+                )
                 documents[identity] = (article.place, {"id": identity, "text": text})
                 start = 0
                 for paragraph, context in zip(paragraphs, contexts, strict=True):
-                    rows += [(brief(at, file), row) for at, row in _squad_questions(paragraph, identity, start)]
+                    rows += [
+                        (brief(at, file), row)
+                        for at, row in _squad_questions(paragraph, identity, start)
+                    ]
                     start += len(context) + len(self._BETWEEN)
         return Contents(documents_of(documents.values()), rows)
 
@@ -273,7 +321,9 @@ class Squad(Layout):
         matching = [file for file in files if set(self.keys) <= _keys_seen(file)]
         others = [file.name for file in files if file not in matching]
         if others:
-            warn_user(f"{len(others):,} of the files in {root} left out, being of another layout: {listed(others)}")
+            warn_user(
+                f"{len(others):,} of the files in {root} left out, being of another layout: {listed(others)}"
+            )
         return matching
 
 
@@ -309,7 +359,9 @@ class Beir(Layout):
     files = "corpus.jsonl, queries.jsonl, qrels/*.tsv"
     needs = ("corpus.jsonl", "queries.jsonl", "qrels/*.tsv")
 
-    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+    def read(
+        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
+    ) -> Contents:
         """A document's text is its title, a line feed and its text. Evidence is whole documents.
 
         The queries are those judged in one split: ``qrels/test.tsv``, else ``dev.tsv``, else ``train.tsv``.
@@ -326,14 +378,18 @@ class Beir(Layout):
                 others = {key: value[key] for key in value if key not in ("_id", "text")}
                 yield row.place, {"id": row.get("_id", str), "text": titled, "metadata": others}
 
-        return Contents(documents_of(documents()), list(_judged_queries(root / "queries.jsonl", judgements)))
+        return Contents(
+            documents_of(documents()), list(_judged_queries(root / "queries.jsonl", judgements))
+        )
 
 
 def _split(folder: Path) -> Path:
     names = sorted(file.name for file in folder.glob("*.tsv"))
     split = next((name for name in ("test.tsv", "dev.tsv", "train.tsv") if name in names), "")
     if not split and len(names) != 1:
-        raise DataError(f"{folder} has {', '.join(names) or 'no .tsv file'}: name the judgements test.tsv")
+        raise DataError(
+            f"{folder} has {', '.join(names) or 'no .tsv file'}: name the judgements test.tsv"
+        )
     return folder / (split or names[0])
 
 
@@ -343,11 +399,18 @@ def _judged_queries(queries: Path, judgements: Path) -> Iterator[Row]:
         identity = JsonNode(row, f"{queries}, line {number}").get("_id", str)
         if identity not in grades:
             continue
-        relevant = {document: grade for document, grade in grades.pop(identity).items() if grade > 0}
-        query: dict[str, Any] = {key: value for key, value in row.items() if key not in ("_id", "text")}
+        relevant = {
+            document: grade for document, grade in grades.pop(identity).items() if grade > 0
+        }
+        query: dict[str, Any] = {
+            key: value for key, value in row.items() if key not in ("_id", "text")
+        }
         query |= {"id": identity, "question": row.get("text")}
         if relevant:
-            query |= {"evidence": [{"document": name, "whole": True} for name in relevant], "grades": relevant}
+            query |= {
+                "evidence": [{"document": name, "whole": True} for name in relevant],
+                "grades": relevant,
+            }
         else:
             query |= {"left_out": "no document is judged relevant"}
         yield f"{queries.name}, line {number}", query
@@ -361,7 +424,9 @@ def _grades(file: Path) -> dict[str, dict[str, int]]:
     for number, row in csv_rows(file, ("query-id", "corpus-id", "score")):
         grade = (row["score"] or "").strip()
         if not re.fullmatch(r"-?[0-9]{1,9}", grade):
-            raise DataError(f"{file}, line {number}: expected the score to be a whole number, got {echo(grade)}")
+            raise DataError(
+                f"{file}, line {number}: expected the score to be a whole number, got {echo(grade)}"
+            )
         grades.setdefault(row["query-id"] or "", {})[row["corpus-id"] or ""] = int(grade)
     return grades
 
@@ -373,11 +438,16 @@ class LegalBenchRag(Layout):
     files = "corpus/**/*.txt, benchmarks/*.json"
     needs = ("corpus", "benchmarks/*.json")
 
-    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+    def read(
+        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
+    ) -> Contents:
         """A document's id is its path below ``corpus``; a question's collection is its file below ``benchmarks``."""
         # The offsets count as Python reads, with universal newlines.
         documents = documents_of(
-            (str(file), {"id": name, "text": read_text(file).replace("\r\n", "\n").replace("\r", "\n")})
+            (
+                str(file),
+                {"id": name, "text": read_text(file).replace("\r\n", "\n").replace("\r", "\n")},
+            )
             for name, file in FolderWalk(root / "corpus")
         )
         files = sorted((root / "benchmarks").glob("*.json"))
@@ -385,13 +455,24 @@ class LegalBenchRag(Layout):
 
 
 def _snippet_questions(file: Path) -> Iterator[Row]:
-    for number, test in enumerate(JsonNode(read_json(file), str(file), joint=", ").nodes("tests"), start=1):
+    for number, test in enumerate(
+        JsonNode(read_json(file), str(file), joint=", ").nodes("tests"), start=1
+    ):
         evidence = []
         for snippet in test.nodes("snippets"):
             path, span = snippet.get("file_path", str), snippet.get("span", list)
             if len(span) != 2:
-                raise DataError(f"{snippet.place}: expected 'span' to be [start, end], got {len(span)} values")
-            evidence.append({"document": path, "start": span[0], "end": span[1], "text": snippet.value.get("answer")})
+                raise DataError(
+                    f"{snippet.place}: expected 'span' to be [start, end], got {len(span)} values"
+                )
+            evidence.append(
+                {
+                    "document": path,
+                    "start": span[0],
+                    "end": span[1],
+                    "text": snippet.value.get("answer"),
+                }
+            )
         query = {
             "id": f"{file.stem}-{number}",
             "question": test.get("query", str),
@@ -411,7 +492,9 @@ class RagBench(Layout):
     def lacks(self, root: Path) -> str:
         return "" if _parquet_files(root) else "a .parquet file"
 
-    def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
+    def read(
+        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
+    ) -> Contents:
         """A document is a retrieved text, the same text once; the files may lie in folders.
 
         Evidence is the sentences that RAGBench's judge, a language model, called relevant. A sentence is placed by the
@@ -423,13 +506,20 @@ class RagBench(Layout):
         rows: list[Row] = []
         for file in _parquet_files(root):
             for place, row in _parquet_rows(file):
-                texts = [_checked(node.value, str, node.place) for node in JsonNode(row, place).nodes("documents")]
+                texts = [
+                    _checked(node.value, str, node.place)
+                    for node in JsonNode(row, place).nodes("documents")
+                ]
                 collection = str(row.get("dataset_name") or file.stem)
                 for number, text in enumerate(texts):
                     if text.strip() and text not in ids:
                         ids[text] = f"{collection}/{row.get('id')}-{number}@{len(ids)}"
-                        documents.append((place, {"id": ids[text], "text": text, "collection": collection}))
-                rows.append((brief(place, file), _judged_question(row, texts, ids, collection, place)))
+                        documents.append(
+                            (place, {"id": ids[text], "text": text, "collection": collection})
+                        )
+                rows.append(
+                    (brief(place, file), _judged_question(row, texts, ids, collection, place))
+                )
         return Contents(documents_of(documents), rows)
 
 
@@ -437,39 +527,68 @@ def _parquet_files(root: Path) -> list[Path]:
     if root.is_file():
         return [root] if root.suffix.lower() == ".parquet" else []
     files = [*root.glob("*.parquet"), *root.glob("*/*.parquet")]
-    return sorted(file for file in files if not any(name.startswith(".") for name in file.relative_to(root).parts))
+    return sorted(
+        file
+        for file in files
+        if not any(name.startswith(".") for name in file.relative_to(root).parts)
+    )
 
 
-_RAGBENCH_COLUMNS = ("id", "question", "documents", "documents_sentences", "all_relevant_sentence_keys")
+_RAGBENCH_COLUMNS = (
+    "id",
+    "question",
+    "documents",
+    "documents_sentences",
+    "all_relevant_sentence_keys",
+)
 _BATCH = 256  # rows of a Parquet file in memory
 
 
 def _parquet_rows(file: Path) -> Iterator[Row]:
-    pyarrow, parquet = (needed(name, "parquet", f"read {file.name}") for name in ("pyarrow", "pyarrow.parquet"))
+    pyarrow, parquet = (
+        needed(name, "parquet", f"read {file.name}") for name in ("pyarrow", "pyarrow.parquet")
+    )
     try:
         with parquet.ParquetFile(file) as table:
             names = table.schema_arrow.names
             missing = [column for column in _RAGBENCH_COLUMNS if column not in names]
             if missing:
                 raise DataError(f"{file} lacks the column {' and '.join(missing)}")
-            columns = [column for column in (*_RAGBENCH_COLUMNS, "response", "dataset_name") if column in names]
+            columns = [
+                column
+                for column in (*_RAGBENCH_COLUMNS, "response", "dataset_name")
+                if column in names
+            ]
             batches = table.iter_batches(batch_size=_BATCH, columns=columns)
-            for number, row in enumerate((row for batch in batches for row in batch.to_pylist()), start=1):
+            for number, row in enumerate(
+                (row for batch in batches for row in batch.to_pylist()), start=1
+            ):
                 yield f"{file}, row {number}", row
     except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"{file} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+        raise DataError(
+            f"{file} cannot be read as Parquet: {str(error).splitlines()[0]}"
+        ) from error
 
 
 def _judged_question(
-    row: Mapping[str, Any], texts: Sequence[str], ids: Mapping[str, str], collection: str, place: str
+    row: Mapping[str, Any],
+    texts: Sequence[str],
+    ids: Mapping[str, str],
+    collection: str,
+    place: str,
 ) -> dict[str, Any]:
     query: dict[str, Any] = {key: row.get(key) for key in ("id", "question", "response")}
     query |= {"collection": collection, "documents": [ids[text] for text in texts if text in ids]}
     node = JsonNode(row, place)
     sentences: dict[str, tuple[int, Span | str]] = {}
     for number, pairs in enumerate(node.get("documents_sentences", list)):
-        if not all(isinstance(pair, list) and [type(value) for value in pair] == [str, str] for pair in pairs or ()):
-            raise DataError(f"{place}: expected 'documents_sentences' to be lists of [key, sentence] a document")
+        if not all(
+            isinstance(pair, list) and [type(value) for value in pair] == [str, str]
+            for pair in pairs or ()
+        ):
+            raise DataError(
+                f"{place}: expected 'documents_sentences' to be lists of [key, sentence] a document"
+            )
         text = texts[number] if number < len(texts) else ""
         placed = _in_order(text, [sentence.strip() for _, sentence in pairs])
         sentences |= {key: (number, where) for (key, _), where in zip(pairs, placed, strict=True)}
@@ -481,7 +600,9 @@ def _judged_question(
         number, where = sentences.get(key, (len(texts), ""))
         if number >= len(texts) or texts[number] not in ids:
             return query | {"left_out": f"its relevant sentence {key!r} is none of its documents'"}
-        entry = {"text": where} if isinstance(where, str) else {"start": where.start, "end": where.end}
+        entry = (
+            {"text": where} if isinstance(where, str) else {"start": where.start, "end": where.end}
+        )
         evidence.append({"document": ids[texts[number]], **entry})
     return query | {"evidence": evidence}
 

@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from chunkcore.columns import LazySequence
-from chunkcore.document import Document, Span, check_document
 from chunkcore.errors import DataError, OptionError, check_type, echo, quote, warn_user
-from chunkcore.evaluation.alignment import Aligner
-from chunkcore.evaluation.benchmarks.benchmark import QUESTION_KEYS, Benchmark, DataProblem, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import (
+    QUESTION_KEYS,
+    Benchmark,
+    DataProblem,
+    Evidence,
+    Query,
+)
 from chunkcore.evaluation.benchmarks.layout import (
     QUESTION_NAMES,
     ChunkcoreLayout,
@@ -30,7 +34,15 @@ from chunkcore.evaluation.benchmarks.layout import (
     question_rows,
     read_own,
 )
-from chunkcore.evaluation.text_search import Searchable, WindowHashes, loosen, loosen_page, occurrences
+from chunkcore.locating.alignment import Aligner
+from chunkcore.locating.text_search import (
+    Searchable,
+    WindowHashes,
+    loosen,
+    loosen_page,
+    occurrences,
+)
+from chunkcore.text import Document, Span, check_document
 
 _COUNTED = 1000  # occurrences of an excerpt are counted up to this
 _NAMED = 3  # occurrences named in a message
@@ -71,7 +83,9 @@ class EvidenceFinder:
     Span(start=22, end=26)
     """
 
-    def __init__(self, documents: Sequence[Document], unread: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, documents: Sequence[Document], unread: Mapping[str, str] | None = None
+    ) -> None:
         self.notes: list[str] = []
         self._unread = unread or {}
         self._documents = {document.id: document for document in documents}
@@ -89,8 +103,12 @@ class EvidenceFinder:
             return self._excerpt(entry, self._chosen(document_id), None)
         if not isinstance(entry, Mapping):
             got = type(entry).__name__
-            raise EvidenceError(f"evidence is an excerpt or an object with start and end or text, got {got}")
-        chosen = self._chosen(document_name(entry.get("document_id", entry.get("document", document_id))))
+            raise EvidenceError(
+                f"evidence is an excerpt or an object with start and end or text, got {got}"
+            )
+        chosen = self._chosen(
+            document_name(entry.get("document_id", entry.get("document", document_id)))
+        )
         has_offsets = entry.get("start") is not None or entry.get("end") is not None
         if not has_offsets and entry.get("whole") is not True:
             if isinstance(entry.get("text"), str):
@@ -98,18 +116,24 @@ class EvidenceFinder:
             got = ", ".join(map(repr, entry)) or "nothing"
             raise EvidenceError(f"evidence needs start and end, or text, got {got}")
         if len(chosen) != 1:
-            raise EvidenceError("evidence with offsets, or a whole document, must name its document; this names none")
+            raise EvidenceError(
+                "evidence with offsets, or a whole document, must name its document; this names none"
+            )
         document = chosen[0]
         if not has_offsets and not document.text:
             raise EvidenceError(f"its document {echo(document.id)} is empty")
         try:
-            start, end = (entry.get("start"), entry.get("end")) if has_offsets else (0, len(document.text))
+            start, end = (
+                (entry.get("start"), entry.get("end")) if has_offsets else (0, len(document.text))
+            )
             span = Span(start, end)  # type: ignore[arg-type]
         except DataError as error:
             raise EvidenceError(str(error)) from error
         if span.end > len(document.text):
             size = len(document.text)
-            raise NotFoundError(f"evidence ends at {span.end}, its document {echo(document.id)} at {size}")
+            raise NotFoundError(
+                f"evidence ends at {span.end}, its document {echo(document.id)} at {size}"
+            )
         expected, seen = entry.get("text"), span.slice(document.text)
         if expected is not None and expected != seen:
             place = f"{span.start}-{span.end} of {echo(document.id)}"
@@ -120,9 +144,13 @@ class EvidenceFinder:
         if not document_id:
             return self._listed
         if document_id in self._unread:
-            raise NotFoundError(f"its document {document_id!r} was not read: it {self._unread[document_id]}")
+            raise NotFoundError(
+                f"its document {document_id!r} was not read: it {self._unread[document_id]}"
+            )
         if document_id not in self._documents:
-            raise NotFoundError(f"its document {echo(document_id)} is not among the {len(self._documents)} documents")
+            raise NotFoundError(
+                f"its document {echo(document_id)} is not among the {len(self._documents)} documents"
+            )
         return [self._documents[document_id]]
 
     def _excerpt(self, text: str, chosen: Sequence[Document], occurrence: Any) -> Evidence:
@@ -134,19 +162,31 @@ class EvidenceFinder:
         exact = [(document, Span(start, start + len(text))) for document, start in verbatim]
         places = exact or list(islice(self._loosely(text, chosen), _COUNTED))
         excerpt = f"the excerpt {quote(text)}"
-        where = f"in {chosen[0].id!r}" if len(chosen) == 1 else f"in any of the {len(chosen)} documents"
+        where = (
+            f"in {chosen[0].id!r}" if len(chosen) == 1 else f"in any of the {len(chosen)} documents"
+        )
         if not places:
             raise NotFoundError(f"{excerpt} is not found {where}{self._hint(text, chosen)}")
-        times = "once" if len(places) == 1 else f"{len(places)} times{' or more' * (len(places) >= _COUNTED)}"
+        times = (
+            "once"
+            if len(places) == 1
+            else f"{len(places)} times{' or more' * (len(places) >= _COUNTED)}"
+        )
         if occurrence is None and len(places) > 1:
-            named = ", ".join(f"{document.id!r} at {span.start}" for document, span in places[:_NAMED])
+            named = ", ".join(
+                f"{document.id!r} at {span.start}" for document, span in places[:_NAMED]
+            )
             more = ", ..." if len(places) > _NAMED else ""
-            raise AmbiguousError(f"{excerpt} occurs {times} ({named}{more}): give occurrence, or start and end")
+            raise AmbiguousError(
+                f"{excerpt} occurs {times} ({named}{more}): give occurrence, or start and end"
+            )
         if occurrence is not None and occurrence > len(places):
             raise NotFoundError(f"{excerpt} occurs {times} {where}, not {occurrence} times")
         document, span = places[(occurrence or 1) - 1]
         if not exact:
-            stands = f"{quote(span.slice(document.text))} at {span.start}-{span.end} of {document.id!r}"
+            stands = (
+                f"{quote(span.slice(document.text))} at {span.start}-{span.end} of {document.id!r}"
+            )
             self.notes.append(f"{excerpt} is {stands}, and was taken as that")
         return Evidence(document.id, span)
 
@@ -170,13 +210,25 @@ class EvidenceFinder:
         """Where the excerpt stands. Without an index, ten thousand excerpts in a gigabyte would take hours."""
         self._sought += len(chosen) != 1
         if len(chosen) == 1 or self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
-            return ((document, start) for document in chosen for start in occurrences(document.text, text))
-        candidates = ((self._listed[owner], start) for owner, start in self._index.candidates(text, None))
-        return ((document, start) for document, start in candidates if document.text.startswith(text, start))
+            return (
+                (document, start)
+                for document in chosen
+                for start in occurrences(document.text, text)
+            )
+        candidates = (
+            (self._listed[owner], start) for owner, start in self._index.candidates(text, None)
+        )
+        return (
+            (document, start)
+            for document, start in candidates
+            if document.text.startswith(text, start)
+        )
 
     @cached_property
     def _index(self) -> WindowHashes:
-        return WindowHashes(LazySequence(attrgetter("text"), self._listed), window=_WINDOW, stride=_STRIDE)
+        return WindowHashes(
+            LazySequence(attrgetter("text"), self._listed), window=_WINDOW, stride=_STRIDE
+        )
 
     @cached_property
     def _aligner(self) -> Aligner:
@@ -189,7 +241,9 @@ class EvidenceFinder:
             self._hints -= 1
             located = self._aligner.locate(text, document_id=only)
             if located.spans:
-                place = f"{located.document_id!r} at {located.spans[0].start}-{located.spans[0].end}"
+                place = (
+                    f"{located.document_id!r} at {located.spans[0].start}-{located.spans[0].end}"
+                )
                 return f"; what resembles it most (certainty {located.certainty:.2f}) stands in {place}"
         if only or not self._unread:
             return ""
@@ -206,7 +260,9 @@ def document_name(name: Any) -> str:
     if isinstance(name, str):
         return name
     if type(name) is not int:
-        raise EvidenceError(f"a document is named with a string or a whole number, got {echo(name)}")
+        raise EvidenceError(
+            f"a document is named with a string or a whole number, got {echo(name)}"
+        )
     return str(name)
 
 
@@ -219,7 +275,10 @@ class QuestionReader:
     """
 
     def __init__(
-        self, documents: Sequence[Document], reserved: Iterable[str] = (), unread: Mapping[str, str] | None = None
+        self,
+        documents: Sequence[Document],
+        reserved: Iterable[str] = (),
+        unread: Mapping[str, str] | None = None,
     ) -> None:
         self.queries: list[Query] = []
         self.without_evidence: list[Query] = []
@@ -236,7 +295,9 @@ class QuestionReader:
         """Read one row; `place` names it in messages."""
         identity = "" if row.get("id") is None else str(row["id"])
         numbered = (f"q{number}" for number in count(len(self._seen) + 1))
-        identity = identity or next(item for item in numbered if item not in self._seen and item not in self._reserved)
+        identity = identity or next(
+            item for item in numbered if item not in self._seen and item not in self._reserved
+        )
         if identity in self._seen:
             reason = f"{place}: the id was given before, at {self._seen[identity]}; make ids unique"
             self.repeated.append(DataProblem(identity, reason, "repeated-id"))
@@ -248,7 +309,10 @@ class QuestionReader:
             self.problems.append(DataProblem(identity, f"{place}: {error}", error.kind))
         else:
             (self.queries if query.evidence else self.without_evidence).append(query)
-            self.notes += [DataProblem(identity, f"{place}: {note}", "respelled") for note in self._finder.notes]
+            self.notes += [
+                DataProblem(identity, f"{place}: {note}", "respelled")
+                for note in self._finder.notes
+            ]
         self._finder.notes.clear()
 
     def _query(self, identity: str, row: Mapping[str, Any]) -> Query:
@@ -266,17 +330,38 @@ class QuestionReader:
                 raise EvidenceError("it has no evidence")
             evidence = tuple(self._finder.find(entry, document_id) for entry in entries)
         elif row.get("evidence") or row.get("spans"):
-            raise EvidenceError("it has evidence, and says that it is without_evidence: take one of them out")
+            raise EvidenceError(
+                "it has evidence, and says that it is without_evidence: take one of them out"
+            )
         collection = row.get("collection")
         if not isinstance(collection, str):
-            collection = self._collections.get(evidence[0].document_id if evidence else document_id, "")
+            collection = self._collections.get(
+                evidence[0].document_id if evidence else document_id, ""
+            )
         metadata = {key: value for key, value in row.items() if key not in QUESTION_KEYS}
         return Query(identity, question, evidence, collection, metadata)
 
 
-_DOCUMENT = ("document", "doc_id", "doc", "file_path", "file_name", "filename", "file", "source", "corpus_id")
+_DOCUMENT = (
+    "document",
+    "doc_id",
+    "doc",
+    "file_path",
+    "file_name",
+    "filename",
+    "file",
+    "source",
+    "corpus_id",
+)
 _EVIDENCE = (
-    *("excerpt", "excerpts", "references", "reference_contexts", "ground_truth_context", "ground_truth_contexts"),
+    *(
+        "excerpt",
+        "excerpts",
+        "references",
+        "reference_contexts",
+        "ground_truth_context",
+        "ground_truth_contexts",
+    ),
     *("gold_context", "gold_contexts", "context", "contexts", "passage"),
 )
 
@@ -294,13 +379,18 @@ def understood(row: Mapping[str, Any], documents: Collection[str] = ()) -> Mappi
         named = next((key for key in QUESTION_NAMES if isinstance(row.get(key), str)), None)
         renamed |= {"question": row[named]} if named else {}
     if row.get("document_id") is None:
-        key = next((key for key in _DOCUMENT if isinstance(row.get(key), str) and row[key] in documents), None)
+        key = next(
+            (key for key in _DOCUMENT if isinstance(row.get(key), str) and row[key] in documents),
+            None,
+        )
         renamed |= {"document_id": row[key]} if key else {}
     if all(row.get(key) is None for key in ("evidence", "spans", "left_out", "without_evidence")):
         evidence = next((row[key] for key in _EVIDENCE if row.get(key)), None)
         if isinstance(evidence, str) and evidence.lstrip().startswith("["):
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-                evidence = ast.literal_eval(evidence.strip())  # a list of strings is the same in JSON
+                evidence = ast.literal_eval(
+                    evidence.strip()
+                )  # a list of strings is the same in JSON
         renamed |= {} if evidence is None else {"evidence": evidence}
     return {**row, **renamed} if renamed else row
 
@@ -314,12 +404,19 @@ def _entries(row: Mapping[str, Any]) -> list[Any]:
     spans = row.get("spans")
     if spans is None:
         return evidence or []
-    if not isinstance(spans, list) or not all(isinstance(span, list) and len(span) == 2 for span in spans):
+    if not isinstance(spans, list) or not all(
+        isinstance(span, list) and len(span) == 2 for span in spans
+    ):
         raise EvidenceError("spans is a list of pairs [start, end]")
     texts = evidence or [None] * len(spans)
     if len(texts) != len(spans):
-        raise EvidenceError(f"there are {len(spans)} spans and {len(texts)} pieces of evidence: give as many of each")
-    return [{"start": start, "end": end, "text": text} for (start, end), text in zip(spans, texts, strict=True)]
+        raise EvidenceError(
+            f"there are {len(spans)} spans and {len(texts)} pieces of evidence: give as many of each"
+        )
+    return [
+        {"start": start, "end": end, "text": text}
+        for (start, end), text in zip(spans, texts, strict=True)
+    ]
 
 
 def _collection(document: Document) -> str:
@@ -364,12 +461,16 @@ def load_benchmark(
     >>> [query.id for query in loaded.queries], [problem.query_id for problem in loaded.problems]
     (['q1'], ['q2'])
     """
-    contents, is_own = contents_of(documents, questions, layout, leave_out, follow_links=follow_links)
+    contents, is_own = contents_of(
+        documents, questions, layout, leave_out, follow_links=follow_links
+    )
     if not name:
         place = Path(documents) if isinstance(documents, str | Path) else Path("benchmark")
         name = place.resolve().name if place.is_dir() else place.stem
     rows = list(contents.questions)
-    reader = QuestionReader(contents.documents, [str(row.get("id")) for _, row in rows], contents.unread)
+    reader = QuestionReader(
+        contents.documents, [str(row.get("id")) for _, row in rows], contents.unread
+    )
     for place_of_row, row in rows:
         reader.add(place_of_row, row)
     if reader.repeated and is_own:
@@ -382,10 +483,18 @@ def load_benchmark(
             f"tags) and were accepted: {len(reader.notes):,}; the first, of {reader.notes[0].query_id!r}: "
             f"{reader.notes[0].reason}"
         )
-    source = questions if isinstance(questions, str | Path) else documents if questions is None else "the questions"
+    source = (
+        questions
+        if isinstance(questions, str | Path)
+        else documents
+        if questions is None
+        else "the questions"
+    )
     _check_usable(reader, str(source), require_evidence=require_evidence)
     problems = (*reader.problems, *reader.repeated)
-    return Benchmark(name, contents.documents, reader.queries, problems, tuple(reader.without_evidence))
+    return Benchmark(
+        name, contents.documents, reader.queries, problems, tuple(reader.without_evidence)
+    )
 
 
 def contents_of(
@@ -398,21 +507,34 @@ def contents_of(
 ) -> tuple[Contents, bool]:
     """What is read, and whether the questions are the user's own, whose ids must be unique."""
     check_type("documents", documents, str | Path | Sequence, "a path, or a list of Documents")
-    check_type("questions", questions, str | Path | Iterable | None, "a path, or objects such as questions.jsonl has")
-    if isinstance(questions, str | Path) and (Path(questions).is_dir() or not Path(questions).exists()):
+    check_type(
+        "questions",
+        questions,
+        str | Path | Iterable | None,
+        "a path, or objects such as questions.jsonl has",
+    )
+    if isinstance(questions, str | Path) and (
+        Path(questions).is_dir() or not Path(questions).exists()
+    ):
         raise DataError(f"{questions} is no file: expected a questions.jsonl or a questions_df.csv")
     if isinstance(documents, str | Path):
         root = Path(documents)
         if not root.exists():
-            raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
+            raise DataError(
+                f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl"
+            )
         chosen = chosen_layout(root, questions, layout)
         if isinstance(chosen, ChunkcoreLayout):
             return read_own(root, questions, leave_out, follow_links=follow_links), True
         return chosen.read(root, questions, leave_out), questions is not None
     if layout != "auto":
-        raise OptionError(f"documents that are at hand have no layout: leave out {echo(layout)}, or give a path")
+        raise OptionError(
+            f"documents that are at hand have no layout: leave out {echo(layout)}, or give a path"
+        )
     if questions is None:
-        raise DataError(f"there are {len(documents)} documents and no questions: give a questions.jsonl, or its lines")
+        raise DataError(
+            f"there are {len(documents)} documents and no questions: give a questions.jsonl, or its lines"
+        )
     for document in documents:
         check_document(document)
     return Contents(list(documents), question_rows(questions)), True
@@ -427,7 +549,9 @@ def _check_usable(reader: QuestionReader, source: str, *, require_evidence: bool
             "can be scored on them; answers can"
         )
     if not reader.problems:
-        raise DataError(f'{source} holds no questions: expected lines like {{"question": ..., "evidence": [...]}}')
+        raise DataError(
+            f'{source} holds no questions: expected lines like {{"question": ..., "evidence": [...]}}'
+        )
     first = reader.problems[0]
     raise DataError(
         f"{source}: none of the {len(reader.problems)} questions can be used; the first, {echo(first.query_id)}: "
@@ -444,7 +568,9 @@ def chosen_layout(root: Path, questions: Questions | None = None, name: str = "a
     """
     if questions is not None:
         if name not in ("auto", ChunkcoreLayout.name):
-            raise OptionError(f"the layout {name} has its own questions: leave out the others, or the layout")
+            raise OptionError(
+                f"the layout {name} has its own questions: leave out the others, or the layout"
+            )
         return ChunkcoreLayout()
     if name != "auto":
         chosen: Layout = layouts.get(name)()
@@ -457,7 +583,9 @@ def chosen_layout(root: Path, questions: Questions | None = None, name: str = "a
             return layout
         if lacks != layout.lacks(root / "nothing"):
             missing.setdefault(lacks, []).append(layout.name)
-    reasons = "".join(f"; for {' or '.join(names)} it lacks {what}" for what, names in missing.items())
+    reasons = "".join(
+        f"; for {' or '.join(names)} it lacks {what}" for what, names in missing.items()
+    )
     raise DataError(
         f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path; chunkcore "
         f"questions label {root} writes one (it is of no layout that chunkcore list layouts shows{reasons})"

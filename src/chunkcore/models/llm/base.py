@@ -13,7 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    runtime_checkable,
+)
 
 from chunkcore.concurrency import check_wanted, ordered
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError
@@ -31,12 +40,16 @@ R = TypeVar("R")
 
 _MILLION = 1_000_000
 _ENCODING = "cl100k_base"
-_TOKENS_A_MESSAGE = 4  # the role and the marks around a message, in the chat formats of OpenAI's models
+_TOKENS_A_MESSAGE = (
+    4  # the role and the marks around a message, in the chat formats of OpenAI's models
+)
 _LONGEST = 1_000_000  # characters of an answer that are read
 _ATTEMPTS = 1_000  # places tried as the beginning of JSON
 _SHOWN = 80  # characters of an answer that an error repeats
 _REPEATED = 2_000  # characters of a bad answer that the model is shown again
-_loops: dict[int, AbstractEventLoop] = {}  # by process: a forked child does not have its parent's thread
+_loops: dict[
+    int, AbstractEventLoop
+] = {}  # by process: a forked child does not have its parent's thread
 _lock = threading.Lock()
 
 
@@ -136,7 +149,9 @@ class Usage:
     def of(cls, tokens: int, reply: Reply) -> Usage:
         """One call: a question of `tokens` tokens and its answer; the endpoint's own counts where there are any."""
         read = tokens if reply.input_tokens is None else reply.input_tokens
-        written = count_text_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
+        written = (
+            count_text_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
+        )
         return cls(calls=1, input_tokens=read, output_tokens=written)
 
     def cost(self, prices: Prices) -> float:
@@ -156,7 +171,9 @@ class Metered:
 
     def count_call(self, messages: Sequence[Message], reply: Reply) -> None:
         """Add a question and its answer to the usage."""
-        self.count(Usage.of(count_message_tokens(messages) if reply.input_tokens is None else 0, reply))
+        self.count(
+            Usage.of(count_message_tokens(messages) if reply.input_tokens is None else 0, reply)
+        )
 
 
 def count_message_tokens(messages: Sequence[Message]) -> int:
@@ -194,7 +211,9 @@ class MeteredLLM(Fingerprinted, Metered, ABC):
         self.concurrency = concurrency
         self._places = threading.BoundedSemaphore(concurrency)
 
-    def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Reply:
+    def complete(
+        self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None
+    ) -> Reply:
         """The answer; see `LLM.complete`."""
         with self._places:
             try:
@@ -251,7 +270,9 @@ class CachedLLM:
         usage: Usage = getattr(self.llm, "usage", Usage())
         return usage + self._kept.usage
 
-    def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> str | Reply:
+    def complete(
+        self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None
+    ) -> str | Reply:
         """The model's answer. The cache is not read: see `recall`."""
         answer: str | Reply = awaited(self.llm.complete(messages, schema))
         return answer
@@ -263,7 +284,9 @@ class CachedLLM:
             self._kept.count(Usage(kept_answers=1))
         return answer
 
-    def keep(self, messages: Sequence[Message], schema: Mapping[str, Any] | None, answer: str) -> None:
+    def keep(
+        self, messages: Sequence[Message], schema: Mapping[str, Any] | None, answer: str
+    ) -> None:
         """Cache a valid answer."""
         self.cache.store(self.fingerprint, question_key(messages, schema), answer)
 
@@ -323,7 +346,9 @@ def found_json(text: Any) -> dict[str, Any]:
 def member(data: Mapping[str, Any], key: str) -> Any:
     """The value of a key; `BadAnswerError` where there is none."""
     if key not in data:
-        raise BadAnswerError(f"expected a JSON object with {key!r}, got one with {_shown(', '.join(data))}")
+        raise BadAnswerError(
+            f"expected a JSON object with {key!r}, got one with {_shown(', '.join(data))}"
+        )
     return data[key]
 
 
@@ -335,7 +360,9 @@ def whole_number(value: Any, key: str, least: int, most: int) -> int:
     chunkcore.models.llm.base.BadAnswerError: expected 'first' to be a whole number from 1 to 5, got 7
     """
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise BadAnswerError(f"expected {key!r} to be a whole number from {least} to {most}, got {_shown(value)}")
+        raise BadAnswerError(
+            f"expected {key!r} to be a whole number from {least} to {most}, got {_shown(value)}"
+        )
     return value
 
 
@@ -347,17 +374,23 @@ def ascending(values: Any, key: str, least: int, most: int) -> list[int]:
     chunkcore.models.llm.base.BadAnswerError: expected 'split_after' in ascending order, each once, got [3, 2]
     """
     if not isinstance(values, list):
-        raise BadAnswerError(f"expected {key!r} to be a list of whole numbers, got {_shown(values)}")
+        raise BadAnswerError(
+            f"expected {key!r} to be a list of whole numbers, got {_shown(values)}"
+        )
     numbers = [whole_number(value, key, least, most) for value in values]
     if any(after <= before for before, after in pairwise(numbers)):
-        raise BadAnswerError(f"expected {key!r} in ascending order, each once, got {_shown(numbers)}")
+        raise BadAnswerError(
+            f"expected {key!r} in ascending order, each once, got {_shown(numbers)}"
+        )
     return numbers
 
 
 def text_of(value: Any, key: str) -> str:
     """The text, stripped; `BadAnswerError` for no text or an empty one."""
     if not isinstance(value, str) or not value.strip():
-        raise BadAnswerError(f"expected {key!r} to be a text that is not empty, got {_shown(value)}")
+        raise BadAnswerError(
+            f"expected {key!r} to be a text that is not empty, got {_shown(value)}"
+        )
     return value.strip()
 
 
@@ -434,7 +467,9 @@ def ask(llm: LLM, question: Question[T], *, retries: int = 2) -> T:
     raise NoAnswerError(f"the model was asked {times}, the last time: {problem}")
 
 
-def _reply(llm: LLM, messages: Sequence[Message], schema: Mapping[str, Any], *, again: bool = True) -> Reply:
+def _reply(
+    llm: LLM, messages: Sequence[Message], schema: Mapping[str, Any], *, again: bool = True
+) -> Reply:
     """The model's reply. A model that fails is asked once more."""
     try:
         answer = awaited(llm.complete(messages, schema))
@@ -445,7 +480,9 @@ def _reply(llm: LLM, messages: Sequence[Message], schema: Mapping[str, Any], *, 
     except Exception as error:
         if again:
             return _reply(llm, messages, schema, again=False)
-        raise ModelError(f"the model {llm.name!r} failed: {type(error).__name__}: {error}") from error
+        raise ModelError(
+            f"the model {llm.name!r} failed: {type(error).__name__}: {error}"
+        ) from error
     reply = Reply(answer) if isinstance(answer, str) else answer
     if isinstance(reply, Reply) and isinstance(reply.text, str):
         return reply
@@ -455,9 +492,13 @@ def _reply(llm: LLM, messages: Sequence[Message], schema: Mapping[str, Any], *, 
 
 def _whole(reply: Reply) -> str:
     if reply.finish == "refusal":
-        raise BadAnswerError("expected an answer, got a refusal" + (f": {reply.text[:200]!r}" if reply.text else ""))
+        raise BadAnswerError(
+            "expected an answer, got a refusal" + (f": {reply.text[:200]!r}" if reply.text else "")
+        )
     if reply.finish == "length":
-        raise BadAnswerError("expected a whole answer, got one that was cut off at the limit of its length")
+        raise BadAnswerError(
+            "expected a whole answer, got one that was cut off at the limit of its length"
+        )
     return reply.text
 
 
@@ -466,11 +507,15 @@ def _correction(answer: str, problem: str) -> list[Message]:
         return []
     shown = answer if len(answer) <= _REPEATED else f"{answer[:_REPEATED]}…"
     complaint = f"This answer cannot be used: {problem}. Answer the question again, with nothing but that JSON object."
-    return _sendable([{"role": "assistant", "content": shown}, {"role": "user", "content": complaint}])
+    return _sendable(
+        [{"role": "assistant", "content": shown}, {"role": "user", "content": complaint}]
+    )
 
 
 def _sendable(messages: Sequence[Message]) -> list[Message]:
-    return [{"role": message["role"], "content": encodable(message["content"])} for message in messages]
+    return [
+        {"role": message["role"], "content": encodable(message["content"])} for message in messages
+    ]
 
 
 def conversation(instructions: str, content: str) -> list[Message]:

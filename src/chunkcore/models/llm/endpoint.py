@@ -20,19 +20,35 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 from chunkcore.errors import ModelError, NoAnswerError, OptionError, echo
 from chunkcore.lazy import needed
 from chunkcore.models.cache import LLMCache
-from chunkcore.models.llm.base import LLM, BadAnswerError, CachedLLM, Message, MeteredLLM, Reply, SchemaRefusedError
+from chunkcore.models.llm.base import (
+    LLM,
+    BadAnswerError,
+    CachedLLM,
+    Message,
+    MeteredLLM,
+    Reply,
+    SchemaRefusedError,
+)
 from chunkcore.options import check_number
 from chunkcore.registry import Registry
 
 LONGEST_WAIT = 31_536_000  # seconds: a year
 LARGEST = 16 * 2**20  # bytes of a response, unpacked; today's longest answers have one million
 
-SCHEMA_REFUSED = (400, 404, 415, 422, 501)  # the HTTP statuses of endpoints without structured output
+SCHEMA_REFUSED = (
+    400,
+    404,
+    415,
+    422,
+    501,
+)  # the HTTP statuses of endpoints without structured output
 _OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
 _OPENAI = "api.openai.com"
 _KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 _SHOWN = 300  # characters of an endpoint's message that an error repeats
-_SECRET = 12  # characters: a shorter key may be a word, such as "none", and is not redacted from answers
+_SECRET = (
+    12  # characters: a shorter key may be a word, such as "none", and is not redacted from answers
+)
 
 
 class TooLargeError(Exception):
@@ -55,18 +71,26 @@ def bounded_client(openai: Any, seconds: float) -> Any:
             response = super().send(request, stream=True, **options)
             if stream:
                 return response
-            errors = import_module(type(request).__module__.partition(".")[0])  # httpx; httpx2 with a later package
+            errors = import_module(
+                type(request).__module__.partition(".")[0]
+            )  # httpx; httpx2 with a later package
             body = bytearray()
             try:
                 for piece in response.iter_bytes():
                     body += piece
                     if len(body) > LARGEST:
-                        raise errors.ReadError("the response is too large", request=request) from TooLargeError()
+                        raise errors.ReadError(
+                            "the response is too large", request=request
+                        ) from TooLargeError()
                     if time.monotonic() > end:
                         raise errors.ReadTimeout("the response takes too long", request=request)
             finally:
                 response.close()
-            headers = [header for header in response.headers.multi_items() if header[0].lower() not in _OF_THE_BODY]
+            headers = [
+                header
+                for header in response.headers.multi_items()
+                if header[0].lower() not in _OF_THE_BODY
+            ]
             return type(response)(
                 response.status_code,
                 headers=headers,
@@ -124,7 +148,9 @@ class OpenAILLM(MeteredLLM):
         if not isinstance(self.model, str) or not self.model.strip():
             raise OptionError(f"an endpoint's model has a name, got {self.model!r}")
         if self.key and not _KEY_NAME.fullmatch(self.key):
-            raise OptionError("key names an environment variable that ends in _API_KEY, and is not the key itself")
+            raise OptionError(
+                "key names an environment variable that ends in _API_KEY, and is not the key itself"
+            )
         if self.temperature is not None:
             check_number("temperature", self.temperature, whole=False)
         if self.max_tokens is not None:
@@ -133,9 +159,13 @@ class OpenAILLM(MeteredLLM):
         check_number("tries", self.tries, 1)
         check_number("concurrency", self.concurrency, 1, 1_000)
         self._options = {
-            field.name: value for field in fields(self)[2:] if (value := getattr(self, field.name)) != field.default
+            field.name: value
+            for field in fields(self)[2:]
+            if (value := getattr(self, field.name)) != field.default
         }
-        fragment = "&".join(f"{name}={'none' if value is None else value}" for name, value in self._options.items())
+        fragment = "&".join(
+            f"{name}={'none' if value is None else value}" for name, value in self._options.items()
+        )
         identity = json.dumps([self.model, url, self.temperature, self.max_tokens])
         digest = blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         super().__init__(
@@ -156,44 +186,65 @@ class OpenAILLM(MeteredLLM):
     def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
         openai = needed("openai", "llm", "ask a model behind an endpoint")
         client = self._connected(openai)
-        request: dict[str, Any] = {"temperature": self.temperature, self._limit_name: self.max_tokens}
+        request: dict[str, Any] = {
+            "temperature": self.temperature,
+            self._limit_name: self.max_tokens,
+        }
         if schema is not None:
             answer_schema = {"name": "answer", "strict": True, "schema": dict(schema)}
             request["response_format"] = {"type": "json_schema", "json_schema": answer_schema}
         request = {name: value for name, value in request.items() if value is not None}
         try:
-            answer = client.chat.completions.create(model=self.model, messages=list(messages), **request)
+            answer = client.chat.completions.create(
+                model=self.model, messages=list(messages), **request
+            )
         except openai.APITimeoutError:
-            raise NoAnswerError(f"{self._where} gave no answer in {self.timeout} s{self._times}") from None
+            raise NoAnswerError(
+                f"{self._where} gave no answer in {self.timeout} s{self._times}"
+            ) from None
         except openai.APIStatusError as error:
             raise self._error(error, schema is not None) from None
         except openai.APIConnectionError as error:
             if isinstance(getattr(error.__cause__, "__cause__", None), TooLargeError):
-                raise NoAnswerError(f"{self._where} answered with more than {LARGEST:,} bytes{self._times}") from None
+                raise NoAnswerError(
+                    f"{self._where} answered with more than {LARGEST:,} bytes{self._times}"
+                ) from None
             reason = self._clean(str(error.__cause__ or error))
-            raise ModelError(f"{self._where} cannot be reached ({reason}): start it, or correct the address") from None
+            raise ModelError(
+                f"{self._where} cannot be reached ({reason}): start it, or correct the address"
+            ) from None
         except (openai.OpenAIError, ValueError) as error:  # a body that is no JSON, or no UTF-8
             reason = self._clean(error)
-            raise BadAnswerError(f"expected a JSON response, got one that cannot be read ({reason})") from None
+            raise BadAnswerError(
+                f"expected a JSON response, got one that cannot be read ({reason})"
+            ) from None
         reply = _read_endpoint(answer)
         return replace(reply, text=self._redacted(reply.text, least=_SECRET))
 
     def _error(self, error: Any, with_schema: bool) -> Exception:
         status = int(error.status_code)
         if 300 <= status < 400:
-            target = urljoin(f"{self.base_url}/chat/completions", error.response.headers.get("location", ""))
+            target = urljoin(
+                f"{self.base_url}/chat/completions", error.response.headers.get("location", "")
+            )
             return ModelError(
                 f"{self._where} redirects to another address (HTTP {status}), to which nothing was sent. If you trust "
                 f"it, set {target.removesuffix('/chat/completions')} as the address"
             )
-        message = f"{self._where} answered with HTTP {status}{self._times}: {self._clean(error.message)}"
+        message = (
+            f"{self._where} answered with HTTP {status}{self._times}: {self._clean(error.message)}"
+        )
         code = str(getattr(error, "code", "") or "")
         if code != "content_filter" and with_schema and status in SCHEMA_REFUSED:
             return SchemaRefusedError(message)
         if code == "content_filter" or is_busy(status, code):
             return NoAnswerError(message)
         if status in (401, 403):
-            key = f"the key in {self._key_name}" if self._key_name else "no key; name one with #key=NAME_API_KEY"
+            key = (
+                f"the key in {self._key_name}"
+                if self._key_name
+                else "no key; name one with #key=NAME_API_KEY"
+            )
             return ModelError(f"{message} (it was sent {key})")
         return ModelError(message)
 
@@ -203,7 +254,9 @@ class OpenAILLM(MeteredLLM):
             if self._client is None or self._client_of != os.getpid():
                 key = os.environ.get(self._key_name, "")
                 if self._key_name and not key:
-                    raise ModelError(f"the environment variable {self._key_name} is to hold the key of {self._where}")
+                    raise ModelError(
+                        f"the environment variable {self._key_name} is to hold the key of {self._where}"
+                    )
                 self._client = openai.OpenAI(
                     api_key=key or "none",
                     base_url=self.base_url,
@@ -245,13 +298,21 @@ def _checked_url(url: str) -> str:
         port = parts.port
     except (ValueError, AttributeError) as error:
         # The URL is not repeated: what stands before a host cannot be distinguished in it.
-        raise OptionError(f"base_url is no URL such as http://localhost:8080/v1 ({type(error).__name__})") from None
+        raise OptionError(
+            f"base_url is no URL such as http://localhost:8080/v1 ({type(error).__name__})"
+        ) from None
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise OptionError(f"base_url begins with http:// or https:// and a host, got {_without_key(url)!r}")
+        raise OptionError(
+            f"base_url begins with http:// or https:// and a host, got {_without_key(url)!r}"
+        )
     if parts.username is not None or parts.password is not None:
-        raise OptionError("base_url holds a name or password; put the key into an environment variable instead")
+        raise OptionError(
+            "base_url holds a name or password; put the key into an environment variable instead"
+        )
     if parts.query or parts.fragment:
-        raise OptionError(f"base_url has neither ? nor # after {_without_key(url)!r}; a key is named, see `key`")
+        raise OptionError(
+            f"base_url has neither ? nor # after {_without_key(url)!r}; a key is named, see `key`"
+        )
     return url.rstrip("/")
 
 
@@ -266,7 +327,9 @@ def _read_endpoint(answer: Any) -> Reply:
         choice = answer.choices[0]
         message, text = choice.message, choice.message.content
     except (AttributeError, IndexError, TypeError):
-        raise BadAnswerError(f"expected a chat completion, got {type(answer).__name__} without one") from None
+        raise BadAnswerError(
+            f"expected a chat completion, got {type(answer).__name__} without one"
+        ) from None
     return reply_of(text if isinstance(text, str) else "", message, choice, answer)
 
 
@@ -274,11 +337,25 @@ def _read_endpoint(answer: Any) -> Reply:
 
 _USAGE = ("usage", "usage_metadata", "token_usage")
 _INPUT = ("input_tokens", "prompt_tokens", "prompt_token_count", "prompt_eval_count", "inputTokens")
-_OUTPUT = ("output_tokens", "completion_tokens", "candidates_token_count", "eval_count", "outputTokens")
+_OUTPUT = (
+    "output_tokens",
+    "completion_tokens",
+    "candidates_token_count",
+    "eval_count",
+    "outputTokens",
+)
 _FINISH = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 _CUT_OFF = ("length", "max_tokens", "max_output_tokens", "model_length")
 _REFUSED = frozenset(
-    ["content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content", "guardrail_intervened"]
+    [
+        "content_filter",
+        "refusal",
+        "safety",
+        "recitation",
+        "blocklist",
+        "prohibited_content",
+        "guardrail_intervened",
+    ]
 )
 
 
@@ -294,7 +371,9 @@ def reply_of(text: object, *sources: Any) -> Reply:
         raise BadAnswerError(f"expected a text, got {type(text).__name__}")
     holders = [holder for holder in sources if holder is not None]
     counts = [*_values(holders, _USAGE), *holders]
-    refusal = next((value for value in _values(holders, ("refusal",)) if isinstance(value, str) and value), "")
+    refusal = next(
+        (value for value in _values(holders, ("refusal",)) if isinstance(value, str) and value), ""
+    )
     return Reply(
         text=str(text) or refusal,
         finish="refusal" if refusal else _finish(holders),
@@ -312,7 +391,9 @@ def _finish(holders: Sequence[Any]) -> Literal["stop", "length", "refusal"]:
 
 
 def _first_number(holders: Sequence[Any], names: Sequence[str]) -> int | None:
-    return next((value for value in _values(holders, names) if type(value) is int and value >= 0), None)
+    return next(
+        (value for value in _values(holders, names) if type(value) is int and value >= 0), None
+    )
 
 
 def _values(holders: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
@@ -326,7 +407,9 @@ def _values(holders: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
 
 # ---- From a string to a model
 
-Function = Callable[[Sequence[Message], Mapping[str, Any] | None], str | Reply | Awaitable[str | Reply]]
+Function = Callable[
+    [Sequence[Message], Mapping[str, Any] | None], str | Reply | Awaitable[str | Reply]
+]
 
 # Each takes the text after "kind:" and returns the model.
 llms: Registry[Callable[[str], LLM]] = Registry("kind of language model", "chunkcore.llms")
@@ -348,12 +431,18 @@ class CallableLLM(MeteredLLM):
     ('CHUNK', 1)
     """
 
-    def __init__(self, function: Function, *, name: str, fingerprint: str | None = None, concurrency: int = 1) -> None:
+    def __init__(
+        self, function: Function, *, name: str, fingerprint: str | None = None, concurrency: int = 1
+    ) -> None:
         if not callable(function):
-            raise OptionError(f"expected a function of messages and a schema, got {type(function).__name__}")
+            raise OptionError(
+                f"expected a function of messages and a schema, got {type(function).__name__}"
+            )
         if not isinstance(name, str) or not name.strip():
             raise OptionError(f"name is a text that is not empty, got {echo(name)}")
-        super().__init__(name=name, fingerprint=f"callable:{fingerprint or name}", concurrency=concurrency)
+        super().__init__(
+            name=name, fingerprint=f"callable:{fingerprint or name}", concurrency=concurrency
+        )
         self.function = function
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -394,7 +483,9 @@ def get_llm(spec: str | LLM) -> LLM:
     if not isinstance(spec, str):
         if isinstance(spec, LLM):
             return spec
-        raise OptionError(f"a language model is {_FORM}, or an LLM such as CallableLLM; got {type(spec).__name__}")
+        raise OptionError(
+            f"a language model is {_FORM}, or an LLM such as CallableLLM; got {type(spec).__name__}"
+        )
     with _lock:
         if spec not in _loaded:
             _loaded[spec] = _kind(spec)(spec.partition(":")[2])
@@ -414,7 +505,9 @@ def _kind(spec: str) -> Callable[[str], LLM]:
     build = llms.find(kind) if colon else None
     if build is None:
         others = "".join(f", {name}:..." for name in llms.offered)
-        raise OptionError(f"a language model is {_FORM}{others}, or an object that is one; got {_shown(spec)}")
+        raise OptionError(
+            f"a language model is {_FORM}{others}, or an object that is one; got {_shown(spec)}"
+        )
     return build
 
 
@@ -438,13 +531,17 @@ def _parsed(rest: str) -> tuple[OpenAILLM, Path | None]:
     options: dict[str, Any] = {}
     for name, text in pairs:
         if name not in _READERS:
-            raise OptionError(f"a language model has no option {echo(name)}: expected some of {', '.join(_READERS)}")
+            raise OptionError(
+                f"a language model has no option {echo(name)}: expected some of {', '.join(_READERS)}"
+            )
         if name in options:
             raise OptionError(f"the option {name} is given twice after {spec}; keep one")
         try:
             options[name] = _READERS[name](text)
         except ValueError as error:
-            raise OptionError(f"the option {name} of a language model is a number, got {echo(text)}") from error
+            raise OptionError(
+                f"the option {name} of a language model is a number, got {echo(text)}"
+            ) from error
     cache = options.pop("cache", "")
     return OpenAILLM(model, url, **options), Path(cache).expanduser() if cache else None
 

@@ -22,7 +22,9 @@ class ChunkcoreDocumentEmbedder(Serialized):
     Raises `OptionError` (a `ValueError`): unknown model.
     """
 
-    def __init__(self, model: Embedder | str = DEFAULT_MODEL, meta_fields_to_embed: list[str] | None = None) -> None:
+    def __init__(
+        self, model: Embedder | str = DEFAULT_MODEL, meta_fields_to_embed: list[str] | None = None
+    ) -> None:
         self._embedder = get_embedder(model)
         self.model = self._embedder.name
         self.meta_fields_to_embed = meta_fields_to_embed or []
@@ -32,10 +34,19 @@ class ChunkcoreDocumentEmbedder(Serialized):
         """Embed documents. Returns ``{"documents": copies with embeddings}``. Raises `TypeError` or `ModelError`."""
         check_documents(self, documents)
         rows = embed(self._embedder, [self._text(document) for document in documents]).tolist()
-        return {"documents": [replace(document, embedding=row) for document, row in zip(documents, rows, strict=True)]}
+        return {
+            "documents": [
+                replace(document, embedding=row)
+                for document, row in zip(documents, rows, strict=True)
+            ]
+        }
 
     def _text(self, document: Document) -> str:
-        lines = [str(document.meta[key]) for key in self.meta_fields_to_embed if document.meta.get(key) is not None]
+        lines = [
+            str(document.meta[key])
+            for key in self.meta_fields_to_embed
+            if document.meta.get(key) is not None
+        ]
         return "\n".join([*lines, document.content or ""])
 
 
@@ -51,5 +62,7 @@ class ChunkcoreTextEmbedder(Serialized):
     def run(self, text: str) -> dict[str, list[float]]:
         """Embed a question. Raises `TypeError` or `ModelError`."""
         if not isinstance(text, str):
-            raise TypeError(f"ChunkcoreTextEmbedder expects a string as input, got {type(text).__name__}")
+            raise TypeError(
+                f"ChunkcoreTextEmbedder expects a string as input, got {type(text).__name__}"
+            )
         return {"embedding": embed(self._embedder, [text], queries=True)[0].tolist()}

@@ -33,7 +33,10 @@ class ChunkcoreSpanEvaluator(Serialized):
     """
 
     def __init__(
-        self, benchmark: Benchmark | str, measure: str = "Recall@1000tok", counter: str = "cl100k_base"
+        self,
+        benchmark: Benchmark | str,
+        measure: str = "Recall@1000tok",
+        counter: str = "cl100k_base",
     ) -> None:
         self.measure = str(get_measure(measure))
         self.counter = counter
@@ -42,11 +45,15 @@ class ChunkcoreSpanEvaluator(Serialized):
 
     def _arguments(self) -> dict[str, Any]:
         if self._name is None:
-            raise OptionError("a benchmark that was given as an object cannot be written down: name a collection")
+            raise OptionError(
+                "a benchmark that was given as an object cannot be written down: name a collection"
+            )
         return {"benchmark": self._name, "measure": self.measure, "counter": self.counter}
 
     @component.output_types(score=float, individual_scores=list[float])
-    def run(self, questions: list[str], retrieved_documents: list[list[Document]]) -> dict[str, Any]:
+    def run(
+        self, questions: list[str], retrieved_documents: list[list[Document]]
+    ) -> dict[str, Any]:
         """Score hits. Returns ``score``, the mean over questions with a defined measure, and ``individual_scores``.
 
         `questions` are texts or ids of the benchmark; `retrieved_documents` are the hits of each question, best first.
@@ -62,4 +69,7 @@ class ChunkcoreSpanEvaluator(Serialized):
             for question, documents in zip(questions, retrieved_documents, strict=True)
         ]
         defined = [score for score in scores if not math.isnan(score)]
-        return {"score": sum(defined) / len(defined) if defined else 0.0, "individual_scores": scores}
+        return {
+            "score": sum(defined) / len(defined) if defined else 0.0,
+            "individual_scores": scores,
+        }

@@ -49,9 +49,9 @@ from chunkadapters.places import (
     white_space_after,
 )
 from chunkcore.chunkers import Chunker
-from chunkcore.document import Chunk, ContiguousChunks, Span
-from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
+from chunkcore.text import Chunk, ContiguousChunks, Span
+from chunkcore.text import Document as CoreDocument
 
 # What a chunk says about itself, and chunks that are cut from it must not inherit.
 _OF_THE_PARENT = ("_split_overlap", "root_source_id", ROOT.start, ROOT.end, ROOT.spans)
@@ -111,7 +111,9 @@ class ChunkcoreDocumentSplitter(Serialized):
         **more: Any,
     ) -> None:
         if not isinstance(options, Mapping | None):
-            raise OptionError(f"options is a dictionary, got {type(options).__name__}: {{'name': value, ...}}")
+            raise OptionError(
+                f"options is a dictionary, got {type(options).__name__}: {{'name': value, ...}}"
+            )
         if both := sorted((options or {}).keys() & more.keys()):
             raise OptionError(f"{', '.join(both)}: given in options and as a keyword: give it once")
         self._fit_to = embedder_of(restored(fit_to), as_model)
@@ -133,19 +135,25 @@ class ChunkcoreDocumentSplitter(Serialized):
         """The chunker's options as plain values, Haystack's components serialised. Raises `OptionError`."""
         options = self.chunker.to_dict()
         del options["strategy"]
-        return {name: written(getattr(self.chunker, name), value) for name, value in options.items()}
+        return {
+            name: written(getattr(self.chunker, name), value) for name, value in options.items()
+        }
 
     def _arguments(self) -> dict[str, Any]:
         """All options, so that changed defaults do not change a stored pipeline."""
         if not self.strategy:
             raise OptionError(
                 f"{type(self.chunker).__qualname__} has no name to be built from again; "
-                "decorate it with @chunkcore.strategies.register"
+                "decorate it with @chunkcore.chunkers.register"
             )
         for name, value in self.options.items():
             if isinstance(value, str) and value.startswith("function:"):
-                raise OptionError(f"{name} is a function, which cannot be written down: name a chunker without one")
-        fit_to = {} if self._fit_to is None else {"fit_to": written(self._fit_to, self._fit_to.name)}
+                raise OptionError(
+                    f"{name} is a function, which cannot be written down: name a chunker without one"
+                )
+        fit_to = (
+            {} if self._fit_to is None else {"fit_to": written(self._fit_to, self._fit_to.name)}
+        )
         kept = {} if self.keep_white_space else {"keep_white_space": False}
         return {"strategy": self.strategy, "options": self.options, **fit_to, **kept}
 
@@ -176,10 +184,14 @@ class ChunkcoreDocumentSplitter(Serialized):
         self.warm_up()
         kept = [document for document in documents if has_text(document)]
         sources = list(map(_core_document, kept))
-        chunked = self.chunker.chunks_per_document(sources, workers=workers_for(self.chunker, len(kept)))
+        chunked = self.chunker.chunks_per_document(
+            sources, workers=workers_for(self.chunker, len(kept))
+        )
         taken: set[str] = set()
         split: list[Document] = []
-        for document, source, chunks in zip(kept, sources, warn_on_truncation(chunked, self._fit_to), strict=True):
+        for document, source, chunks in zip(
+            kept, sources, warn_on_truncation(chunked, self._fit_to), strict=True
+        ):
             split += self._documents(document, source, chunks, taken)
         return {"documents": split}
 
@@ -188,14 +200,26 @@ class ChunkcoreDocumentSplitter(Serialized):
     ) -> list[Document]:
         if self.keep_white_space:
             chunks = _with_white_space(document, chunks)
-        parent = inherited(document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT)
+        parent = inherited(
+            document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT
+        )
         records = chunk_records(source, chunks, WHOLE, parent, KEYS, taken)
-        rows = zip(records, page_numbers(document, chunks), root_places(document, chunks), strict=True)
-        copied, split, context = copier(parent), [], f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT
+        rows = zip(
+            records, page_numbers(document, chunks), root_places(document, chunks), strict=True
+        )
+        copied, split, context = (
+            copier(parent),
+            [],
+            f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT,
+        )
         for number, ((text, chunk_id, record), page, root) in enumerate(rows):
             place = {"source_id": document.id, "split_id": number, "page_number": page}
             meta = {**copied(), **place, **record, **root}
-            split.append(Document(id=_id(chunk_id, str(record.get(context, "")), text), content=text, meta=meta))
+            split.append(
+                Document(
+                    id=_id(chunk_id, str(record.get(context, "")), text), content=text, meta=meta
+                )
+            )
         return split
 
 
@@ -212,7 +236,11 @@ def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[dict[st
         return
     for chunk in chunks:
         root = chunk_place(chunk, origin)
-        yield {"root_source_id": root_id, **ROOT.write(root)} if root and (chain or len(root) > 1) else {}
+        yield (
+            {"root_source_id": root_id, **ROOT.write(root)}
+            if root and (chain or len(root) > 1)
+            else {}
+        )
 
 
 def _root(document: Document) -> tuple[str, Origin] | None:
@@ -239,7 +267,9 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
     origin = chain[1] if chain else WHOLE
     if isinstance(chunks, ContiguousChunks) and not origin.parts:
         gaps = white_space_after(text, chunks.ranges)
-        ranges = [(start, end + len(gap)) for (start, end), gap in zip(chunks.ranges, gaps, strict=True)]
+        ranges = [
+            (start, end + len(gap)) for (start, end), gap in zip(chunks.ranges, gaps, strict=True)
+        ]
         ranges[:1] = [(0 if text[:start].isspace() else start, end) for start, end in ranges[:1]]
         return ContiguousChunks(chunks.document, ranges, chunks.counts, chunks.fingerprint)
     extended = []
@@ -247,9 +277,13 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
         start, end = chunk.spans[0].start, chunk.spans[-1].end
         if len(chunk.spans) == 1 and not chunk.derived:
             begin = 0 if chunk is chunks[0] and text[:start].isspace() else start
-            added = tuple(Span(*ends) for ends in ((begin, start), (end, end + len(gap))) if ends[0] < ends[1])
+            added = tuple(
+                Span(*ends) for ends in ((begin, start), (end, end + len(gap))) if ends[0] < ends[1]
+            )
             if origin.parts is None or sum(map(len, origin.place(added))) == sum(map(len, added)):
-                chunk = replace(chunk, spans=(Span(begin, end + len(gap)),), text=text[begin : end + len(gap)])
+                chunk = replace(
+                    chunk, spans=(Span(begin, end + len(gap)),), text=text[begin : end + len(gap)]
+                )
         extended.append(chunk)
     return extended
 
@@ -275,7 +309,9 @@ def page_numbers(document: Document, chunks: Sequence[Chunk]) -> list[int]:
         return [first] * len(chunks)
     breaks = [place for place, character in enumerate(text) if character == "\f"]
     return [
-        first + bisect_left(breaks, chunk.spans[0].start) + (0 if chunk.derived else _leading_breaks(chunk.text))
+        first
+        + bisect_left(breaks, chunk.spans[0].start)
+        + (0 if chunk.derived else _leading_breaks(chunk.text))
         for chunk in chunks
     ]
 
@@ -320,7 +356,9 @@ class ChunkcoreExactSplitter(Serialized):
         split: list[Document] = []
         for document in documents:
             if document.content is None or has_text(document):
-                split += self._placed(document, self.splitter.run(documents=[document])["documents"])
+                split += self._placed(
+                    document, self.splitter.run(documents=[document])["documents"]
+                )
         return {"documents": split}
 
     def _placed(self, document: Document, chunks: Sequence[Document]) -> list[Document]:
@@ -332,7 +370,9 @@ class ChunkcoreExactSplitter(Serialized):
         placed = list(chunks)
         for source_id, places in by_source.items():
             parent = parents.get(source_id, document)
-            for place, chunk in zip(places, self._children(parent, [chunks[i] for i in places]), strict=True):
+            for place, chunk in zip(
+                places, self._children(parent, [chunks[i] for i in places]), strict=True
+            ):
                 placed[place] = chunk
         return placed
 
@@ -351,7 +391,11 @@ class ChunkcoreExactSplitter(Serialized):
             if "_split_overlap" in kept:
                 metas[-1]["_split_overlap"] = []
         for (left, left_meta), (right, right_meta) in pairwise(zip(cut, metas, strict=True)):
-            if "_split_overlap" not in left_meta or KEYS.start not in left_meta or KEYS.start not in right_meta:
+            if (
+                "_split_overlap" not in left_meta
+                or KEYS.start not in left_meta
+                or KEYS.start not in right_meta
+            ):
                 continue
             start, end = right.spans[0].start, min(left.spans[-1].end, right.spans[-1].end)
             for one, meta in ((left, right_meta), (right, left_meta)):
@@ -398,7 +442,9 @@ class ChunkcoreIndexUpdater(Serialized):
     def __init__(self, document_store: DocumentStore) -> None:
         self.document_store = document_store
 
-    @component.output_types(documents=list[Document], moved=list[Document], stale=list[str], unchanged=int)
+    @component.output_types(
+        documents=list[Document], moved=list[Document], stale=list[str], unchanged=int
+    )
     def run(self, documents: list[Document], source_ids: list[str] | None = None) -> dict[str, Any]:
         """Compare chunks with the store. Returns what the class describes.
 
@@ -438,7 +484,11 @@ class ChunkcoreIndexUpdater(Serialized):
 
 def _same(stored: Document, chunk: Document) -> bool:
     """Whether the store has the chunk; some stores keep no tuples and no ``_split_overlap``."""
-    kept = {key: value for key, value in chunk.meta.items() if key != "_split_overlap" or key in stored.meta}
+    kept = {
+        key: value
+        for key, value in chunk.meta.items()
+        if key != "_split_overlap" or key in stored.meta
+    }
     metas = (json.dumps(meta, default=repr, sort_keys=True) for meta in (stored.meta, kept))
     return stored.content == chunk.content and len(set(metas)) == 1
 
@@ -450,15 +500,21 @@ def _content(chunk: Document) -> str:
 
 
 # Metadata of a place, which our component writes.
-_OF_A_PLACE = frozenset(("source_id", "page_number", "split_id", "split_idx_start", "_split_overlap"))
+_OF_A_PLACE = frozenset(
+    ("source_id", "page_number", "split_id", "split_idx_start", "_split_overlap")
+)
 
 
-def exact(splitter: Any, unplaced: Unplaced = "mark") -> ChunkcoreDocumentSplitter | ChunkcoreExactSplitter:
+def exact(
+    splitter: Any, unplaced: Unplaced = "mark"
+) -> ChunkcoreDocumentSplitter | ChunkcoreExactSplitter:
     """See `chunkadapters.exact.exact`."""
     if isinstance(splitter, ChunkcoreDocumentSplitter | ChunkcoreExactSplitter):
         return splitter
     if not takes_and_gives_documents(splitter):
-        raise OptionError(f"expected a splitter, which takes and gives documents; {type(splitter).__name__} does not")
+        raise OptionError(
+            f"expected a splitter, which takes and gives documents; {type(splitter).__name__} does not"
+        )
     return ChunkcoreExactSplitter(splitter, unplaced=unplaced)
 
 
@@ -467,7 +523,9 @@ def exact_chunker(splitter: Any, unplaced: Unplaced = "mark") -> Chunker:
     if isinstance(splitter, ChunkcoreDocumentSplitter):
         return splitter.chunker
     component = exact(splitter, unplaced)
-    return Aligned(split=partial(_pieces, getattr(component, "splitter", component)), unplaced=unplaced)
+    return Aligned(
+        split=partial(_pieces, getattr(component, "splitter", component)), unplaced=unplaced
+    )
 
 
 def _pieces(splitter: Any, text: str) -> list[Piece]:

@@ -14,16 +14,25 @@ from chunkadapters._haystack import KEYS, Serialized, check_documents, hit_of
 from chunkadapters.filters import UNKNOWN
 from chunkadapters.passages import Limits, LocalIndex, Passage, PassageOptions, core_documents
 from chunkadapters.places import page_marks
-from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
 from chunkcore.options import named_options
+from chunkcore.text import Document as CoreDocument
 
 # What a chunk states of its own place and neighbours.
-_OF_ONE_HIT = ("_split_overlap", "split_id", "root_source_id", "root_idx_start", "root_idx_end", "root_spans")
+_OF_ONE_HIT = (
+    "_split_overlap",
+    "split_id",
+    "root_source_id",
+    "root_idx_start",
+    "root_idx_end",
+    "root_spans",
+)
 
 
 def _core_document(document: Document) -> CoreDocument:
-    return CoreDocument(document.id, document.content or "", document.meta, page_marks(document.meta))
+    return CoreDocument(
+        document.id, document.content or "", document.meta, page_marks(document.meta)
+    )
 
 
 _opening = Lock()  # of all components: they are copied and pickled
@@ -44,7 +53,11 @@ class Indexed(Serialized):
         with _opening:
             if self._opened is None:
                 documents = self.documents
-                rows = None if documents is None else core_documents(documents, Document, "Haystack", _core_document)
+                rows = (
+                    None
+                    if documents is None
+                    else core_documents(documents, Document, "Haystack", _core_document)
+                )
                 self._opened = LocalIndex(self.index, rows)
             return self._opened
 
@@ -54,7 +67,9 @@ class Indexed(Serialized):
 
     def _arguments(self) -> dict[str, Any]:
         if not isinstance(self.index, str | Path):
-            raise OptionError("only a saved index can be written down: save it, and give its folder as index")
+            raise OptionError(
+                "only a saved index can be written down: save it, and give its folder as index"
+            )
         return {"index": str(self.index), **self.options.model_dump()}
 
 
@@ -110,7 +125,9 @@ class ChunkcorePassageRanker(Indexed):
     """
 
     @named_options(*PassageOptions.model_fields)
-    def __init__(self, index: Any = None, documents: list[Any] | None = None, **options: Any) -> None:
+    def __init__(
+        self, index: Any = None, documents: list[Any] | None = None, **options: Any
+    ) -> None:
         Indexed.__init__(self, index, documents, PassageOptions(**options))
 
     @component.output_types(documents=list[Document])
@@ -124,6 +141,9 @@ class ChunkcorePassageRanker(Indexed):
         """
         check_documents(self, documents)
         passages = self.local_index.opened.behind(
-            query, list(map(hit_of, documents)), self.options, [UNKNOWN if filters is None else filters]
+            query,
+            list(map(hit_of, documents)),
+            self.options,
+            [UNKNOWN if filters is None else filters],
         )
         return {"documents": passage_documents(passages, documents)}

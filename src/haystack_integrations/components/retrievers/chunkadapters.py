@@ -20,7 +20,9 @@ def _check_fields(condition: Any) -> None:
     """Raise `OptionError`: a filter on a document's own fields, which the index's documents do not have."""
     if isinstance(condition, Mapping):
         if (field := condition.get("field")) in _NO_METADATA:
-            raise OptionError(f"filters are on metadata, such as meta.level; got the field {field!r}")
+            raise OptionError(
+                f"filters are on metadata, such as meta.level; got the field {field!r}"
+            )
         for part in condition.get("conditions") or ():
             _check_fields(part)
 
@@ -53,7 +55,9 @@ class ChunkcoreIndexRetriever(Indexed):
         k: int | None = None,
         counter: Any = "cl100k_base",
     ) -> None:
-        Indexed.__init__(self, index, documents, Limits(max_tokens=max_tokens, k=k, counter=counter))
+        Indexed.__init__(
+            self, index, documents, Limits(max_tokens=max_tokens, k=k, counter=counter)
+        )
         self.filters = filters
 
     def _arguments(self) -> dict[str, Any]:
@@ -69,5 +73,7 @@ class ChunkcoreIndexRetriever(Indexed):
         def allowed(metadata: Mapping[str, Any]) -> bool:
             return document_matches_filter(chosen or {}, Document(content="", meta=dict(metadata)))
 
-        passages = self.local_index.opened.passages(query, self.options, allowed if chosen else None)
+        passages = self.local_index.opened.passages(
+            query, self.options, allowed if chosen else None
+        )
         return {"documents": passage_documents(passages, [])}

@@ -30,7 +30,9 @@ class ChunkcoreIndexWriter(Serialized):
         self.document_store = document_store
 
     @component.output_types(documents_written=int, documents_deleted=int)
-    def run(self, documents: list[Document], moved: list[Document], stale: list[str]) -> dict[str, int]:
+    def run(
+        self, documents: list[Document], moved: list[Document], stale: list[str]
+    ) -> dict[str, int]:
         """Write, then delete. Returns ``documents_written``, as the store counts them, and ``documents_deleted``.
 
         All arguments are the updater's outputs; `documents` are embedded.

@@ -12,8 +12,8 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.document import Span
 from chunkcore.spans import Numbers, ragged_indices
+from chunkcore.text import Span
 
 # All of Python's white space is at or below U+3000.
 _SPACE = np.array([chr(code).isspace() for code in range(0x3001)])
@@ -90,7 +90,9 @@ def loosen_page(text: str) -> NormalizedText:
         is_tag[tag.start() : tag.end()] = 1
     kept = is_tag[form.origins] == 0
     letters = code_points(form.text)[kept]
-    return NormalizedText(letters.tobytes().decode("utf-32-le", "surrogatepass"), form.origins[kept])
+    return NormalizedText(
+        letters.tobytes().decode("utf-32-le", "surrogatepass"), form.origins[kept]
+    )
 
 
 def _reduced(text: str, reduce: Callable[[str], str]) -> NormalizedText:
@@ -101,7 +103,9 @@ def _reduced(text: str, reduce: Callable[[str], str]) -> NormalizedText:
     first = np.cumsum(sizes) - sizes
     origins, places = ragged_indices(first[which], sizes[which])
     letters = code_points("".join(folded))[places]
-    return NormalizedText(letters.tobytes().decode("utf-32-le", "surrogatepass"), origins.astype(np.uint32))
+    return NormalizedText(
+        letters.tobytes().decode("utf-32-le", "surrogatepass"), origins.astype(np.uint32)
+    )
 
 
 @cache
@@ -117,7 +121,9 @@ _QUOTES = str.maketrans(dict.fromkeys('‘’‚‛“”„‟«»‹›′″�
 def _loosened(character: str) -> str:
     if character.isspace() or unicodedata.category(character) == "Cf":
         return ""
-    spelled = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character.translate(_QUOTES)).casefold())
+    spelled = unicodedata.normalize(
+        "NFKD", unicodedata.normalize("NFKD", character.translate(_QUOTES)).casefold()
+    )
     return "".join(spelled.split())
 
 
@@ -126,7 +132,9 @@ def _is_kept(character: str) -> bool:
     if kind != "M":
         return kind in "LN"
     # Diacritics have a combining class; vowel signs and variation selectors have none.
-    return not unicodedata.combining(character) and "VARIATION SELECTOR" not in unicodedata.name(character, "")
+    return not unicodedata.combining(character) and "VARIATION SELECTOR" not in unicodedata.name(
+        character, ""
+    )
 
 
 _BASE = 0x9E3779B97F4A7C15
@@ -143,7 +151,10 @@ class WindowHashes:
         self._bases: list[int] = [0, *np.cumsum([len(text) for text in texts]).tolist()]
         # Copies: a view would keep all hashes in memory.
         hashes = [_window_hashes(text, window)[::stride].copy() for text in texts]
-        places = [base + stride * np.arange(len(hashed)) for base, hashed in zip(self._bases, hashes, strict=False)]
+        places = [
+            base + stride * np.arange(len(hashed))
+            for base, hashed in zip(self._bases, hashes, strict=False)
+        ]
         # A stable sort keeps the places of equal hashes in order.
         joined = np.concatenate([*hashes, np.empty(0, dtype=np.uint64)])
         order = np.argsort(joined, kind="stable")
@@ -211,7 +222,12 @@ class Searchable:
     """Texts in the form that `reduce` makes, on first search; the first long query builds a `WindowHashes`."""
 
     def __init__(
-        self, texts: Sequence[str], reduce: Callable[[str], NormalizedText], *, window: int, stride: int
+        self,
+        texts: Sequence[str],
+        reduce: Callable[[str], NormalizedText],
+        *,
+        window: int,
+        stride: int,
     ) -> None:
         self._originals = texts
         self._reduce = reduce

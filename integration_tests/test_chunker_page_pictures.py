@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-
 from docs.making.page import ROOT, overview
 from docs.making.shown import SHOWN
+from tests.test_chunker_pages import asks_a_model, check_page, needs
+
 from integration_tests.golden import needs_model
-from tests.test_strategy_pages import asks_a_model, check_page, needs
 
 pytestmark = needs_model
 
@@ -20,5 +20,5 @@ def test_a_page_with_an_embedding_model_is_what_the_code_makes(name: str) -> Non
 def test_the_overview_is_what_the_code_makes() -> None:
     pytest.importorskip("tree_sitter_python")
     pytest.importorskip("sklearn")
-    picture = (ROOT / "docs/images/strategies/overview.svg").read_text(encoding="utf-8")
+    picture = (ROOT / "docs/images/chunkers/overview.svg").read_text(encoding="utf-8")
     assert picture == overview(), "the overview is old: python -m docs.making"

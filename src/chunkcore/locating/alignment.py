@@ -15,11 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.text_search import NormalizedText, Searchable, WindowHashes, fold, occurrences, squeeze
+from chunkcore.locating.text_search import (
+    NormalizedText,
+    Searchable,
+    WindowHashes,
+    fold,
+    occurrences,
+    squeeze,
+)
 from chunkcore.run import MatchKind, Retrieved
 from chunkcore.spans import Numbers, Ranges, as_ranges
+from chunkcore.text import Document, Span
 
 _PLACES = 1000  # places of one text are counted up to this
 _RESEMBLING_FROM = 24  # letters and digits; shorter texts resemble too much
@@ -62,12 +69,16 @@ class Aligner:
 
     def __init__(self, documents: Iterable[Document], *, similarity: float | None = 0.8) -> None:
         if similarity is not None and not 0.5 < similarity <= 1:
-            raise OptionError(f"similarity is over 0.5 to 1, or None to seek no resemblance, got {similarity!r}")
+            raise OptionError(
+                f"similarity is over 0.5 to 1, or None to seek no resemblance, got {similarity!r}"
+            )
         self.similarity = similarity
         self._documents = list(documents)
         self._numbers = {document.id: number for number, document in enumerate(self._documents)}
         if len(self._numbers) < len(self._documents):
-            raise DataError("two documents share an id, so a place could not be named: make the ids unique")
+            raise DataError(
+                "two documents share an id, so a place could not be named: make the ids unique"
+            )
         self._known: dict[tuple[str, int | None], _Found] = {}
 
     def locate(
@@ -115,10 +126,14 @@ class Aligner:
         [(4, 'exact'), (14, 'order'), (18, 'exact')]
         """
         if document_id not in self._numbers:
-            raise DataError(f"there is no document {document_id!r} among the {len(self._documents)} to find text in")
+            raise DataError(
+                f"there is no document {document_id!r} among the {len(self._documents)} to find text in"
+            )
         matches = [self._search(text, self._numbers[document_id]) for text in texts]
         spans = {id(match): [span for _, span in match.places] for match in matches}
-        choices = choose_in_order([spans[id(match)] for match in matches], [len(text) for text in texts])
+        choices = choose_in_order(
+            [spans[id(match)] for match in matches], [len(text) for text in texts]
+        )
         located = []
         for text, match, choice in zip(texts, matches, choices, strict=True):
             if choice is None:
@@ -129,11 +144,18 @@ class Aligner:
             located.append(self._retrieved(text, sure, match.places[place], equals, 0.0))
         return located
 
-    def _retrieved(self, text: str, located: _Found, place: _Place, equals: int, score: float) -> Retrieved:
+    def _retrieved(
+        self, text: str, located: _Found, place: _Place, equals: int, score: float
+    ) -> Retrieved:
         owner, span = place
         match: MatchKind = "ambiguous" if equals > 1 else located.match
         return Retrieved(
-            self._documents[owner].id, (span,), score, text, match=match, certainty=located.similarity / equals
+            self._documents[owner].id,
+            (span,),
+            score,
+            text,
+            match=match,
+            certainty=located.similarity / equals,
         )
 
     def _hold(self, source: str, spans: Sequence[Span], text: str) -> bool:
@@ -150,7 +172,9 @@ class Aligner:
     def _search(self, text: str, number: int | None) -> _Found:
         key = (text, number)
         if key not in self._known:
-            steps = (step(text, number) for step in (self._verbatim, self._folded, self._resembling))
+            steps = (
+                step(text, number) for step in (self._verbatim, self._folded, self._resembling)
+            )
             self._known[key] = next((item for item in steps if item.places), _Found([]))
         return self._known[key]
 
@@ -185,7 +209,10 @@ class Aligner:
         form = fold(text)
         size = len(form.text)
         starts = islice(self._folds.places(form.text, number), _PLACES) if size else ()
-        places = [self._widened(text, form, (0, size), owner, (start, start + size)) for owner, start in starts]
+        places = [
+            self._widened(text, form, (0, size), owner, (start, start + size))
+            for owner, start in starts
+        ]
         return _Found(places, "folded")
 
     def _resembling(self, text: str, number: int | None) -> _Found:
@@ -208,20 +235,30 @@ class Aligner:
         return _Found(places, "fuzzy" if whole else "part", first.similarity)
 
     def _widened(
-        self, text: str, form: NormalizedText, part: tuple[int, int], owner: int, place: tuple[int, int]
+        self,
+        text: str,
+        form: NormalizedText,
+        part: tuple[int, int],
+        owner: int,
+        place: tuple[int, int],
     ) -> _Place:
         source, folded = self._documents[owner].text, self._folds.forms[owner]
         span = folded.span(*place)
         before = _signs(source, folded.left_out(source, place[0]))
         behind = _signs(source, folded.left_out(source, place[1]))
-        marks = next((count for count, at in enumerate(behind) if not unicodedata.combining(source[at])), len(behind))
+        marks = next(
+            (count for count, at in enumerate(behind) if not unicodedata.combining(source[at])),
+            len(behind),
+        )
         first = len(before) - min(len(before), len(_signs(text, form.left_out(text, part[0]))))
         last = max(marks, min(len(behind), len(_signs(text, form.left_out(text, part[1])))))
         return owner, Span([*before, span.start][first], [span.end - 1, *behind][last] + 1)
 
     @cached_property
     def _squeezed(self) -> Searchable:
-        return Searchable([document.text for document in self._documents], squeeze, window=16, stride=8)
+        return Searchable(
+            [document.text for document in self._documents], squeeze, window=16, stride=8
+        )
 
     @cached_property
     def _folds(self) -> Searchable:
@@ -230,7 +267,11 @@ class Aligner:
 
 
 def _signs(text: str, between: Span | None) -> list[int]:
-    return [at for at in range(between.start, between.end) if not text[at].isspace()] if between else []
+    return (
+        [at for at in range(between.start, between.end) if not text[at].isspace()]
+        if between
+        else []
+    )
 
 
 # Resemblance: the likeliest stretches by shared windows, then aligned.
@@ -259,13 +300,18 @@ class Resemblance(NamedTuple):
     similarity: float
 
 
-def resemblances(text: str, sources: Sequence[str], index: WindowHashes, number: int | None) -> list[Resemblance]:
+def resemblances(
+    text: str, sources: Sequence[str], index: WindowHashes, number: int | None
+) -> list[Resemblance]:
     """The likeliest stretches, most matches first, without overlaps in one source; `number`: search one source only."""
     if len(text) > _LONGEST:
         return []
     regions = _regions(text, sources, index, number)
     aligned = (_align(text, sources[owner], owner, low, high) for owner, low, high in regions)
-    ranked = sorted(filter(None, aligned), key=lambda item: (-item.matches, -item.similarity, item.owner, item.place))
+    ranked = sorted(
+        filter(None, aligned),
+        key=lambda item: (-item.matches, -item.similarity, item.owner, item.place),
+    )
     kept: list[Resemblance] = []
     for item in ranked:
         (start, end), same = item.place, [one.place for one in kept if one.owner == item.owner]
@@ -307,17 +353,28 @@ def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblan
     start = matches = columns = 0
     best_part: tuple[int, int, int, int, int, int] | None = None
     for place, operation in enumerate(opcodes):
-        size = max(operation.src_end - operation.src_start, operation.dest_end - operation.dest_start)
+        size = max(
+            operation.src_end - operation.src_start, operation.dest_end - operation.dest_start
+        )
         equal = operation.tag == "equal"
         if score <= 0:
             score, start, matches, columns = 0.0, place, 0, 0
-        score += size if equal else -_COST * (size if operation.tag == "replace" else min(size, _RUN))
+        score += (
+            size if equal else -_COST * (size if operation.tag == "replace" else min(size, _RUN))
+        )
         columns += size
         matches += size if equal else 0
         if score > best:
             best = score
             first = opcodes[start]
-            best_part = (first.src_start, operation.src_end, first.dest_start, operation.dest_end, matches, columns)
+            best_part = (
+                first.src_start,
+                operation.src_end,
+                first.dest_start,
+                operation.dest_end,
+                matches,
+                columns,
+            )
     if best_part is None:
         return None
     part_start, part_end, begin, end, matches, columns = best_part
@@ -326,7 +383,9 @@ def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblan
         part_start, begin, matches, columns = part_start - 1, begin - 1, matches + 1, columns + 1
     while part_end < len(text) and end < len(region) and text[part_end] == region[end]:
         part_end, end, matches, columns = part_end + 1, end + 1, matches + 1, columns + 1
-    return Resemblance(owner, (low + begin, low + end), (part_start, part_end), matches, matches / columns)
+    return Resemblance(
+        owner, (low + begin, low + end), (part_start, part_end), matches, matches / columns
+    )
 
 
 # Order: the places that make the sequence most even.
@@ -334,7 +393,9 @@ def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblan
 _BACKWARDS = 10**12  # cost of a piece that does not begin after the one before: more than any gaps
 
 
-def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) -> list[tuple[int, int] | None]:
+def choose_in_order(
+    places: Sequence[Sequence[Span]], lengths: Sequence[int]
+) -> list[tuple[int, int] | None]:
     """Of each piece, the place that makes the sequence most even, and how many places are as good, itself included.
 
     By dynamic programming. Each piece begins after the one before, if it can. A gap costs its difference from the usual
@@ -347,7 +408,9 @@ def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) ->
     ranges = [read[id(places[number])] for number in placed]
     gaps = [b[0].start - a[0].end for a, b in pairwise(places) if len(a) == len(b) == 1]
     gap = int(np.median(gaps)) if gaps else 0
-    jumps = [gap + sum(lengths[lost] + gap for lost in range(a + 1, b)) for a, b in pairwise(placed)]
+    jumps = [
+        gap + sum(lengths[lost] + gap for lost in range(a + 1, b)) for a, b in pairwise(placed)
+    ]
     until = [np.zeros(len(item), dtype=np.int64) for item in ranges[:1]]
     for step, jump in enumerate(jumps):
         until.append(_least_before(until[step], ranges[step], ranges[step + 1], jump))
@@ -373,7 +436,9 @@ _NEVER = 2**61
 
 def _least_before(until: Numbers, before: Ranges, after: Ranges, jump: int) -> Numbers:
     """For each place after, the least of `until` and the cost of coming from a place before."""
-    shifts = before[:, 1] + jump - before[:, 0]  # from where a piece begins to where the next is expected
+    shifts = (
+        before[:, 1] + jump - before[:, 0]
+    )  # from where a piece begins to where the next is expected
     at = after[:, 0]
     least = np.full(len(at), _NEVER)
     for shift in np.unique(shifts).tolist():
@@ -393,7 +458,9 @@ def _least(values: Numbers, places: Numbers, due: Numbers, here: Numbers) -> Num
     due_at, last = np.searchsorted(places, due), np.searchsorted(places, here)
     low, high = np.minimum(due_at, last), np.maximum(due_at, last)
     first = np.concatenate(([_NEVER], np.minimum.accumulate(early)))[low] + due
-    end = np.concatenate((np.minimum.accumulate(late[::-1])[::-1], [_NEVER]))[high] - due + _BACKWARDS
+    end = (
+        np.concatenate((np.minimum.accumulate(late[::-1])[::-1], [_NEVER]))[high] - due + _BACKWARDS
+    )
     forward = _range_least(late, due_at, last) - due
     backward = _range_least(early, last, due_at) + due + _BACKWARDS
     return np.asarray(np.minimum.reduce((first, end, forward, backward)))

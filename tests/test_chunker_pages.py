@@ -1,4 +1,4 @@
-"""The pages of the strategies are what the code makes now, and their pictures show what the chunks are."""
+"""The pages of the chunkers are what the code makes now, and their pictures show what the chunks are."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import xml.etree.ElementTree as ET
 from importlib.util import find_spec
 
 import pytest
-
-from chunkcore import Chunk, Document, Span, strategies
+from chunkcore import Chunk, Document, Span
+from chunkcore.chunkers import chunkers
 from docs.making import picture
 from docs.making.page import ROOT, index_page, make_strategy, options_of
 from docs.making.shown import SAMPLE, SHOWN
 
-OURS = [name for name, cls in strategies.items() if cls.__module__.startswith("chunkcore.")]
+OURS = [name for name, cls in chunkers.items() if cls.__module__.startswith("chunkcore.")]
 NEEDED = {"structure": "tree_sitter_python", "clustering": "sklearn"}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def asks_a_model(name: str) -> bool:
-    return "embedder" in strategies[name].option_names()
+    return "embedder" in chunkers[name].option_names()
 
 
 def needs(name: str) -> pytest.MarkDecorator:
@@ -34,14 +34,14 @@ def check_page(name: str) -> None:
 
 def test_every_strategy_has_a_page_and_no_page_is_without_one() -> None:
     assert list(SHOWN) == OURS
-    pages = {path.stem for path in (ROOT / "docs/reference/strategies").glob("*.md")} - {"index", "sample"}
+    pages = {path.stem for path in (ROOT / "docs/reference/chunkers").glob("*.md")} - {"index", "sample"}
     assert pages == set(OURS)
-    pictures = {path.stem.split("-")[0] for path in (ROOT / "docs/images/strategies").glob("*.svg")} - {"overview"}
+    pictures = {path.stem.split("-")[0] for path in (ROOT / "docs/images/chunkers").glob("*.svg")} - {"overview"}
     assert pictures == set(OURS)
 
 
 def test_the_list_is_what_the_code_makes() -> None:
-    page = (ROOT / "docs/reference/strategies/index.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/chunkers/index.md").read_text(encoding="utf-8")
     assert page == index_page(), "the list is old: python -m docs.making"
 
 
@@ -56,11 +56,11 @@ def test_every_source_is_told_in_full() -> None:
 
 
 def test_every_option_is_told_and_has_its_default() -> None:
-    found = {option.name: option for option in options_of(strategies["fixed_sentences"])}
+    found = {option.name: option for option in options_of(chunkers["fixed_sentences"])}
     assert found["sentences"].default == "`5`"
     assert found["overlap"].meaning.startswith("Sentences that a chunk repeats, at least 0")
     assert list(found)[-1] == "counter"
-    inherited = {option.name: option.meaning for option in options_of(strategies["single_linkage"])}
+    inherited = {option.name: option.meaning for option in options_of(chunkers["single_linkage"])}
     assert inherited["splitter"].startswith('"default", "spacy", "spacy:&lt;pipeline>"')
 
 
@@ -81,7 +81,7 @@ def drawn(*chunks: Chunk) -> ET.Element:
 
 def test_the_text_stands_there_letter_for_letter_and_no_row_is_too_long() -> None:
     text = (ROOT / SAMPLE).read_text(encoding="utf-8")
-    root = ET.fromstring(picture.draw(text, strategies["recursive"]().chunk(Document("d", text)), ""))
+    root = ET.fromstring(picture.draw(text, chunkers["recursive"]().chunk(Document("d", text)), ""))
     rows = [each for each in root.iter(f"{SVG}text") if each.get("textLength")]
     assert " ".join(row.text or "" for row in rows).split() == text.split()
     assert all(float(row.get("textLength", "")) == len(row.text or "") * picture.CHARACTER for row in rows)

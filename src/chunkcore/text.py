@@ -1,4 +1,4 @@
-"""The basic types: `Span`, `Mark`, `Document`, `Chunk`.
+"""The basic types: `Span`, `Mark`, `Document`, `Chunk`, and the text of several spans.
 
 Offsets are half-open, in code points of the document's text: ``text[start:end]``.
 """
@@ -37,7 +37,9 @@ class Span:
             object.__setattr__(self, "start", _whole(self.start))
             object.__setattr__(self, "end", _whole(self.end))
         if not 0 <= self.start < self.end:
-            raise DataError(f"a span needs 0 <= start < end, got start={self.start}, end={self.end}")
+            raise DataError(
+                f"a span needs 0 <= start < end, got start={self.start}, end={self.end}"
+            )
 
     def __len__(self) -> int:
         return self.end - self.start
@@ -50,6 +52,64 @@ def _whole(value: object) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise DataError(f"a span's ends are whole numbers of code points, got {value!r}")
     return int(value.__index__())
+
+
+_LINE_ENDS = "\n\r"
+
+
+def joiner(text: str, end: int, start: int) -> str:
+    r"""What stands between a span that ends at `end` and the next one, which starts at `start`.
+
+    Nothing where they touch, or where a line end stands at one of the two edges already; a line end where one of the
+    edges is at a line's edge; a space elsewhere.
+
+    >>> joiner("| a |\n| b |\n| c |", 5, 12), joiner("One is. Two is.", 3, 8)
+    ('\n', ' ')
+    """
+    if end == start:
+        return ""
+    if text[end - 1] in _LINE_ENDS or text[start] in _LINE_ENDS:
+        return ""
+    ends_line = end == len(text) or text[end] in _LINE_ENDS
+    starts_line = start == 0 or text[start - 1] in _LINE_ENDS
+    return "\n" if ends_line or starts_line else " "
+
+
+def text_of_spans(text: str, spans: Sequence[Span]) -> str:
+    r"""The text of several spans of a document's text, in their order, with a `joiner` between neighbours.
+
+    A chunk, a passage, a table's repeated header and a scored hit all have this text for their spans.
+
+    >>> table = "| tea | hot |\n|---|---|\n| ice | cold |\n| fog | damp |"
+    >>> print(text_of_spans(table, [Span(0, 23), Span(39, 53)]))
+    | tea | hot |
+    |---|---|
+    | fog | damp |
+    """
+    if len(spans) == 1:
+        return text[spans[0].start : spans[0].end]
+    pieces: list[str] = []
+    for number, span in enumerate(spans):
+        if number:
+            pieces.append(joiner(text, spans[number - 1].end, span.start))
+        pieces.append(text[span.start : span.end])
+    return "".join(pieces)
+
+
+def offsets_of_spans(text: str, spans: Sequence[Span]) -> list[int]:
+    """Where each span begins in `text_of_spans`.
+
+    >>> offsets_of_spans("One is. Two is. Three is.", [Span(0, 7), Span(16, 25)])
+    [0, 8]
+    """
+    offsets: list[int] = []
+    place = 0
+    for number, span in enumerate(spans):
+        if number:
+            place += len(joiner(text, spans[number - 1].end, span.start))
+        offsets.append(place)
+        place += len(span)
+    return offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +133,12 @@ class Mark:
         check_type("a mark's data", self.data, Mapping, "a mapping")
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "start": self.span.start, "end": self.span.end, "data": dict(self.data)}
+        return {
+            "kind": self.kind,
+            "start": self.span.start,
+            "end": self.span.end,
+            "data": dict(self.data),
+        }
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Mark:
@@ -103,7 +168,9 @@ class Document:
             more = named.keys() - {"id", "text"}
             if len(values) + len(named) - len(more) < 2 or more - {"metadata", "marks"}:
                 seen = echo([*values, *named])
-                raise DataError(f'a document has an id and a text, as in Document("faq.md", text); got {seen}')
+                raise DataError(
+                    f'a document has an id and a text, as in Document("faq.md", text); got {seen}'
+                )
         return object.__new__(cls)
 
     def __repr__(self) -> str:
@@ -184,16 +251,26 @@ def check_document(value: object, name: str = "one of the documents") -> None:
     chunkcore.errors.DataError: one of the documents is a chunkcore Document, got str: write Document("faq.md", text)
     """
     if not isinstance(value, Document):
-        held = [held for held in ("page_content", "content", "text") if isinstance(getattr(value, held, None), str)]
+        held = [
+            held
+            for held in ("page_content", "content", "text")
+            if isinstance(getattr(value, held, None), str)
+        ]
         text = f"document.{held[0]}" if held else "text"
-        raise DataError(f'{name} is a chunkcore Document, got {kind_of(value)}: write Document("faq.md", {text})')
+        raise DataError(
+            f'{name} is a chunkcore Document, got {kind_of(value)}: write Document("faq.md", {text})'
+        )
 
 
-def pages_of_all(marks: Iterable[Mark], places: Iterable[Sequence[Span]]) -> Iterator[tuple[int, ...]]:
+def pages_of_all(
+    marks: Iterable[Mark], places: Iterable[Sequence[Span]]
+) -> Iterator[tuple[int, ...]]:
     """`Document.pages_of` of many places."""
     pages = sorted(page_marks(marks), key=lambda page: page.span)
     starts, ends = [page.span.start for page in pages], [page.span.end for page in pages]
-    latest = list(accumulate(ends, max))  # pages of a file do not overlap, those of a stranger's marks may
+    latest = list(
+        accumulate(ends, max)
+    )  # pages of a file do not overlap, those of a stranger's marks may
     for spans in places:
         numbers = {
             number: pages[number].data["number"]
@@ -263,7 +340,9 @@ class Chunk:
     def __post_init__(self) -> None:
         spans = self.spans
         if not (isinstance(spans, tuple) and spans and all(type(span) is Span for span in spans)):
-            raise DataError(f"chunk {self.index} of {self.document_id!r}: spans are a tuple of Spans, got {spans!r}")
+            raise DataError(
+                f"chunk {self.index} of {self.document_id!r}: spans are a tuple of Spans, got {spans!r}"
+            )
         for name, kind, expected in _CHUNK_TYPES:
             value = getattr(self, name)
             if type(value) is not kind:  # the usual types, which are quicker to compare
@@ -275,7 +354,9 @@ class Chunk:
 
     def _repr_html_(self) -> str:
         places = " and ".join(f"{span.start:,}–{span.end:,}" for span in self.spans)
-        return marked(self.text, (), f"{self.document_id}, characters {places}, {self.token_count:,} tokens")
+        return marked(
+            self.text, (), f"{self.document_id}, characters {places}, {self.token_count:,} tokens"
+        )
 
     @property
     def start(self) -> int:
@@ -290,7 +371,9 @@ class Chunk:
         """32 hexadecimal digits, equal in every run: document id + chunker fingerprint + spans (+ derived text)."""
         places = ",".join([f"{span.start}-{span.end}" for span in self.spans])
         # A model can write several texts from one passage.
-        return _id(self.document_id, self.fingerprint, places, *([self.text] if self.derived else []))
+        return _id(
+            self.document_id, self.fingerprint, places, *([self.text] if self.derived else [])
+        )
 
     @property
     def embedded_text(self) -> str:
@@ -318,9 +401,16 @@ class Chunks(FrameList[Chunk]):
 def chunk_columns(chunks: Iterable[Chunk]) -> dict[str, Sequence[Any]]:
     """`Chunks.tidy` of any chunks."""
     names, held = ("document", "index", "start", "end", "tokens", "text"), list(chunks)
-    rows = [(chunk.document_id, chunk.index, chunk.start, chunk.end, chunk.token_count, chunk.text) for chunk in held]
-    more = [name for name in ("headings", "pages") if any(chunk.metadata.get(name) for chunk in held)]
-    return columns_of(names, rows) | {name: [chunk.metadata.get(name, []) for chunk in held] for name in more}
+    rows = [
+        (chunk.document_id, chunk.index, chunk.start, chunk.end, chunk.token_count, chunk.text)
+        for chunk in held
+    ]
+    more = [
+        name for name in ("headings", "pages") if any(chunk.metadata.get(name) for chunk in held)
+    ]
+    return columns_of(names, rows) | {
+        name: [chunk.metadata.get(name, []) for chunk in held] for name in more
+    }
 
 
 class ContiguousChunks(Sequence[Chunk]):
@@ -337,9 +427,18 @@ class ContiguousChunks(Sequence[Chunk]):
     __slots__ = ("counts", "document", "fingerprint", "ranges")
 
     def __init__(
-        self, document: Document, ranges: Sequence[Sequence[int]], counts: Sequence[int], fingerprint: str
+        self,
+        document: Document,
+        ranges: Sequence[Sequence[int]],
+        counts: Sequence[int],
+        fingerprint: str,
     ) -> None:
-        self.document, self.ranges, self.counts, self.fingerprint = document, ranges, counts, fingerprint
+        self.document, self.ranges, self.counts, self.fingerprint = (
+            document,
+            ranges,
+            counts,
+            fingerprint,
+        )
 
     def __len__(self) -> int:
         return len(self.ranges)
@@ -354,11 +453,15 @@ class ContiguousChunks(Sequence[Chunk]):
         index = range(len(self))[place]
         start, end = self.ranges[index]
         text, spans = self.document.text[start:end], (Span(start, end),)
-        return Chunk(self.document.id, index, spans, text, self.counts[index], fingerprint=self.fingerprint)
+        return Chunk(
+            self.document.id, index, spans, text, self.counts[index], fingerprint=self.fingerprint
+        )
 
     def ids(self) -> list[str]:
         """Each `Chunk.id`."""
-        return [_id(self.document.id, self.fingerprint, f"{start}-{end}") for start, end in self.ranges]
+        return [
+            _id(self.document.id, self.fingerprint, f"{start}-{end}") for start, end in self.ranges
+        ]
 
 
 def _id(document_id: str, fingerprint: str, *parts: str) -> str:
