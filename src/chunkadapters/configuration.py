@@ -16,13 +16,13 @@ from uuid import uuid4
 
 import numpy as np
 
-from chunkadapters.places import digest
 from chunkcore.chunkers import Chunker, chunkers, get_chunker
 from chunkcore.chunkers.base import sized_options
 from chunkcore.errors import OptionError, warn_user
 from chunkcore.models.base import Embedder, TokenCountingEmbedder
 from chunkcore.models.loading import EmbedderCounter, get_embedder
 from chunkcore.options import split_spec
+from chunkcore.plain import digest, plain
 from chunkcore.spans import Numbers
 from chunkcore.text import Chunk
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter
@@ -52,40 +52,36 @@ def described(value: Any, depth: int = _DEPTH) -> Any:
     >>> described(len), described(re.compile("a"))
     ('builtins.len', ['re.Pattern', 'a', 32])
     """
+    return plain(value, partial(_described_object, depth))
+
+
+def _described_object(depth: int, value: Any) -> Any:
+    """For `plain`: an object as its class and what it holds; other values as they are."""
+    if value is None or isinstance(value, str | int | Mapping | list | tuple | set | frozenset):
+        return value
     cls = type(value)
     place = f"{cls.__module__}.{cls.__qualname__}"
-    if value is None or isinstance(value, str | bytes | int | float):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): described(item, depth) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [described(item, depth) for item in value]
-    if isinstance(value, set | frozenset):
-        return sorted((described(item, depth) for item in value), key=repr)
+    if isinstance(value, float | bytes):
+        return repr(value)
     if isinstance(value, re.Pattern):
         return [place, value.pattern, value.flags]
     if isinstance(value, partial):
-        return [
-            place,
-            *(described(item, depth) for item in (value.func, value.args, value.keywords)),
-        ]
+        return [place, described((value.func, value.args, value.keywords), depth)]
     if place.startswith("tiktoken."):
         return [place, value.name]
     if inspect.isroutine(value) or isinstance(value, type):
         return _described_function(value, depth)
-    if isinstance(fingerprint := getattr(value, "fingerprint", None), str):
+    fingerprint = getattr(value, "fingerprint", None)
+    if isinstance(fingerprint, str):
         return [place, fingerprint]
     if depth and hasattr(value, "__dict__"):
         # Names with two underscores are a framework's own state, such as a Haystack component's connections.
-        attributes = {key: item for key, item in vars(value).items() if not key.startswith("__")}
-        return [
-            place,
-            {
-                k: described(v, depth - 1)
-                for k, v in sorted(attributes.items())
-                if not _IRRELEVANT.search(k)
-            },
-        ]
+        attributes = {
+            name: item
+            for name, item in sorted(vars(value).items())
+            if not name.startswith("__") and not _IRRELEVANT.search(name)
+        }
+        return [place, described(attributes, depth - 1)]
     return [place, uuid4().hex]
 
 
@@ -111,9 +107,7 @@ class NamedFunction:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         qualname = getattr(function, "__qualname__", type(function).__qualname__)
-        self.name = self.fingerprint = (
-            f"function:{qualname}-{digest(repr(described(function)))[:8]}"
-        )
+        self.name = self.fingerprint = f"function:{qualname}-{digest(described(function), 4)}"
 
     def __call__(self, *arguments: Any) -> Any:
         return self.function(*arguments)

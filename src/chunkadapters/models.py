@@ -15,7 +15,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 
-from chunkadapters.places import digest
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionError
 from chunkcore.escaping import encodable
 from chunkcore.models.base import Fingerprinted, Vectors, check_vectors
@@ -23,6 +22,7 @@ from chunkcore.models.llm import BadAnswerError, Message, Reply
 from chunkcore.models.llm.base import MeteredLLM, SchemaRefusedError
 from chunkcore.models.llm.endpoint import SCHEMA_REFUSED, is_busy
 from chunkcore.options import check_number
+from chunkcore.plain import digest, plain
 
 # ---- One implementation for synchronous and asynchronous calls
 
@@ -113,13 +113,13 @@ def identify(
     label = _label(model, kinds)
     if fingerprint is None:
         unknown: list[str] = []
-        settings = _described(model, kinds, _DEPTH, unknown)
+        settings = _settings(model, kinds, _DEPTH, unknown)
         if unknown and not label:
             raise OptionError(
                 f"the settings of {cls.__name__} do not tell which model it is, but its {unknown[0]} does: say what "
                 'its answers depend on, as fingerprint="my-model-v1"; caches and ids are made from it'
             )
-        fingerprint = digest(json.dumps(settings, sort_keys=True))
+        fingerprint = digest(settings)
     return name or ":".join(
         filter(None, (framework, cls.__name__, label))
     ), f"{framework}:{fingerprint}"
@@ -131,7 +131,7 @@ def _state(model: Any) -> dict[str, Any]:
     return getattr(model, "__dict__", {}) | (private if isinstance(private, dict) else {})
 
 
-def _described(model: Any, kinds: tuple[type, ...], depth: int, unknown: list[str]) -> Any:
+def _settings(model: Any, kinds: tuple[type, ...], depth: int, unknown: list[str]) -> list[Any]:
     """The class and its settings, with those of wrapped models, as JSON values.
 
     Without secrets, time-outs and the like, and objects that cannot be expressed so, whose classes go to `unknown`.
@@ -142,40 +142,33 @@ def _described(model: Any, kinds: tuple[type, ...], depth: int, unknown: list[st
         if value is None or key.startswith("__") or _SECRET.search(key) or _IRRELEVANT.search(key):
             continue
         if isinstance(value, kinds) and depth:
-            settings[key] = _described(value, kinds, depth - 1, unknown)
-        elif (setting := plain(value)) is not None:
-            settings[key] = setting
-        else:
+            settings[key] = _settings(value, kinds, depth - 1, unknown)
+            continue
+        setting = plain(value, _public)
+        if setting is None:
             unknown.append(type(value).__name__)
+        else:
+            settings[key] = setting
     return [f"{cls.__module__}.{cls.__qualname__}", settings]
 
 
-def plain(value: Any) -> Any:
-    """The value as JSON values without secrets; None for an object that cannot be expressed so."""
+def _public(value: Any) -> Any:
+    """For `plain`: a value without secrets; None for an object that nothing names."""
     if isinstance(value, Enum):
-        return plain(value.value)
+        value = value.value
     if isinstance(value, str):
         return _without_user(value)
-    if isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, PurePath):
-        return str(value)
     if isinstance(value, Mapping):
-        kept = {
-            str(key): plain(item) for key, item in value.items() if not _SECRET.search(str(key))
-        }
+        kept = {key: _public(item) for key, item in value.items() if not _SECRET.search(str(key))}
         return {key: item for key, item in kept.items() if item is not None}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, set | frozenset):
-        return sorted((plain(item) for item in value), key=repr)
-    if isinstance(mark := getattr(value, "fingerprint", None), str):  # one of chunkcore's own
-        return mark
-    if callable(value) and "<" not in (
-        place := getattr(value, "__qualname__", "<")
-    ):  # no lambda, nothing local
-        return f"{value.__module__}.{place}"
-    return None
+    if isinstance(value, int | float | PurePath | list | tuple | set | frozenset):
+        return value
+    fingerprint = getattr(value, "fingerprint", None)
+    if isinstance(fingerprint, str):  # one of chunkcore's own
+        return fingerprint
+    place = getattr(value, "__qualname__", "<")
+    is_named = callable(value) and "<" not in place  # no lambda, nothing local
+    return f"{value.__module__}.{place}" if is_named else None
 
 
 def _without_user(text: str) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
 from itertools import groupby, zip_longest
 from typing import Any, Literal, NamedTuple
 
 from chunkcore.errors import DataError
+from chunkcore.plain import digest
 from chunkcore.spans import merge_touching, shifted
 from chunkcore.text import Chunk, ContiguousChunks, Document, Mark, Span, pages_of_all
 
@@ -35,11 +35,6 @@ UNKNOWN_PLACE = ("ambiguous", "unlocated")
 
 
 # ---- Ids
-
-
-def digest(text: str) -> str:
-    """32 hexadecimal digits of a text, which may hold unpaired surrogates."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def unused_id(chunk_id: str, taken: set[str]) -> str:

@@ -1,4 +1,4 @@
-"""Foreign text made harmless for a terminal, a Markdown table, a CSV cell and a script block; plain JSON values.
+"""Foreign text made harmless for a terminal, a Markdown table, a CSV cell and a script block.
 
 Names, questions and excerpts come from documents that nobody has vetted. The template engine escapes HTML itself.
 """
@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import html
 import json
-import math
 import re
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -92,27 +89,6 @@ def csv_cell(text: str) -> str:
     ("'=HYPERLINK(1)", 'a = b', "a;'=1")
     """
     return _FORMULA.sub("'", page_text(text))
-
-
-def plain_json(value: Any) -> Any:
-    """Dataclasses, mappings, arrays and lists as plain JSON values; what is not finite as null.
-
-    >>> plain_json({"scores": (0.5, math.nan), 3: True})
-    {'scores': [0.5, None], '3': True}
-    """
-    if value is None or type(value) in (str, int, bool):
-        return value
-    if type(value) is float:
-        return value if math.isfinite(value) else None
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain_json(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain_json(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):  # arrays and numbers of NumPy
-        return plain_json(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain_json(item) for item in value]
-    return value
 
 
 def script_json(value: Any) -> str:

@@ -16,12 +16,12 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.plain import digest
 
 try:
     import fcntl
@@ -363,7 +363,7 @@ def accept_edit(path: Path) -> None:
 
 def checksum(data: bytes) -> str:
     """32 hexadecimal digits."""
-    return blake2b(data, digest_size=16).hexdigest()
+    return digest(data)
 
 
 def _make_folder(folder: Path) -> None:

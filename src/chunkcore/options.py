@@ -8,12 +8,13 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from inspect import Parameter, cleandoc, signature
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from chunkcore.errors import OptionError, echo, suggestion
+from chunkcore.plain import plain
 
 # What other libraries call an option: the first that a thing has is suggested.
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
@@ -405,23 +406,26 @@ def plain_options(thing: Any, *, changed: bool = False) -> dict[str, Any]:
     options = {}
     for field in fields(thing):
         value, default = getattr(thing, field.name), default_of(field)
-        plain = plain_option(field.name, value)
+        setting = plain_option(field.name, value)
         if changed:
-            if default is not MISSING and plain == plain_option(field.name, default):
+            if default is not MISSING and setting == plain_option(field.name, default):
                 continue
-            plain = getattr(value, "label", plain)  # a chunker over another one
-        options[field.name] = plain
+            setting = getattr(value, "label", setting)  # a chunker over another one
+        options[field.name] = setting
     return options
 
 
 def plain_option(option: str, value: Any) -> Any:
     """An option's value as JSON. A chunker, counter or model becomes its string."""
-    if value is None or isinstance(value, bool | int | float | str):
+    return plain(value, partial(_named, option))
+
+
+def _named(option: str, value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str | tuple | list):
         return value
-    if isinstance(value, tuple | list):
-        return [plain_option(option, item) for item in value]
     for attribute in ("spec", "name"):
-        if isinstance(name := getattr(value, attribute, None), str):
+        name = getattr(value, attribute, None)
+        if isinstance(name, str):
             return name
     raise OptionError(
         f"the option {option} holds a {type(value).__name__}, which has no name to be built from again; "

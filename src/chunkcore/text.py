@@ -15,6 +15,7 @@ from typing import Any, overload
 
 from chunkcore.errors import DataError, check_type, echo, kind_of
 from chunkcore.frames import FrameList, Markup, columns_of, marked, shortened
+from chunkcore.plain import digest_of_texts, framed
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -383,9 +384,7 @@ class Chunk:
     @property
     def content_hash(self) -> str:
         """32 hexadecimal digits of context and text. Chunks of equal hash have equal embeddings."""
-        digest = blake2b(_framed(self.context), digest_size=16)
-        digest.update(_framed(self.text))
-        return digest.hexdigest()
+        return digest_of_texts((self.context, self.text))
 
 
 class Chunks(FrameList[Chunk]):
@@ -465,18 +464,12 @@ class ContiguousChunks(Sequence[Chunk]):
 
 
 def _id(document_id: str, fingerprint: str, *parts: str) -> str:
-    digest = _begun(document_id, fingerprint).copy()
+    hashed = _begun(document_id, fingerprint).copy()
     for part in parts:
-        digest.update(_framed(part))
-    return digest.hexdigest()
+        hashed.update(framed(part))
+    return hashed.hexdigest()
 
 
 @lru_cache(maxsize=64)  # the chunks of a document share them
 def _begun(*parts: str) -> blake2b:
-    return blake2b(b"".join(map(_framed, parts)), digest_size=16)
-
-
-def _framed(text: str) -> bytes:
-    """Bytes with their length, so that ("ab", "c") and ("a", "bc") differ. Unpaired surrogates are allowed."""
-    data = text.encode("utf-8", "surrogatepass")
-    return len(data).to_bytes(8, "little") + data
+    return blake2b(b"".join(map(framed, parts)), digest_size=16)

@@ -29,12 +29,12 @@ from chunkadapters.places import (
     PlaceKeys,
     chunk_records,
     copier,
-    digest,
     inherited,
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
+from chunkcore.plain import digest
 from chunkcore.text import Chunk
 from chunkcore.text import Document as CoreDocument
 from chunkcore.tokens import HuggingFaceCounter

@@ -17,7 +17,6 @@ import numpy as np
 from chunkcore.chunkers.base import Chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, echo
-from chunkcore.escaping import plain_json
 from chunkcore.evaluation.answer_measures import AnsweredQuestion, AnswerMeasure, AnswerModels
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.documents import ANSWERS
@@ -35,6 +34,7 @@ from chunkcore.files import write_parts
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import LLM, BadAnswerError, Estimator, Question, Usage, ask, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, quoted, schema_of
+from chunkcore.plain import plain
 from chunkcore.report.page import ReportPage
 from chunkcore.report.study import StudySettings, today
 from chunkcore.run import Retrieved, Run
@@ -369,9 +369,7 @@ class AnswerComparison:
                     "answer": answer.text,
                     **({"failure": answer.failure} if answer.failure else {}),
                     "right": list(references_of(query)),
-                    "scores": plain_json(
-                        {name: values[number] for name, values in columns.items()}
-                    ),
+                    "scores": plain({name: values[number] for name, values in columns.items()}),
                     "passages": list(answer.passages),
                 }
 

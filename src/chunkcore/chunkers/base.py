@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from hashlib import blake2b
 from math import inf
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -28,6 +26,7 @@ from chunkcore.options import (
     plain_options,
     split_spec,
 )
+from chunkcore.plain import digest
 from chunkcore.registry import Registry
 from chunkcore.spans import merge_touching
 from chunkcore.text import (
@@ -329,8 +328,7 @@ class Chunker:
         options = {
             name: _identity(models.get(name, getattr(self, name))) for name in self.option_names()
         }
-        data = json.dumps([self.name, options], sort_keys=True, ensure_ascii=True)
-        return blake2b(data.encode("ascii"), digest_size=8).hexdigest()
+        return digest([self.name, options], 8)
 
 
 chunkers: Registry[type[Chunker]] = Registry(

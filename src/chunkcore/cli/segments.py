@@ -14,7 +14,8 @@ import typer
 
 from chunkcore.cli import options, running
 from chunkcore.errors import DataError
-from chunkcore.escaping import plain_json, terminal_text
+from chunkcore.escaping import terminal_text
+from chunkcore.plain import plain
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -101,7 +102,7 @@ def _write(reports: Sequence[SegmentReport], output: Path) -> None:
         for report in reports
         for number, text in enumerate(report.text_ids)
     ]
-    write_text(output, "".join(f"{json.dumps(plain_json(row))}\n" for row in rows))
+    write_text(output, "".join(f"{json.dumps(plain(row))}\n" for row in rows))
 
 
 def _score_table(documents: Sequence[Document], reports: Sequence[SegmentReport]) -> Table:

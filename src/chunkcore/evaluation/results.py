@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from chunkcore.errors import DataError, OptionError, echo
-from chunkcore.escaping import plain_json
 from chunkcore.evaluation.measures import Depth, Measure, RetrievalMeasure, get_measure, parse_depth
 from chunkcore.evaluation.resampling import mean_std
 from chunkcore.frames import Frame, Markup, columns_of, html_table
 from chunkcore.models.llm import Prices, Usage
 from chunkcore.options import check_number
+from chunkcore.plain import plain
 from chunkcore.run import MatchKind, Run
 from chunkcore.spans import Numbers, Scores
 
@@ -311,9 +311,9 @@ class Report(Frame):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the run as plain JSON values, NaN as null."""
-        plain: dict[str, Any] = plain_json(replace(self, run=None))
-        del plain["run"]
-        return plain
+        values: dict[str, Any] = plain(replace(self, run=None))
+        del values["run"]
+        return values
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Report:

@@ -13,7 +13,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from hashlib import blake2b
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -36,6 +35,7 @@ from chunkcore.files import (
     utf8_line,
     write_checked,
 )
+from chunkcore.plain import digest
 from chunkcore.report.html import policy
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.retrieval.saved import stamp_of
@@ -268,7 +268,7 @@ class LabelledQuestions:
 
 
 def _version(row: Mapping[str, Any]) -> str:
-    return blake2b(json.dumps(row, sort_keys=True).encode("ascii"), digest_size=8).hexdigest()
+    return digest(row, 8)
 
 
 def _free_ids(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

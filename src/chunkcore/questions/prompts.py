@@ -19,6 +19,7 @@ from chunkcore.errors import quote
 from chunkcore.locating.text_search import fold, squeeze
 from chunkcore.models.llm import BadAnswerError, Question
 from chunkcore.models.llm.base import conversation, found_json, member, schema_of, text_of
+from chunkcore.plain import digest
 from chunkcore.spans import trim, union
 from chunkcore.text import Document, Span
 
@@ -231,7 +232,7 @@ class Written:
 
 def prompt_version(mode: Mode) -> str:
     """The mode and 8 hexadecimal digits that change with the prompt."""
-    return f"{mode}-{blake2b((_instructions(mode, 0) + _SHOWN_PROMPTS).encode(), digest_size=4).hexdigest()}"
+    return f"{mode}-{digest(_instructions(mode, 0) + _SHOWN_PROMPTS, 4)}"
 
 
 def question_about(
@@ -242,7 +243,7 @@ def question_about(
     `earlier` are questions not to repeat. `number` makes the answers of a dry run distinct.
     """
     # Marked by its own digest, so no passage can contain its end mark.
-    mark = f"=== {blake2b(passage.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()} ==="
+    mark = f"=== {digest(passage, 6)} ==="
     before = "\n".join(f"- {question}" for question in earlier) or "- none"
     shown = _SHOWN_PROMPTS.format(mark=mark, passage=passage, earlier=before)
     text = {"type": "string"}

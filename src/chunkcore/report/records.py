@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chunkcore.errors import DataError
-from chunkcore.escaping import csv_cell, markdown_cell, plain_json, terminal_text
+from chunkcore.escaping import csv_cell, markdown_cell, terminal_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.files import checksum, read_json, write_files, write_text
+from chunkcore.plain import plain
 from chunkcore.report import tables
 from chunkcore.report.advice import Advice, missed_by, missed_table
 from chunkcore.report.html import html_report
@@ -165,11 +166,11 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow([csv_cell(title) for title in header])
-    writer.writerows([_plain(value) for value in row] for row in rows)
+    writer.writerows([_cell(value) for value in row] for row in rows)
     return buffer.getvalue()
 
 
-def _plain(value: Any) -> Any:
+def _cell(value: Any) -> Any:
     """Escaped text, numbers with six digits, NaN as an empty cell."""
     if isinstance(value, str):
         return csv_cell(value)
@@ -192,7 +193,7 @@ def json_report(page: ReportPage) -> str:
         "firsts",
         "intervals",
     )
-    pairs = [plain_json(pair) for pair in comparison.differences]
+    pairs = [plain(pair) for pair in comparison.differences]
     data = {
         "format": FORMAT,
         "benchmark": page.benchmark.name if page.benchmark else page.reports[0].benchmark,
@@ -216,7 +217,7 @@ def json_report(page: ReportPage) -> str:
     }
     reports = [report.to_dict() for report in page.reports]
     checked = {"checksum": reports_checksum(reports), "reports": reports}
-    return json.dumps(plain_json(data) | checked, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(plain(data) | checked, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def read_reports(path: Path | str) -> list[Report]:

@@ -31,6 +31,7 @@ from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.files import installed_version, wait_for_lock, write_parts
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import get_embedder
+from chunkcore.plain import plain
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.retrieval.vectors import Rows, TextVectors
@@ -247,24 +248,26 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
 
 
 def _json(row: Mapping[str, Any], name: str) -> bytes:
-    def plain(value: object) -> Any:
-        if isinstance(value, Span):
-            return [value.start, value.end]
-        if isinstance(value, Mark):
-            return value.to_dict()
-        if isinstance(value, Mapping):
-            return dict(value)
-        raise TypeError(f"there is a {type(value).__name__} in it")
-
     try:
-        line = json.dumps(row, allow_nan=False, default=plain)
-    except (TypeError, ValueError) as error:
+        values = plain(row, _saved)
+    except (TypeError, ValueError, RecursionError) as error:
         raise DataError(f"the metadata of {name!r} cannot be saved as JSON: {error}") from error
-    if json.loads(line)["metadata"] != row["metadata"]:
+    if values["metadata"] != row["metadata"]:
         raise DataError(
             f"the metadata of {name!r} would come back changed: use lists, not tuples, and text as keys"
         )
-    return line.encode("ascii") + b"\n"
+    return json.dumps(values).encode("ascii") + b"\n"
+
+
+def _saved(value: object) -> object:
+    """For `plain`: places and marks in their saved form; ValueError for a number that JSON lacks."""
+    if isinstance(value, Span):
+        return [value.start, value.end]
+    if isinstance(value, Mark):
+        return value.to_dict()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no JSON number")
+    return value
 
 
 def _array_parts(array: Rows | NDArray[Any]) -> Iterator[bytes]:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from chunkcore.errors import DataError, check_type, echo, warn_user
 from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES
 from chunkcore.files import write_checked
 from chunkcore.options import check_number
+from chunkcore.plain import digest_of_texts
 from chunkcore.spans import shifted
 from chunkcore.text import Document, Mark, Span, check_document
 
@@ -30,7 +30,7 @@ class ChangedDocumentsWarning(UserWarning):
 
 def documents_digest(documents: Iterable[Document]) -> str:
     """32 hexadecimal digits of all ids and texts, in order."""
-    return _digest((text for document in documents for text in (document.id, document.text)), 16)
+    return digest_of_texts(text for document in documents for text in (document.id, document.text))
 
 
 def warn_where_they_differ(digests: Iterable[str], message: str) -> None:
@@ -41,15 +41,7 @@ def warn_where_they_differ(digests: Iterable[str], message: str) -> None:
 
 def slices_digest(text: str, spans: Sequence[Span]) -> str:
     """16 hexadecimal digits of the text at the spans."""
-    return _digest((span.slice(text) for span in spans), 8)
-
-
-def _digest(texts: Iterable[str], size: int) -> str:
-    digest = blake2b(digest_size=size)
-    for text in texts:
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.hexdigest()
+    return digest_of_texts((span.slice(text) for span in spans), 8)
 
 
 @dataclass(frozen=True, slots=True)

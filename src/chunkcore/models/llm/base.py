@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from itertools import pairwise
 from typing import (
     TYPE_CHECKING,
@@ -30,6 +29,7 @@ from chunkcore.escaping import encodable
 from chunkcore.models.base import Fingerprinted
 from chunkcore.models.cache import LLMCache
 from chunkcore.options import check_number
+from chunkcore.plain import digest
 from chunkcore.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -233,8 +233,7 @@ class MeteredLLM(Fingerprinted, Metered, ABC):
 
 def question_key(messages: Sequence[Message], schema: Mapping[str, Any] | None) -> bytes:
     """The cache key of a question: 20 bytes from its messages and the schema of its answer."""
-    data = json.dumps([list(messages), schema], sort_keys=True, ensure_ascii=True)
-    return blake2b(data.encode("ascii"), digest_size=20).digest()
+    return bytes.fromhex(digest([list(messages), schema], 20))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import threading
@@ -11,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import partial
-from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +28,7 @@ from chunkcore.models.llm.base import (
     SchemaRefusedError,
 )
 from chunkcore.options import check_number
+from chunkcore.plain import digest
 from chunkcore.registry import Registry
 
 LONGEST_WAIT = 31_536_000  # seconds: a year
@@ -166,11 +165,10 @@ class OpenAILLM(MeteredLLM):
         fragment = "&".join(
             f"{name}={'none' if value is None else value}" for name, value in self._options.items()
         )
-        identity = json.dumps([self.model, url, self.temperature, self.max_tokens])
-        digest = blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        identity = digest([self.model, url, self.temperature, self.max_tokens], 8)
         super().__init__(
             name=f"openai:{self.model}@{url}" + (f"#{fragment}" if fragment else ""),
-            fingerprint=f"openai:{digest}",
+            fingerprint=f"openai:{identity}",
             concurrency=self.concurrency,
         )
         is_openai = urlsplit(url).hostname == _OPENAI

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from hashlib import blake2b
 from itertools import pairwise, repeat
 from typing import Any
 
@@ -50,6 +49,7 @@ from chunkadapters.places import (
 )
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError
+from chunkcore.plain import digest
 from chunkcore.text import Chunk, ContiguousChunks, Span
 from chunkcore.text import Document as CoreDocument
 
@@ -294,7 +294,7 @@ def _id(chunk_id: str, context: str, text: str) -> str:
     The text counts because a store that skips duplicates would keep the old text of an edited document.
     """
     parts = f"{chunk_id}{len(context)}:{context}{text}"
-    return blake2b(parts.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
+    return digest(parts, 32)
 
 
 def page_numbers(document: Document, chunks: Sequence[Chunk]) -> list[int]:
