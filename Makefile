@@ -22,11 +22,12 @@ demo: $(VENV)/ready
 
 # A process more than cores, as some wait, a thread each; one that has nothing left takes half of what another has.
 # WORKERS=0: one after the other.
+# COVERAGE=1 prints which lines no test runs.
 # Bytecode is kept even where the environment says otherwise: tests start hundreds of programs, which would compile it all.
 WORKERS ?= $(shell $(PYTHON) -c "import os; cores = getattr(os, 'sched_getaffinity', lambda _: range(os.cpu_count() or 1)); print(len(cores(0)) + 1)")
 test: $(VENV)/ready
 	@echo "running all tests that need no server: some five minutes on two cores"
-	@HAYSTACK_TELEMETRY_ENABLED=False OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
+	@HAYSTACK_TELEMETRY_ENABLED=False OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(if $(COVERAGE),--cov=src --cov-report=term:skip-covered)
 
 # All integration tests, with the stores that they write to: some embedded, and a PostgreSQL that they start and stop, or
 # the one of CHUNKADAPTERS_POSTGRES (a URL). faiss-haystack asks for a NumPy before 2 and works with later ones.
@@ -73,7 +74,7 @@ check: $(VENV)/ready
 
 # The pages of docs/ and the reference from the docstrings; a broken link is an error. Then: python -m http.server -d site
 docs: $(VENV)/ready
-	$(BIN)/pip install --quiet --editable ".[docs]"
+	$(BIN)/pip install --quiet --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html"
 
@@ -103,7 +104,7 @@ golden: $(VENV)/ready
 	$(BIN)/python -m integration_tests.golden
 
 # The versions and hashes of all that .ci/install.py installs but PyTorch, for Python 3.10 and later on every platform.
-LOCKED = $(addprefix --extra ,langchain llamaindex haystack models clustering files office structure llm mcp answers report frames arrow dev docs)
+LOCKED = $(addprefix --extra ,langchain llamaindex haystack models clustering files office structure llm mcp answers report frames arrow fast) $(addprefix --group ,dev docs)
 COMPILE = $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.10 --generate-hashes --no-header --no-annotate
 lock: $(VENV)/ready
 	$(BIN)/pip install --quiet uv

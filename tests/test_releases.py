@@ -7,30 +7,50 @@ import re
 import subprocess
 import sys
 from importlib.metadata import requires
+from importlib.metadata import version as installed_version
 from pathlib import Path
 
+import chunkcore
 import pytest
 import yaml
-from integration_tests.packages.artifacts import DEVELOPERS
 from integration_tests.packages.smoke import EXTRAS
 from integration_tests.packages.versions import copy_checkout, lowest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+tomllib = pytest.importorskip("tomllib", reason="Python 3.11 reads TOML")
+
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-BY_HAND = ("all", *DEVELOPERS)
+TABLES = tomllib.loads(PROJECT)
 
 
 def extras() -> set[str]:
-    (table,) = re.findall(r"^\[project.optional-dependencies\]\n(.*?)^\[", PROJECT, flags=re.MULTILINE | re.DOTALL)
-    return set(re.findall(r"^([\w-]+) = \[", table, flags=re.MULTILINE)) - set(BY_HAND)
+    return set(TABLES["project"]["optional-dependencies"]) - {"all"}
 
 
-def test_the_version_is_the_same_everywhere() -> None:
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert re.findall(r'^version = "(.+)"$', PROJECT, flags=re.MULTILINE) == [citation["version"]]
-    assert citation["license"] == "Apache-2.0"
+def test_the_version_stands_in_one_place() -> None:
+    assert installed_version("chunkadapters") == chunkcore.__version__
+    files = [ROOT / "pyproject.toml", ROOT / "CITATION.cff", *(ROOT / "src").rglob("*.py")]
+    holders = [file.name for file in files if f'"{chunkcore.__version__}"' in file.read_text(encoding="utf-8")]
+    assert holders == ["__init__.py"]
+
+
+def test_workflows_pin_actions_by_hash_and_a_release_needs_the_tests() -> None:
+    workflows = {file.stem: file.read_text(encoding="utf-8") for file in (ROOT / ".github/workflows").glob("*.yml")}
+    uses = re.findall(r"uses: ([^\s.]\S+)", "".join(workflows.values()))
+    assert uses
+    assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) for action in uses)
+    jobs = yaml.safe_load(workflows["release"])["jobs"]
+    assert jobs["build"]["needs"] == "tests"
+    assert jobs["tests"]["uses"] == "./.github/workflows/tests.yml"
+    pythons = yaml.safe_load(workflows["tests"])["jobs"]["linux"]["strategy"]["matrix"]["python"]
+    assert pythons == re.findall(r'"Programming Language :: Python :: (3\.\d+)"', PROJECT)
+
+
+def test_the_hook_before_a_commit_is_the_linter_that_is_locked() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    assert hooks["repos"][0]["rev"] == f"v{locked()['ruff']}"
 
 
 def test_the_changelog_tells_what_comes_next_first() -> None:
@@ -50,8 +70,8 @@ def test_the_page_of_extras_names_every_extra() -> None:
 
 
 def test_every_requirement_has_a_lowest_and_a_highest_version() -> None:
-    stated = re.sub(r"#.*", "", PROJECT.split("\ndependencies = ")[1].split("[project.scripts]")[0])
-    needed = [Requirement(each[1:-1]) for each in re.findall(r"'[^']+'|\"[^\"]+\"", stated)]
+    extras_and_groups = [*TABLES["project"]["optional-dependencies"].values(), *TABLES["dependency-groups"].values()]
+    needed = [Requirement(line) for table in (TABLES["project"]["dependencies"], *extras_and_groups) for line in table]
     assert len(needed) > 60
     for requirement in needed:
         if requirement.name != "chunkadapters":
@@ -68,7 +88,7 @@ def locked() -> dict[str, str]:
 
 
 def test_the_lock_file_has_hashes_and_versions_within_the_bounds() -> None:
-    (names,) = re.findall(r"^LOCKED = .*?,(.*)\)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    (names,) = re.findall(r"^LOCKED = .*?,([^)]*)\)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     for requirement in map(Requirement, requires("chunkadapters") or []):
         needed = any(not requirement.marker or requirement.marker.evaluate({"extra": e}) for e in names.split())
         if needed and requirement.name not in {"torch", "chunkadapters"}:

@@ -13,7 +13,6 @@ from pathlib import Path
 __all__ = ["ROOT", "Artifacts", "build", "problems"]
 
 ROOT = Path(__file__).resolve().parents[2]
-DEVELOPERS = ("dev", "docs")
 # Folders of a wheel: the packages and its own metadata, nothing else.
 PACKAGES = ("chunkcore", "chunkadapters", "haystack_integrations")
 # What the library reads at run time beside its modules, or what tools read of it.
@@ -43,8 +42,7 @@ class Artifacts:
             return HeaderParser().parsestr(opened.read(file).decode("utf-8"))
 
     def extras(self) -> list[str]:
-        """Those that it provides, but for what developers need."""
-        return [extra for extra in self.metadata().get_all("Provides-Extra", []) if extra not in DEVELOPERS]
+        return self.metadata().get_all("Provides-Extra", [])
 
 
 def build(folder: Path) -> Artifacts:
