@@ -45,27 +45,27 @@ def searches(draw):
     searches(),
     questions,
     st.integers(1, 60),
-    st.sampled_from(["hits", "text", "all", {"d0"}]),
+    st.sampled_from(["hits", "whole", "all", {"d0"}]),
     st.floats(0, 1),
     st.booleans(),
 )
-def test_budgets_hold_and_nothing_of_other_documents_appears(search, question, budget, words, balance, limited):
+def test_budgets_hold_and_nothing_of_other_documents_appears(search, question, budget, scope, balance, limited):
     documents, hits = search
     found = index_of(documents).behind(
-        question, hits, max_tokens=budget, words=words, balance=balance, k=2 if limited else None
+        question, hits, max_tokens=budget, documents=scope, balance=balance, k=2 if limited else None
     )
     counter = get_counter("cl100k_base")
     assert sum(counter.count(passage.text) for passage in found) <= budget
     assert len(found) <= (2 if limited else 99)
     texts = {document.id: document.text for document in documents}
-    if words != "all":
+    if scope != "all":
         assert {passage.document_id for passage in found} <= {hit.document_id for hit in hits}
-    if words in ("text", {"d0"}):
+    if scope in ("hits", {"d0"}):
         shown = {
             (hit.document_id, place) for hit in hits for span in hit.spans for place in range(span.start, span.end)
         }
         for passage in found:
-            if passage.document_id in words:
+            if passage.document_id in scope:
                 continue
             for piece in (passage, *passage.parts):
                 assert all(
@@ -83,17 +83,18 @@ def test_hits_bring_their_words_and_words_bring_what_no_hit_has() -> None:
     index = index_of(TEA)
     hit = Retrieved("tea", (Span(0, 29),), 0.1, "Tea is hot. It boils at noon.")
     assert index.behind("zzz", [hit], max_tokens=12)[0].text == "Tea is hot. It boils at noon."
-    assert {passage.document_id for passage in index.behind("Which crow is black?", [hit])} == {"tea"}
-    everywhere = index.behind("Which crow is black?", [hit], words="all", max_tokens=12)
+    near = index.behind("Which crow is black?", [hit], documents="whole")
+    assert {passage.document_id for passage in near} == {"tea"}
+    everywhere = index.behind("Which crow is black?", [hit], documents="all", max_tokens=12)
     assert "The crow is black." in " ".join(passage.text for passage in everywhere)
-    only_hits = index.behind("Which crow is black?", [hit], words="all", balance=1.0, max_tokens=12)
+    only_hits = index.behind("Which crow is black?", [hit], documents="all", balance=1.0, max_tokens=12)
     assert only_hits[0].text == "Tea is hot. It boils at noon."
 
 
 def test_a_hit_is_worth_a_third_to_its_neighbours() -> None:
     index = index_of([Document("tea", "Tea is hot to us. Ice is old to us. Sea is wet to us.")])
     hit = Retrieved("tea", (Span(18, 35),), 0.1, "Ice is old to us.")
-    (passage,) = index.behind("zzz", [hit], balance=1.0, max_tokens=100)
+    (passage,) = index.behind("zzz", [hit], balance=1.0, max_tokens=100, documents="whole")
     near = 16 / 17 / 3  # the spaces are in no unit
     assert [part.score for part in passage.parts] == pytest.approx([near, 1, near])
 
@@ -126,7 +127,7 @@ def test_scores_of_hits_do_not_matter_and_repeats_are_equal() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"words": "some"}, 'words is "hits"'),
+        *(({"documents": wrong}, 'documents is "hits"') for wrong in ("some", [None], 3, b"tea", None)),
         ({"balance": 1.5}, "balance is at most 1"),
         ({"max_tokens": 0}, "max_tokens is at least 1"),
         ({"k": 0}, "k is at least 1"),
@@ -139,15 +140,15 @@ def test_wrong_arguments_are_refused(options, message) -> None:
         index_of(TEA).behind("tea", **{"hits": [], **options})
 
 
-def test_words_of_the_hits_text_alone_show_no_secret_between_two_hits() -> None:
+def test_the_hits_own_text_shows_no_secret_between_two_hits() -> None:
     """Chunks of one document may differ in who may read them."""
     text = "Tea is hot. The salary of Ann is 90000. Ice is cold. It melts."
     index = index_of([Document("staff", text)])
     spans = [Span(0, 11), Span(40, 59)]  # the second one ends within a unit
     hits = [Retrieved("staff", (span,), 1.0, span.slice(text)) for span in spans]
-    found = index.behind("What is the salary of Ann?", hits, words="text", balance=1.0)
+    found = index.behind("What is the salary of Ann?", hits, balance=1.0)
     assert sorted(passage.text for passage in found) == ["Ice is cold. It mel", "Tea is hot."]
-    assert "90000" in index.behind("What is the salary of Ann?", hits)[0].text  # "hits": the document's
+    assert "90000" in index.behind("What is the salary of Ann?", hits, documents="whole")[0].text
 
 
 @pytest.mark.parametrize("budget", [12, 60, 300])
@@ -163,9 +164,9 @@ def test_the_best_hit_of_a_document_of_one_chunk_is_not_outvoted_by_filler(budge
     assert "faq" in [passage.document_id for passage in found]
 
 
-@pytest.mark.parametrize("words", ["hits", "text"])
+@pytest.mark.parametrize("scope", ["hits", "whole"])
 @pytest.mark.parametrize("units", ["sentence:size=50", "markdown:size=40"])
-def test_a_tables_header_is_shown_once_with_a_row_or_not_at_all(units, words) -> None:
+def test_a_tables_header_is_shown_once_with_a_row_or_not_at_all(units, scope) -> None:
     head = "| drug | dose | patients | outcome |"
     rows = [f"| drug{row} | {row * 7 % 90} | {row * 3 % 50} | {row * 11 % 40} |" for row in range(60)]
     text = "\n".join(["# Trial\n\nSome words on the trial.\n", head, "|---|---|---|---|", *rows, "\nThe end of it."])
@@ -174,20 +175,20 @@ def test_a_tables_header_is_shown_once_with_a_row_or_not_at_all(units, words) ->
     hits = [Retrieved("t", (span,), 1.0, span.slice(text)) for span in spans]
     for question in ("the outcome of drug17", "drug dose patients outcome"):
         for budget in range(5, 140, 4):
-            found = index.behind(question, hits, words=words, max_tokens=budget)
+            found = index.behind(question, hits, documents=scope, max_tokens=budget)
             shown = " ".join(passage.text for passage in found)
             assert shown.count(head) <= 1
             assert shown.count(head) <= sum(row in shown for row in rows)
             assert all(span.slice(text) in passage.text for passage in found for span in passage.spans)
 
 
-def test_words_of_the_hits_text_alone_show_a_tables_header_where_a_hit_has_it() -> None:
+def test_the_hits_own_text_shows_a_tables_header_where_a_hit_has_it() -> None:
     rows = "".join(f"| drug{number} | {number * 7} mg |\n" for number in range(8))
     document = Document("table.md", f"| drug | dose |\n|---|---|\n{rows}")
     index = get_retriever("passages:lexical").index(chunk_corpus([document], "markdown:size=40,maximum=40"))
     start = document.text.index("| drug5")
     row = Retrieved("table.md", (Span(start, len(document.text)),), 1.0, document.text[start:])
-    assert [passage.text.strip() for passage in index.behind("drug5", [row], words="text")] == [
+    assert [passage.text.strip() for passage in index.behind("drug5", [row], documents="hits")] == [
         document.text[start:].strip()
     ]
 
@@ -196,16 +197,16 @@ def test_the_hits_own_text_decides_where_the_document_has_changed(recwarn: pytes
     index = index_of(TEA)
     new = "Tea is cold. Its price is 4. It boils."
     hits = [Retrieved("tea", (Span(0, 12),), 2.0, new[:12]), Retrieved("salt", (Span(0, 14),), 1.0, "Salt is white.")]
-    for words in ("hits", "text", "all"):
-        texts = [passage.text for passage in index.behind("Is the tea hot, the pot blue?", hits, words=words)]
+    for scope in ("hits", "whole", "all"):
+        texts = [passage.text for passage in index.behind("Is the tea hot, the pot blue?", hits, documents=scope)]
         assert texts[0] == "Tea is cold."
         assert "hot" not in " ".join(texts)
         assert any("Salt is white." in text for text in texts)
     (warning,) = recwarn
     assert "1 documents have changed since they were indexed, such as 'tea'" in str(warning.message)
     assert "index.update(documents).save(folder)" in str(warning.message)
-    after = index.update([Document("tea", new)]).behind("price of tea", hits)  # type: ignore[attr-defined]
+    after = index.update([Document("tea", new)]).behind("price of tea", hits, documents="whole")  # type: ignore[attr-defined]
     assert "Its price is 4." in " ".join(passage.text for passage in after)
     assert len(recwarn) == 1
     written = Retrieved("salt", (Span(0, 14),), 1.0, "The colour of salt is white.")  # by a model, of this place
-    assert index.behind("What colour?", [written])[0].text.startswith("Salt is white.")
+    assert index.behind("What colour?", [written], documents="whole")[0].text.startswith("Salt is white.")

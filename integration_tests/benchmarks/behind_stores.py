@@ -200,7 +200,10 @@ def of_the_core(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterator[tupl
     def opened() -> Callable[[int], Search]:
         return lambda k: lambda question: list(dense.retrieve(question, k))
 
-    yield (("core, in memory", opened), lambda question, hits, budget: words.behind(question, hits, max_tokens=budget))
+    def behind(question: str, hits: Sequence[Any], budget: int) -> Any:
+        return words.behind(question, hits, max_tokens=budget, documents="whole")
+
+    yield ("core, in memory", opened), behind
     yield (
         ("core's passages, in memory", opened),
         lambda question, _, budget: whole.retrieve(question, max_tokens=budget),

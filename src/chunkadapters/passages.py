@@ -306,7 +306,7 @@ class OpenedIndex:
         if options.words == "all" and changed:
             index = index.within([name for name in self.documents if name not in changed])
         self._warn(hits, ranked, changed)
-        words: Scope = "hits" if options.words == "safe" else options.words
+        shown: Scope = {"hits": "whole", "text": "hits"}.get(options.words, "all")
         if options.words == "safe":
             placed = [
                 (hit, piece.document_id)
@@ -314,8 +314,8 @@ class OpenedIndex:
                 if piece.spans
             ]
             keys = keys_of(options.filters, filters)
-            words = whole_documents(placed, self.documents, keys)
-            if hidden := sorted({name for _, name in placed} - words):
+            shown = whole_documents(placed, self.documents, keys)
+            if hidden := sorted({name for _, name in placed} - shown):
                 self._warn_hidden(hidden, keys)
         textless = _textless(hits)
         pieces = index.behind(
@@ -323,7 +323,7 @@ class OpenedIndex:
             [piece for number, piece in enumerate(ranked) if number not in textless],
             max_tokens=options.max_tokens,
             k=options.k,
-            words=words,
+            documents=shown,
             balance=options.balance,
             counter=counter_named(options.counter),
         )

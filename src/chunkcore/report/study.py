@@ -366,7 +366,11 @@ def _behind(report: Report, settings: StudySettings, scorer: Scorer) -> Report:
     def behind(budget: int) -> Run:
         passages = {
             query.id: index.behind(
-                query.text, hits[query.id], max_tokens=budget, counter=settings.counter
+                query.text,
+                hits[query.id],
+                max_tokens=budget,
+                documents="whole",
+                counter=settings.counter,
             )
             for query in queries
         }

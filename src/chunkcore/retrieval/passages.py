@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import OptionError, check_type
+from chunkcore.errors import OptionError, check_type, echo
 from chunkcore.models.base import Embedder
 from chunkcore.options import Bounds, check_number, format_spec, named_options
 from chunkcore.retrieval.assembly import (
@@ -47,8 +47,8 @@ from chunkcore.tokens import TokenCounter, get_counter
 KINDS = ("dense", "lexical")
 BALANCE = 0.3
 _CLEAR = 25.0  # the words' score of a unit five deviations above the mean at every scale
-# Or the names of documents: of the hits' other documents, only the hits' own text is returned.
-Scope = Literal["hits", "text", "all"] | Collection[str]
+# Or ids of documents: these are shown whole; of other documents only the hits' text.
+Scope = Literal["hits", "whole", "all"] | Collection[str]
 Rank = int
 _FEW = 10  # units, among fewer of which no score stands out
 # What relates a question to a unit: the cosine and a quarter of the share of its words, by weight, that the unit has;
@@ -208,7 +208,7 @@ class WindowIndex(PassageIndex):
         *,
         max_tokens: int = MAX_TOKENS,
         k: int | None = None,
-        words: Scope = "hits",
+        documents: Scope = "hits",
         balance: float = BALANCE,
         counter: str | TokenCounter | None = None,
     ) -> RankedList:
@@ -223,15 +223,21 @@ class WindowIndex(PassageIndex):
             hits: best first, with document ids and spans, of any chunk size.
             max_tokens: of all passages.
             k: the most passages.
-            words: what passages may show: "hits", the text of the hits' documents; "text", the hits' own text; "all",
-                the text of all documents; or names, the hits' documents that are shown whole, the others as by "text".
+            documents: what passages may show: "hits", the hits' own text, not a character more; "whole", all text of
+                the hits' documents; "all", all text of the index; or ids of documents that are shown whole, of the
+                hits' other documents the hits' own text.
             balance: the hits' share of the score, 0 to 1.
             counter: of `max_tokens`; None: the index's.
 
         Raises `OptionError`: an argument is out of range.
         """
-        hits = check_behind(question, hits, words, balance, max_tokens, k)
-        whole = None if words in ("hits", "all") else () if words == "text" else words
+        hits = check_behind(question, hits, documents, balance, max_tokens, k)
+        shows_all = isinstance(documents, str) and documents == "all"
+        whole: Collection[str] | None = None
+        if not isinstance(documents, str):
+            whole = documents
+        elif documents == "hits":
+            whole = ()
         tokens = get_counter(self.counter if counter is None else counter)
         ranked = list(enumerate(hits, start=1))
         changed = self._changed(hits)
@@ -245,11 +251,11 @@ class WindowIndex(PassageIndex):
         alone = self._alone(ranked, placed, max_tokens, tokens)
         left = max_tokens - sum(tokens.count(hit.text) for _, hit in alone)
         passages: list[Retrieved] = []
-        if left > 0 and (placed or words == "all"):
+        if left > 0 and (placed or shows_all):
             scores = (1 - balance) * word_shares(self.word_scores(question))
             scores += balance * self._places.worth(placed, len(ranked))
             scores[self._places.within(changed)] = -math.inf
-            if words != "all":
+            if not shows_all:
                 scores[~self._places.within({hit.document_id for _, hit in placed})] = -math.inf
             shown = None
             if whole is not None and any(hit.document_id not in whole for _, hit in placed):
@@ -570,7 +576,7 @@ def word_shares(scores: Scores) -> Scores:
 def check_behind(
     question: str,
     hits: Iterable[Retrieved],
-    words: Scope,
+    documents: Scope,
     balance: float,
     max_tokens: int,
     k: int | None,
@@ -578,14 +584,16 @@ def check_behind(
     """The hits, a repeated one once. Raises `OptionError`: an argument of `behind` is out of range."""
     if not isinstance(question, str):
         raise OptionError(f"behind takes one question as a string, got {type(question).__name__}")
-    if (
-        words not in ("hits", "text", "all")
-        if isinstance(words, str)
-        else not isinstance(words, Collection)
-    ):
+    if isinstance(documents, str):
+        is_scope = documents in ("hits", "whole", "all")
+    else:
+        is_scope = isinstance(documents, Collection) and all(
+            isinstance(name, str) for name in documents
+        )
+    if not is_scope:
         raise OptionError(
-            f'words is "hits" (the documents of the hits), "text" (the hits\' own text), "all", or names of documents; '
-            f"got {words!r}"
+            'documents is "hits" (the hits\' own text), "whole" (their documents), "all", or ids of documents; '
+            f"got {echo(documents)}"
         )
     check_number("balance", balance, 0, 1, whole=False)
     check_limits(k, max_tokens)
