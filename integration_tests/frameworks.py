@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from chunkadapters import haystack, langchain, llamaindex
-from chunkadapters.places import decode_spans
 from chunkcore.chunkers.base import Chunker
+from chunkcore.locating import read_spans
 from chunkcore.text import Span
 from haystack import Document as HaystackDocument
 from haystack import component
@@ -43,7 +43,7 @@ class Framework:
 def _stated(metadata: dict[str, Any], spans: str, start: int | None, end: int | None) -> tuple[Span, ...]:
     if start is None or start < 0:
         return ()
-    return decode_spans(metadata.get(spans)) or (Span(start, end),)
+    return read_spans(metadata.get(spans)) or (Span(start, end),)
 
 
 def langchain_chunks(text: str, *chunkers: Chunker, **metadata: Any) -> list[Made]:

@@ -24,10 +24,10 @@ from chunkadapters.langchain import (
     evaluate_retriever,
     run_retriever,
 )
-from chunkadapters.places import decode_spans
-from chunkadapters.retrieval import RetrievalWarning
+from chunkadapters.scores import RetrievalWarning
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import DataError, OptionError
+from chunkcore.locating import read_spans
 from chunkcore.text import Document as CoreDocument
 from chunkcore.tokens import TiktokenCounter
 from langchain_core.documents import Document
@@ -47,7 +47,7 @@ chunkers = pytest.mark.parametrize("chunker", CHUNKERS, ids=lambda each: f"{each
 
 
 def spans_of(document: Document) -> list[tuple[int, int]]:
-    stated = decode_spans(document.metadata.get("spans"))
+    stated = read_spans(document.metadata.get("spans"))
     if stated:
         return [(span.start, span.end) for span in stated]
     return [(document.metadata["start_index"], document.metadata["end_index"])]

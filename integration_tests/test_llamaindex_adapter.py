@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 pytest.importorskip("llama_index.core")
 
 from chunkadapters.llamaindex import ChunkcoreNodeParser, chunk_id_func, evaluate_retriever, run_retriever
-from chunkadapters.places import decode_spans
 from chunkcore.errors import DataError, OptionError
+from chunkcore.locating import read_spans
 from chunkcore.text import Document as CoreDocument
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
@@ -47,7 +47,7 @@ def document(text: str, **more: Any) -> Document:
 
 def spans_of(node: BaseNode) -> list[tuple[int, int]]:
     start, end = node.start_char_idx, node.end_char_idx
-    stated = [(span.start, span.end) for span in decode_spans(node.metadata.get("spans"))]
+    stated = [(span.start, span.end) for span in read_spans(node.metadata.get("spans"))]
     if stated:
         assert (min(stated)[0], max(end for _, end in stated)) == (start, end)
     return stated or [(start, end)]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
+from decimal import Decimal
+
+import numpy as np
 import pytest
-from chunkadapters.passages import HitPlaces
-from chunkadapters.retrieval import DocumentNames, Hit, QuestionScorer
+from chunkadapters.scores import QuestionScorer
 from chunkcore import Benchmark, Evidence, Query
+from chunkcore.locating import NO_PLACE, DocumentNames, Hit, Locator, StatedPlace, Verdict, read_place
 from chunkcore.text import Document, Span
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,12 +24,12 @@ DOCUMENTS = {"d": Document("d", TEXT), "docs/ice.md": Document("docs/ice.md", OT
 
 
 def hit(text: str, *names: str, start: int | None = None, **options) -> Hit:
-    spans = () if start is None else (Span(start, start + len(text)),)
-    return Hit(text, document_ids=names, spans=spans, document=names[0] if names else "", **options)
+    stated = NO_PLACE if start is None else StatedPlace((Span(start, start + len(text)),))
+    return Hit(text, names=names, stated=stated, document=names[0] if names else "", **options)
 
 
 def placed(*hits: Hit, documents=None) -> list[tuple[str, tuple[int, int] | None]]:
-    pieces = HitPlaces(documents or DOCUMENTS).located(hits)
+    pieces = [verdict.piece for verdict in Locator(documents or DOCUMENTS).locate_all(hits)]
     return [
         (piece.document_id, (piece.spans[0].start, piece.spans[-1].end) if piece.spans else None) for piece in pieces
     ]
@@ -49,9 +53,37 @@ def test_a_document_is_named_by_its_id_or_by_a_path_that_ends_so(names, expected
     assert DocumentNames(DOCUMENTS).matching(names) == expected
 
 
-def test_a_path_that_ends_as_several_ids_do_names_none():
-    names = DocumentNames(["a/x.md", "b/x.md"])
-    assert (names.matching(["x.md"]), names.matching(["/srv/a/x.md"])) == ([], ["a/x.md"])
+def test_documents_of_one_name_are_all_meant_and_the_text_decides():
+    names = DocumentNames(["a/x.md", "b/x.md", "c.md#1", "c.md#2"])
+    assert (names.matching(["x.md"]), names.matching(["/srv/a/x.md"])) == (["a/x.md", "b/x.md"], ["a/x.md"])
+    assert names.matching(["c.md"]) == ["c.md#1", "c.md#2"]
+    documents = {name: Document(name, text) for name, text in (("a/x.md", TEXT), ("b/x.md", OTHER))}
+    assert placed(hit(OTHER[:40], "x.md", start=0), documents=documents) == [("b/x.md", (0, 40))]
+    both = Locator(documents).locate(hit("The fee is low, says the sign at the door.", "x.md"))
+    assert (both.kind, both.is_placed, both.reason) == (
+        "ambiguous",
+        False,
+        "several documents of its name have its text",
+    )
+
+
+NFC, NFD = (unicodedata.normalize(form, "docs/Prüfbericht.md") for form in ("NFC", "NFD"))
+
+
+@pytest.mark.parametrize(
+    ("document_id", "name"),
+    [
+        (NFC, NFD),
+        (NFD, NFC),
+        ("Mein Bericht.md", "Mein%20Bericht.md"),
+        ("docs/a.md", "file:///srv/docs/a.md"),
+        ("docs/a.md", "C:\\srv\\docs\\a.md"),
+        ("docs\\a.md", "docs/a.md"),
+        ("100%25.md", "100%25.md"),
+    ],
+)
+def test_a_name_is_one_in_any_spelling(document_id, name):
+    assert DocumentNames([document_id, "other.md"]).matching([name]) == [document_id]
 
 
 def test_a_stated_place_counts_where_it_holds_the_text_else_the_text():
@@ -82,15 +114,67 @@ def test_what_a_model_wrote_stands_at_its_passage():
     )
 
 
-def test_a_changed_document_is_not_used():
-    changed = TEXT.replace("deep", "wide")
-    places = HitPlaces(DOCUMENTS)
-    pieces = places.located([hit(changed[10:90], "d"), hit(TEXT[:34], "d", start=0), hit(OTHER[:40], "docs/ice.md")])
-    assert [piece.document_id for piece in pieces] == ["", "", "docs/ice.md"]
-    assert places.changed == {"d"}
-    moved = HitPlaces(DOCUMENTS)
-    moved.located([hit("Nothing of the kind was ever written there, at all.", "d", start=0)])
-    assert moved.changed == {"d"}
+def test_a_document_has_changed_only_where_its_source_says_so():
+    rewritten = hit(TEXT.replace("deep", "wide")[10:90], "d", start=10)
+    hits = [rewritten, hit(TEXT[:34], "d", start=0), hit(OTHER[:40], "docs/ice.md")]
+    locator = Locator(DOCUMENTS)
+    first, again = locator.locate_all(hits), locator.locate_all(hits)
+    assert [verdict.kind for verdict in first] == ["elsewhere", "placed", "placed"]
+    assert first == again
+    changed = Locator(DOCUMENTS, changed=lambda names: {"d"} & set(names)).locate_all(hits)
+    assert [verdict.kind for verdict in changed] == ["elsewhere", "changed", "placed"]
+
+
+TABLE = "| part | price |\n|---|---|\n| a | 1 |\n| b | 2 |\n| a | 1 |\nEnd."
+ROW = TABLE.index("| b")
+
+
+def verdict(text: str, metadata: dict[str, object], source: str = TABLE, **options) -> Verdict:
+    stated = read_place(metadata, text, start="start", end="end")
+    return Locator({"t.md": Document("t.md", source)}, **options).locate(Hit(text, names=("t.md",), stated=stated))
+
+
+@pytest.mark.parametrize(
+    "cast", [int, float, str, np.int64, np.float32, Decimal, lambda number: f"{number}.0", lambda n: np.array(n)]
+)
+def test_stores_may_write_whole_numbers_in_any_type(cast):
+    second = TABLE.rindex("| a | 1 |")
+    metadata = {"start": cast(second), "end": cast(second + 9)}
+    assert verdict("| a | 1 |", metadata).piece.spans == (Span(second, second + 9),)
+    assert verdict("| a | 1 |", {"start": cast(second)}).kind == "placed"
+
+
+@pytest.mark.parametrize("value", ["chapter 1", 44.5, float("nan"), [4], {"a": 1}, True, "9" * 5000, b"44"])
+def test_a_place_that_cannot_be_read_is_said(value):
+    found = verdict("| a | 1 |", {"start": value})
+    assert (found.kind, found.reason) == ("ambiguous", "its stated place cannot be read")
+    assert verdict("| b | 2 |", {"start": value}).piece.spans == (Span(ROW, ROW + 9),)
+
+
+@pytest.mark.parametrize("spans", ["0-26,37-46", [[0, 26], [37.0, "46"]], "[[0, 26], [37, 46]]", None])
+def test_several_spans_are_text_or_a_list_or_lost(spans):
+    assert ROW == 37
+    metadata = {"start": 0, "end": 46.0, "spans": spans}
+    found = verdict("| part | price |\n|---|---|\n| b | 2 |", metadata)
+    assert (found.kind, found.reason) == ("placed", "")
+    assert found.piece.spans in ((Span(0, 26), Span(37, 46)), (Span(0, 27), Span(37, 46)))
+
+
+def test_a_splitter_that_searched_may_mean_another_occurrence():
+    stated = StatedPlace((Span(27, 36),), searched=True)
+    found = Locator({"t.md": Document("t.md", TABLE)}).locate(Hit("| a | 1 |", names=("t.md",), stated=stated))
+    assert (found.kind, found.piece.spans, found.piece.certainty) == ("ambiguous", (Span(27, 36),), 0.5)
+
+
+def test_a_name_that_all_hits_share_is_none_where_their_texts_are_in_several_documents():
+    texts = [TEXT[:34], OTHER[:40]]
+    assert placed(*(hit(text, "/data/store.lance", start=0) for text in texts)) == [
+        ("d", (0, 34)),
+        ("docs/ice.md", (0, 40)),
+    ]
+    assert placed(*(hit(text, "d", start=0) for text in texts)) == [("d", (0, 34)), ("docs/ice.md", (0, 40))]
+    alike = [hit(text, "/data/tea.md") for text in (TEXT[:34], TEXT[35:66])]
+    assert placed(*alike) == [("", None)] * 2  # another file, with the same text
 
 
 @given(hard_text(), st.data())
@@ -99,7 +183,7 @@ def test_every_piece_of_a_document_is_found_in_it_at_its_own_text(text, data):
     piece = text[start : start + data.draw(st.integers(1, 40))]
     documents = {"a": Document("a", text), "b": Document("b", "-")}
     named = hit(piece, "a", start=start) if piece else hit("")
-    (found,) = HitPlaces(documents).located([named])
+    found = Locator(documents).locate(named).piece
     if piece.strip():
         assert "".join(span.slice(text) for span in found.spans) == piece
     else:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from chunkadapters.retrieval import DeployedRetriever, Hit, QuestionScorer, RetrieverHooks
+from chunkadapters.scores import DeployedRetriever, QuestionScorer, RetrieverHooks
 from chunkcore.datasets import load_dataset
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.loading import Evidence
+from chunkcore.locating import Hit, StatedPlace
 from chunkcore.retrieval import chunk_corpus, get_retriever
 from chunkcore.text import Document, Span
 
@@ -33,7 +34,7 @@ class Toy:
         self.asked.append(question)
         if question in self.fails:
             raise ConnectionError("nobody there")
-        return [Hit(TEXT[:11], 0.5, ("d",), (Span(0, 11),)), Hit(question)]
+        return [Hit(TEXT[:11], 0.5, ("d",), StatedPlace((Span(0, 11),))), Hit(question)]
 
     async def aask(self, question: str) -> list[Hit]:
         await asyncio.sleep(0)
@@ -149,7 +150,7 @@ def test_questions_of_one_text_are_each_scored(way):
     report = evaluated(Toy(), way, benchmark=Benchmark("b", BENCHMARK.documents, queries), measures="Recall@5")
     assert report.values("Recall@5").tolist() == [1, 1, 1, 0]
     scorer = QuestionScorer(Benchmark("b", BENCHMARK.documents, queries))
-    hits = [Hit(TEXT[:11], document_ids=("d",))]
+    hits = [Hit(TEXT[:11], names=("d",))]
     assert scorer.scores("tea", hits, ["Recall@5"]) == [0.5]  # of both
     assert scorer.scores("again", hits, ["Recall@5"]) == [0]
     with pytest.raises(DataError, match="no question 'wine'"):

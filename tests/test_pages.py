@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from chunkadapters.places import join_pages, join_pages_by_source, page_marks, with_page_marks
+from chunkadapters.places import join_pages, join_pages_by_source, marks_of, with_page_marks
 from chunkcore import Document, Span, get_chunker, load_benchmark
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import write_benchmark
@@ -65,9 +65,9 @@ def test_chunks_say_their_pages(spec):
 
 
 def test_page_marks_travel_as_a_string():
-    assert page_marks(with_page_marks(PAGED)) == MARKS
+    assert marks_of(with_page_marks(PAGED)) == MARKS
     for damaged in ("", "[", "[[1]]", '[["x",0,1]]', "[[1,5,2]]", "[" * 5000, 7):
-        assert page_marks({"page_marks": damaged}) == ()
+        assert marks_of({"page_marks": damaged}) == ()
 
 
 @pytest.mark.parametrize("framework", ["langchain", "llamaindex", "haystack"])

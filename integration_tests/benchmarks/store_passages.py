@@ -26,9 +26,9 @@ import numpy as np
 import pyarrow as pa
 from chunkadapters.langchain import PassageRetriever, evaluate_retriever
 from chunkadapters.neighbours import StoreIndex
-from chunkadapters.retrieval import Hit
 from chunkcore import Span, chunk_corpus
 from chunkcore.cli.options import default_cache
+from chunkcore.locating import Hit
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.run import Retrieved
 from integration_tests.benchmarks.passages_table import BUDGETS, COLLECTIONS, STORE, UNITS, benchmark_of

@@ -64,7 +64,7 @@ class HaystackContract:
         hits = retriever.run(query_embedding=vector, top_k=10)["documents"]
         passages = ChunkcorePassageRanker(documents=sources(), max_tokens=BUDGET).run(question, hits, {})["documents"]
         assert_passages(
-            (passage.meta["source_id"], passage.content, KEYS.spans_of(passage.meta, passage.content))
+            (passage.meta["source_id"], passage.content, KEYS.stated(passage.meta, passage.content).spans)
             for passage in passages
         )
 

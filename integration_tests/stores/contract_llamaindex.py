@@ -77,7 +77,7 @@ class LlamaIndexContract:
         retriever = PassageRetriever(index.as_retriever(), documents=sources(), max_tokens=BUDGET)
         passages = retriever.retrieve(benchmark().queries[0].text)
         assert_passages(
-            (passage.node.ref_doc_id, passage.text, KEYS.spans_of(stated_place(passage.node), passage.text))
+            (passage.node.ref_doc_id, passage.text, KEYS.stated(stated_place(passage.node), passage.text).spans)
             for passage in passages
         )
 

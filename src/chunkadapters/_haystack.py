@@ -20,9 +20,10 @@ from haystack.dataclasses import ChatMessage
 from typing_extensions import Self
 
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, at_once, finished, titled
-from chunkadapters.places import DERIVED, SPANS, PlaceKeys, with_page_marks
-from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks, names
+from chunkadapters.places import SPANS, PlaceKeys, is_derived, with_page_marks
+from chunkadapters.scores import DeployedRetriever, RetrieverHooks
 from chunkcore.errors import DataError, ModelError, OptionError, kind_of
+from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.models.llm import Message, Reply
 from chunkcore.models.llm.endpoint import reply_of
 from chunkcore.options import named_options
@@ -50,15 +51,15 @@ def hit_of(document: Any) -> Hit:
     keys = ROOT if isinstance(meta.get("root_source_id"), str) else KEYS
     return Hit(
         text=text,
-        score=float(document.score) if document.score is not None else 0.0,
-        document_ids=names(
+        score=score_of(document.score),
+        names=names_of(
             meta.get("root_source_id"),
             meta.get("source_id"),
             document.id,
             *(meta.get(key) for key in _NAMING_KEYS),
         ),
-        spans=keys.spans_of(meta, text),
-        derived=meta.get(DERIVED) is True,
+        stated=keys.stated(meta, text),
+        derived=is_derived(meta),
         document=source if isinstance(source, str) else "",
         metadata=meta,
         id=document.id,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from chunkadapters.places import BOOKKEEPING
-from chunkadapters.retrieval import Hit
+from chunkcore.locating import Hit
 from chunkcore.text import Document
 
 UNKNOWN = "unknown"  # a filter that nobody has stated

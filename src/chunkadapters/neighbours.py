@@ -9,12 +9,12 @@ from typing import Any
 
 from chunkadapters.filters import UNKNOWN
 from chunkadapters.passages import UNITS, Limits, OpenedIndex, Passage, PassageOptions
-from chunkadapters.retrieval import Hit
 from chunkcore.errors import DataError, OptionError, check_type
+from chunkcore.locating import NO_PLACE, Hit, StatedPlace
 from chunkcore.retrieval import chunk_corpus, get_retriever
 from chunkcore.run import Retrieved
 from chunkcore.spans import shifted
-from chunkcore.text import Document, Span
+from chunkcore.text import Document, Span, offsets_within
 
 __all__ = ["StoreIndex"]
 
@@ -88,8 +88,8 @@ class StoreIndex(OpenedIndex):
         options: PassageOptions,
         filters: Iterable[Any] = (UNKNOWN,),
     ) -> list[Passage]:
-        placed = [hit for hit in hits if hit.parts()]
-        pieces = [(hit.document, span.start, text) for hit in placed for span, text in hit.parts()]
+        placed = [hit for hit in hits if _parts(hit)]
+        pieces = [(hit.document, span.start, text) for hit in placed for span, text in _parts(hit)]
         around = self._neighbours(placed) if placed else ()
         check_type("what neighbours gives", around, Iterable, "several Retrieved")
         pieces += map(_place, around)
@@ -106,6 +106,17 @@ class StoreIndex(OpenedIndex):
         )
         found = opened.behind(question, [_into_region(hit, by_document) for hit in hits], options)
         return [_out_of_region(passage, regions) for passage in found]
+
+
+def _parts(hit: Hit) -> list[tuple[Span, str]]:
+    """The spans of a hit with their texts; [] if the text does not fit them, or is derived."""
+    offsets = offsets_within(hit.text, hit.spans)
+    if offsets is None or not hit.document or hit.derived:
+        return []
+    return [
+        (span, hit.text[offset : offset + len(span)])
+        for offset, span in zip(offsets, hit.spans, strict=True)
+    ]
 
 
 def _place(piece: Any) -> Place:
@@ -146,10 +157,13 @@ def _into_region(hit: Hit, regions: Mapping[str, list[_Region]]) -> Hit:
         else -1
     )
     if number < 0 or not all(map(candidates[number].holds, hit.spans)):
-        return replace(hit, document_ids=(), spans=(), document="")
+        return replace(hit, names=(), stated=NO_PLACE, document="")
     region = candidates[number]
     return replace(
-        hit, document_ids=(region.id,), spans=shifted(hit.spans, -region.start), document=region.id
+        hit,
+        names=(region.id,),
+        stated=StatedPlace(shifted(hit.spans, -region.start)),
+        document=region.id,
     )
 
 

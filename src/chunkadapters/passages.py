@@ -17,8 +17,8 @@ from typing_extensions import Self
 from chunkadapters.configuration import counter_of
 from chunkadapters.filters import ANY, UNKNOWN, filter_keys, keys_of, whole_documents
 from chunkadapters.places import PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, digest
-from chunkadapters.retrieval import DocumentNames, Hit
 from chunkcore.errors import DataError, OptionError, check_type, kind_of, warn_user
+from chunkcore.locating import DocumentNames, Hit
 from chunkcore.options import check_option_names
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import cut_unit
@@ -444,15 +444,13 @@ class HitPlaces:
     def _located(self, hit: Hit) -> Retrieved | None:
         if not hit.text.strip():
             return None
-        named = self._names.matching(hit.document_ids)
+        named = self._names.matching(hit.names)
         for document_id in named:
             piece = self._in_document(hit, document_id)
             if piece is not None:
                 return piece
         others = [
-            name
-            for name in hit.document_ids
-            if PurePath(name).suffix and not self._names.matching([name])
+            name for name in hit.names if PurePath(name).suffix and not self._names.matching([name])
         ]
         if named or others or len(hit.text.strip()) < _SHORTEST:
             return None

@@ -15,9 +15,18 @@ from itertools import groupby, zip_longest
 from typing import Any, Literal, NamedTuple
 
 from chunkcore.errors import DataError
+from chunkcore.locating.stated import StatedPlace, read_place, read_spans
 from chunkcore.plain import digest
 from chunkcore.spans import merge_touching, shifted
-from chunkcore.text import Chunk, ContiguousChunks, Document, Mark, Span, pages_of_all
+from chunkcore.text import (
+    Chunk,
+    ContiguousChunks,
+    Document,
+    Mark,
+    Span,
+    offsets_within,
+    pages_of_all,
+)
 
 CONTEXT = "context"
 DERIVED = "derived"
@@ -67,23 +76,6 @@ def encode_spans(spans: Sequence[Span]) -> str:
     return ",".join(f"{span.start}-{span.end}" for span in spans)
 
 
-def decode_spans(value: object) -> tuple[Span, ...]:
-    """The spans of `encode_spans`, or of a list of pairs; () for anything else.
-
-    >>> decode_spans("0-12,40-55") == decode_spans([[0, 12], [40, 55]]), decode_spans("pages 3-4")
-    (True, ())
-    """
-    try:
-        if isinstance(value, str):
-            pairs = [pair.split("-") for pair in value.split(",")]
-            return tuple(Span(int(start), int(end)) for start, end in pairs)
-        if isinstance(value, list | tuple):
-            return tuple(Span(start, end) for start, end in value)
-    except (ValueError, TypeError, DataError):
-        pass
-    return ()
-
-
 def encode_segments(segments: Sequence[Sequence[Span]]) -> str:
     """Segments, each of one span or several, as one string.
 
@@ -99,7 +91,7 @@ def decode_segments(value: object) -> tuple[tuple[Span, ...], ...]:
     >>> decode_segments("0-12;20-31,40-44")[0]
     (Span(start=0, end=12),)
     """
-    segments = tuple(map(decode_spans, value.split(";"))) if isinstance(value, str) else ()
+    segments = tuple(map(read_spans, value.split(";"))) if isinstance(value, str) else ()
     return segments if all(segments) else ()
 
 
@@ -110,19 +102,18 @@ def decode_segments(value: object) -> tuple[tuple[Span, ...], ...]:
 class Origin:
     """Where the parts of a text stand in its source.
 
+    Attributes:
+        parts: the offset in the text and the span in the source of each part, ascending; None if unknown.
+        shift: for a text of one part, its offset in the source minus its offset in the text.
+        passage: for a text that a model wrote, what it was written from: the place of each of its parts.
+
     >>> Origin.at(100).place((Span(3, 8),))
     (Span(start=103, end=108),)
     """
 
-    parts: (
-        tuple[tuple[int, Span], ...] | None
-    )  # (offset in the text, span in the source), ascending; None if unknown
-    shift: int | None = (
-        None  # for a text of one part, its offset in the source minus its offset in the text
-    )
-    passage: tuple[
-        Span, ...
-    ] = ()  # for a text that a model wrote, what it was written from: every part's place
+    parts: tuple[tuple[int, Span], ...] | None
+    shift: int | None = None
+    passage: tuple[Span, ...] = ()
 
     @classmethod
     def at(cls, start: int) -> Origin:
@@ -130,42 +121,17 @@ class Origin:
         return cls(parts=(), shift=start)
 
     @classmethod
-    def stated(
-        cls,
-        length: int,
-        start: int | None,
-        end: int | None,
-        spans: Sequence[Span],
-        *,
-        derived: bool = False,
-    ) -> Origin:
-        """The origin that metadata states for a text of `length` code points; unknown if it does not fit the text.
+    def of_spans(cls, text: str, spans: Sequence[Span]) -> Origin:
+        """The origin of a text whose metadata state these spans; unknown if they are not those of the text.
 
-        A text that was altered after it was cut no longer has the length of its span. A `derived` text was written by
-        a model: its place is the whole passage.
+        A text that was altered after it was cut no longer has the length of its spans.
         """
-        if derived:
-            passage = tuple(spans)
-            if not passage and start is not None and end is not None and 0 <= start < end:
-                passage = (Span(start, end),)
-            return cls(parts=None, passage=passage)
-        if len(spans) > 1:
-            return cls._joined(length, spans)
-        if start is None or start < 0 or (end is not None and end - start != length):
+        offsets = offsets_within(text, spans)
+        if offsets is None:
             return NOWHERE
-        return cls.at(start)
-
-    @classmethod
-    def _joined(cls, length: int, spans: Sequence[Span]) -> Origin:
-        """Several spans, joined by one separator: what is left of the text's length gives the separator's."""
-        gap, rest = divmod(length - sum(map(len, spans)), len(spans) - 1)
-        if gap < 0 or rest:
-            return NOWHERE
-        parts, offset = [], 0
-        for span in spans:
-            parts.append((offset, span))
-            offset += len(span) + gap
-        return cls(parts=tuple(parts))
+        if len(spans) == 1:
+            return cls.at(spans[0].start)
+        return cls(parts=tuple(zip(offsets, spans, strict=True)))
 
     def place(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
         """Spans of the text as spans of the source; () if their place is not known."""
@@ -186,6 +152,11 @@ WHOLE = Origin.at(0)  # of a text that is its own source
 NOWHERE = Origin(parts=None)  # of a text without a known place
 
 
+def is_derived(metadata: Mapping[Any, Any]) -> bool:
+    """Whether a model wrote the text, by metadata that a store may have made a number or a text of."""
+    return str(metadata.get(DERIVED)).lower() in ("true", "1", "1.0")
+
+
 def chunk_place(chunk: Chunk, origin: Origin) -> tuple[Span, ...]:
     """The chunk's place in the source; () for a piece whose place `exact` does not know."""
     return () if chunk.metadata.get(LOCATED) in UNKNOWN_PLACE else origin.place(chunk.spans)
@@ -198,7 +169,7 @@ class PlaceKeys:
     >>> keys = PlaceKeys("start_index", "end_index")
     >>> keys.write([Span(0, 5), Span(9, 12)])
     {'start_index': 0, 'end_index': 12, 'spans': '0-5,9-12'}
-    >>> keys.spans_of({"start_index": 4}, "tea")
+    >>> keys.stated({"start_index": 4.0}, "tea").spans
     (Span(start=4, end=7),)
     """
 
@@ -216,26 +187,20 @@ class PlaceKeys:
         start, end = _ends(spans)
         return {self.start: start, self.end: end, self.spans: encode_spans(spans)}
 
-    def read(self, metadata: Mapping[Any, Any]) -> tuple[int | None, int | None, tuple[Span, ...]]:
-        """The stated start, end and spans. Spans that a chunk inherited have other ends and are not its own: ()."""
-        start, end = metadata.get(self.start), metadata.get(self.end)
-        spans = decode_spans(metadata.get(self.spans))
-        if spans and (start, end) not in ((None, None), _ends(spans)):
-            spans = ()
-        return start if type(start) is int else None, end if type(end) is int else None, spans
+    def stated(
+        self, metadata: Mapping[Any, Any], text: str, *, searched: bool = False
+    ) -> StatedPlace:
+        """The place that metadata state for a text; see `read_place`."""
+        return read_place(
+            metadata, text, start=self.start, end=self.end, spans=self.spans, searched=searched
+        )
 
-    def spans_of(self, metadata: Mapping[Any, Any], text: str) -> tuple[Span, ...]:
-        """The spans that metadata states for `text`, which gives the end if only the start is stated."""
-        start, end, spans = self.read(metadata)
-        if spans or start is None or start < 0:
-            return spans
-        end = start + len(text) if end is None else end
-        return (Span(start, end),) if end > start else ()
-
-    def origin(self, metadata: Mapping[Any, Any], length: int) -> Origin:
-        """Where a text of `length` code points stands, by its metadata."""
-        start, end, spans = self.read(metadata)
-        return Origin.stated(length, start, end, spans, derived=metadata.get(DERIVED) is True)
+    def origin(self, metadata: Mapping[Any, Any], text: str) -> Origin:
+        """Where a text stands, by its metadata. Of a derived text, its place is the whole passage."""
+        spans = self.stated(metadata, text).spans
+        if is_derived(metadata):
+            return Origin(parts=None, passage=spans)
+        return Origin.of_spans(text, spans)
 
     def write_pages(
         self, marks: Sequence[Mark], spans: Sequence[Span], parent: Collection[Any]
@@ -287,10 +252,10 @@ def with_page_marks(document: Document) -> dict[str, Any]:
     }
 
 
-def page_marks(metadata: Mapping[Any, Any]) -> tuple[Mark, ...]:
+def marks_of(metadata: Mapping[Any, Any]) -> tuple[Mark, ...]:
     """The marks of `with_page_marks`; () if there are none, or they are not readable.
 
-    >>> page_marks({"page_marks": '[[3,0,1800,"iii"]]'})
+    >>> marks_of({"page_marks": '[[3,0,1800,"iii"]]'})
     (Mark(kind='page', span=Span(start=0, end=1800), data={'number': 3, 'label': 'iii'}),)
     """
     written = metadata.get(PAGE_MARKS)
@@ -384,7 +349,7 @@ def chunk_records(
     document's text in its source; `parent` are the metadata that chunks inherit; `taken` are ids in use, to which the
     chunks' ids are added.
     """
-    marks, text = page_marks(document.metadata), document.text
+    marks, text = marks_of(document.metadata), document.text
     ranges = ranges_of(chunks)
     following = document.metadata.get(WHITE_SPACE)
     gaps = white_space_after(text, ranges, following if isinstance(following, str) else "")
@@ -435,7 +400,7 @@ def inherited(
         return {key: value for key, value in metadata.items() if key not in gone}
     kept = {key: value for key, value in metadata.items() if key != PAGE_MARKS}
     for key, reads_like_a_place in (
-        (SPANS, decode_spans),
+        (SPANS, read_spans),
         (SEGMENTS, decode_segments),
         (DERIVED, lambda x: x is True),
     ):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, overload
 
 from chunkcore.errors import DataError, check_type, echo, kind_of
@@ -111,6 +111,25 @@ def offsets_of_spans(text: str, spans: Sequence[Span]) -> list[int]:
         offsets.append(place)
         place += len(span)
     return offsets
+
+
+def offsets_within(joined: str, spans: Sequence[Span]) -> list[int] | None:
+    r"""`offsets_of_spans` where the document is not at hand, from the text of the spans; None if it is not theirs.
+
+    >>> offsets_within("One is. Three is.", [Span(0, 7), Span(16, 25)]), offsets_within("One", [Span(0, 2)])
+    ([0, 8], None)
+    """
+    for line_ends_join in (True, False):  # else they stand at the edges of the spans
+        offsets = [0]
+        for previous, span in pairwise(spans):
+            place = offsets[-1] + len(previous)
+            edge, following = joined[place - 1 : place], joined[place : place + 1]
+            if previous.end != span.start and edge not in _LINE_ENDS:
+                place += following == " " or (following == "\n" and line_ends_join)
+            offsets.append(place)
+        if spans and offsets[-1] + len(spans[-1]) == len(joined):
+            return offsets
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks
+from chunkadapters.scores import DeployedRetriever, RetrieverHooks
 from chunkcore.cli import main
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, ChangedDocumentsWarning, Evidence, Query
@@ -17,6 +17,7 @@ from chunkcore.evaluation.gate import check_baseline
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
+from chunkcore.locating import Hit, StatedPlace
 from chunkcore.run import Retrieved, Run
 from chunkcore.text import Document, Span
 
@@ -112,14 +113,16 @@ def answering(*pieces: Hit) -> DeployedRetriever:
 
 
 HOOKS: RetrieverHooks[DeployedRetriever, Hit] = RetrieverHooks(lambda system: system, lambda hit: hit, "hits")
-SEA = Hit(TEXT[12:28], 0.5, ("d",), (Span(12, 28),))
+SEA = Hit(TEXT[12:28], 0.5, ("d",), StatedPlace((Span(12, 28),)))
 
 
 def test_a_retriever_whose_places_do_not_hold_is_told_of_and_its_texts_are_found() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         HOOKS.run_retriever(answering(SEA), benchmark(LONGER))
-    with pytest.warns(UserWarning, match="1 of 2 answers state a place where another text stands.*changed since"):
-        run = HOOKS.run_retriever(answering(SEA, Hit(MOVED[:17], 0.4, ("d",), (Span(0, 17),))), benchmark(MOVED))
+    with pytest.warns(UserWarning, match="1 of 2 answers: another text stands at its stated place.*changed since"):
+        run = HOOKS.run_retriever(
+            answering(SEA, Hit(MOVED[:17], 0.4, ("d",), StatedPlace((Span(0, 17),)))), benchmark(MOVED)
+        )
     (found, _) = run.results["q"]
     assert (found.spans, found.match) == ((Span(18, 34),), "exact")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import (
@@ -28,16 +27,15 @@ from chunkadapters.passages import (
     PassageOptions,
     core_documents,
 )
-from chunkadapters.places import DERIVED, page_marks
-from chunkadapters.retrieval import (
+from chunkadapters.places import is_derived, marks_of
+from chunkadapters.scores import (
     DeployedRetriever,
-    Hit,
     QuestionScorer,
     RetrieverHooks,
     measures_of,
-    names,
 )
 from chunkcore.errors import DataError, OptionError, kind_of
+from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.text import Document as CoreDocument
 
 if TYPE_CHECKING:
@@ -57,10 +55,11 @@ def hit_of(document: Any) -> Hit:
     part = part_of(str(source), metadata) if source else ""
     return Hit(
         text=text,
-        score=float(score) if isinstance(score, Real) else 0.0,  # of NumPy, too, as rerankers give
-        document_ids=names(part, metadata.get("source_id"), metadata.get("source"), document.id),
-        spans=KEYS.spans_of(metadata, text),
-        derived=metadata.get(DERIVED) is True,
+        score=score_of(score),
+        names=names_of(part, metadata.get("source_id"), metadata.get("source"), document.id),
+        # LangChain's own splitters search for their chunks, and state no end.
+        stated=KEYS.stated(metadata, text, searched=metadata.get(KEYS.end) is None),
+        derived=is_derived(metadata),
         document=part,
         metadata=metadata,
         id=document.id or "",
@@ -159,9 +158,7 @@ _LIMITS = ("max_tokens", "k")
 def _core_document(document: Document) -> CoreDocument:
     source, _ = source_of(document.id, document.page_content, document.metadata)
     name = part_of(source, document.metadata)
-    return CoreDocument(
-        name, document.page_content, document.metadata, page_marks(document.metadata)
-    )
+    return CoreDocument(name, document.page_content, document.metadata, marks_of(document.metadata))
 
 
 class _Indexed(IndexFields):

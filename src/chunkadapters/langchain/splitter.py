@@ -79,7 +79,7 @@ class ChunkcoreTextSplitter(TextSplitter):
     - of a document from `from_document` with pages: ``page`` (from 0) and ``page_label`` of the first, and ``pages``
       (``"3, 4"``, from 1).
 
-    A document with a whole-number ``start_index`` in its metadata is a piece of another splitter: offsets are added up
+    A document with a ``start_index`` in its metadata is a piece of another splitter: offsets are added up
     and refer to the original, and ``source_id`` is passed on. If its own place is unknown (LangChain's -1, or an
     altered text), both indices are -1. Pieces without a ``start_index`` look like documents (`SourceWarning`).
 
@@ -229,7 +229,7 @@ class _Source:
 
     def __init__(self, document_id: str | None, text: str, metadata: dict[Any, Any]) -> None:
         self.document_id, self.text, self.metadata = document_id, text, metadata
-        self.is_chunk = type(metadata.get("start_index")) is int
+        self.is_chunk = metadata.get(KEYS.start) is not None
         self.id, self.origin = source_of(document_id, text, metadata)
         # Documents without an id differ by their text: the pages of one source share its name.
         self.document = CoreDocument(document_id or f"{self.id}#{digest(text)}", text, metadata)
@@ -293,13 +293,13 @@ def _warn_of_shared_sources(sources: Iterable[_Source]) -> None:
 
 def source_of(document_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[str, Origin]:
     """The id of the document that offsets refer to, and the place of `text` in it."""
-    is_chunk = type(metadata.get("start_index")) is int
+    is_chunk = metadata.get(KEYS.start) is not None
     source = metadata.get("source")
     parent_id = metadata.get("source_id") if is_chunk else None
     source_id = str(
         parent_id or document_id or (source if isinstance(source, str) else "") or digest(text)
     )
-    return source_id, KEYS.origin(metadata, len(text)) if is_chunk else WHOLE
+    return source_id, KEYS.origin(metadata, text) if is_chunk else WHOLE
 
 
 def _whole(chunker: Chunker, name: str) -> int:

@@ -91,7 +91,7 @@ def stated_place(node: BaseNode) -> dict[str, Any]:
 
 def origin_of(node: BaseNode, text: str) -> Origin:
     """Where the text of a node stands in its document."""
-    return KEYS.origin(stated_place(node), len(text)) if _is_chunk(node) else WHOLE
+    return KEYS.origin(stated_place(node), text) if _is_chunk(node) else WHOLE
 
 
 def _is_chunk(node: BaseNode) -> bool:

@@ -38,9 +38,10 @@ from chunkadapters.passages import (
     PassageOptions,
     core_documents,
 )
-from chunkadapters.places import DERIVED, SPANS, page_marks
-from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks, names
+from chunkadapters.places import SPANS, is_derived, marks_of
+from chunkadapters.scores import DeployedRetriever, RetrieverHooks
 from chunkcore.errors import DataError, OptionError, kind_of
+from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.options import named_options
 from chunkcore.text import Document as CoreDocument
 
@@ -59,10 +60,11 @@ def hit_of(node_or_hit: Any) -> Hit:
     document = node.ref_doc_id or metadata.get("source_id")
     return Hit(
         text=text,
-        score=float(node_or_hit.score or 0.0) if isinstance(node_or_hit, NodeWithScore) else 0.0,
-        document_ids=names(node.ref_doc_id, *(metadata.get(key) for key in _NAMING_KEYS)),
-        spans=KEYS.spans_of(stated_place(node), text),
-        derived=metadata.get(DERIVED) is True,
+        score=score_of(getattr(node_or_hit, "score", None)),
+        names=names_of(node.ref_doc_id, *(metadata.get(key) for key in _NAMING_KEYS)),
+        # LlamaIndex' own splitters search for their nodes, whose ids are UUIDs with dashes.
+        stated=KEYS.stated(stated_place(node), text, searched="-" in node.node_id),
+        derived=is_derived(metadata),
         document=document if isinstance(document, str) else "",
         metadata=metadata,
         id=node.node_id,
@@ -125,7 +127,7 @@ aevaluate_retriever = _hooks.aevaluate_retriever
 
 def _core_document(node: BaseNode) -> CoreDocument:
     text = node.get_content(metadata_mode=MetadataMode.NONE)
-    return CoreDocument(node.node_id, text, node.metadata, page_marks(node.metadata))
+    return CoreDocument(node.node_id, text, node.metadata, marks_of(node.metadata))
 
 
 def _core_documents(documents: Any) -> list[CoreDocument]:

@@ -8,7 +8,7 @@ from typing import Any
 from haystack import Document, component
 
 from chunkadapters._haystack import Serialized, hit_of
-from chunkadapters.retrieval import QuestionScorer
+from chunkadapters.scores import QuestionScorer
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import get_measure

@@ -248,13 +248,13 @@ def _root(document: Document) -> tuple[str, Origin] | None:
 
     The place is unknown if the metadata do not fit the text: another splitter wrote them, or the text was altered.
     """
-    meta, length = document.meta, len(document.content or "")
+    meta, text = document.meta, document.content or ""
     if "root_source_id" in meta:
-        return meta["root_source_id"], ROOT.origin(meta, length)
+        return meta["root_source_id"], ROOT.origin(meta, text)
     if "source_id" not in meta or KEYS.start not in meta:
         return None
     # `spans` without a root are inherited from a chunk of several places whose root is not known.
-    return meta["source_id"], NOWHERE if SPANS in meta else KEYS.origin(meta, length)
+    return meta["source_id"], NOWHERE if SPANS in meta else KEYS.origin(meta, text)
 
 
 def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[Chunk]:

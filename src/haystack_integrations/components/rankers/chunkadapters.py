@@ -13,7 +13,7 @@ from haystack import Document, component
 from chunkadapters._haystack import KEYS, Serialized, check_documents, hit_of
 from chunkadapters.filters import UNKNOWN
 from chunkadapters.passages import Limits, LocalIndex, Passage, PassageOptions, core_documents
-from chunkadapters.places import page_marks
+from chunkadapters.places import marks_of
 from chunkcore.errors import OptionError
 from chunkcore.options import named_options
 from chunkcore.text import Document as CoreDocument
@@ -30,9 +30,7 @@ _OF_ONE_HIT = (
 
 
 def _core_document(document: Document) -> CoreDocument:
-    return CoreDocument(
-        document.id, document.content or "", document.meta, page_marks(document.meta)
-    )
+    return CoreDocument(document.id, document.content or "", document.meta, marks_of(document.meta))
 
 
 _opening = Lock()  # of all components: they are copied and pickled

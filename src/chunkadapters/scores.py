@@ -1,168 +1,28 @@
-"""Hits of a framework's retriever, and `RetrieverHooks`: four public functions that run and score its retrievers."""
+"""Scores of a framework's retriever: `RetrieverHooks` makes the four public functions that run and score it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from inspect import Parameter, signature
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunkadapters.models import at_once, finished, secrets_within, without_secrets
-from chunkadapters.places import Origin
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError, warn_user
+from chunkcore.locating import Hit, Locator, Reason, Verdict
 from chunkcore.options import check_number, check_option_names
 from chunkcore.run import Retrieved, Run
-from chunkcore.text import Span
+from chunkcore.text import Document
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
     from chunkcore.evaluation.measures import Depth, Measure
     from chunkcore.evaluation.results import Report
     from chunkcore.evaluation.scoring import Scorer
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One result of a retriever, as its framework returned it.
-
-    Attributes:
-        text: the source text, without anything that the framework wrote around it.
-        score: the retriever's score, higher is better; 0 if there is none.
-        document_ids: candidate names of the source document, the most telling first.
-        spans: the place that the metadata states.
-        derived: whether a model wrote the text; `spans` are then the passage it was written from.
-        document: the document that `spans` refer to; "" if nothing names it.
-        metadata: the framework's.
-        id: the chunk's own in its store; "" if it has none.
-    """
-
-    text: str
-    score: float = 0.0
-    document_ids: tuple[str, ...] = ()
-    spans: tuple[Span, ...] = ()
-    derived: bool = False
-    document: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    id: str = ""
-
-    def parts(self) -> list[tuple[Span, str]]:
-        """The spans with their texts; [] if the text does not fit them or is derived."""
-        if not self.spans or not self.document or self.derived:
-            return []
-        start, end = min(self.spans).start, max(span.end for span in self.spans)
-        origin = Origin.stated(len(self.text), start, end, self.spans)
-        if origin.shift is not None:
-            return [(Span(start, end), self.text)]
-        return [
-            (span, self.text[offset : offset + len(span)]) for offset, span in origin.parts or ()
-        ]
-
-
-def names(*candidates: object) -> tuple[str, ...]:
-    """The non-empty strings among the candidates, each once."""
-    return tuple(dict.fromkeys(name for name in candidates if isinstance(name, str) and name))
-
-
-# ---- Documents by the names that hits have for them
-
-
-class DocumentNames:
-    """Finds documents by names: the id, else a path that ends as the id does, with or without suffix.
-
-    A path that ends as several ids do names no document.
-
-    >>> names = DocumentNames(["files/tea.md", "ice.md", "old/ice.md"])
-    >>> names.matching(["/srv/files/tea.md"]), names.matching(["ice"]), names.matching(["other/tea.md", "ice.md"])
-    (['files/tea.md'], [], ['ice.md'])
-    """
-
-    def __init__(self, ids: Iterable[str]) -> None:
-        self._ids = dict.fromkeys(ids)
-        self._by_name: dict[str, list[str]] = {}
-        for document_id in self._ids:
-            path = _path(document_id)
-            for name in {path.name, path.stem}:
-                self._by_name.setdefault(name, []).append(document_id)
-
-    def matching(self, candidates: Iterable[str], *, loosely: bool = False) -> list[str]:
-        """The documents that the candidates name, in the candidates' order, exact ids first.
-
-        `loosely`: a file's name is enough, whatever its folders and suffix.
-        """
-        names = list(candidates)
-        exact = [name for name in names if name in self._ids]
-        by_path = [self._by_path(name, loosely) for name in names if name not in self._ids]
-        return list(dict.fromkeys([*exact, *filter(None, by_path)]))
-
-    def _by_path(self, name: str, loosely: bool) -> str | None:
-        path = _path(name)
-        for key in (path.name, path.stem):
-            same = [
-                document_id
-                for document_id in self._by_name.get(key, ())
-                if loosely or _same_file(path, _path(document_id))
-            ]
-            if same:
-                return same[0] if len(same) == 1 else None
-        return None
-
-
-def _path(name: str) -> PurePosixPath:
-    return PurePosixPath(name.replace("\\", "/"))
-
-
-def _same_file(one: PurePosixPath, other: PurePosixPath) -> bool:
-    """Whether the shorter path is the end of the longer one; one of them may lack the suffix."""
-    depth = min(len(one.parts), len(other.parts)) - 1
-    folders = one.parts[:-1][-depth:] == other.parts[:-1][-depth:] if depth > 0 else True
-    return folders and (one.name in (other.name, other.stem) or other.name == one.stem)
-
-
-# ---- What hits are located in
-
-
-class _Locator:
-    """Finds the place of hits in a benchmark's documents: in those that a hit names, else in all."""
-
-    def __init__(self, benchmark: Benchmark) -> None:
-        from chunkcore.locating.alignment import Aligner
-
-        self._aligner = Aligner(benchmark.documents)
-        self._texts = {document.id: document.text for document in benchmark.documents}
-        self._names = DocumentNames(self._texts)
-        self.misplaced = 0  # hits that state a place where their document has another text
-
-    def locate(self, hit: Hit) -> Retrieved:
-        """The hit's place: the stated one if it is right, else the place of its text."""
-        document_id = self._document(hit)
-        if document_id:
-            text = (
-                "" if hit.derived else hit.text
-            )  # text that a model wrote has no place; its passage has
-            piece = self._aligner.locate(
-                text, document_id=document_id, spans=hit.spans, score=hit.score
-            )
-            if hit.derived:
-                piece = replace(piece, text=hit.text)
-            self.misplaced += bool(text and hit.spans and piece.match != "spans")
-            if piece.match != "unlocated":
-                return piece
-        # It names no document, or one without its text: look for the text in all.
-        return self._aligner.locate(hit.text, score=hit.score)
-
-    def _document(self, hit: Hit) -> str:
-        """The document that the hit names; if it names none, the only one with its text at its span."""
-        if names := self._names.matching(hit.document_ids, loosely=True):
-            return names[0]
-        if len(hit.spans) != 1:
-            return ""
-        start, end = hit.spans[0].start, hit.spans[0].end
-        holding = [key for key, text in self._texts.items() if text[start:end] == hit.text]
-        return holding[0] if len(holding) == 1 else ""
 
 
 class QuestionScorer:
@@ -173,7 +33,7 @@ class QuestionScorer:
 
         benchmark = _benchmark(benchmark)
         self._scorer = Scorer(benchmark, counter=counter)
-        self._locator = _Locator(benchmark)
+        self._locator = Locator(_by_id(benchmark), lenient=True)
         self._rows = {query.id: row for row, query in enumerate(benchmark.queries)}
         self._ids: dict[str, list[str]] = {query.id: [query.id] for query in benchmark.queries}
         for query in benchmark.queries:
@@ -194,11 +54,15 @@ class QuestionScorer:
             raise DataError(
                 f"the benchmark has no question {question!r}: give a question's text or id as it has it"
             )
-        pieces = list(map(self._locator.locate, hits))
+        pieces = [verdict.piece for verdict in self._locator.locate_all(hits)]
         parsed = [get_measure(measure) for measure in measures]
         report = self._scorer.score(Run("question", dict.fromkeys(ids, pieces)), parsed)
         rows = [self._rows[query_id] for query_id in ids]
         return [float(report.values(measure)[rows].mean()) for measure in parsed]
+
+
+def _by_id(benchmark: Benchmark) -> dict[str, Document]:
+    return {document.id: document for document in benchmark.documents}
 
 
 def _benchmark(benchmark: Any) -> Benchmark:
@@ -289,8 +153,8 @@ class RetrieverRun:
     settings: RunSettings
     system: DeployedRetriever
     hits_of: Callable[[Any], list[Hit]]
-    locator: _Locator
-    results: dict[str, list[Retrieved]] = field(default_factory=dict)
+    locator: Locator
+    results: dict[str, list[Verdict]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     began: float = field(default_factory=time.perf_counter)
 
@@ -314,7 +178,7 @@ class RetrieverRun:
             except Exception as error:  # noqa: BLE001  # a retriever may raise anything
                 reason = error
             else:
-                self.results[query.id] = list(map(self.locator.locate, hits))
+                self.results[query.id] = self.locator.locate_all(hits)
                 break
         else:
             secrets = secrets_within(self.system.parts)
@@ -337,42 +201,55 @@ class RetrieverRun:
         """The answers, in the order of the benchmark's questions."""
         if self.failures:
             self._check_hope(most=1)
-        misplaced = self.locator.misplaced  # among the answers; the pool is located below
         seconds = {"search": time.perf_counter() - self.began}
         order = [query.id for query in self.benchmark.queries]
         run = Run(
             name=self.settings.name or self.system.name,
-            results={key: self.results[key] for key in order if key in self.results},
-            pool=None if pool is None else list(map(self.locator.locate, pool)),
+            results={key: _pieces(self.results[key]) for key in order if key in self.results},
+            pool=None if pool is None else _pieces(self.locator.locate_all(pool)),
             seconds=seconds,
             failures={key: self.failures[key] for key in order if key in self.failures},
         )
-        for message in _warnings(run, len(order), misplaced):
+        for message in _warnings(run, len(order), self.results.values()):
             warn_user(message, RetrievalWarning)
         return run
 
 
-def _warnings(run: Run, questions: int, misplaced: int) -> Iterator[str]:
+def _pieces(verdicts: Iterable[Verdict]) -> list[Retrieved]:
+    return [verdict.piece for verdict in verdicts]
+
+
+def _warnings(run: Run, questions: int, answers: Iterable[Sequence[Verdict]]) -> Iterator[str]:
     if run.failures:
         few = "; ".join(f"{key}: {reason}" for key, reason in list(run.failures.items())[:3])
         yield (
             f"{len(run.failures)} of {questions} questions went unanswered and score 0 ({few}); "
             "Run.failures has each with its reason"
         )
-    pieces = [piece for results in run.results.values() for piece in results]
-    lost = sum(piece.match == "unlocated" for piece in pieces)
-    if pieces and lost == len(pieces):
+    verdicts = [verdict for answer in answers for verdict in answer]
+    reasons = Counter(verdict.reason for verdict in verdicts)
+    lost = sum(verdict.kind == "elsewhere" for verdict in verdicts)
+    if verdicts and lost == len(verdicts):
         yield f"none of the {lost} answers stands in the benchmark's documents: was the index built from other texts?"
-    elif 2 * lost > len(pieces):
+    elif lost:
         yield (
-            f"{lost} of {len(pieces)} answers ({100 * lost / len(pieces):.0f} %) stand in no document of the benchmark "
-            "and count as irrelevant: scores say little. Are they summaries, or of other documents?"
+            f"{lost} of {len(verdicts)} answers ({100 * lost / len(verdicts):.0f} %) stand in no document of the "
+            "benchmark and count as irrelevant. Are they summaries, or of other documents?"
         )
-    elif misplaced:
-        yield (
-            f"{misplaced} of {len(pieces)} answers state a place where another text stands, and were sought by their "
-            "text: has a document changed since it was indexed, or does a splitter miscount?"
-        )
+    for reason, advice in _ADVICE.items():
+        if reasons[reason]:
+            yield f"{reasons[reason]} of {len(verdicts)} answers: {reason}{advice}"
+
+
+_ADVICE: dict[Reason, str] = {
+    "another text stands at its stated place": (
+        ", so that it was sought by its text: has a document changed since it was indexed, or does a splitter miscount?"
+    ),
+    "its stated place cannot be read": ", so that it was sought by its text",
+    "its splitter searched for its place, and its text stands several times": (
+        ", so that it may have the place of another occurrence: `exact` writes right places"
+    ),
+}
 
 
 class RetrieverHooks(Generic[R, D]):
@@ -524,7 +401,8 @@ class RetrieverHooks(Generic[R, D]):
             retriever, **{name: options[name] for name in others if name in options}
         )
         benchmark = _benchmark(benchmark)
-        return RetrieverRun(benchmark, settings, system, self._hits, _Locator(benchmark))
+        locator = Locator(_by_id(benchmark), lenient=True)
+        return RetrieverRun(benchmark, settings, system, self._hits, locator)
 
     def _pool(self, pool: Iterable[D] | None) -> list[Hit] | None:
         return None if pool is None else self._hits(list(pool))

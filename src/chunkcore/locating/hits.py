@@ -1,0 +1,295 @@
+"""`Locator`: where a hit of any retriever stands in the documents.
+
+A hit comes with the names and the place that its metadata state, and with its text. The verdict is about that hit
+alone: it does not depend on earlier hits. That a document has changed, only its own source can say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import PurePath
+from typing import Any, Literal
+
+from chunkcore.locating.alignment import Aligner
+from chunkcore.locating.names import DocumentNames
+from chunkcore.locating.stated import NO_PLACE, StatedPlace, spans_between
+from chunkcore.run import Retrieved
+from chunkcore.text import Document, Span, text_of_spans
+
+_ALIGNERS = 100  # documents whose texts are kept ready for a search; up to 20 bytes a character
+_SHORTEST = 24  # characters: shorter texts without a name are in many documents by chance
+_VERBATIM = ("exact", "whitespace", "folded")
+
+VerdictKind = Literal["placed", "changed", "ambiguous", "elsewhere"]
+Reason = Literal[
+    "",
+    "its document has changed since it was indexed",
+    "another text stands at its stated place",
+    "its stated place cannot be read",
+    "its splitter searched for its place, and its text stands several times",
+    "its text stands several times",
+    "several documents of its name have its text",
+    "its document does not have its text",
+    "it names another file",
+    "no document has its text",
+    "it has no text",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result of a retriever.
+
+    Attributes:
+        text: the source text, without anything that a framework wrote around it.
+        score: the retriever's score, higher is better; 0 if there is none. Hits count by their order.
+        names: candidate names of the source document, the most telling first.
+        stated: the place that the metadata state.
+        derived: whether a model wrote the text; `stated` is then the passage it was written from.
+        document: the document that `stated` refers to; "" if nothing names it.
+        metadata: the framework's.
+        id: the chunk's own in its store; "" if it has none.
+    """
+
+    text: str
+    score: float = 0.0
+    names: tuple[str, ...] = ()
+    stated: StatedPlace = NO_PLACE
+    derived: bool = False
+    document: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    id: str = ""
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return self.stated.spans
+
+
+def score_of(value: object) -> float:
+    """A hit's score as a finite float; 0 for anything else, as hits count by their order.
+
+    >>> score_of("0.5"), score_of(float("nan")), score_of(None)
+    (0.5, 0.0, 0.0)
+    """
+    try:
+        score = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return score if math.isfinite(score) else 0.0
+
+
+def names_of(*candidates: object) -> tuple[str, ...]:
+    """The non-empty strings among the candidates, each once."""
+    names = [name for name in candidates if isinstance(name, str) and name]
+    return tuple(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Where a hit stands.
+
+    Attributes:
+        kind: "placed"; "ambiguous", it may stand at several places, of which `piece` has the likeliest, or none if
+            they are in several documents; "changed", its document's source has another text now; "elsewhere", it is in
+            none of the documents.
+        piece: the hit with its place; without spans if it is not placed.
+        reason: why it is not placed, or why it does not stand where it says; "" if all is well.
+    """
+
+    kind: VerdictKind
+    piece: Retrieved
+    reason: Reason = ""
+
+    @property
+    def is_placed(self) -> bool:
+        return bool(self.piece.spans)
+
+
+def _none_changed(names: Iterable[str]) -> Collection[str]:
+    return ()
+
+
+class Locator:
+    """Finds hits in documents: by the places that they state where these hold their text, else by their text.
+
+    A hit belongs to a document that it names. A hit that names no document of these belongs to the only one with its
+    text, unless it names another file. Of several documents of one name, the text decides.
+
+    Args:
+        documents: by id.
+        lenient: for scores, which show no text: the name of a file is enough, whatever its folders; a text that
+            resembles the hit's counts; and a hit that is not in its own document is sought in all.
+        changed: of the ids of documents, those whose source has another text now.
+
+    >>> tea = Document("tea.md", "Tea is hot. Ice is cold. Tea is hot.")
+    >>> locator = Locator({"tea.md": tea})
+    >>> verdict = locator.locate(Hit("Ice is cold.", names=("/srv/tea.md",)))
+    >>> verdict.kind, verdict.piece.spans
+    ('placed', (Span(start=12, end=24),))
+    >>> locator.locate(Hit("Tea is hot.", names=("tea.md",))).reason
+    'its text stands several times'
+    """
+
+    def __init__(
+        self,
+        documents: Mapping[str, Document],
+        *,
+        lenient: bool = False,
+        changed: Callable[[Iterable[str]], Collection[str]] = _none_changed,
+    ) -> None:
+        self._documents = documents
+        self._lenient = lenient
+        self._changed = changed
+        self._aligners: dict[str, Aligner] = {}
+
+    def locate(self, hit: Hit) -> Verdict:
+        """The verdict on one hit."""
+        return self.locate_all([hit])[0]
+
+    def locate_all(self, hits: Sequence[Hit]) -> list[Verdict]:
+        """The verdicts on the hits of one answer.
+
+        Some stores write their own address over the name of each hit. Where all hits have one name, and their texts
+        stand in several documents, it names none of them.
+        """
+        verdicts = [self._verdict(hit) for hit in hits]
+        verdicts = self._without_shared_names(hits, verdicts)
+        placed = {verdict.piece.document_id for verdict in verdicts if verdict.is_placed}
+        changed = self._changed(placed) if placed else ()
+        for number, (hit, verdict) in enumerate(zip(hits, verdicts, strict=True)):
+            if verdict.piece.document_id in changed:
+                reason: Reason = "its document has changed since it was indexed"
+                verdicts[number] = Verdict("changed", unplaced(hit), reason)
+        return verdicts
+
+    def _without_shared_names(
+        self, hits: Sequence[Hit], verdicts: Sequence[Verdict]
+    ) -> list[Verdict]:
+        shared = set.intersection(*(set(hit.names) for hit in hits)) if len(hits) > 1 else set()
+        lost = [number for number, verdict in enumerate(verdicts) if verdict.kind == "elsewhere"]
+        if not shared or not lost:
+            return list(verdicts)
+        nameless = list(verdicts)
+        for number in lost:
+            names = tuple(name for name in hits[number].names if name not in shared)
+            nameless[number] = self._verdict(replace(hits[number], names=names))
+        documents = {verdict.piece.document_id for verdict in nameless if verdict.is_placed}
+        return nameless if len(documents) > 1 else list(verdicts)
+
+    def _verdict(self, hit: Hit) -> Verdict:
+        if not hit.text.strip() and not (self._lenient and hit.spans):
+            return _elsewhere(hit, "it has no text")
+        groups = self._names.groups(hit.names, loosely=self._lenient)
+        for group in groups:
+            pieces = [self._in_document(hit, document_id) for document_id in group]
+            verdict = self._choose(hit, [piece for piece in pieces if piece is not None])
+            if verdict is not None:
+                return verdict
+        if self._lenient:
+            return self._anywhere(hit)
+        if groups:
+            return _elsewhere(hit, "its document does not have its text")
+        if any(PurePath(name).suffix for name in hit.names):
+            return _elsewhere(hit, "it names another file")
+        if len(hit.text.strip()) < _SHORTEST:
+            return _elsewhere(hit, "no document has its text")
+        return self._anywhere(hit)
+
+    def _choose(self, hit: Hit, pieces: Sequence[Retrieved]) -> Verdict | None:
+        """The verdict on the places in documents of one name; None if there are none."""
+        best = [piece for piece in pieces if piece.match == "spans"] or pieces
+        if not best:
+            return None
+        if len(best) == 1:
+            return self._placed(hit, best[0])
+        reason: Reason = "several documents of its name have its text"
+        if not self._lenient:
+            return Verdict("ambiguous", unplaced(hit), reason)
+        piece = replace(best[0], match="ambiguous", certainty=best[0].certainty / len(best))
+        return Verdict("ambiguous", piece, reason)
+
+    def _placed(self, hit: Hit, piece: Retrieved) -> Verdict:
+        if piece.match == "spans" and hit.stated.searched and not hit.derived:
+            source = self._documents[piece.document_id].text
+            times = source.count(hit.text) if hit.text else 1
+            if times > 1:
+                piece = replace(piece, match="ambiguous", certainty=1 / times)
+                reason: Reason = (
+                    "its splitter searched for its place, and its text stands several times"
+                )
+                return Verdict("ambiguous", piece, reason)
+        reason = ""
+        if hit.stated.problem:
+            reason = "its stated place cannot be read"
+        elif hit.spans and piece.match != "spans":
+            reason = "another text stands at its stated place"
+        if piece.match == "ambiguous":
+            return Verdict("ambiguous", piece, reason or "its text stands several times")
+        return Verdict("placed", piece, reason)
+
+    def _anywhere(self, hit: Hit) -> Verdict:
+        """By the stated place, if one document alone has the text there; else by the text alone."""
+        if len(hit.spans) == 1 and hit.text:
+            start = hit.spans[0].start
+            holding = [
+                name
+                for name, document in self._documents.items()
+                if document.text.startswith(hit.text, start)
+            ]
+            if len(holding) == 1:
+                return self._placed(hit, Retrieved(holding[0], hit.spans, hit.score, hit.text))
+        piece = self._aligner("").locate(hit.text, score=hit.score)
+        if piece.spans and (self._lenient or piece.match in _VERBATIM):
+            return self._placed(hit, piece)
+        return _elsewhere(hit, "no document has its text")
+
+    def _in_document(self, hit: Hit, document_id: str) -> Retrieved | None:
+        source, spans = self._documents[document_id].text, hit.spans
+        if any(span.end > len(source) for span in spans):
+            spans = ()
+        if hit.derived or not hit.text.strip():  # its place is all that can be believed
+            return Retrieved(document_id, spans, hit.score, hit.text) if spans else None
+        if spans:
+            if text_of_spans(source, spans) == hit.text:
+                return Retrieved(document_id, spans, hit.score, hit.text)
+            if len(spans) == 1:
+                pieces = spans_between(source, hit.text, spans[0])
+                if pieces:
+                    return Retrieved(document_id, pieces, hit.score, hit.text)
+        start = source.find(hit.text)
+        if start >= 0 and source.find(hit.text, start + 1) < 0:
+            span = Span(start, start + len(hit.text))
+            return Retrieved(document_id, (span,), hit.score, hit.text, match="exact")
+        aligner = self._aligner("" if self._lenient else document_id)
+        piece = aligner.locate(hit.text, document_id=document_id, spans=spans, score=hit.score)
+        if self._lenient or piece.match in ("spans", "ambiguous", *_VERBATIM):
+            return piece if piece.spans else None
+        if piece.match == "part":  # a context was put before it
+            ending = piece.spans[-1].slice(source).rstrip()
+            return piece if hit.text.rstrip().endswith(ending) else None
+        return None
+
+    @cached_property
+    def _names(self) -> DocumentNames:
+        return DocumentNames(self._documents)
+
+    def _aligner(self, document_id: str) -> Aligner:
+        aligner = self._aligners.get(document_id)
+        if aligner is None:
+            if len(self._aligners) >= _ALIGNERS:
+                self._aligners.clear()  # another thread may hold one of them
+            documents = [self._documents[document_id]] if document_id else self._documents.values()
+            aligner = self._aligners[document_id] = Aligner(documents)
+        return aligner
+
+
+def unplaced(hit: Hit) -> Retrieved:
+    """A hit without a place."""
+    return Retrieved("", (), hit.score, hit.text, match="unlocated", certainty=0.0)
+
+
+def _elsewhere(hit: Hit, reason: Reason) -> Verdict:
+    return Verdict("elsewhere", unplaced(hit), reason)
