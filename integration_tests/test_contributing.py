@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,10 @@ CUT = ["One.", "Two is four", "words."]
 
 
 @pytest.fixture(autouse=True)
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
-    package = on_path(tmp_path, monkeypatch)
-    package.offer()
-    return package
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installed]:
+    with on_path(tmp_path, monkeypatch) as package:
+        package.offer()
+        yield package
 
 
 def test_langchain_builds_it_and_knows_its_size_by_langchain_s_name() -> None:

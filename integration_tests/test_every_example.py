@@ -42,16 +42,21 @@ def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.Mo
     for package in RUN[page] & {"pyarrow", "ray"}:
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(chunkers, "_known", dict(chunkers.items()))  # loads all first, else a page's import is lost
     benchmark = part(1, 2500) if "model" in RUN[page] else part(3, 15_000)
     monkeypatch.setattr(chunkcore, "load_dataset", lambda _: benchmark)
+    embedders: dict[str, Any] = {}
     if "any model" in RUN[page]:  # no number of its is told
         monkeypatch.setattr(loading, "_loaded", {})
-        monkeypatch.setattr(loading.embedders, "_known", dict.fromkeys(loading.embedders, lambda _: FakeEmbedder()))
+        embedders = dict.fromkeys(loading.embedders, lambda _: FakeEmbedder())
     given: dict[str, Any] = {}
     if "reports" in RUN[page]:
         cut_by = [get_chunker(f"recursive:size={size}") for size in (50, 200)]
         given = {"benchmark": benchmark, "reports": list(run_experiment(benchmark, cut_by, retrievers=["bm25"]))}
+    with chunkers.with_entries(), loading.embedders.with_entries(embedders):
+        _check_page(page, given)
+
+
+def _check_page(page: str, given: dict[str, Any]) -> None:
     programs = [block.text for block in blocks(page) if block.language == "python"]
     told = [block.text for block in blocks(page) if block.language == "text"]
     dialogue = [program for program in programs if program.startswith(">>>")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,20 +24,20 @@ def page_of(framework: str) -> str:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], object]]:
     """Runs a page's Python blocks as one program, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     for framework in ("langchain", "llamaindex"):  # else what they register on a page is lost after it
         if find_spec(PACKAGES[framework]) is not None:
             importlib.import_module(f"chunkadapters.exact.{framework}")
-    monkeypatch.setattr(chunkers, "_known", dict(chunkers.items()))
 
     def runs(page: str) -> object:
         program = "\n".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))
         Path("program.py").write_text(program, encoding="utf-8")
         return runpy.run_path("program.py", run_name="__main__")
 
-    return runs
+    with chunkers.with_entries():
+        yield runs
 
 
 @pytest.mark.parametrize("framework", PACKAGES)

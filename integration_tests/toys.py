@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from chunkcore.chunkers import chunkers
@@ -77,15 +77,9 @@ CHUNKERS = [
 ]
 
 
-@contextmanager
-def registered(*toys: type[Chunker]) -> Iterator[None]:
+def registered(*toys: type[Chunker]) -> AbstractContextManager[None]:
     """The toys have names meanwhile, and no other test meets them among the chunkers."""
-    chunkers._known.update({each.name: each for each in toys})
-    try:
-        yield
-    finally:
-        for each in toys:
-            del chunkers._known[each.name]
+    return chunkers.with_entries({toy.name: toy for toy in toys})
 
 
 Places = list[tuple[int, int]]

@@ -6,11 +6,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from chunkcore.chunkers import chunkers
+from chunkcore.retrieval import retrievers
 
 __all__ = ["LAYOUT", "PROGRAM", "RETRIEVER", "Installed", "on_path"]
 
@@ -60,10 +63,11 @@ class Installed:
         )
 
 
-def on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
-    """A folder of packages that this process finds, until the test ends; what they register is forgotten then."""
-    monkeypatch.setattr(chunkers, "_known", dict(chunkers.items()))
+@contextmanager
+def on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installed]:
+    """A folder of packages that this process finds; what they register is forgotten in the end."""
     monkeypatch.syspath_prepend(str(folder))
     for name in ("my_chunkers", "my_chunkers.paragraph"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    return Installed(folder)
+    with chunkers.with_entries(), retrievers.with_entries():
+        yield Installed(folder)

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import chunkcore.models
@@ -13,7 +14,6 @@ import pytest
 from chunkcore import OptionError, get_chunker
 from chunkcore.chunkers import chunkers
 from chunkcore.cli import main
-from chunkcore.retrieval import retrievers
 from hypothesis import HealthCheck, given, settings
 
 from tests.fakes import FakeEmbedder
@@ -23,8 +23,9 @@ from tests.strategies import hard_text
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
-    return on_path(tmp_path, monkeypatch)
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installed]:
+    with on_path(tmp_path, monkeypatch) as folder:
+        yield folder
 
 
 @pytest.mark.parametrize("program", [PROGRAM, RETRIEVER], ids=["strategy", "retriever"])
@@ -130,7 +131,6 @@ def test_importing_the_core_looks_for_no_packages() -> None:
 def test_the_command_line_compares_with_a_retriever_of_a_package(
     installed: Installed, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(retrievers, "_known", dict(retrievers._known))
     monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
     installed.offer_retriever()
     folder = installed.folder

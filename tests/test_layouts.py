@@ -182,10 +182,8 @@ def test_the_command_line_lists_layouts_and_reads_them(tmp_path: Path, capsys: p
     assert "is not of the layout beir: it lacks corpus.jsonl" in capsys.readouterr().err
 
 
-def test_the_layout_of_contributing_is_recognised_like_any_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "_known", dict(registry._known))
+@registry.with_entries()
+def test_the_layout_of_contributing_is_recognised_like_any_other(tmp_path: Path) -> None:
     assert len(LAYOUT.splitlines()) <= 30
     exec(compile(LAYOUT, "pairs.py", "exec"), {"__name__": "pairs"})
     write(tmp_path / "text.txt", "A fox naps.")

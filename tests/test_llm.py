@@ -219,8 +219,8 @@ def test_a_kept_answer_that_is_no_longer_valid_is_asked_for_again():
 # --- names of models ------------------------------------------------------------------------------------------
 
 
-def test_a_registered_kind_of_language_model_is_built_by_name(monkeypatch):
-    monkeypatch.setattr(llms, "_known", dict(llms._known))
+@llms.with_entries()
+def test_a_registered_kind_of_language_model_is_built_by_name():
     built = []
 
     @llms.register("scripted")

@@ -146,11 +146,11 @@ def _install(folder: Path, monkeypatch: pytest.MonkeyPatch, module: str, kind: s
     told.mkdir()
     (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n", encoding="utf-8")
     (told / "entry_points.txt").write_text(f"[chunkcore.measures]\n{kind} = {module}:{kind}\n", encoding="utf-8")
-    monkeypatch.setattr(measures, "_known", dict(measures._known))
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delitem(sys.modules, module, raising=False)
 
 
+@measures.with_entries()
 def test_the_measure_of_the_contributors_page_is_found_and_scored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,9 +190,8 @@ def test_evidence_in_no_chunk_counts_in_the_released_codes_precision_omega() -> 
     assert [report.mean(name) for name in names] == [1.0, 0.5]
 
 
-def test_a_measure_of_which_less_is_better_is_compared_and_required_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measures, "_known", dict(measures._known))
-
+@measures.with_entries()
+def test_a_measure_of_which_less_is_better_is_compared_and_required_so() -> None:
     @measures.register("Wasted")
     class Wasted(RetrievalMeasure):
         """The pieces before the first one with evidence."""

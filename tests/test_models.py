@@ -104,10 +104,10 @@ def test_a_string_that_names_no_model_is_told(spec):
 
 @pytest.mark.parametrize("backend", ["", "torch:"])
 @pytest.mark.parametrize("model", ["./none", "~nobody-of-that-name/x", "C:\\none", "a/b/c", "a\0b", "y" * 5000])
-def test_what_can_be_no_name_on_the_hub_is_told_without_asking_it(monkeypatch, backend, model):
-    for kind in ("openvino", "openvino-int8", "torch"):
-        monkeypatch.setitem(loading.embedders._known, kind, Mock(side_effect=AssertionError("the hub was asked")))
-    with pytest.raises(OptionError, match="there is no such folder, and a name on the hub is one or two parts"):
+def test_what_can_be_no_name_on_the_hub_is_told_without_asking_it(backend, model):
+    asked = Mock(side_effect=AssertionError("the hub was asked"))
+    fakes = loading.embedders.with_entries(dict.fromkeys(("openvino", "openvino-int8", "torch"), asked))
+    with fakes, pytest.raises(OptionError, match="there is no such folder, and a name on the hub is one or two parts"):
         get_embedder(backend + model)
 
 
@@ -140,18 +140,22 @@ def test_without_packages_the_extra_is_named(monkeypatch):
 def test_the_backend_is_what_is_installed_and_fits(monkeypatch, tmp_path, installed, folder, backend):
     monkeypatch.setattr(loading, "find_spec", lambda name: object() if name in installed else None)
     made = []
-    for kind in ("openvino", "torch"):
-        fake = partial(lambda kind, model: made.append(model) or FakeEmbedder(name=f"{kind}:{model}"), kind)
-        monkeypatch.setitem(loading.embedders._known, kind, fake)
+
+    def fake(kind, model):
+        made.append(model)
+        return FakeEmbedder(name=f"{kind}:{model}")
+
     monkeypatch.setattr(loading, "_loaded", {})
     model = "some/hub-model"
     if folder is not None:
         model = str(bert_folder(tmp_path, model_type="bert" if folder == "bert" else "roberta"))
-    assert get_embedder(model).name == f"{backend}:{model}"
-    assert get_embedder(f"{backend}:{model}") is get_embedder(model)
+    with loading.embedders.with_entries({kind: partial(fake, kind) for kind in ("openvino", "torch")}):
+        assert get_embedder(model).name == f"{backend}:{model}"
+        assert get_embedder(f"{backend}:{model}") is get_embedder(model)
     assert len(made) == 1
 
 
+@loading.embedders.with_entries()
 def test_a_package_s_kind_of_embedder_is_built_by_name(monkeypatch, tmp_path):
     (tmp_path / "my_embedders.py").write_text(
         "from chunkcore.models import embedders\nfrom tests.fakes import FakeEmbedder\n"
@@ -161,7 +165,6 @@ def test_a_package_s_kind_of_embedder_is_built_by_name(monkeypatch, tmp_path):
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: my-embedders\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text("[chunkcore.embedders]\nbag = my_embedders:bag\n")
-    monkeypatch.setattr(loading.embedders, "_known", dict(loading.embedders._known))
     monkeypatch.setattr(loading, "_loaded", {})
     monkeypatch.syspath_prepend(str(tmp_path))
     model = get_embedder("bag:of words")
@@ -325,9 +328,10 @@ def test_nothing_lexical_needs_a_model_and_what_embeds_says_what_to_install(tmp_
     assert 'pip install "chunkadapters[openvino]"' in capsys.readouterr().err
 
 
-def test_a_lazy_embedder_is_the_model_of_its_name_once_it_is_used(monkeypatch):
+@loading.embedders.with_entries()
+def test_a_lazy_embedder_is_the_model_of_its_name_once_it_is_used():
     model, built = FakeEmbedder(), []
-    monkeypatch.setitem(loading.embedders._known, "mine", lambda rest: built.append(rest) or model)
+    loading.embedders.register("mine")(lambda rest: built.append(rest) or model)
     lazy = CachedEmbedder(lazy_embedder("mine:lazy"))
     assert (lazy.name, pickle.loads(pickle.dumps(lazy)).name, built) == ("mine:lazy", "mine:lazy", [])
     assert (lazy.embed_documents(["a"]) == model.embed_documents(["a"])).all()

@@ -11,41 +11,33 @@ from chunkcore.errors import MissingExtraError, shortened
 
 
 def on_first_use(package: str) -> bool:
-    """Make the package's names those of the imports below this call, each imported when it is first read.
+    """Make the package's names those of the imports below this call, each imported when it is first read (PEP 562).
 
         if TYPE_CHECKING or on_first_use(__name__):
             from chunkcore.text import Chunk as Chunk
 
-    A type checker sees the imports. Python reads them in the package's source and runs none: the answer is False. Where
-    there is no source, as in a frozen app, it is True, and all run at once. The package gets `__getattr__`, `__dir__`
-    and `__all__`; its own modules are attributes of it, too.
+    A type checker sees the imports; Python runs none of them, since the answer is False. Where there is no source, as
+    in a frozen app, the answer is True, and all run at once.
     """
     module = sys.modules[package]
     get_source = getattr(module.__loader__, "get_source", None)
-    source = get_source(package) if get_source else None
+    source = get_source and get_source(package)
     if source is None:
         return True
-    branches = (node.body for node in ast.parse(source).body if isinstance(node, ast.If))
-    imports = (node for branch in branches for node in branch if isinstance(node, ast.ImportFrom))
-    homes = {alias.name: str(node.module) for node in imports for alias in node.names}
-    modules = {
-        home.removeprefix(f"{package}.").split(".")[0]
-        for home in homes.values()
-        if home.startswith(f"{package}.")
-    }
+    imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    homes = {}
+    for node in imports:
+        homes |= {alias.asname: str(node.module) for alias in node.names if alias.asname}
 
     def get(name: str) -> Any:
-        if name in homes:
-            value = getattr(import_module(homes[name]), name)
-            setattr(module, name, value)
-            return value
-        if name in modules:
-            return import_module(f"{package}.{name}")
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(homes[name]), name)
+        setattr(module, name, value)
+        return value
 
-    vars(module).update(
-        __getattr__=get, __dir__=lambda: sorted({*vars(module), *homes}), __all__=sorted(homes)
-    )
+    names = {*vars(module), *homes}
+    vars(module).update(__getattr__=get, __dir__=lambda: sorted(names), __all__=sorted(homes))
     return False
 
 

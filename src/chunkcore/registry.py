@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import lru_cache
 from importlib import import_module
 from inspect import cleandoc
-from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunkcore.errors import OptionError, echo, suggestion
 from chunkcore.options import Option, check_option_names, options_of
@@ -28,95 +28,121 @@ _LISTED = 12  # names that an error lists
 class Registry(Generic[T]):
     """Things of one kind by name: chunkcore's own, and those of installed packages.
 
-    A package adds a thing by an entry point of `group`, imported when the name is first requested.
+    A package adds a thing by an entry point of `group`. Nothing is imported before its name is requested.
 
-    >>> fruits = Registry("fruit", "chunkcore.fruits")
+    >>> fruits = Registry("fruit", "chunkcore.fruits", places={"date": "datetime:date"})
     >>> @fruits.register("apple")
     ... class Apple:
     ...     '''Red, or green.'''
-    >>> list(fruits), fruits["apple"].__name__, fruits.describe()[0].title
-    (['apple'], 'Apple', 'Red, or green.')
+    >>> list(fruits), fruits["date"].__name__, fruits.describe()[0].title
+    (['apple', 'date'], 'date', 'Red, or green.')
+
+    Attributes:
+        noun: what errors call one thing, such as "chunker".
+        group: the group of the entry points, such as "chunkcore.chunkers".
+        base: the class that registered classes extend, for errors.
+        attribute: the attribute of a class that `register` sets to the name; "" for none.
+        note: the end of the list of known names in an error.
+        places: of chunkcore's own things, "module:attribute" by name.
+        guesses: other libraries' names, and what an error suggests.
     """
 
-    noun: str  # what errors call one thing, such as "chunker"
-    group: str  # of the entry points, such as "chunkcore.chunkers"
+    noun: str
+    group: str
     _: KW_ONLY
-    base: type | None = None  # the class that registered classes extend, for errors
-    attribute: str = ""  # of a class, which `register` sets to the name; "" for none
-    note: str = ""  # ends the list of known names in an error
-    modules: tuple[
-        str, ...
-    ] = ()  # that register chunkcore's own things, imported when a name is unknown
-    guesses: Mapping[str, str] = field(
-        default_factory=dict
-    )  # other libraries' names, and what an error suggests
-    _known: dict[str, T] = field(default_factory=dict, init=False)
-    _importing: Any = field(default_factory=RLock, init=False)
+    base: type | None = None
+    attribute: str = ""
+    note: str = ""
+    places: Mapping[str, str] = field(default_factory=dict)
+    guesses: Mapping[str, str] = field(default_factory=dict)
+    # By name: a thing, or the place from which it is imported.
+    _entries: dict[str, T | str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._entries.update(self.places)
 
     def register(self, name: str) -> Callable[[C], C]:
         """Decorator: register a thing. Raises `OptionError` if another thing has the name."""
 
         def add(thing: C) -> C:
-            taken = getattr(self._known.get(name), "__qualname__", None)
-            if taken not in (None, getattr(thing, "__qualname__", None)):
-                raise OptionError(f"the {self.noun} name {echo(name)} is taken by {taken}")
+            entry: Any = self._entries.get(name, thing)
+            taken = entry if isinstance(entry, str) else entry.__qualname__
+            label = taken.rpartition(":")[2]
+            if label != thing.__qualname__:  # type: ignore[attr-defined]
+                raise OptionError(f"the {self.noun} name {echo(name)} is taken by {label}")
             if self.attribute:
                 setattr(thing, self.attribute, name)
-            self._known[name] = cast(T, thing)
+            self._entries[name] = thing  # type: ignore[assignment]
             return thing
 
         return add
+
+    @contextmanager
+    def with_entries(self, things: Mapping[str, T] | None = None) -> Iterator[None]:
+        """Within the block these things are registered too; what is registered in the block is forgotten after it."""
+        before = dict(self._entries)
+        self._entries.update(things or {})
+        try:
+            yield
+        finally:
+            self._entries = before
+
+    @contextmanager
+    def without(self, *names: str) -> Iterator[None]:
+        """Within the block these names of chunkcore's own things are unknown."""
+        with self.with_entries():
+            for name in names:
+                del self._entries[name]
+            yield
 
     def get(self, name: str) -> T:
         """The thing of this name. Raises `OptionError` if the name is unknown or its package cannot be loaded."""
         thing = self.find(name)
         if thing is None:
-            names = list(self)
-            listed = f"expected one of {', '.join(names)}{self.note}"
-            if len(names) > _LISTED:
-                kind = self.group.rpartition(".")[2]
-                listed = f"chunkcore list {kind} shows all {len(names)}"
-            near = suggestion(name, names, self.guesses)
-            if "," in str(name):
-                near = (
-                    "; options follow a colon"
-                    if "=" in str(name)
-                    else "; several are given one by one"
-                )
-            raise OptionError(f"unknown {self.noun} {echo(name)}: {listed}{near}")
+            raise OptionError(f"unknown {self.noun} {echo(name)}: {self._advice(name)}")
         return thing
 
     __getitem__ = get
+
+    def _advice(self, name: object) -> str:
+        """For an unknown name: the known ones, or how to list them, and the nearest."""
+        names = list(self)
+        if len(names) > _LISTED:
+            kind = self.group.rpartition(".")[2]
+            listed = f"chunkcore list {kind} shows all {len(names)}"
+        else:
+            listed = f"expected one of {', '.join(names)}{self.note}"
+        if "," not in str(name):
+            return listed + suggestion(name, names, self.guesses)
+        if "=" in str(name):
+            return f"{listed}; options follow a colon"
+        return f"{listed}; several are given one by one"
 
     def find(self, name: object, *, packages: bool = True) -> T | None:
         """Like `get`, but None for an unknown name. Without `packages`, installed packages are not searched."""
         if not isinstance(name, str):
             return None
-        if name not in self._known:
-            for module in map(import_module, self.modules):
-                # Most things have a class of their name; to import one is quicker than to import all.
-                for attribute in dir(module):
-                    if attribute.lower() == name.replace("_", ""):
-                        getattr(module, attribute)
-        if name not in self._known:
-            self._import()
-        if name not in self._known and packages:
-            offers = self._offers().get(name, [])
-            if offers and self._load(name, offers) is not self._known.get(name):
-                what = f"a subclass of {self.base.__name__}" if self.base else f"the {self.noun}"
-                raise OptionError(
-                    f"the entry point {name!r} of the group {self.group} leads to {self._load(name, offers)!r}, which "
-                    f"is no {self.noun} of that name: "
-                    f'decorate {what} with @{self.group.rpartition(".")[2]}.register("{name}")'
-                )
-        return self._known.get(name)
+        entry = self._entries.get(name)
+        if isinstance(entry, str):
+            module, _, attribute = entry.partition(":")
+            entry = self._entries[name] = getattr(import_module(module), attribute)
+        if entry is None and packages:
+            return self._of_a_package(name)
+        return entry  # type: ignore[return-value]
 
-    def _import(self) -> None:
-        with self._importing:  # another thread waits until all are known
-            modules, self.modules = self.modules, ()
-            for module in map(import_module, modules):
-                for name in dir(module):
-                    getattr(module, name)  # a package may import its modules on first use
+    def _of_a_package(self, name: str) -> T | None:
+        """The thing that an entry point leads to, or None; it must have registered under the same name."""
+        offers = self._offers().get(name, [])
+        if not offers:
+            return None
+        thing = self._load(name, offers)
+        if thing is not self._entries.get(name):
+            what = f"a subclass of {self.base.__name__}" if self.base else f"the {self.noun}"
+            raise OptionError(
+                f"the entry point {name!r} of the group {self.group} leads to {thing!r}, which is no {self.noun} of "
+                f'that name: decorate {what} with @{self.group.rpartition(".")[2]}.register("{name}")'
+            )
+        return thing  # type: ignore[return-value]
 
     def _load(self, name: str, offers: list[EntryPoint]) -> object:
         packages = sorted(offer.dist.name if offer.dist else "(unknown)" for offer in offers)
@@ -128,9 +154,10 @@ class Registry(Generic[T]):
         try:
             return offers[0].load()
         except Exception as error:  # a foreign module may raise anything
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             raise OptionError(
                 f"the {self.noun} {echo(name)} of the package {packages[0]} cannot be loaded from {offers[0].value} "
-                f"({type(error).__name__}: {' '.join(str(error).split())}): update {packages[0]} or uninstall it"
+                f"({reason}): update {packages[0]} or uninstall it"
             ) from error
 
     def _offers(self) -> dict[str, list[EntryPoint]]:
@@ -145,15 +172,14 @@ class Registry(Generic[T]):
         return sorted(self._offers())
 
     def __iter__(self) -> Iterator[str]:
-        """All names, sorted; no package's module is imported."""
-        self._import()
-        return iter(sorted({*self._known, *self._offers()}))
+        """All names, sorted; nothing is imported."""
+        return iter(sorted({*self._entries, *self._offers()}))
 
     def __contains__(self, name: object) -> bool:
         return name in list(self)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(list(iter(self)))
 
     def items(self) -> Iterator[tuple[str, T]]:
         """All names with their things. A package's thing that fails to load is skipped with a warning."""
@@ -167,18 +193,16 @@ class Registry(Generic[T]):
         """A `Description` of each thing, by name."""
         descriptions = []
         for name, thing in self.items():
-            title = cleandoc(getattr(thing, "__doc__", None) or "").split("\n", 1)[0]
-            descriptions.append(
-                Description(name, title, options_of(thing) if isinstance(thing, type) else ())
-            )
+            title = cleandoc(thing.__doc__ or "").split("\n", 1)[0]
+            options = options_of(thing) if isinstance(thing, type) else ()
+            descriptions.append(Description(name, title, options))
         return descriptions
 
     def build(self, name: str, options: Mapping[str, Any]) -> Any:
         """Call the thing of this name with options. Raises `OptionError` for a wrong name, option or value."""
         thing: Any = self.get(name)
-        check_option_names(
-            f"the {self.noun} {name}", options, [field.name for field in fields(thing)]
-        )
+        known = [option.name for option in fields(thing)]
+        check_option_names(f"the {self.noun} {name}", options, known)
         return thing(**options)
 
 

@@ -71,7 +71,15 @@ readers: Registry[type[Reader]] = Registry(
     "chunkcore.readers",
     base=Reader,
     attribute="name",
-    modules=("chunkcore.reading.pdf", "chunkcore.reading.office", "chunkcore.reading.messages"),
+    places={
+        "DOCX": "chunkcore.reading.office:Docx",
+        "EPUB": "chunkcore.reading.office:Epub",
+        "PDF": "chunkcore.reading.pdf:Pdf",
+        "PPTX": "chunkcore.reading.office:Pptx",
+        "XLSX": "chunkcore.reading.office:Xlsx",
+        "e-mail": "chunkcore.reading.messages:Email",
+        "notebook": "chunkcore.reading.office:Notebook",
+    },
 )
 
 

@@ -451,7 +451,13 @@ retrievers: Registry[type[RetrievalMethod]] = Registry(
     base=RetrievalMethod,
     attribute="kind",
     note=", with or without stages after it, such as +rerank",
-    modules=("chunkcore.retrieval",),
+    places={
+        "bm25": "chunkcore.retrieval.methods:BM25",
+        "dense": "chunkcore.retrieval.methods:Dense",
+        "hybrid": "chunkcore.retrieval.methods:Hybrid",
+        "late": "chunkcore.retrieval.methods:Late",
+        "passages": "chunkcore.retrieval.passages:Passages",
+    },
     guesses={
         **dict.fromkeys(
             ("semantic", "vector", "vectors", "embedding", "similarity", "mmr", "faiss"), "'dense'"

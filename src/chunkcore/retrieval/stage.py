@@ -99,7 +99,7 @@ stages: Registry[type[Stage]] = Registry(
     base=Stage,
     attribute="kind",
     note="; a stage follows a retriever, as in dense+window",
-    modules=("chunkcore.retrieval",),
+    places={"rerank": "chunkcore.retrieval.rerank:Reranked"},
 )
 
 

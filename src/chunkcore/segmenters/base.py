@@ -39,7 +39,9 @@ class Segmenter(Protocol):
 
 # From the text after "name:" to a function that builds the segmenter; reads no file.
 segmenters: Registry[Callable[[str], Callable[[], Segmenter]]] = Registry(
-    "segmenter", "chunkcore.segmenters"
+    "segmenter",
+    "chunkcore.segmenters",
+    places={"tagger": "chunkcore.segmenters.tagger:_read"},
 )
 
 

@@ -58,7 +58,10 @@ def load_tokenizer(source: str) -> Any:
 
 
 counters: Registry[type[TokenCounter]] = Registry(
-    "token counter", "chunkcore.counters", base=TokenCounter
+    "token counter",
+    "chunkcore.counters",
+    base=TokenCounter,
+    places={"embedder": "chunkcore.models.loading:EmbedderCounter"},
 )
 
 
@@ -189,7 +192,7 @@ def get_counter(spec: str | TokenCounter) -> TokenCounter:
     """The counter that a string names; a `TokenCounter` is returned as is.
 
     Names: ``characters``, ``words``, a tiktoken encoding, ``hf:TOKENIZER``, ``embedder:MODEL`` (a model of
-    `get_embedder`; ``embedder`` alone: the default model; `chunkcore.models` registers it), or any other name in
+    `get_embedder`; ``embedder`` alone: the default model), or any other name in
     `counters`. Raises `OptionError` for unknown names.
 
     >>> get_counter("characters").count("four")
