@@ -95,7 +95,7 @@ def test_a_piece_without_its_text_is_read_from_the_document():
     llm = ScriptedLLM('{"answer": ""}')
     piece = Retrieved("story", (Span(0, 12), Span(28, 41)))
     answer_questions(benchmark(query()), Run("mine", {"q1": [piece]}), llm)
-    assert shown(told(llm)) == ["The fox naps\nThe dog barks"]
+    assert shown(told(llm)) == ["The fox naps The dog barks"]
     wrong = Retrieved("story", (Span(0, 1000),))
     with pytest.raises(DataError, match="ends at 1000, its document 'story' at"):
         answer_questions(benchmark(query()), Run("mine", {"q1": [wrong]}), llm)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -75,13 +77,38 @@ def test_a_reranker_reads_only_what_is_allowed() -> None:
     assert ([hit.document_id for hit in found], read) == (["a"], ["A fox naps."])
 
 
+async def async_filter(data: object) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    ("stored", "value"),
+    [
+        (44, 44.0),
+        (np.int64(44), 44),
+        (44, np.float32(44)),
+        (("x", "y"), ["x", "y"]),
+        (date(2024, 5, 1), date(2024, 5, 1)),
+    ],
+)
+def test_values_and_names_are_compared_as_what_they_say(stored, value) -> None:
+    documents = [Document("Über.md", "A fox.", {"key": stored}), Document("b", "A fox.", {"key": math.nan})]
+    index = get_retriever("bm25").index(chunk_corpus(documents, "sentence:size=8"))
+    for where in ({"key": value}, ["U\u0308ber.md"], {"key": None}):
+        names = [hit.document_id for hit in index.retrieve("fox", where=where)]
+        assert names == ["Über.md"] * (where != {"key": None})
+
+
 def test_what_is_no_filter_is_refused() -> None:
     index = get_retriever("bm25").index(chunk_corpus([Document("a", "A fox.")], "sentence:size=8"))
     assert index.retrieve("fox", where="a")
     assert index.retrieve("fox", where=["b"]) == index.retrieve("fox", where=[]) == []
-    for wrong in (3, [1], b"a"):
+    for wrong in (3, [1], b"a", 10**5000, np.array([1, 2]), [10**5000]):
         with pytest.raises(OptionError, match="where is document ids"):
             index.retrieve("fox", where=wrong)  # type: ignore[arg-type]
+    for no_predicate in (dict, type, async_filter, (lambda data: async_filter(data)), (lambda data: (yield)), np.array):
+        with pytest.raises(OptionError, match="where "):
+            index.retrieve("fox", where=no_predicate)  # type: ignore[arg-type]
     for operator in ({"year": {"$gt": 2020}}, {"$and": [{"year": 2020}]}, {"operator": "AND", "conditions": []}):
         with pytest.raises(OptionError, match="where knows no operators"):
             index.retrieve("fox", where=operator)

@@ -37,8 +37,10 @@ from chunkcore.models.llm.base import ask_all, conversation, found_json, member,
 from chunkcore.plain import plain
 from chunkcore.report.page import ReportPage
 from chunkcore.report.study import StudySettings, today
+from chunkcore.retrieval.budget import Budget
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Scores
+from chunkcore.text import text_of_spans
 from chunkcore.tokens import TokenCounter, get_counter
 
 LONGEST = 20_000  # characters of an answer; some measures take quadratic time
@@ -178,20 +180,17 @@ def passages_of(
     benchmark: Benchmark, results: Sequence[Retrieved], k: Depth, counter: TokenCounter
 ) -> tuple[str, ...]:
     """The texts of the best pieces to depth k. Raises `DataError` for a piece outside its document."""
-    budget = budget_of(k)
-    if budget is None:
+    limit = budget_of(k)
+    if limit is None:
         assert isinstance(k, int)
         return tuple(_text(benchmark, piece) for piece in results[:k])
+    budget = Budget(limit, counter)
     texts = []
     for piece in results:
-        text = _text(benchmark, piece)
-        begins = counter.boundaries(text)
-        if len(begins) > budget:
-            text = text[: int(begins[budget])]
+        text = budget.take(_text(benchmark, piece))
         if text:
             texts.append(text)
-        budget -= len(begins)
-        if budget <= 0:
+        if budget.left == 0:
             break
     return tuple(texts)
 
@@ -205,7 +204,7 @@ def _text(benchmark: Benchmark, piece: Retrieved) -> str:
         raise DataError(
             f"a retrieved piece ends at {end}, its document {echo(piece.document_id)} at {len(text)}"
         )
-    return "\n".join(span.slice(text) for span in piece.spans)
+    return text_of_spans(text, piece.spans)
 
 
 DEFAULT_MEASURES = ("SquadF1", "ExactMatch")

@@ -278,8 +278,11 @@ def _above(
             return None
         index, sizes = system
         hits, _ = index.search([question], len(index.corpus)).row(0)
-        numbers = index.corpus.numbers_where([piece.document_id])
-        chunks = np.flatnonzero(np.isin(index.corpus.document_numbers, numbers)).tolist()
+        names, _ = index.corpus.described
+        if piece.document_id not in names:
+            return None
+        number = names.index(piece.document_id)
+        chunks = np.flatnonzero(index.corpus.document_numbers == number).tolist()
         holding = [chunk for chunk in chunks if overlap(index.corpus.retrieved[chunk], piece)]
         places = np.flatnonzero(np.isin(hits, holding))
         return sizes[hits[: places[0]]] if len(places) else None

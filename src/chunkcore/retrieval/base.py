@@ -27,9 +27,10 @@ from chunkcore.options import (
 )
 from chunkcore.registry import Registry
 from chunkcore.retrieval.assembly import check_limits
-from chunkcore.retrieval.corpus import ChunkedCorpus, Where, chunk_corpus, repeated_id
+from chunkcore.retrieval.corpus import ChunkedCorpus, chunk_corpus, repeated_id
 from chunkcore.retrieval.saved import Contents, Origin, SavedVectors, write_index
 from chunkcore.retrieval.vectors import SelectedVectors, TextVectors
+from chunkcore.retrieval.where import Where, allowed_documents
 from chunkcore.run import RankedList, RankedPieces, Retrieved
 from chunkcore.spans import Numbers, Scores
 from chunkcore.text import Document, check_document
@@ -139,7 +140,8 @@ class Index(ABC):
 
         Raises `OptionError`: not a filter, or the index was not made by a `RetrievalMethod`.
         """
-        allowed = self.corpus.numbers_where(where)
+        names, metadata = self.corpus.described
+        allowed = np.flatnonzero(allowed_documents(where, names, metadata))
         key = allowed.tobytes()
         parts: dict[bytes, Index] = self.__dict__.setdefault("_parts", {})
         if (part := parts.get(key)) is None:

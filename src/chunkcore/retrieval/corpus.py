@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.columns import LazySequence
-from chunkcore.errors import DataError, OptionError, check_type, echo
+from chunkcore.errors import DataError, check_type, echo
 from chunkcore.frames import Frame
 from chunkcore.options import named_options
 from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.text import Chunk, Document, Span, check_document, chunk_columns
-
-Where = Iterable[str] | Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
 
 
 def repeated_id(name: str) -> DataError:
@@ -188,37 +186,6 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         )
         part.parent, part.places = self, chunks
         return part
-
-    def numbers_where(self, where: Where) -> Numbers:
-        """Which documents a filter of `Index.retrieve` allows: ascending numbers. Raises `OptionError`: no filter."""
-        names, metadata = self.described
-        if callable(where):
-            allowed = [bool(where(data)) for data in metadata]
-        elif isinstance(where, Mapping):
-            inner = [key for value in where.values() if isinstance(value, Mapping) for key in value]
-            others = ({"field", "operator", "value"}, {"operator", "conditions"})  # Haystack's
-            if any(str(key).startswith("$") for key in [*where, *inner]) or set(where) in others:
-                raise OptionError(
-                    f"where knows no operators, got {dict(where)!r:.80}: name values, or give a function"
-                )
-            allowed = [
-                all(name in data and data[name] == value for name, value in where.items())
-                for data in metadata
-            ]
-        else:
-            ids = (
-                [where]
-                if isinstance(where, str) or not isinstance(where, Iterable)
-                else list(where)
-            )
-            if not all(isinstance(name, str) for name in ids):
-                raise OptionError(
-                    "where is document ids, a mapping of metadata that must be equal, or a function of a document's "
-                    f"metadata; got {where!r:.80}"
-                )
-            chosen = set(ids)
-            allowed = [name in chosen for name in names]
-        return np.flatnonzero(np.array(allowed, dtype=np.bool_))
 
     @cached_property
     def described(self) -> tuple[list[str], list[Mapping[str, Any]]]:
