@@ -60,7 +60,7 @@ def allowed_documents(
 def _by_function(where: Callable[[Mapping[str, Any]], bool]) -> Callable[[Mapping[str, Any]], bool]:
     if any(is_kind(where) for is_kind in _FUNCTIONS_OF_OTHER_KINDS):
         raise OptionError(
-            f"where is a function that returns true or false at once, no class, coroutine or generator; got {echo(where)}"
+            f"where is a function that returns true or false, no class, coroutine or generator; got {echo(where)}"
         )
 
     def allows(data: Mapping[str, Any]) -> bool:
