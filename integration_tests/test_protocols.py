@@ -10,7 +10,7 @@ from chunkcore import Benchmark, Document, load_benchmark, load_dataset, run_exp
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.evaluation.benchmarks import parts_of, sample_queries, stitch, whole_sentences, write_benchmark
 from chunkcore.models import CachedEmbedder, get_embedder
-from chunkcore.tuning import TuneOptions
+from chunkcore.study.tuning import TuneOptions
 from tests.conftest import shared
 
 from integration_tests.benchmarks.short_documents import sections

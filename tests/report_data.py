@@ -6,9 +6,9 @@ import numpy as np
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import measures_at
-from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
-from chunkcore.report.page import ReportPage
+from chunkcore.evaluation.results import ChunkStatistics, Cost, Report, System
 from chunkcore.run import Retrieved, Run
+from chunkcore.study.page import ReportPage
 from chunkcore.text import Document, Span
 
 NASTY = (
@@ -147,13 +147,13 @@ def _report(
         {"chunk": 0.04 * (index + 1), "embed": 12.1 / (index + 1), "search": 0.003, "score": 0.02},
         run=run,
         cost=_cost(index, price),
-        **system(name),
+        system=system(name),
     )
 
 
-def system(name: str) -> dict[str, str]:
-    """A drawn report's chunker, retriever and embedder, by its name."""
-    return dict(zip(("chunker", "retriever", "embedder"), name.split(" · "), strict=False))
+def system(name: str) -> System:
+    """A drawn report's system, by its name."""
+    return System(*name.split(" · "))
 
 
 def _cost(index: int, price: float | None) -> Cost:

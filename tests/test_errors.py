@@ -16,8 +16,8 @@ from chunkcore.files import read_text, text_lines
 from chunkcore.models import get_embedder
 from chunkcore.models.llm import get_llm
 from chunkcore.retrieval import get_retriever
+from chunkcore.study.tuning import expand_grid
 from chunkcore.tokens import get_counter
-from chunkcore.tuning import expand_grid
 
 LONG = "x" * 100_000
 MARKED = "a" + "\u0301" * 300

@@ -15,13 +15,13 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import DEFAULT_DEPTHS, measures_at
-from chunkcore.evaluation.results import ModelPrices, Report
+from chunkcore.evaluation.results import ModelPrices, Report, System
 from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.models.llm import CallableLLM, Prices
 from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, PassageIndex, RetrievalMethod, TextVectors
 from chunkcore.run import Retrieved, Run
+from chunkcore.study.experiment import run_experiment
 from chunkcore.text import Document, Span
 
 from tests.fakes import FakeEmbedder, NanEmbedder, index_of
@@ -241,9 +241,9 @@ def test_with_several_embedders_names_tell_which_and_what_needs_none_runs_once(b
         "c · bm25 · large",
     ]
     assert [report.system for report in reports[2:5]] == [
-        ("f", "bm25", ""),
-        ("c", "bm25", "small"),
-        ("f", "dense", "large"),
+        System("f", "bm25", ""),
+        System("c", "bm25", "small"),
+        System("f", "dense", "large"),
     ]
     assert [Report.from_dict(report.to_dict()).system for report in reports] == [report.system for report in reports]
     for model, group in ((small, reports[:2]), (large, reports[4:6])):

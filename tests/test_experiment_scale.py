@@ -11,12 +11,12 @@ from chunkcore.chunkers import get_chunker
 from chunkcore.columns import blocks
 from chunkcore.evaluation.benchmarks import loading as evidence
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Vectors
 from chunkcore.retrieval import ChunkedCorpus, chunk_corpus
 from chunkcore.retrieval import vectors as text_vectors
+from chunkcore.study.experiment import run_experiment
 from chunkcore.text import Chunk, Document, Span
 from hypothesis import given
 from hypothesis import strategies as st

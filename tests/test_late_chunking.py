@@ -10,10 +10,10 @@ from chunkcore.chunkers import get_chunker
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.models import CachedEmbedder, EmbeddingCache, LateEmbedder, get_token_embedder
 from chunkcore.models.base import TextTokens, Vectors, text_tokens
+from chunkcore.study.experiment import run_experiment
 from chunkcore.text import Chunk, Document, Span
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -33,7 +33,7 @@ from chunkcore.models.base import folder_fingerprint, sorted_batches
 from chunkcore.models.loading import lazy_embedder
 from chunkcore.models.openvino import is_bert_folder, read_bert_folder
 from chunkcore.report import read_reports
-from chunkcore.report.study import default_chunkers
+from chunkcore.study.comparing import default_chunkers
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -27,9 +27,9 @@ from chunkcore.retrieval import BM25, ChunkedCorpus, TextVectors, stages
 from chunkcore.retrieval.base import retrievers
 from chunkcore.scale import StreamOptions
 from chunkcore.segmenters import TextTiling
+from chunkcore.study.tuning import TuneOptions
 from chunkcore.text import Document
 from chunkcore.training import Training
-from chunkcore.tuning import TuneOptions
 
 from tests.fakes import FakeEmbedder, FakeLLM
 

@@ -22,9 +22,9 @@ from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.report import html_report, markdown_report, plots, question_csv, read_reports, score_csv, write_report
 from chunkcore.report.html import whole_percent
-from chunkcore.report.page import ReportPage
 from chunkcore.report.records import print_report
 from chunkcore.report.tables import difference_table, score_table, warnings
+from chunkcore.study.page import ReportPage
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len

@@ -20,10 +20,10 @@ from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Cost, Report
 from chunkcore.report import html_report, markdown_report
 from chunkcore.report.advice import Advice
-from chunkcore.report.page import ReportPage
 from chunkcore.report.records import print_report
-from chunkcore.report.study import StudySettings, compare_systems
-from chunkcore.tuning import Tuning
+from chunkcore.study.comparing import StudySettings, compare_systems
+from chunkcore.study.page import ReportPage
+from chunkcore.study.tuning import Tuning
 from rich.console import Console
 
 from tests.fakes import FakeEmbedder
@@ -39,7 +39,7 @@ def report(name: str, scores: Sequence[float], *, measure=RECALL, tokens: float 
     retrieved = {measure.k: np.full(len(values), tokens)}
     cost = Cost(source_tokens=100, embedded_tokens=read, embedded_texts=1)
     return Report(
-        name, "b", ids, ("",) * len(ids), {measure: values}, retrieved_tokens=retrieved, cost=cost, **system(name)
+        name, "b", ids, ("",) * len(ids), {measure: values}, retrieved_tokens=retrieved, cost=cost, system=system(name)
     )
 
 

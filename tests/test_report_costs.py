@@ -11,7 +11,7 @@ from chunkcore.evaluation.results import Cost
 from chunkcore.report import ReportPage, html_report, markdown_report
 from chunkcore.report.html import WIDTHS, option_plot
 from chunkcore.report.tables import Table, cost_axis, cost_table, score_table
-from chunkcore.tuning import TuneOptions, tune
+from chunkcore.study.tuning import TuneOptions, tune
 
 from tests.fakes import FakeEmbedder
 from tests.report_data import study

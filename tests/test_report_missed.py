@@ -10,8 +10,8 @@ from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.report import html_report, markdown_report, write_report
 from chunkcore.report.advice import missed_by
-from chunkcore.report.page import ReportPage
-from chunkcore.report.study import StudySettings, compare_systems
+from chunkcore.study.comparing import StudySettings, compare_systems
+from chunkcore.study.page import ReportPage
 
 from tests.fakes import FakeEmbedder
 

@@ -195,9 +195,9 @@ def test_bad_gates_end_in_one_sentence_and_exit_code_2(given, tmp_path, capfd, m
 
 
 def test_a_baseline_of_other_strategies_is_told_before_anything_is_embedded(given, tmp_path, monkeypatch, capfd):
-    report = {**read_report(given, tmp_path), "name": "other", "chunker": "other"}
+    report = {**read_report(given, tmp_path), "name": "other", "system": {"chunker": "other"}}
     old = tmp_path / "old.json"
-    reports = [report, {**report, "name": "third", "chunker": "third"}]
+    reports = [report, {**report, "name": "third", "system": {"chunker": "third"}}]
     write_reports(old, reports)
     model = FakeEmbedder()
     monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: model)

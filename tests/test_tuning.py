@@ -15,8 +15,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
-from chunkcore.text import Document, Span
-from chunkcore.tuning import (
+from chunkcore.study.tuning import (
     DEFAULT_CHUNKERS,
     DEFAULT_RETRIEVERS,
     TuneOptions,
@@ -27,6 +26,7 @@ from chunkcore.tuning import (
     plan,
     tune,
 )
+from chunkcore.text import Document, Span
 from hypothesis import given
 from hypothesis import strategies as st
 from integration_tests.benchmarks.tuning_simulation import advises_another
@@ -91,8 +91,8 @@ def test_the_plan_has_the_default_first_and_each_configuration_once() -> None:
     default, configurations = plan(["recursive:size={100,200}", "recursive:size=100"], ["bm25", "bm25"], FAST)
     assert configurations[0] == default == default_configuration("bm25")
     assert [each.chunker for each in configurations] == ["recursive:size=200", "recursive:size=100"]
-    named = TuneOptions(default="sentence:size=50 · bm25:words=whole")
-    assert plan("recursive", "bm25", named)[0].name == "sentence:size=50 · bm25:words=whole"
+    named = TuneOptions(default="sentence:size=50", default_retriever="bm25:k1=2.0")
+    assert plan("recursive", "bm25", named)[0].name == "sentence:size=50 · bm25:k1=2.0"
 
 
 def test_by_default_three_balances_of_passages_are_tried_beside_the_default() -> None:

@@ -14,8 +14,8 @@ import time
 import numpy as np
 from chunkcore import chunk_corpus, load_benchmark
 from chunkcore.cli.options import default_cache
-from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
+from chunkcore.study.experiment import run_experiment
 from integration_tests.benchmarks.chunking_speed import DATA, read_corpora
 
 PRECISIONS = ("openvino", "openvino-int8")

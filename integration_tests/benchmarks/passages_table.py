@@ -25,13 +25,13 @@ import numpy as np
 from chunkcore import Benchmark, load_benchmark, load_dataset
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.comparison import shared_documents
-from chunkcore.evaluation.experiment import run_retriever
 from chunkcore.evaluation.resampling import intervals, mean_intervals, resampled_means, units_of
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Index, TextVectors, WindowIndex, chunk_corpus, get_retriever
 from chunkcore.retrieval.passages import KINDS, Passages
 from chunkcore.run import Retrieved
+from chunkcore.study.experiment import run_retriever
 from chunkcore.tokens import get_counter
 from integration_tests.benchmarks import framework_stages  # noqa: F401  # registers +rse and +automerge
 

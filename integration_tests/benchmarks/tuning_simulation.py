@@ -13,11 +13,11 @@ import argparse
 
 import numpy as np
 from chunkcore.evaluation.measures import get_measure
-from chunkcore.evaluation.results import Report
-from chunkcore.tuning import Configuration, TuneOptions, _conclude
+from chunkcore.evaluation.results import Report, System
+from chunkcore.study.tuning import TuneOptions, _conclude
 from tests.results import keep_result
 
-CONFIGURATIONS = [Configuration(f"c{number}", "r") for number in range(12)]
+CONFIGURATIONS = [System(f"c{number}", "r") for number in range(12)]
 OPTIONS = TuneOptions(resamples=1000)
 
 

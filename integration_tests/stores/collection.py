@@ -11,10 +11,10 @@ from chunkcore.chunkers import get_chunker
 from chunkcore.datasets import load_dataset
 from chunkcore.errors import ChunkcoreError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.experiment import run_retriever
 from chunkcore.models import CachedEmbedder, get_embedder
 from chunkcore.retrieval import Dense, TextVectors, chunk_corpus
 from chunkcore.run import Retrieved, Run
+from chunkcore.study.experiment import run_retriever
 from chunkcore.text import Document, Span
 from chunkcore.tokens import get_counter
 

@@ -46,8 +46,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.benchmarks.documents import load_documents as load_documents
     from chunkcore.evaluation.comparison import Comparison as Comparison
     from chunkcore.evaluation.comparison import compare as compare
-    from chunkcore.evaluation.experiment import run_experiment as run_experiment
-    from chunkcore.evaluation.experiment import run_retriever as run_retriever
     from chunkcore.evaluation.measures import Measure as Measure
     from chunkcore.evaluation.measures import get_measure as get_measure
     from chunkcore.evaluation.results import Report as Report
@@ -68,9 +66,11 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.run import Retrieved as Retrieved
     from chunkcore.run import Retriever as Retriever
     from chunkcore.run import Run as Run
+    from chunkcore.study.experiment import run_experiment as run_experiment
+    from chunkcore.study.experiment import run_retriever as run_retriever
+    from chunkcore.study.tuning import tune as tune
     from chunkcore.text import Chunk as Chunk
     from chunkcore.text import Document as Document
     from chunkcore.text import Mark as Mark
     from chunkcore.text import Span as Span
     from chunkcore.tokens import TokenCounter as TokenCounter
-    from chunkcore.tuning import tune as tune

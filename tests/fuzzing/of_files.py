@@ -22,8 +22,8 @@ from chunkcore.models.llm.base import BadAnswerError, found_json
 from chunkcore.reading import read_file
 from chunkcore.retrieval.stage import get_retriever
 from chunkcore.segmenters.base import get_segmenter
+from chunkcore.study.tuning import expand_grid
 from chunkcore.text import Document, Span
-from chunkcore.tuning import expand_grid
 from hypothesis import strategies as st
 
 from tests import test_bad_files

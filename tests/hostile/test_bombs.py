@@ -15,8 +15,8 @@ from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.models.openvino import read_bert_folder
 from chunkcore.report import read_reports
+from chunkcore.study.tuning import TuneOptions, plan
 from chunkcore.text import Document, Span
-from chunkcore.tuning import TuneOptions, plan
 
 from tests.fakes import ScriptedLLM
 

@@ -20,7 +20,6 @@ from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, 
 from chunkcore.evaluation.answer_measures import AnsweredQuestion, AnswerMeasure, AnswerModels
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.documents import ANSWERS
-from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import (
     Depth,
     budget_of,
@@ -35,11 +34,12 @@ from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import LLM, BadAnswerError, Estimator, Question, Usage, ask, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, quoted, schema_of
 from chunkcore.plain import plain
-from chunkcore.report.page import ReportPage
-from chunkcore.report.study import StudySettings, today
 from chunkcore.retrieval.budget import Budget
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Scores
+from chunkcore.study.comparing import StudySettings, today
+from chunkcore.study.experiment import run_experiment
+from chunkcore.study.page import ReportPage
 from chunkcore.text import text_of_spans
 from chunkcore.tokens import TokenCounter, get_counter
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.measures import Depth
     from chunkcore.models import CachedEmbedder
     from chunkcore.models.llm import Prices
-    from chunkcore.report.study import StudySettings
+    from chunkcore.study.comparing import StudySettings
     from chunkcore.text import Document
 
 
@@ -185,9 +185,14 @@ class Data(Documents):
         }
 
     @property
+    def pasted_folder(self) -> str:
+        """The folder that code to paste names."""
+        return str(self.folder or "docs/")
+
+    @property
     def more_questions(self) -> str:
         """The command to label more questions about these documents."""
-        docs = shlex.quote(str(self.folder or "docs/"))
+        docs = shlex.quote(self.pasted_folder)
         return f"chunkcore questions label {docs} --output {shlex.quote(str(self.questions or 'questions.jsonl'))}"
 
     def benchmark(self, output: Path, written: Sequence[str] = ()) -> Benchmark:
@@ -289,7 +294,7 @@ def study_settings(
 ) -> StudySettings:
     """The library's settings of these options."""
     from chunkcore.report import read_reports
-    from chunkcore.report.study import StudySettings
+    from chunkcore.study.comparing import StudySettings
 
     if scoring is not None:
         more |= {

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.measures import Depth
     from chunkcore.evaluation.results import Report
     from chunkcore.models.llm import CachedLLM, Prices
-    from chunkcore.report.page import ReportPage
     from chunkcore.run import Run
-    from chunkcore.tuning import TuneOptions
+    from chunkcore.study.page import ReportPage
+    from chunkcore.study.tuning import TuneOptions
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def compare(
     from chunkcore.evaluation.results import ModelPrices
     from chunkcore.evaluation.run_files import read_run, write_runs
     from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
-    from chunkcore.report.study import (
+    from chunkcore.study.comparing import (
         DEFAULT_RETRIEVERS,
         build_chunkers,
         compare_systems,
@@ -209,14 +209,17 @@ class Grid:
         options.By, typer.Option(metavar="UNIT", help="Kept together: auto, document or question.")
     ] = "auto"
     default: Annotated[
-        str, typer.Option(metavar="SPEC", help="To keep unless another is better.")
+        str, typer.Option(metavar="SPEC", help="Chunker to keep unless another is better.")
+    ] = ""
+    default_retriever: Annotated[
+        str, typer.Option(metavar="SPEC", help="Its retriever. Default: the first.")
     ] = ""
     seed: options.Seed = 0
     resamples: options.Resamples = 10_000
     limit: options.Limit = 0
 
     def settings(self) -> TuneOptions:
-        from chunkcore.tuning import TuneOptions
+        from chunkcore.study.tuning import TuneOptions
 
         return TuneOptions(**{name: value for name, value in vars(self).items() if name != "limit"})
 
@@ -244,9 +247,9 @@ def tune(
     Example: chunkcore tune docs/ --questions questions.jsonl -s "recursive:size={50,100,200}" -r passages -r hybrid
     """
     from chunkcore.evaluation.benchmarks.benchmark import sample_queries
-    from chunkcore.report.study import tuning_page
-    from chunkcore.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, plan
-    from chunkcore.tuning import tune as search
+    from chunkcore.study.comparing import tuning_page
+    from chunkcore.study.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, plan
+    from chunkcore.study.tuning import tune as search
 
     settings, prices = grid.settings(), costs.prices()
     chunkers, retrievers = strategy or DEFAULT_CHUNKERS, retriever or DEFAULT_RETRIEVERS
@@ -280,7 +283,7 @@ def _planned(
 ) -> Iterator[str]:
     from chunkcore.chunkers import get_chunker
     from chunkcore.chunkers.llm import LLMChunker
-    from chunkcore.tuning import plan
+    from chunkcore.study.tuning import plan
 
     _, configurations = plan(chunkers, retrievers, settings)
     yield from (configuration.name for configuration in configurations)
@@ -332,7 +335,7 @@ def answer(
     from chunkcore.answers.answering import DEFAULT_MEASURES, AnswerSettings, AnswerStudy
     from chunkcore.evaluation.answer_measures import AnswerModels
     from chunkcore.evaluation.benchmarks.benchmark import sample_queries
-    from chunkcore.report.study import build_chunkers
+    from chunkcore.study.comparing import build_chunkers
 
     options.check_output(output)
     prices, kept, embedder = (
@@ -426,7 +429,12 @@ def _finish(
     from chunkcore.report.records import print_report, write_report
 
     facts = data.facts(page.benchmark) if page.benchmark else {}
-    page = replace(page, settings={**facts, **page.settings}, more_questions=data.more_questions)
+    page = replace(
+        page,
+        settings={**facts, **page.settings},
+        more_questions=data.more_questions,
+        folder=data.pasted_folder,
+    )
     html = write_report(page, output).html
     results = [] if page.stopped else checks(page.comparison.reports)
     print_report(page, Console(highlight=False))

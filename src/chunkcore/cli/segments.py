@@ -59,9 +59,9 @@ def score(
     """
     from rich.console import Console
 
-    from chunkcore.evaluation.experiment import with_run_embedder
     from chunkcore.evaluation.segmentation import load_segmented, score_baselines, score_segments
-    from chunkcore.report.study import build_chunkers
+    from chunkcore.study.comparing import build_chunkers
+    from chunkcore.study.experiment import with_run_embedder
 
     prices, kept = costs.prices(), running.KeptAnswers(costs.kept)
     if output is not None:

@@ -231,7 +231,7 @@ class Gate:
         """
         if self.earlier is None or len(names) == len(self.earlier) == 1:
             return
-        before = [report.system[0] for report in self.earlier]
+        before = [report.chunker for report in self.earlier]
         if not set(before) & set(names):
             raise DataError(
                 f"the baseline has none of the systems: it has {', '.join(before)}; compared are {', '.join(names)}"
@@ -255,18 +255,18 @@ class Gate:
         return checks
 
     def _pairs(self, reports: Sequence[Report]) -> Iterator[tuple[Report, Report]]:
-        self.check_names([report.system[0] for report in reports])
+        self.check_names([report.chunker for report in reports])
         if self.earlier is None:
             return
         if len(reports) == len(self.earlier) == 1:
             yield reports[0], self.earlier[0]
             return
-        # An earlier report of several retrievers has the retriever in its name.
-        before = {report.system: report for report in self.earlier} | {
-            report.name: report for report in self.earlier
-        }
+        # The same system; or what was called the same, such as a run file, or a chunker with another embedder.
+        systems = {report.system: report for report in self.earlier if report.system.chunker}
+        names = {report.name: report for report in self.earlier}
         for report in reports:
-            if earlier := before.get(report.name) or before.get(report.system):
+            earlier = systems.get(report.system) or names.get(report.name)
+            if earlier is not None:
                 yield report, earlier
 
 

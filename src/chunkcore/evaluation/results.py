@@ -164,6 +164,46 @@ class ChunkStatistics:
         return int(self.tokens.max(initial=0))
 
 
+@dataclass(frozen=True, slots=True)
+class System:
+    """What is scored: a chunker, the retriever of its chunks, the embedder of both, and what stands behind them.
+
+    A value: the systems of two reports are equal or not, whatever the reports' names.
+
+    Attributes:
+        chunker: its spec, or its name in a mapping of chunkers; "" for a system that was run elsewhere.
+        retriever: its spec; "" likewise.
+        embedder: its name; "" likewise, or if nothing embeds.
+        behind: the text that passages behind the retriever may show: "hits" or "whole" documents; "" for no passages.
+
+    >>> System("recursive:size=200", "bm25", behind="hits").search
+    'bm25 · passages behind'
+    """
+
+    chunker: str = ""
+    retriever: str = ""
+    embedder: str = ""
+    behind: str = ""
+
+    @property
+    def stage(self) -> str:
+        """What stands behind the retriever, for people; "" for nothing."""
+        return _STAGES.get(self.behind, "")
+
+    @property
+    def search(self) -> str:
+        """The retriever and what stands behind it, for people."""
+        return system_name(self.retriever, self.stage)
+
+    @property
+    def name(self) -> str:
+        """All parts, for people."""
+        return system_name(self.chunker, self.retriever, self.embedder, self.stage)
+
+
+_STAGES = {"hits": "passages behind", "whole": "whole documents behind"}
+
+
 def system_name(*parts: str) -> str:
     """The name of a chunker with its retriever or embedder, without empty parts.
 
@@ -192,9 +232,7 @@ class Report(Frame):
         cost: in models; None if unknown.
         documents_digest: of the documents' ids and texts; "" if unknown.
         documents: the document of each query's first evidence; empty if unknown.
-        chunker: the chunker's name; "" for a system that was run elsewhere.
-        retriever: the retriever's name; "" likewise.
-        embedder: the embedder's name; "" likewise, or if nothing embeds.
+        system: what was scored.
 
     >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {get_measure("Recall", 5): np.array([1.0, 0.5])})
     >>> report.mean("Recall@5"), report.std("Recall@5")
@@ -217,14 +255,12 @@ class Report(Frame):
     cost: Cost | None = None
     documents_digest: str = ""
     documents: tuple[str, ...] = ()
-    chunker: str = ""
-    retriever: str = ""
-    embedder: str = ""
+    system: System = System()
 
     @property
-    def system(self) -> tuple[str, str, str]:
-        """Chunker, retriever and embedder; the name in place of the chunker for a system that was run elsewhere."""
-        return self.chunker or self.name, self.retriever, self.embedder
+    def chunker(self) -> str:
+        """The chunker, for people; the report's name for a system that was run elsewhere."""
+        return self.system.chunker or self.name
 
     @property
     def unlocated_share(self) -> float:
@@ -349,9 +385,7 @@ class Report(Frame):
                 cost=Cost.from_dict(data["cost"]) if data.get("cost") else None,
                 documents_digest=_text(data.get("documents_digest", "")),
                 documents=_texts(data.get("documents", ())),
-                chunker=_text(data.get("chunker", "")),
-                retriever=_text(data.get("retriever", "")),
-                embedder=_text(data.get("embedder", "")),
+                system=System(**{name: _text(part) for name, part in data["system"].items()}),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(

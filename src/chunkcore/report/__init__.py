@@ -1,6 +1,6 @@
 """Reports of a comparison or a tuning search: HTML, Markdown, CSV, JSON, terminal.
 
-page.py: `ReportPage`, the input of every report. tables.py, plots.py, viewer.py: its parts. html.py,
+`ReportPage` (study/page.py) is the input of every report. tables.py, plots.py, viewer.py: its parts. html.py,
 records.py: its formats. advice.py: what it says first. pasting.py: code to paste.
 """
 
@@ -11,7 +11,6 @@ from chunkcore.lazy import on_first_use
 if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.report.html import html_report as html_report
     from chunkcore.report.html import plot as plot
-    from chunkcore.report.page import ReportPage as ReportPage
     from chunkcore.report.pasting import snippets as snippets
     from chunkcore.report.records import ReportFiles as ReportFiles
     from chunkcore.report.records import json_report as json_report
@@ -20,3 +19,4 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.report.records import read_reports as read_reports
     from chunkcore.report.records import score_csv as score_csv
     from chunkcore.report.records import write_report as write_report
+    from chunkcore.study.page import ReportPage as ReportPage

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -19,14 +18,15 @@ from chunkcore.evaluation.comparison import Comparison
 from chunkcore.evaluation.measures import Depth, budget_of, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.models.loading import DEFAULT_MODEL
-from chunkcore.report.page import ReportPage, mean
 from chunkcore.report.pasting import snippets
-from chunkcore.report.tables import FEW, Column, Table, cost_axis, listed, percent
+from chunkcore.report.tables import Column, Table, cost_axis, listed, percent
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Numbers
+from chunkcore.study.comparing import overlap
+from chunkcore.study.page import FEW, ReportPage, mean
+from chunkcore.study.tuning import CHOICE, Tuning
 from chunkcore.tokens import TokenCounter, get_counter
-from chunkcore.tuning import CHOICE, Tuning
 
 _ALIKE = 1.05  # costs within 5 % count as equal
 _DEAR = 2.0  # a tied system that costs so many times as much is named
@@ -118,14 +118,15 @@ class Advice:
 
 def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:
     """The code that builds a system; none for a deployed system, which is no chunker."""
-    chunker, retriever, embedder = use.system
-    usual = not embedder or embedder.rpartition(":")[2] == DEFAULT_MODEL
-    with suppress(ChunkcoreError):
-        get_chunker(chunker)
-        return snippets(
-            chunker, retriever, DEFAULT_MODEL if usual else embedder, get_counter(page.counter).name
-        )
-    return {}
+    system = use.system
+    if system.embedder.rpartition(":")[2] == DEFAULT_MODEL:
+        system = replace(system, embedder="")
+    system = replace(system, chunker=use.chunker)
+    try:
+        get_chunker(system.chunker)
+    except ChunkcoreError:
+        return {}
+    return snippets(system, get_counter(page.counter).name, page.folder)
 
 
 def _few(questions: int) -> str:
@@ -143,9 +144,9 @@ def _lead(tuning: Tuning) -> str:
 
 def _balance(tuning: Tuning) -> str:
     """Whether passages at another balance of vectors and words do better on questions that did not choose it."""
-    chunker, retriever = tuning.configurations[tuning.winner]
+    winner = tuning.configurations[tuning.winner]
     if tuning.gain:
-        return f"{retriever} over {chunker}: on held-out questions its lead over the default is {_lead(tuning)}."
+        return f"{winner.retriever} over {winner.chunker}: on held-out questions its lead over the default is {_lead(tuning)}."
     others = len(tuning.reports) - 1
     lead = f"the best of {others} others has a lead of {_lead(tuning)} on held-out questions"
     return f"Keep the default of passages: {lead}."
@@ -375,16 +376,6 @@ def _found_in_part(
     if sum(overlaps[rank] for rank in inside) < length:
         return "Split by a boundary: a neighbouring chunk has the rest of it and was not retrieved."
     return "Found in part: other evidence of the question was retrieved, this piece not whole."
-
-
-def overlap(hit: Retrieved, piece: Evidence) -> int:
-    """The characters that a hit shares with evidence; those of two of its spans twice."""
-    if hit.document_id != piece.document_id:
-        return 0
-    return sum(
-        max(0, min(span.end, piece.span.end) - max(span.start, piece.span.start))
-        for span in hit.spans
-    )
 
 
 def _text(hit: Retrieved, texts: Mapping[str, str]) -> str:

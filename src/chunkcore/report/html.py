@@ -18,18 +18,18 @@ from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
-from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.results import Report, system_name
 from chunkcore.files import installed_version
 from chunkcore.lazy import needed
 from chunkcore.options import split_spec
 from chunkcore.report import plots, tables
 from chunkcore.report.advice import Advice, missed_by
-from chunkcore.report.page import ReportPage, mean
 from chunkcore.report.viewer import viewer
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.run import RankedList
+from chunkcore.study.page import ReportPage, mean
+from chunkcore.study.tuning import Tuning
 from chunkcore.text import Chunks
-from chunkcore.tuning import Tuning
 
 # Widths in pixels of a plot's two drawings; the page shows the one that fits.
 WIDTHS = (("wide", 860), ("narrow", 326))
@@ -401,13 +401,13 @@ def option_plot(tuning: Tuning, *, width: int) -> str:
     for (chunker, option), values in tried.items():
         lines: dict[str, dict[str, float]] = {}
         for report in tuning.reports:
-            spec, retriever = tuning.configurations[report.name]
-            name, chosen = split_spec(spec)
+            system = tuning.configurations[report.name]
+            name, chosen = split_spec(system.chunker)
             if name == chunker and option in chosen:
                 others = ", ".join(
                     f"{key}={value}" for key, value in chosen.items() if key != option
                 )
-                line = lines.setdefault(f"{retriever} · {others}" if others else retriever, {})
+                line = lines.setdefault(system_name(system.retriever, others), {})
                 line[str(chosen[option])] = 100 * report.mean(tuning.measure)
         numbers = all(re.fullmatch(r"[\d.]+", value) for value in values)
         labels = sorted(values, key=float) if numbers else list(values)

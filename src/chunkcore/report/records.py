@@ -25,9 +25,9 @@ from chunkcore.plain import plain
 from chunkcore.report import tables
 from chunkcore.report.advice import Advice, missed_by, missed_table
 from chunkcore.report.html import html_report
-from chunkcore.report.page import ReportPage
 from chunkcore.report.plots import name_lines
 from chunkcore.report.tables import Cell, Table
+from chunkcore.study.page import ReportPage
 
 if TYPE_CHECKING:
     from rich.console import Console

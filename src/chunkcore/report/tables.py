@@ -19,10 +19,10 @@ from chunkcore.evaluation.benchmarks.benchmark import DataProblem
 from chunkcore.evaluation.comparison import enumerated
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.results import Cost, Report
-from chunkcore.report.page import ReportPage, System, mean
 from chunkcore.report.plots import signed
 from chunkcore.run import MatchKind
-from chunkcore.tuning import Fold, Tuning
+from chunkcore.study.page import FEW, Ranked, ReportPage, mean
+from chunkcore.study.tuning import Fold, Tuning
 
 Row = TypeVar("Row")
 
@@ -142,30 +142,30 @@ def _spread(value: float, around: float) -> Cell:
     return Cell(percent(value), (f"± {percent(around)}",) if math.isfinite(around) else ())
 
 
-def _system_columns(page: ReportPage, title: str = "Chunker") -> list[Column[System]]:
+def _system_columns(page: ReportPage, title: str = "Chunker") -> list[Column[Ranked]]:
     """What names a system: its chunker, then its retriever and embedder where these are known or vary."""
     columns = [
-        Column[System](
+        Column[Ranked](
             title,
-            lambda row: Cell(row.report.system[0], number=row.number),
+            lambda row: Cell(row.report.chunker, number=row.number),
             kind="text",
             short=title,
         )
     ]
-    if any(report.retriever for report in page.reports):
+    if any(report.system.search for report in page.reports):
         columns.append(
             Column(
                 "Retriever",
-                lambda row: row.report.retriever or MISSING,
+                lambda row: row.report.system.search or MISSING,
                 kind="text",
                 short="Retriever",
             )
         )
-    if len({report.embedder for report in page.reports} - {""}) > 1:
+    if len({report.system.embedder for report in page.reports} - {""}) > 1:
         columns.append(
             Column(
                 "Embedder",
-                lambda row: row.report.embedder or MISSING,
+                lambda row: row.report.system.embedder or MISSING,
                 kind="text",
                 short="Embedder",
             )
@@ -183,21 +183,21 @@ def with_values(table: Table[Row]) -> Table[Row]:
     return replace(table, columns=tuple(table.columns[place] for place in kept))
 
 
-def _chunks(title: str, name: str, **more: Any) -> Column[System]:
-    def show(row: System) -> str:
+def _chunks(title: str, name: str, **more: Any) -> Column[Ranked]:
+    def show(row: Ranked) -> str:
         return amount(getattr(row.report.chunks, name)) if row.report.chunks else MISSING
 
     return Column(title, show, **more)
 
 
-def _cost(title: str, group: str, show: Callable[[Cost], str], **more: Any) -> Column[System]:
-    def cell(row: System) -> str:
+def _cost(title: str, group: str, show: Callable[[Cost], str], **more: Any) -> Column[Ranked]:
+    def cell(row: Ranked) -> str:
         return show(row.report.cost) if row.report.cost else MISSING
 
     return Column(title, cell, group, qualified=True, **more)
 
 
-def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
+def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked]:
     """One row per system: scores at `k`, and their cost in tokens, chunks and seconds."""
     groups = {k: f"At {describe_depth(k)}, % of {unit}s", None: f"Any k, % of {unit}s"}
     columns = [
@@ -207,7 +207,7 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
             for depth, group in groups.items()
             for m in page.measures(depth, unit)
         ),
-        Column[System](
+        Column[Ranked](
             "Tokens retrieved",
             lambda row: amount(row.report.mean_tokens(k)),
             "Per question",
@@ -223,7 +223,7 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
             short="Tokens\nper chunk",
             priority=3,
         ),
-        Column[System](
+        Column[Ranked](
             "Seconds", lambda row: duration(total_seconds(row.report)), "Cost", qualified=True
         ),
         _cost("Model calls", "Cost", lambda cost: amount(cost.embedder_calls + cost.llm_calls)),
@@ -249,12 +249,12 @@ _HEADING = 12  # characters of a heading in a terminal; longer ones are broken
 _LONG = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
-def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[System]:
+def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Ranked]:
     """The means by a measure, times 100: shares become percent. The verdict's measure has intervals."""
     verdict = measure == page.comparison.measure
     title = measure.title if measure.is_share else f"{measure.title} × 100"
 
-    def score(row: System) -> Cell:
+    def score(row: Ranked) -> Cell:
         low, high = page.interval(row.report, measure) if verdict else (math.nan, math.nan)
         details = (f"{percent(low)} to {percent(high)}",) if math.isfinite(low) else ()
         return Cell(percent(mean(row.report, measure)), details, strong=verdict)
@@ -274,7 +274,7 @@ def total_seconds(report: Report) -> float | None:
     )
 
 
-def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System] | None:
+def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked] | None:
     """The verdict's measure per document collection and over all; None for a single collection."""
     if len(page.collections) < 2:
         return None
@@ -288,12 +288,12 @@ def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System] | 
     scored = tuple(row for row in page.systems if measure in row.report.scores)
     scores = {row.report.name: row.report.by_collection(measure) for row in scored}
 
-    def cell(name: str, row: System) -> Cell:
+    def cell(name: str, row: Ranked) -> Cell:
         return _spread(*scores[row.report.name].get(name, (math.nan, math.nan))[:2])
 
     columns = [
         *_system_columns(page),
-        Column[System](
+        Column[Ranked](
             f"All ({len(labels):,})",
             lambda row: _spread(row.report.mean(measure), row.report.std(measure)),
         ),
@@ -305,10 +305,10 @@ def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System] | 
     return Table(f"{measure} by collection", tuple(columns), scored)
 
 
-def difference_table(page: ReportPage) -> Table[System]:
+def difference_table(page: ReportPage) -> Table[Ranked]:
     """Row minus column, in points, with its interval; `pairs_note` explains the signs."""
 
-    def difference(other: System, row: System) -> Cell:
+    def difference(other: Ranked, row: Ranked) -> Cell:
         if row == other:
             return Cell("·")
         gap = page.comparison.between(row.report.name, other.report.name)
@@ -333,7 +333,7 @@ def pairs_note(page: ReportPage) -> str:
     return f"bold where the difference is significant, ≈ where it is less than {within}, by an equivalence test"
 
 
-def chunk_table(page: ReportPage) -> Table[System] | None:
+def chunk_table(page: ReportPage) -> Table[Ranked] | None:
     """Lengths of each system's chunks, in tokens; None if unknown."""
     rows = tuple(row for row in page.systems if row.report.chunks is not None)
     titles = {"Number": "count", "Mean tokens": "mean", "Std": "std"}
@@ -351,11 +351,6 @@ def problem_table(page: ReportPage) -> Table[DataProblem] | None:
         Column[DataProblem]("Why", lambda problem: problem.reason, kind="text"),
     )
     return Table("Questions left out", columns, tuple(page.benchmark.problems))
-
-
-# Coverage of the 95 % interval in 2,000 samples from a system of 90 % recall (found or not): 64 % with 10 questions,
-# 86 % with 20, 95 % with 30.
-FEW = 30
 
 
 def warnings(page: ReportPage) -> list[str]:
@@ -397,7 +392,7 @@ def _about(report: Report) -> Iterator[str]:
     chunks = report.chunks
     if chunks is not None and (cut := chunks.truncated):
         yield (
-            f"{report.system[0]}: {cut:,} of {chunks.count:,} chunks {'is' if cut == 1 else 'are'} longer than the "
+            f"{report.chunker}: {cut:,} of {chunks.count:,} chunks {'is' if cut == 1 else 'are'} longer than the "
             f"embedder reads; {amount(chunks.tokens_lost)} of its tokens were cut off and had no part in the search."
         )
     if report.unanswered:
@@ -478,12 +473,12 @@ def model_tokens(cost: Cost) -> float:
     )
 
 
-def cost_table(page: ReportPage) -> Table[System] | None:
+def cost_table(page: ReportPage) -> Table[Ranked] | None:
     """Each system's seconds by step and its model requests, as if it ran alone; None if unknown."""
     names = _system_columns(page)
     columns = [
         *(_seconds(step) for step in STEPS),
-        Column[System](
+        Column[Ranked](
             "together", lambda row: duration(total_seconds(row.report)), "Seconds", qualified=True
         ),
         _cost("Calls", "Embedder", lambda cost: amount(cost.embedder_calls)),
@@ -502,7 +497,7 @@ def cost_table(page: ReportPage) -> Table[System] | None:
     return table if len(table.columns) > len(names) else None
 
 
-def _seconds(step: str) -> Column[System]:
+def _seconds(step: str) -> Column[Ranked]:
     return Column(
         step, lambda row: duration(row.report.seconds.get(step)), "Seconds", qualified=True
     )

@@ -18,10 +18,10 @@ from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import budget_of
 from chunkcore.evaluation.results import Report
-from chunkcore.report.page import ReportPage
 from chunkcore.report.tables import FOUND_BY
 from chunkcore.run import MatchKind, Retrieved, Run
 from chunkcore.spans import Ranges, union_ranges
+from chunkcore.study.page import ReportPage
 from chunkcore.text import Document, Span, page_marks
 
 

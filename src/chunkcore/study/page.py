@@ -13,15 +13,19 @@ from chunkcore.evaluation.comparison import Comparison
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, known_measures
 from chunkcore.evaluation.results import Report
 from chunkcore.spans import Numbers
+from chunkcore.study.tuning import Tuning
 from chunkcore.tokens import TokenCounter
-from chunkcore.tuning import Tuning
+
+# Coverage of the 95 % interval in 2,000 samples from a system of 90 % recall (found or not): 64 % with 10 questions,
+# 86 % with 20, 95 % with 30.
+FEW = 30
 
 # Of a system's report, a question and its evidence: the tokens of each chunk that ranks above the first one with it.
 Above = Callable[[Report, str, Evidence], Numbers | None]
 
 
-class System(NamedTuple):
-    """A system: its number on the page, from 1, and its report."""
+class Ranked(NamedTuple):
+    """A report and its number on the page, from 1."""
 
     number: int
     report: Report
@@ -41,6 +45,7 @@ class ReportPage:
         balances: passages at other balances than the default, on held-out questions; None if none were tried.
         above: how far down a system ranks evidence, to say why it was missed; None if the system cannot be asked.
         more_questions: the command to run where there are too few questions.
+        folder: of the documents, for code to paste.
         counter: of the tokens that the scores count.
     """
 
@@ -53,6 +58,7 @@ class ReportPage:
     balances: Tuning | None = None
     above: Above | None = None
     more_questions: str = "chunkcore questions label docs/"
+    folder: str = "docs/"
     counter: str | TokenCounter = "cl100k_base"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -64,8 +70,8 @@ class ReportPage:
         return self.comparison.ranked
 
     @cached_property
-    def systems(self) -> tuple[System, ...]:
-        return tuple(System(number, report) for number, report in enumerate(self.reports, 1))
+    def systems(self) -> tuple[Ranked, ...]:
+        return tuple(Ranked(number, report) for number, report in enumerate(self.reports, 1))
 
     @cached_property
     def ks(self) -> tuple[Depth, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import cache, cached_property, partial
-from typing import cast
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -16,36 +15,31 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, question_documents
 from chunkcore.evaluation.comparison import By, Comparison, compare
-from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.gate import Check, Gate, parse_requirement
 from chunkcore.evaluation.measures import (
     DEFAULT_DEPTHS,
     Depth,
     Measure,
     RetrievalMeasure,
-    budget_of,
     get_measure,
     measures_at,
 )
-from chunkcore.evaluation.results import ModelPrices, Report, system_name
+from chunkcore.evaluation.results import ModelPrices, Report, System, system_name
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder, lazy_embedder
 from chunkcore.options import check_options, split_spec
-from chunkcore.report.advice import overlap
-from chunkcore.report.page import Above, ReportPage
-from chunkcore.report.pasting import BEHIND, UNITS
-from chunkcore.report.tables import FEW
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
-from chunkcore.retrieval.assembly import MAX_TOKENS
-from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.run import Run
+from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Numbers
+from chunkcore.study.behind import PassagesBehind
+from chunkcore.study.experiment import run_experiment
+from chunkcore.study.page import FEW, Above, ReportPage
+from chunkcore.study.tuning import DEFAULT_RETRIEVERS as TUNED_RETRIEVERS
+from chunkcore.study.tuning import TuneOptions, Tuning, tune
 from chunkcore.tokens import TokenCounter
-from chunkcore.tuning import DEFAULT_RETRIEVERS as TUNED_RETRIEVERS
-from chunkcore.tuning import TuneOptions, Tuning, tune
 
 # Small units, three plain sizes, of which the last is more than the default model reads, and a semantic chunker.
 DEFAULT_CHUNKERS = (
@@ -69,7 +63,7 @@ def default_chunkers(retrievers: Sequence[str] = DEFAULT_RETRIEVERS) -> list[str
 
 
 PASSAGES, OTHER_BALANCES, *_ = TUNED_RETRIEVERS
-_HITS = 10  # of a question that passages are made of: what a retriever returns by default
+BEHIND = "hits"  # passages behind a retriever show the hits' own text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,10 +134,10 @@ class StudySettings:
 
     def checks(self, reports: Sequence[Report]) -> list[Check]:
         """Whether the reports pass the requirements, and are not significantly worse than the earlier ones."""
-        reports = [
-            report for report in reports if not report.name.endswith(BEHIND)
-        ]  # a row of our own
-        return self.gate.checks(reports, self.verdict_by, resamples=self.resamples, seed=self.seed)
+        asked_for = [report for report in reports if not report.system.behind]
+        return self.gate.checks(
+            asked_for, self.verdict_by, resamples=self.resamples, seed=self.seed
+        )
 
     def measures_of(self, run: Run) -> list[Measure]:
         """The measures that a run can have: PrecisionOmega needs its chunks."""
@@ -210,84 +204,178 @@ def compare_systems(
     built = build_chunkers(chunkers, models[0])
     settings.gate.check_names([name for name in built for _ in methods for _ in models])
     settings.check(benchmark)  # raises before the work
-    scorer = settings.scorer(benchmark)
-    reports: list[Report] = []
-    stopped, balances, measures = "", None, settings.measures
-    built_with, done = partial(build_chunkers, chunkers, prepare=prepare), reports.append
+    study = _Study(settings.scorer(benchmark), chunkers, models, settings, prepare, progress)
+    stopped, balances = "", None
     try:
-        run_experiment(
-            scorer,
-            built_with,
-            models,
-            measures=measures,
-            retrievers=methods,
-            progress=progress,
-            done=done,
-        )
-        balances = _balances(reports, models, scorer, settings, prepare, progress)
-        reports += _behind_retrievers(reports, runs, scorer, settings)
+        study.run(methods)
+        balances = study.balances()
+        study.run_behind(runs)
     except KeyboardInterrupt:
-        if not reports:
+        if not study.reports:
             raise
-        stopped = (
-            f"Stopped before the end; the report is of the first {len(reports):,} to be scored."
-        )
-    reports = [
-        replace(report, cost=report.cost and report.cost.priced(settings.prices))
-        for report in reports
-    ]
-    # Specs have all options, to repeat the run.
-    facts = _facts(reports, models, methods, settings) | {
-        name: chunker.spec for name, chunker in built.items()
-    }
-    above = None if stopped else _above(scorer, models, built_with)
-    comparison = settings.compare(reports)
+        count = f"{len(study.reports):,}"
+        stopped = f"Stopped before the end; the report is of the first {count} to be scored."
+    reports = study.priced()
+    specs = {name: chunker.spec for name, chunker in built.items()}  # with all options
     return ReportPage(
-        comparison,
+        settings.compare(reports),
         benchmark,
-        facts,
+        _facts(reports, models, methods, settings) | specs,
         today(),
         stopped=stopped,
         balances=balances,
-        above=above,
+        above=None if stopped else study.above(),
         counter=settings.counter,
     )
 
 
-def _above(
-    scorer: Scorer,
-    models: Sequence[CachedEmbedder],
-    built_with: Callable[[Embedder], Mapping[str, Chunker]],
-) -> Above:
-    """How far down a system ranks evidence. The system is indexed once more when asked; vectors come from the cache."""
+@dataclass
+class _Study:
+    """The systems of `compare_systems` and their reports so far."""
 
-    @cache
-    def indexed(chunker: str, retriever: str, embedder: str) -> tuple[Index, Numbers] | None:
-        model = next((model for model in models if model.name == embedder), models[0])
-        cutter = built_with(model)[chunker]
-        if llms_of(cutter) or "late" in retriever:
-            return None  # answers may not be kept, vectors of tokens never are
-        corpus = chunk_corpus(scorer.benchmark.documents, cutter)
-        index = get_retriever(retriever).index(corpus, TextVectors(model))
-        return index, scorer.token_counts(corpus.retrieved)
+    scorer: Scorer
+    chunkers: Sequence[str]
+    models: Sequence[CachedEmbedder]
+    settings: StudySettings
+    prepare: Callable[[Chunker], Chunker]
+    progress: Progress | None
+    reports: list[Report] = field(default_factory=list)
 
-    def above(report: Report, question: str, piece: Evidence) -> Numbers | None:
-        retriever = report.retriever.removesuffix(f" · {BEHIND}")
-        system = indexed(report.chunker, retriever, report.embedder) if report.chunker else None
-        if system is None:
+    def built_with(self, model: Embedder) -> dict[str, Chunker]:
+        return build_chunkers(self.chunkers, model, self.prepare)
+
+    def run(self, retrievers: Sequence[str]) -> None:
+        run_experiment(
+            self.scorer,
+            self.built_with,
+            self.models,
+            measures=self.settings.measures,
+            retrievers=retrievers,
+            progress=self.progress,
+            done=self.reports.append,
+        )
+
+    def balances(self) -> Tuning | None:
+        """Other balances of vectors and words, held out, for the best passages of default balance; None without."""
+        settings, benchmark = self.settings, self.scorer.benchmark
+        passages = [report for report in self.reports if report.system.retriever == PASSAGES]
+        few = len(benchmark.queries) < FEW
+        of_retrieval = isinstance(settings.verdict_by, RetrievalMeasure)
+        if few or not settings.extras or not passages or not of_retrieval:
             return None
-        index, sizes = system
-        hits, _ = index.search([question], len(index.corpus)).row(0)
-        names, _ = index.corpus.described
-        if piece.document_id not in names:
-            return None
-        number = names.index(piece.document_id)
-        chunks = np.flatnonzero(index.corpus.document_numbers == number).tolist()
-        holding = [chunk for chunk in chunks if overlap(index.corpus.retrieved[chunk], piece)]
-        places = np.flatnonzero(np.isin(hits, holding))
-        return sizes[hits[: places[0]]] if len(places) else None
+        best = settings.compare(passages).ranked[0].system
+        options = TuneOptions(
+            measure=str(settings.verdict_by),
+            default=best.chunker,
+            counter=settings.counter,
+            by=settings.by,
+            seed=settings.seed,
+            resamples=settings.resamples,
+        )
+        return tune(
+            benchmark,
+            best.chunker,
+            self._model(best),
+            retrievers=[PASSAGES, OTHER_BALANCES],
+            options=options,
+            prepare=self.prepare,
+            progress=self.progress,
+        )
 
-    return above
+    def run_behind(self, runs: Sequence[Run]) -> None:
+        """Score runs, alone and with passages behind them; without runs, passages behind the best without them."""
+        settings, behind = self.settings, PassagesBehind(self.scorer)
+        for run in runs:
+            self.reports.append(self.scorer.score(run, settings.measures_of(run)))
+            if settings.extras:
+                system = System(behind=BEHIND)
+                name = system_name(run.name, system.stage)
+                report = behind.score(run, settings.measures, BEHIND, name)
+                self.reports.append(replace(report, system=system))
+        plain = [report for report in self.reports if not _makes_passages(report.system)]
+        if settings.extras and plain and not runs and len(self.reports) > 1:
+            self.reports.append(self._behind(settings.compare(plain).ranked[0]))
+
+    def _behind(self, report: Report) -> Report:
+        """The report of a system with passages behind it. Its chunks and their cost are the same."""
+        system = report.system
+        model = self._model(system)
+        (behind,) = run_experiment(
+            self.scorer,
+            {system.chunker: self.built_with(model)[system.chunker]},
+            model,
+            retrievers=[system.retriever],
+            behind=[BEHIND],
+            measures=self.settings.measures,
+        )
+        changed = replace(system, behind=BEHIND)
+        same = {step: report.seconds[step] for step in ("chunk", "embed") if step in report.seconds}
+        searched = {step: behind.seconds[step] for step in ("search", "score")}
+        return replace(
+            behind,
+            name=system_name(report.name, changed.stage),
+            system=changed,
+            cost=report.cost,
+            seconds=same | searched,
+        )
+
+    def _model(self, system: System) -> CachedEmbedder:
+        for model in self.models:
+            if model.name == system.embedder:
+                return model
+        return self.models[0]
+
+    def priced(self) -> list[Report]:
+        prices = self.settings.prices
+        return [
+            replace(report, cost=report.cost and report.cost.priced(prices))
+            for report in self.reports
+        ]
+
+    def above(self) -> Above:
+        """How far down a system ranks evidence. It is indexed once more when asked; vectors come from the cache."""
+        scorer = self.scorer
+
+        @cache
+        def indexed(system: System) -> tuple[Index, Numbers] | None:
+            model = self._model(system)
+            cutter = self.built_with(model)[system.chunker]
+            if llms_of(cutter) or "late" in system.retriever:
+                return None  # answers may not be kept, vectors of tokens never are
+            corpus = chunk_corpus(scorer.benchmark.documents, cutter)
+            index = get_retriever(system.retriever).index(corpus, TextVectors(model))
+            return index, scorer.token_counts(corpus.retrieved)
+
+        def above(report: Report, question: str, piece: Evidence) -> Numbers | None:
+            if not report.system.chunker:
+                return None
+            known = indexed(replace(report.system, behind=""))
+            if known is None:
+                return None
+            index, sizes = known
+            hits, _ = index.search([question], len(index.corpus)).row(0)
+            names, _ = index.corpus.described
+            if piece.document_id not in names:
+                return None
+            number = names.index(piece.document_id)
+            chunks = np.flatnonzero(index.corpus.document_numbers == number).tolist()
+            holding = [chunk for chunk in chunks if overlap(index.corpus.retrieved[chunk], piece)]
+            places = np.flatnonzero(np.isin(hits, holding))
+            return sizes[hits[: places[0]]] if len(places) else None
+
+        return above
+
+
+def _makes_passages(system: System) -> bool:
+    return bool(system.retriever) and get_retriever(system.retriever).makes_passages
+
+
+def overlap(hit: Retrieved, piece: Evidence) -> int:
+    """The characters that a hit shares with evidence; those of two of its spans twice."""
+    if hit.document_id != piece.document_id:
+        return 0
+    start, end = piece.span.start, piece.span.end
+    return sum(max(0, min(span.end, end) - max(span.start, start)) for span in hit.spans)
 
 
 def _facts(
@@ -297,101 +385,14 @@ def _facts(
     settings: StudySettings,
 ) -> dict[str, str]:
     """How the reports were made."""
-    used = [
-        described(model)
-        for model in models
-        if any(report.embedder == model.name for report in reports)
-    ]
+    names = {report.system.embedder for report in reports}
+    used = [described(model) for model in models if model.name in names]
+    facts = {"Embedder": "; ".join(used)} if used else {}
     return {
-        **({"Embedder": "; ".join(used)} if used else {}),
+        **facts,
         "Retrievers": ", ".join(methods),
         "Scores count tokens of": str(getattr(settings.counter, "name", settings.counter)),
     }
-
-
-def _balances(
-    reports: Sequence[Report],
-    models: Sequence[CachedEmbedder],
-    scorer: Scorer,
-    settings: StudySettings,
-    prepare: Callable[[Chunker], Chunker],
-    progress: Progress | None,
-) -> Tuning | None:
-    """Other balances of vectors and words, held out, for the best passages of default balance; None without these."""
-    measure, few = settings.verdict_by, len(scorer.benchmark.queries) < FEW
-    passages = [report for report in reports if report.retriever == PASSAGES]
-    if few or not settings.extras or not passages or not isinstance(measure, RetrievalMeasure):
-        return None
-    best = settings.compare(passages).ranked[0]
-    options = TuneOptions(
-        measure=str(measure),
-        default=system_name(best.chunker, PASSAGES),
-        counter=settings.counter,
-        by=settings.by,
-        seed=settings.seed,
-        resamples=settings.resamples,
-    )
-    model = next(model for model in models if model.name == best.embedder)
-    retrievers, benchmark = [PASSAGES, OTHER_BALANCES], scorer.benchmark
-    return tune(
-        benchmark,
-        best.chunker,
-        model,
-        retrievers=retrievers,
-        options=options,
-        prepare=prepare,
-        progress=progress,
-    )
-
-
-def _behind_retrievers(
-    reports: Sequence[Report], runs: Sequence[Run], scorer: Scorer, settings: StudySettings
-) -> list[Report]:
-    """The rows of runs, alone and with passages behind them; without runs, of the best that makes no passages."""
-    alone = [scorer.score(run, settings.measures_of(run)) for run in runs]
-    plain = alone
-    if not runs and len(reports) > 1:
-        ranked = settings.compare(reports).standing
-        plain = [report for report in ranked if not report.retriever.startswith(PASSAGES)][:1]
-    return [*alone, *(_behind(report, settings, scorer) for report in plain if settings.extras)]
-
-
-def _behind(report: Report, settings: StudySettings, scorer: Scorer) -> Report:
-    """The report of a system with passages behind it, which are chosen anew for each budget of the measures."""
-    assert report.run is not None
-    queries, results = scorer.benchmark.queries, report.run.results
-    units = chunk_corpus(
-        scorer.benchmark.documents, replace(get_chunker(UNITS), counter=settings.counter)
-    )
-    index = cast("WindowIndex", get_retriever("passages:lexical").index(units))
-    hits = {query.id: list(results.get(query.id, ()))[:_HITS] for query in queries}
-
-    def behind(budget: int) -> Run:
-        passages = {
-            query.id: index.behind(
-                query.text,
-                hits[query.id],
-                max_tokens=budget,
-                documents="whole",
-                counter=settings.counter,
-            )
-            for query in queries
-        }
-        return Run(system_name(report.name, BEHIND), passages)
-
-    by_budget: dict[int, list[Measure]] = {}
-    for measure in settings.measures:
-        if not measure.needs_pool:
-            budget = None if measure.k is None else budget_of(measure.k)
-            by_budget.setdefault(budget or MAX_TOKENS, []).append(measure)
-    scored = [scorer.score(behind(budget), measures) for budget, measures in by_budget.items()]
-    joined = scored[0].joined(
-        scored[1:], [measure for measures in by_budget.values() for measure in measures]
-    )
-    retriever = system_name(report.retriever, BEHIND) if report.retriever else ""
-    # The chunks and their cost are those of the retriever; words cost no model.
-    joined = replace(joined, chunks=report.chunks, cost=report.cost)
-    return replace(joined, chunker=report.chunker, retriever=retriever, embedder=report.embedder)
 
 
 def tuning_page(tuning: Tuning, benchmark: Benchmark) -> ReportPage:
@@ -401,7 +402,7 @@ def tuning_page(tuning: Tuning, benchmark: Benchmark) -> ReportPage:
         tuning.shown, options.goal, resamples=options.resamples, seed=options.seed, by=by
     )
     facts = {
-        "Embedder": ", ".join(sorted({report.embedder for report in tuning.reports} - {""})),
+        "Embedder": ", ".join(sorted({report.system.embedder for report in tuning.reports} - {""})),
         "Held out": f"{len(tuning.folds)} parts, by {by}",
     }
     return ReportPage(comparison, benchmark, facts, today(), tuning=tuning, counter=options.counter)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, product
 from math import prod
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,9 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, check_type, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.comparison import By, Comparison, Difference, compare, shared_documents
-from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Measure, RetrievalMeasure, get_measure, retrieval_measures
 from chunkcore.evaluation.resampling import column_means
-from chunkcore.evaluation.results import Report, system_name
+from chunkcore.evaluation.results import Report, System
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.frames import Frame, Markup, columns_of, html_table
 from chunkcore.models.base import Embedder
@@ -35,6 +34,7 @@ from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder
 from chunkcore.options import Bounds, check_options, named_options, split_parts
 from chunkcore.retrieval import get_retriever
 from chunkcore.spans import Scores
+from chunkcore.study.experiment import run_experiment
 from chunkcore.tokens import TokenCounter
 
 DEFAULT_CHUNKERS = ("sentence:size={50,100}", "recursive:size={50,100,200,400}")
@@ -55,8 +55,9 @@ class TuneOptions:
         folds: parts of the questions that are held out in turn; fewer where there are fewer documents.
         by: what stays on one side of a split and is resampled, as in `compare`: "auto" is "document" if questions share
             documents, and there are six documents at least; else "question".
-        default: the configuration to keep unless another is better: "chunker" or "chunker · retriever". By default
-            `default_configuration` of the first retriever.
+        default: the chunker of the configuration to keep unless another is better; "" for that of
+            `default_configuration`.
+        default_retriever: its retriever; "" for the first one.
         counter: of the tokens that are scored.
         seed: of the draws, the folds and the resamples.
         resamples: of the bootstrap.
@@ -67,6 +68,7 @@ class TuneOptions:
     folds: int = 5
     by: By = "auto"
     default: str = ""
+    default_retriever: str = ""
     counter: str | TokenCounter = "cl100k_base"
     seed: int = 0
     resamples: int = 10_000
@@ -81,26 +83,15 @@ class TuneOptions:
         return cast("RetrievalMeasure", get_measure(self.measure))
 
 
-class Configuration(NamedTuple):
-    """A chunker and a retriever, as specs."""
-
-    chunker: str
-    retriever: str
-
-    @property
-    def name(self) -> str:
-        """The name of the configuration's report."""
-        return system_name(*self)
-
-
-def default_configuration(retriever: str = DEFAULT_RETRIEVERS[0]) -> Configuration:
-    """The configuration that a retriever is used with by default: passages of small units, others of 200 tokens.
+def default_configuration(retriever: str = DEFAULT_RETRIEVERS[0]) -> System:
+    """The chunker that a retriever is used with by default: small units for passages, 200 tokens for others.
 
     >>> default_configuration("bm25").name
     'recursive:size=200 · bm25'
     """
-    small = get_retriever(retriever).name.partition(":")[0] == "passages"
-    return Configuration("sentence:size=50" if small else "recursive:size=200", retriever)
+    method = get_retriever(retriever)
+    chunker = "sentence:size=50" if method.makes_passages else "recursive:size=200"
+    return System(chunker, method.name)
 
 
 # Values in braces, after "=" or at the beginning. A JSON object, which begins with a quotation mark, is none.
@@ -157,7 +148,7 @@ class Tuning(Frame):
 
     options: TuneOptions
     reports: tuple[Report, ...]
-    configurations: Mapping[str, Configuration]
+    configurations: Mapping[str, System]
     default: str
     folds: tuple[Fold, ...]
     comparison: Comparison
@@ -233,9 +224,9 @@ class Tuning(Frame):
                 report.chunks.count if report.chunks else 0,
                 sum(report.seconds.values()),
             )
-            rows.append(
-                (*self.configurations[report.name], report.mean(self.measure), chunks, seconds)
-            )
+            system = self.configurations[report.name]
+            score = report.mean(self.measure)
+            rows.append((system.chunker, system.retriever, score, chunks, seconds))
         return columns_of(("chunker", "retriever", "score", "chunks", "seconds"), rows)
 
     def _repr_html_(self) -> str:
@@ -313,9 +304,9 @@ def tune(
             scored = run_experiment(
                 scorer, strategies, model, retrievers=methods, measures=[settings.goal]
             )
-            reports += [
-                replace(report, name=item.name) for item, report in zip(group, scored, strict=True)
-            ]
+            for report in scored:
+                name = replace(report.system, embedder="").name
+                reports.append(replace(report, name=name))
         except ChunkcoreError as error:
             if default in group:
                 raise
@@ -326,30 +317,28 @@ def tune(
 
 def plan(
     chunkers: str | Sequence[str], retrievers: str | Sequence[str], options: TuneOptions
-) -> tuple[Configuration, list[Configuration]]:
+) -> tuple[System, list[System]]:
     """The default, and all configurations to try, the default first. Raises `OptionError` for a wrong spec."""
     specs = _expanded(chunkers, lambda spec: get_chunker(spec).label, "chunker")
-    methods = _expanded(retrievers, lambda spec: get_retriever(spec).name, "retriever")
-    default = default_configuration(methods[0])
+    methods = [
+        get_retriever(spec).name
+        for spec in _expanded(retrievers, lambda spec: get_retriever(spec).name, "retriever")
+    ]
+    default = default_configuration(options.default_retriever or methods[0])
     if options.default:
-        chunker, _, retriever = map(str.strip, options.default.partition("·"))
-        default = Configuration(chunker, retriever or methods[0])
-        get_chunker(default.chunker)
-        get_retriever(default.retriever)
-    grid = [Configuration(*pair) for pair in product(specs, methods)]
+        get_chunker(options.default)  # raises: no such chunker
+        default = replace(default, chunker=options.default)
+    grid = [System(*pair) for pair in product(specs, methods)]
     if 0 < options.draws < len(grid):
         grid = random.Random(options.seed).sample(grid, options.draws)  # noqa: S311
-    distinct: dict[tuple[str, str], Configuration] = {}
-    for configuration in [default, *grid]:
-        key = get_chunker(configuration.chunker).label, get_retriever(configuration.retriever).name
-        distinct.setdefault(key, configuration)
-    order = {
-        configuration.chunker: number
-        for number, configuration in reversed(list(enumerate(distinct.values())))
-    }
-    return default, sorted(
-        distinct.values(), key=lambda configuration: order[configuration.chunker]
-    )
+    distinct: dict[tuple[str, str], System] = {}
+    for system in [default, *grid]:
+        key = get_chunker(system.chunker).label, system.retriever
+        distinct.setdefault(key, system)
+    first: dict[str, int] = {}  # one chunker's configurations stand together
+    for system in distinct.values():
+        first.setdefault(system.chunker, len(first))
+    return default, sorted(distinct.values(), key=lambda system: first[system.chunker])
 
 
 def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str) -> list[str]:
@@ -412,7 +401,7 @@ def hold_out(scores: Scores, fold_of: NDArray[np.int64]) -> tuple[Scores, list[i
 
 def _conclude(
     reports: Sequence[Report],
-    configurations: Sequence[Configuration],
+    configurations: Sequence[System],
     default: str,
     split: tuple[NDArray[np.int64], list[str] | None],
     options: TuneOptions,

@@ -1,0 +1,24 @@
+"""Studies: which systems are run and scored, and what is compared with what.
+
+experiment.py   `run_experiment`: systems to reports; `run_retriever`: any retriever to a run
+behind.py       passages behind a retriever, as a stage of an experiment
+metering.py     what each system costs, as if it ran alone
+tuning.py       `tune`: the choice among many, scored on questions that did not choose it
+comparing.py    `compare_systems`: what ``chunkcore compare`` does
+page.py         `ReportPage`: the result, as reports show it
+"""
+
+from typing import TYPE_CHECKING
+
+from chunkcore.lazy import on_first_use
+
+if TYPE_CHECKING or on_first_use(__name__):
+    from chunkcore.evaluation.results import System as System
+    from chunkcore.study.comparing import StudySettings as StudySettings
+    from chunkcore.study.comparing import compare_systems as compare_systems
+    from chunkcore.study.experiment import run_experiment as run_experiment
+    from chunkcore.study.experiment import run_retriever as run_retriever
+    from chunkcore.study.page import ReportPage as ReportPage
+    from chunkcore.study.tuning import TuneOptions as TuneOptions
+    from chunkcore.study.tuning import Tuning as Tuning
+    from chunkcore.study.tuning import tune as tune

@@ -1,0 +1,100 @@
+"""Passages behind a retriever, as a stage that is scored; and the limits to which measures need answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import cast
+
+from chunkcore.chunkers.base import get_chunker
+from chunkcore.evaluation.measures import Measure, budget_of
+from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.scoring import Scorer
+from chunkcore.retrieval import chunk_corpus, get_retriever
+from chunkcore.retrieval.assembly import MAX_TOKENS
+from chunkcore.retrieval.passages import WindowIndex
+from chunkcore.run import Run
+
+UNITS = "sentence:size=50"  # of the words behind a retriever
+WORDS = "passages:lexical"
+HITS = 50  # of a question that passages are made of
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How much a retriever is asked for at once, and the measures that these answers serve."""
+
+    k: int | None
+    max_tokens: int | None
+    measures: Sequence[Measure]
+
+
+def limits_of(measures: Sequence[Measure], depth: int) -> list[Limit]:
+    """Each limit of the measures (k = "min": `depth`); measures without one go with the deepest."""
+    groups: dict[int | str, list[Measure]] = {}
+    for measure in measures:
+        if measure.k is not None:
+            groups.setdefault(measure.k, [])
+    if not groups:
+        groups[1] = []
+    deepest = max(groups, key=_depth_order)
+    for measure in measures:
+        groups[deepest if measure.k is None else measure.k].append(measure)
+    limits = []
+    for k, group in groups.items():
+        budget = budget_of(k)
+        if isinstance(k, int):
+            limits.append(Limit(k, None, group))
+        else:
+            limits.append(Limit(None if budget else depth, budget, group))
+    return limits
+
+
+def _depth_order(k: int | str) -> tuple[bool, int]:
+    if isinstance(k, int):
+        return True, k
+    return False, budget_of(k) or 0
+
+
+def score_limits(
+    scorer: Scorer, runs: Sequence[Run], limits: Sequence[Limit], measures: Sequence[Measure]
+) -> Report:
+    """One report of a system that was asked once for each limit, its measures in this order."""
+    reports = [scorer.score(run, limit.measures) for run, limit in zip(runs, limits, strict=True)]
+    return reports[0].joined(reports[1:], measures)
+
+
+class PassagesBehind:
+    """Passages behind any retriever of a benchmark's documents, by the words of one index."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+
+    @cached_property
+    def index(self) -> WindowIndex:
+        chunker = replace(get_chunker(UNITS), counter=self._scorer.counter)  # type: ignore[call-arg]
+        corpus = chunk_corpus(self._scorer.benchmark.documents, chunker)
+        return cast("WindowIndex", get_retriever(WORDS).index(corpus))
+
+    def run(self, hits: Run, limit: Limit, documents: str, name: str) -> Run:
+        """Passages of the first hits of each question; `documents` as in `System.behind`."""
+        results = {}
+        for query in self._scorer.benchmark.queries:
+            results[query.id] = self.index.behind(
+                query.text,
+                list(hits.results.get(query.id, ()))[:HITS],
+                max_tokens=limit.max_tokens or MAX_TOKENS,
+                k=limit.k,
+                documents=documents,
+                counter=self._scorer.counter,
+            )
+        return Run(name, results)
+
+    def score(self, hits: Run, measures: Sequence[Measure], documents: str, name: str) -> Report:
+        """Score passages behind a run that was made elsewhere."""
+        scored = [measure for measure in measures if not measure.needs_pool]
+        depths = [measure.k for measure in scored if isinstance(measure.k, int)]
+        limits = limits_of(scored, max(depths, default=1))
+        runs = [self.run(hits, limit, documents, name) for limit in limits]
+        return score_limits(self._scorer, runs, limits, scored)

@@ -1,0 +1,392 @@
+"""`run_experiment`: systems to reports; `run_retriever`: any retriever to a `Run`."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.chunkers.base import Chunker, get_chunker
+from chunkcore.columns import blocks
+from chunkcore.concurrency import Progress, no_progress
+from chunkcore.errors import DataError, OptionError, check_type, echo
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
+from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
+from chunkcore.evaluation.results import Report, System, system_name
+from chunkcore.evaluation.scoring import Scorer
+from chunkcore.models.base import Embedder
+from chunkcore.models.cache import CachedEmbedder
+from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, cached_embedder, get_embedder
+from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
+from chunkcore.run import Answers, Retrieved, Retriever, Run
+from chunkcore.spans import Numbers
+from chunkcore.study.behind import HITS, Limit, PassagesBehind, limits_of, score_limits
+from chunkcore.study.metering import Meter, MeteredVectors, Work
+from chunkcore.tokens import TokenCounter, get_counter
+
+Chunkers = Sequence[Chunker | str] | Mapping[str, Chunker] | Chunker | str
+_HOPELESS = 10  # questions: if so many fail and none was answered, the retriever does not work
+
+
+def run_retriever(
+    retriever: Retriever,
+    queries: Benchmark | Iterable[Query],
+    k: int | None = 10,
+    max_tokens: int | None = None,
+    *,
+    sizes: NDArray[np.int64] | None = None,
+    counter: TokenCounter | str | None = None,
+    name: str = "",
+) -> Run:
+    """Ask a retriever every query.
+
+    An `Index` answers all queries at once, and its run has a pool, for k = "min" and PrecisionOmega. With `max_tokens`,
+    every query gets at least that many tokens and `k` chunks of an index ("Recall@4096tok" needs it), and at most both
+    of an index that makes passages. Any other retriever is asked with both.
+
+    Args:
+        retriever: an `Index`, or any object with ``retrieve(query, k)``.
+        k: pieces per query; None for no limit.
+        max_tokens: tokens per query; None for no limit.
+        sizes: the tokens of each chunk of an index; by default its chunker's counts.
+        counter: of `max_tokens`, for an index that makes passages; by default its own.
+        name: the run's; by default the retriever's class.
+
+    Raises:
+        OptionError: `k` or `max_tokens` is under 1, or this is no retriever.
+        DataError: every question got something other than `Retrieved`.
+        Exception: whatever the retriever raised, if no question was answered.
+
+    Warns:
+        UserWarning: some questions failed. They count as unanswered; `Run.failures` says why.
+
+    >>> from chunkcore.datasets import load_dataset
+    >>> class Nothing:
+    ...     def retrieve(self, query, k):
+    ...         return []
+    >>> len(run_retriever(Nothing(), load_dataset("lochmere"), 5).results)
+    90
+    """
+    if isinstance(retriever, str):
+        get_retriever(retriever).retrieve("")  # raises: a method has no documents
+    check_type("a retriever", retriever, Retriever, "an object with retrieve(query, k)")
+    check_type("queries", queries, Benchmark | Iterable, "a Benchmark, or Query objects")
+    questions = list(queries.queries if isinstance(queries, Benchmark) else queries)
+    for question in questions:
+        check_type("one of the queries", question, Query, "a Query")
+    for limit, value in (("k", k), ("max_tokens", max_tokens)):
+        if value is not None and value < 1:
+            raise OptionError(f"{limit} is at least 1, got {value}")
+    name = name or type(retriever).__name__
+    if not isinstance(retriever, Index):
+        limits = (k,) if max_tokens is None else (k, max_tokens)
+        return _ask_each(retriever, questions, limits, name)
+    texts = [query.text for query in questions]
+    named = None if counter is None else get_counter(counter)
+    answers = retriever.answers(texts, k, max_tokens, sizes=sizes, counter=named)
+    ids = [query.id for query in questions]
+    return Run(name, Answers.of(ids, answers), retriever.corpus.retrieved)
+
+
+def _ask_each(
+    retriever: Retriever, questions: Sequence[Query], limits: Sequence[int | None], name: str
+) -> Run:
+    """Ask one question after another; a question that fails is left out."""
+    results: dict[str, Sequence[Retrieved]] = {}
+    failures: dict[str, str] = {}
+    for query in questions:
+        try:
+            results[query.id] = _pieces(retriever.retrieve(query.text, *limits), retriever)
+        except Exception as error:
+            failures[query.id] = f"{type(error).__name__}: {error}"
+            hopeless = len(failures) == min(_HOPELESS, len(questions))
+            if hopeless and not results:
+                raise
+    if failures:
+        first, reason = next(iter(failures.items()))
+        warnings.warn(
+            f"{name} failed at {len(failures):,} of {len(questions):,} questions, which count as unanswered; "
+            f"the first is {echo(first)} ({reason})",
+            stacklevel=3,
+        )
+    return Run(name, results, failures=failures)
+
+
+def _pieces(answer: Sequence[Retrieved], retriever: Retriever) -> Sequence[Retrieved]:
+    for piece in answer:
+        if not isinstance(piece, Retrieved):
+            kind = type(piece).__name__
+            raise DataError(f"{type(retriever).__name__}.retrieve returned a {kind}, no Retrieved")
+    return answer
+
+
+def run_experiment(
+    benchmark: Benchmark | Scorer,
+    chunkers: Chunkers | Callable[[Embedder], Chunkers],
+    embedder: Embedder | str | Sequence[Embedder | str] = DEFAULT_MODEL,
+    *,
+    retrievers: Sequence[str | RetrievalMethod] = ("dense",),
+    behind: Sequence[str] = ("",),
+    measures: Iterable[Measure | str] | Measure | str | None = None,
+    progress: Progress | None = None,
+    done: Callable[[Report], None] | None = None,
+) -> list[Report]:
+    """Score systems: one report per embedder, retriever, chunker and stage behind the retriever, which goes fastest.
+
+    Every query searches all chunks of all documents. Distinct chunks are embedded together, longest first, when first
+    needed. A chunker that embeds uses the experiment's embedder if its own is the default or the same model. A report's
+    `seconds` ("chunk", "embed", "search", "score") and `cost` are those of its system as if alone.
+
+    Args:
+        benchmark: documents and queries; or their `Scorer`, with its counter and rules.
+        chunkers: a chunker or several, or their specs, a mapping by report name, or a function of the embedder that
+            makes them.
+        embedder: of chunks and queries, or its name; a `CachedEmbedder` keeps its cache. With several, a report's name
+            ends in " · " and the model's; combinations that embed nothing run once, without it.
+        retrievers: for `get_retriever`, such as "dense", "bm25" or "hybrid+rerank". With several, a report's name ends
+            in " · " and the retriever's.
+        behind: what stands behind each retriever: "" for nothing, "hits" for passages of the hits' own text, "whole"
+            for passages of the hits' documents. Retrievers that make passages have nothing behind them.
+        measures: by default `measures_at()`. MRR, MAP and nDCG without a depth use the deepest of the others.
+        progress: called with a step ("chunk", "embed", "queries", "search"), the count done, and the total.
+        done: called with each finished report.
+
+    Raises:
+        OptionError: no chunker, retriever, embedder or measure, a repeated name, or an option out of range.
+        MissingExtraError: a retriever's package is not installed.
+        ModelError: the embedder or a reranker failed twice.
+    """
+    check_type(
+        "what is run on",
+        benchmark,
+        Benchmark | Scorer,
+        "a Benchmark, as of load_benchmark, or its Scorer",
+    )
+    methods = _methods(retrievers)
+    meters = _meters(embedder)
+    for meter, method in product(meters.values(), methods):
+        method.check(meter)
+    scored = list(retrieval_measures(measures_at() if measures is None else measures))
+    if not scored:
+        raise OptionError("there is no measure to score: expected at least one")
+    scorer = benchmark if isinstance(benchmark, Scorer) else Scorer(benchmark)
+    reports: list[Report] = []
+    for number, (model, meter) in enumerate(meters.items()):
+        bench = _Bench(scorer, scored, meter, methods, _strategies(chunkers, meter), progress)
+        systems = list(bench.systems(model, behind))
+        if number:  # a system without a model has the same result with the next one
+            systems = [system for system in systems if system.embedder]
+        bench.cut(systems)
+        for place, system in enumerate(systems, start=1):
+            parts = [
+                system.chunker,
+                system.retriever if len(methods) > 1 else "",
+                system.embedder if len(meters) > 1 else "",
+                system.stage if len(behind) > 1 else "",
+            ]
+            report = bench.report(system, system_name(*parts))
+            reports.append(report)
+            if done is not None:
+                done(report)
+            bench.progress("search", place, len(systems))
+    return reports
+
+
+def _methods(retrievers: Sequence[str | RetrievalMethod] | str) -> list[RetrievalMethod]:
+    chosen = [retrievers] if isinstance(retrievers, str) else retrievers
+    methods = list(map(get_retriever, chosen))
+    _check_names([method.name for method in methods], "retriever")
+    return methods
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    corpus: ChunkedCorpus
+    work: Work
+
+
+class _Bench:
+    """What the systems of one embedder share: chunks, vectors, and the words behind retrievers."""
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        measures: Sequence[Measure],
+        meter: Meter,
+        methods: Sequence[RetrievalMethod],
+        strategies: Sequence[_Strategy],
+        progress: Progress | None,
+    ) -> None:
+        self.scorer, self.measures, self.meter = scorer, measures, meter
+        self.methods = {method.name: method for method in methods}
+        self.strategies = {strategy.name: strategy for strategy in strategies}
+        self.progress: Progress = progress or no_progress
+
+    def systems(self, model: str, behind: Sequence[str]) -> Iterator[System]:
+        for method, strategy, stage in product(
+            self.methods.values(), self.strategies.values(), behind
+        ):
+            if not (stage and method.makes_passages):
+                used = model if method.embeds or strategy.embeds else ""
+                yield System(strategy.name, method.name, used, stage)
+
+    def cut(self, systems: Sequence[System]) -> None:
+        """Cut the documents by the chunkers of these systems, and check that all chunks can be indexed."""
+        documents = self.scorer.benchmark.documents
+        chunkers = dict.fromkeys(system.chunker for system in systems)
+        total = len(chunkers) * len(documents)
+        self._cuts: dict[str, _Cut] = {}
+
+        def cut_so_far(done: int) -> None:
+            self.progress("chunk", len(self._cuts) * len(documents) + done, total)
+
+        cut_so_far(0)
+        for name in chunkers:
+            chunker = self.strategies[name].chunker
+            with self.meter.measured(chunker) as work:
+                corpus = chunk_corpus(documents, chunker, progress=cut_so_far)
+            self._cuts[name] = _Cut(corpus, work)
+            cut_so_far(0)
+        for system in systems:
+            self.methods[system.retriever].check_chunks(self._cuts[system.chunker].corpus)
+        corpora = [cut.corpus for cut in self._cuts.values()]
+        self._vectors = MeteredVectors(self.meter, corpora, progress=self.progress)
+
+    def report(self, system: System, name: str) -> Report:
+        """Index the system's chunks, ask every question, and score the answers."""
+        cut = self._cuts[system.chunker]
+        corpus, queries = cut.corpus, self.scorer.benchmark.queries
+        with self.meter.measured() as work:
+            index = self.methods[system.retriever].index(corpus, self._vectors)
+            limits = self._limits(index, system)
+            runs = self._runs(index, system, limits, name)
+        texts = [query.text for query in queries]
+        source_tokens = self.scorer.tokens.size
+        cost, seconds = self.meter.cost(cut.work, work, corpus, texts, source_tokens)
+        runs = [replace(run, seconds=seconds) for run in runs]
+        lengths = _lengths(corpus, self.scorer.counter)
+        scored = [
+            measure
+            for measure in self.measures
+            if any(measure in limit.measures for limit in limits)
+        ]
+        return replace(
+            score_limits(self.scorer, runs, limits, scored),
+            chunks=self.meter.statistics(work, corpus, lengths),
+            cost=cost,
+            system=system,
+        )
+
+    def _limits(self, index: Index, system: System) -> list[Limit]:
+        measures = self.measures
+        depth = max([1, *(measure.k for measure in measures if isinstance(measure.k, int))])
+        if system.behind:
+            return limits_of([measure for measure in measures if not measure.needs_pool], depth)
+        if any(measure.k == "min" for measure in measures):
+            most = self.scorer.depths(index.corpus.retrieved).max(initial=0)
+            depth = max(depth, int(most))
+        if not index.nested:
+            return limits_of(measures, depth)
+        budget = max([0, *(budget_of(measure.k) or 0 for measure in measures)])
+        return [Limit(depth, budget or None, measures)]
+
+    def _runs(self, index: Index, system: System, limits: Sequence[Limit], name: str) -> list[Run]:
+        queries, counter = self.scorer.benchmark.queries, self.scorer.counter
+        if system.behind:
+            hits = run_retriever(index, queries, HITS)
+            return [self._behind.run(hits, limit, system.behind, name) for limit in limits]
+        sizes = None
+        if any(limit.max_tokens for limit in limits):
+            sizes = self.scorer.token_counts(index.corpus.retrieved)
+        return [
+            run_retriever(
+                index, queries, limit.k, limit.max_tokens, sizes=sizes, counter=counter, name=name
+            )
+            for limit in limits
+        ]
+
+    @cached_property
+    def _behind(self) -> PassagesBehind:
+        return PassagesBehind(self.scorer)
+
+
+def _lengths(corpus: ChunkedCorpus, counter: TokenCounter) -> Numbers:
+    if corpus.chunker is not None and corpus.chunker.token_counter == counter:
+        return corpus.token_counts
+    counts = [counter.count_many([chunk.text for chunk in some]) for some in blocks(corpus)]
+    return np.concatenate(counts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Strategy:
+    name: str
+    chunker: Chunker
+    embeds: bool
+
+
+def _strategies(
+    chunkers: Chunkers | Callable[[Embedder], Chunkers], meter: Meter
+) -> list[_Strategy]:
+    chosen = chunkers(meter.embedder) if callable(chunkers) else chunkers
+    if isinstance(chosen, str | Chunker):
+        chosen = [chosen]
+    if isinstance(chosen, Mapping):
+        named = {name: get_chunker(chunker) for name, chunker in chosen.items()}
+    else:
+        plain = list(map(get_chunker, chosen))
+        _check_names([chunker.label for chunker in plain], "chunker")
+        named = {chunker.label: chunker for chunker in plain}
+    if not named:
+        _check_names([], "chunker")
+    strategies = []
+    for name, chunker in named.items():
+        used = with_run_embedder(chunker, meter)
+        strategies.append(_Strategy(name, used, used is not chunker))
+    return strategies
+
+
+def with_run_embedder(chunker: Chunker, embedder: CachedEmbedder) -> Chunker:
+    """The chunker with this embedder (and its token counter) in place of the default or of the same model.
+
+    Wrapped chunkers and overlaps change too. A chunker that does not embed is returned unchanged.
+    """
+    changes: dict[str, object] = {}
+    for name in chunker.option_names():
+        value = getattr(chunker, name)
+        if isinstance(value, Chunker):
+            shared = with_run_embedder(value, embedder)
+            if shared is not value:
+                changes[name] = shared
+        elif name == "embedder":
+            default = value == type(chunker).embedder  # type: ignore[attr-defined]
+            if default or get_embedder(value).fingerprint == embedder.fingerprint:
+                changes[name] = embedder
+        elif is_dataclass(value) and getattr(value, "embedder", None) == DEFAULT_MODEL:
+            changes[name] = replace(value, embedder=embedder)  # type: ignore[type-var]
+    if chunker.token_counter == EmbedderCounter():
+        changes["counter"] = EmbedderCounter(embedder)
+    if not changes:
+        return chunker
+    return replace(chunker, **changes)  # type: ignore[arg-type]
+
+
+def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Meter]:
+    models = list(embedder) if isinstance(embedder, list | tuple) else [embedder]
+    names = [model if isinstance(model, str) else getattr(model, "name", "") for model in models]
+    _check_names(names, "embedder")
+    meters = [Meter(cached_embedder(model)) for model in models]
+    return dict(zip(names, meters, strict=True))
+
+
+def _check_names(names: Sequence[str], what: str) -> None:
+    if not names:
+        raise OptionError(f"there is no {what} to run: expected at least one")
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise OptionError(f"the {what} {name} is given twice: give each once")
