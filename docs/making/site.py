@@ -56,7 +56,7 @@ ROOMS = (
     "evaluation.benchmarks",
     "evaluation.measures",
     "datasets",
-    "tuning",
+    "study",
     "report",
     "questions",
     "answers",

@@ -146,7 +146,8 @@ def _balance(tuning: Tuning) -> str:
     """Whether passages at another balance of vectors and words do better on questions that did not choose it."""
     winner = tuning.configurations[tuning.winner]
     if tuning.gain:
-        return f"{winner.retriever} over {winner.chunker}: on held-out questions its lead over the default is {_lead(tuning)}."
+        lead = f"on held-out questions its lead over the default is {_lead(tuning)}"
+        return f"{winner.retriever} over {winner.chunker}: {lead}."
     others = len(tuning.reports) - 1
     lead = f"the best of {others} others has a lead of {_lead(tuning)} on held-out questions"
     return f"Keep the default of passages: {lead}."

@@ -73,7 +73,7 @@ class PassagesBehind:
 
     @cached_property
     def index(self) -> WindowIndex:
-        chunker = replace(get_chunker(UNITS), counter=self._scorer.counter)  # type: ignore[call-arg]
+        chunker = replace(get_chunker(UNITS), counter=self._scorer.counter)
         corpus = chunk_corpus(self._scorer.benchmark.documents, chunker)
         return cast("WindowIndex", get_retriever(WORDS).index(corpus))
 

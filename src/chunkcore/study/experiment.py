@@ -377,7 +377,11 @@ def with_run_embedder(chunker: Chunker, embedder: CachedEmbedder) -> Chunker:
 
 
 def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Meter]:
-    models = list(embedder) if isinstance(embedder, list | tuple) else [embedder]
+    models: list[Embedder | str] = []
+    if isinstance(embedder, str) or not isinstance(embedder, Sequence):
+        models.append(embedder)
+    else:
+        models.extend(embedder)
     names = [model if isinstance(model, str) else getattr(model, "name", "") for model in models]
     _check_names(names, "embedder")
     meters = [Meter(cached_embedder(model)) for model in models]
