@@ -133,7 +133,7 @@ def test_a_root_is_told_right_or_not_at_all_where_another_splitter_stood_in_betw
         if "root_source_id" in chunk.meta:
             text = texts[chunk.meta["root_source_id"]]
             found = text[chunk.meta["root_idx_start"] : chunk.meta["root_idx_end"]]
-            assert found == chunk.content.replace("\n", "")  # the joint of two places stands nowhere
+            assert found == chunk.content  # the joint of two places stands nowhere
 
 
 @pytest.mark.parametrize("meta", [{}, {"context": "theirs"}])
@@ -148,13 +148,13 @@ def test_an_id_changes_with_the_context_that_was_written(meta, monkeypatch):
 def test_chunks_of_several_places_say_all_of_them_and_their_own_chunks_find_the_root():
     text = "0123456789abcdefghijABCDEFGHIJ----------"
     even, odd = split(ChunkcoreDocumentSplitter(EveryOther()), Document(id="root", content=text))
-    assert even.content == "0123456789\nABCDEFGHIJ"
+    assert even.content == "0123456789 ABCDEFGHIJ"
     assert even.meta["spans"] == "0-10,20-30"
     assert (even.meta["split_idx_start"], even.meta["split_idx_end"]) == (0, 30)
     assert (even.meta["context"], odd.meta["context"], odd.meta["parts"]) == (0, "part 1", 2)
     first, second, third = split(windows(8), even)
     assert (first.content, first.meta["root_idx_start"], first.meta["root_idx_end"]) == ("01234567", 0, 8)
-    assert (second.content, second.meta["root_spans"]) == ("89\nABCDE", "8-10,20-25")
+    assert (second.content, second.meta["root_spans"]) == ("89 ABCDE", "8-10,20-25")
     assert (third.content, third.meta["root_idx_start"], third.meta["root_idx_end"]) == ("FGHIJ", 25, 30)
     assert "spans" not in first.meta
     assert "root_spans" not in third.meta

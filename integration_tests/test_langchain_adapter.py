@@ -41,7 +41,7 @@ from tests.strategies import hard_text
 
 from integration_tests.examples import langchain_example
 from integration_tests.test_every_example import part
-from integration_tests.toys import BENCHMARK, CHUNKERS, TEXTS, Windows, joined, lost
+from integration_tests.toys import BENCHMARK, CHUNKERS, JOINTS, TEXTS, Windows, joined, lost
 
 chunkers = pytest.mark.parametrize("chunker", CHUNKERS, ids=lambda each: f"{each.name}-{each.overlap}")
 
@@ -53,9 +53,9 @@ def spans_of(document: Document) -> list[tuple[int, int]]:
     return [(document.metadata["start_index"], document.metadata["end_index"])]
 
 
-def assert_in_place(source: str, chunks: list[Document], separator: str) -> None:
+def assert_in_place(source: str, chunks: list[Document]) -> None:
     for chunk in chunks:
-        assert joined(source, spans_of(chunk), separator) == chunk.page_content
+        assert joined(source, spans_of(chunk)) == chunk.page_content
 
 
 @chunkers
@@ -63,7 +63,7 @@ def assert_in_place(source: str, chunks: list[Document], separator: str) -> None
 @example(text="\xa0\u2028\u2028the\xa0")
 def test_every_chunk_stands_where_it_says(chunker, text):
     chunks = ChunkcoreTextSplitter(chunker).split_documents([Document(page_content=text, id="d")])
-    assert_in_place(text, chunks, chunker.separator)
+    assert_in_place(text, chunks)
     assert not lost(text, map(spans_of, chunks))
     assert [chunk.page_content for chunk in chunks] == ChunkcoreTextSplitter(chunker).split_text(text)
     core = chunker.chunk(CoreDocument("d", text))
@@ -80,13 +80,12 @@ def test_chained_splitters_give_places_in_the_original(text, outer, inner):
     assert {chunk.metadata["source_id"] for chunk in chunks} <= {"original"}
     assert not lost(text, map(spans_of, chunks))
     if not getattr(outer, "scattered", False):
-        assert_in_place(text, chunks, inner.separator)
+        assert_in_place(text, chunks)
         return
     # Only the joint of a scattered piece is no source text; a chunk of nothing else has no place.
-    joint = set(outer.separator) | set(inner.separator)
     for chunk in chunks:
         own = "".join(text[start:end] for start, end in spans_of(chunk) if start >= 0)
-        assert [c for c in own if c not in joint] == [c for c in chunk.page_content if c not in joint]
+        assert [c for c in own if c not in JOINTS] == [c for c in chunk.page_content if c not in JOINTS]
 
 
 @pytest.mark.parametrize("told", [{"start_index": -1}, {"start_index": 5, "end_index": 99}])
@@ -155,7 +154,7 @@ def test_from_huggingface_tokenizer_measures_with_that_very_tokenizer():
     chunks = splitter.create_documents([text])
     assert len(chunks) > 5
     assert max(counter.count(chunk.page_content) for chunk in chunks) <= 6
-    assert_in_place(text, chunks, "")
+    assert_in_place(text, chunks)
     with pytest.raises(ValueError, match="fast Hugging Face tokenizer, got str"):
         ChunkcoreTextSplitter.from_huggingface_tokenizer("bert")
 

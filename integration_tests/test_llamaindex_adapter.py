@@ -29,7 +29,7 @@ from tests.strategies import hard_text
 
 from integration_tests.examples import llamaindex_example
 from integration_tests.test_every_example import part
-from integration_tests.toys import BENCHMARK, CHUNKERS, TEXTS, Windows, joined, lost, registered
+from integration_tests.toys import BENCHMARK, CHUNKERS, JOINTS, TEXTS, Windows, joined, lost, registered
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -53,9 +53,9 @@ def spans_of(node: BaseNode) -> list[tuple[int, int]]:
     return stated or [(start, end)]
 
 
-def assert_in_place(source: str, nodes: list[BaseNode], separator: str = "") -> None:
+def assert_in_place(source: str, nodes: list[BaseNode]) -> None:
     for node in nodes:
-        assert joined(source, spans_of(node), separator) == node.text
+        assert joined(source, spans_of(node)) == node.text
 
 
 @chunkers
@@ -63,7 +63,7 @@ def assert_in_place(source: str, nodes: list[BaseNode], separator: str = "") -> 
 @example(text="\xa0\u2028\u2028the\xa0")
 def test_every_node_stands_where_it_says(chunker, text):
     nodes = ChunkcoreNodeParser(chunker).get_nodes_from_documents([document(text)])
-    assert_in_place(text, nodes, chunker.separator)
+    assert_in_place(text, nodes)
     assert not lost(text, map(spans_of, nodes))
     core = chunker.chunk(CoreDocument("d", text))
     assert [(node.text, *spans_of(node)) for node in nodes] == [
@@ -81,18 +81,17 @@ def test_chained_parsers_give_places_in_the_document(text, outer, inner):
     )
     nodes = pipeline.run(documents=[document(text)])
     assert {node.ref_doc_id for node in nodes} <= {"d"}
-    joint = set(outer.separator) | set(inner.separator)
     placed = [node for node in nodes if node.start_char_idx is not None]
     assert not lost(text, map(spans_of, placed))
     if not getattr(outer, "scattered", False):
         assert placed == nodes
-        assert_in_place(text, nodes, inner.separator)
+        assert_in_place(text, nodes)
         return
     # Only the joint of a scattered piece is no source text.
-    assert all(set(node.text) <= joint for node in nodes if node not in placed)
+    assert all(set(node.text) <= JOINTS for node in nodes if node not in placed)
     for node in placed:
         own = "".join(text[start:end] for start, end in spans_of(node))
-        assert [c for c in own if c not in joint] == [c for c in node.text if c not in joint]
+        assert [c for c in own if c not in JOINTS] == [c for c in node.text if c not in JOINTS]
 
 
 def test_a_piece_whose_place_is_not_known_has_nodes_without_one():
@@ -109,17 +108,16 @@ def test_a_piece_whose_place_is_not_known_has_nodes_without_one():
 def test_spans_of_a_scattered_chunk_are_metadata_that_no_model_reads():
     parser = ChunkcoreNodeParser(Windows(size=5, scattered=True))
     first, second = parser([document("0123456789abcdefghij", metadata={"k": "v"})])
-    assert (first.text, first.metadata) == ("01234 / fghij", {"k": "v", "spans": "0-5,15-20"})
-    assert first.get_content(MetadataMode.EMBED) == first.get_content(MetadataMode.LLM) == "k: v\n\n01234 / fghij"
+    assert (first.text, first.metadata) == ("01234 fghij", {"k": "v", "spans": "0-5,15-20"})
+    assert first.get_content(MetadataMode.EMBED) == first.get_content(MetadataMode.LLM) == "k: v\n\n01234 fghij"
     assert (second.text, second.metadata) == ("56789abcde", {"k": "v"})
     again = ChunkcoreNodeParser(Windows(size=4))([first])
     assert [(node.text, spans_of(node)) for node in again] == [
         ("0123", [(0, 4)]),
-        ("4 / ", [(4, 5)]),
-        ("fghi", [(15, 19)]),
-        ("j", [(19, 20)]),
+        ("4 fg", [(4, 5), (15, 17)]),
+        ("hij", [(17, 20)]),
     ]
-    assert all("spans" not in node.metadata for node in again)
+    assert ["spans" in node.metadata for node in again] == [False, True, False]
 
 
 def test_neighbours_are_linked_both_ways_also_through_chains():

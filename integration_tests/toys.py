@@ -10,7 +10,7 @@ from chunkcore.chunkers import chunkers
 from chunkcore.chunkers.base import Chunker, Draft, get_chunker
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.text import Document, Span
+from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
 
@@ -19,7 +19,6 @@ class Windows(Chunker):
     """Windows of `size` characters; with `scattered`, the first and the last make one chunk, and so on inward."""
 
     name = "windows"
-    separator = " / "
 
     counter: str = "characters"
     size: int = 10
@@ -46,7 +45,6 @@ class Telling(Chunker):
     """Windows of ten characters that in turn tell nothing, metadata and a context, a model's text, and segments."""
 
     name = "telling"
-    separator = " / "
 
     counter: str = "characters"
 
@@ -85,9 +83,12 @@ def registered(*toys: type[Chunker]) -> AbstractContextManager[None]:
 Places = list[tuple[int, int]]
 
 
-def joined(source: str, places: Places, separator: str) -> str:
+JOINTS = {" ", "\n"}  # what stands between the spans of a chunk
+
+
+def joined(source: str, places: Places) -> str:
     """The text of a chunk that stands there."""
-    return separator.join(source[start:end] for start, end in places)
+    return text_of_spans(source, [Span(start, end) for start, end in places])
 
 
 def lost(source: str, chunks: Iterable[Places]) -> list[int]:

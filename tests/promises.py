@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chunkcore.chunkers import Chunker
-from chunkcore.text import Chunk, Document
+from chunkcore.text import Chunk, Document, text_of_spans
 
 __all__ = ["check_promises", "check_spans", "chunks_of", "lost"]
 
@@ -31,7 +31,7 @@ def check_spans(chunker: Chunker, text: str, chunks: list[Chunk], name: str = "d
     for chunk in chunks:
         assert all(0 <= span.start < span.end <= len(text) for span in chunk.spans)
         if not chunk.derived:
-            assert chunk.text == chunker.separator.join(text[span.start : span.end] for span in chunk.spans)
+            assert chunk.text == text_of_spans(text, chunk.spans)
         assert chunk.token_count == chunker.token_counter.count(chunk.text)
         assert chunk.document_id == name
     starts = [chunk.start for chunk in chunks]

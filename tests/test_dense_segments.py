@@ -8,7 +8,7 @@ from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.retrieval import Dense
 from chunkcore.retrieval.corpus import segment_texts
 from chunkcore.retrieval.vectors import top_k_owners
-from chunkcore.text import Chunk, Span
+from chunkcore.text import Chunk, Span, text_of_spans
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,10 +51,12 @@ def test_by_the_cluster_only_the_segments_are_not_looked_at():
 def test_segments_are_cut_out_of_chunks_of_several_spans():
     text = "AAAA bb CCCC dd EEEE"
     spans = (Span(0, 4), Span(8, 12), Span(16, 20))
-    chunk = Chunk("d", 0, spans, " | ".join(span.slice(text) for span in spans), 3)
+    chunk = Chunk("d", 0, spans, text_of_spans(text, spans), 3)
     segments = ((Span(0, 4), Span(8, 10)), (Span(17, 20),))
     with_segments = Chunk("d", 0, chunk.spans, chunk.text, 3, segments=segments)
-    assert segment_texts(with_segments) == ["AAAA | CC", "EEE"]
+    assert segment_texts(with_segments, text) == ["AAAA CC", "EEE"]
+    with pytest.raises(DataError, match="segments in several spans: give its document"):
+        segment_texts(with_segments)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 9), st.integers(1, 14), st.booleans())

@@ -15,6 +15,7 @@ from chunkcore.chunkers import Agentic, Contextual, Draft, LLMSemantic, Lumber, 
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CachedLLM, CallableLLM, Reply
 from chunkcore.models.llm.base import count_message_tokens, count_text_tokens
+from chunkcore.text import text_of_spans
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,7 +39,7 @@ def chunks(chunker: Chunker, text: str = TEXT) -> list:
     found = chunker.chunk(Document("d", text))
     for chunk in found:
         if not chunk.derived:
-            assert chunk.text == chunker.separator.join(text[span.start : span.end] for span in chunk.spans)
+            assert chunk.text == text_of_spans(text, chunk.spans)
     return found
 
 
@@ -294,8 +295,6 @@ def test_passages_are_asked_about_at_the_same_time_and_stay_in_order():
 class Headed(Chunker):
     """Two chunks that know something: of two spans under a heading, and one that a model wrote."""
 
-    separator = " | "
-
     def draft(self, source, document):
         name = document.id if document else ""
         return [
@@ -318,10 +317,10 @@ def test_every_chunk_of_any_strategy_gets_a_sentence_and_stays_what_it_is():
 def test_what_the_other_strategy_knows_is_kept():
     chunker = Contextual(llm=answers({"context": "Why."}), chunker=Headed())
     first, second = chunker.chunk(Document("d", "one of two of three"))
-    assert (first.text, first.context, first.metadata) == ("one  | two ", "Title\nWhy.", {"from": "d"})
+    assert (first.text, first.context, first.metadata) == ("one  two ", "Title\nWhy.", {"from": "d"})
     assert (second.text, second.derived, second.segments) == ("rewritten", True, ((Span(7, 9),),))
     assert [each[0]["content"].split("<chunk>\n")[1].split("\n</chunk>")[0] for each in chunker.llm.asked] == [
-        "one  | two ",
+        "one  two ",
         "rewritten",
     ]
 

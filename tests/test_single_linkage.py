@@ -125,7 +125,7 @@ def test_one_near_sentence_links_two_that_are_far_from_each_other():
 
 def test_clusters_need_not_be_contiguous_and_are_ordered_by_their_start():
     chunks = linkage(position_weight=0.1).chunk(Document("d", "0. 90. 1. 2. 91. 180."))
-    assert [chunk.text for chunk in chunks] == ["0.\n1. 2.", "90.\n91.", "180."]
+    assert [chunk.text for chunk in chunks] == ["0. 1. 2.", "90. 91.", "180."]
     assert [[(span.start, span.end) for span in chunk.spans] for chunk in chunks] == [
         [(0, 2), (7, 12)],
         [(3, 6), (13, 16)],
@@ -136,7 +136,7 @@ def test_clusters_need_not_be_contiguous_and_are_ordered_by_their_start():
 def test_a_merge_over_the_limit_is_not_done_and_a_later_one_that_fits_is():
     """All are alike, so the nearest are the next: 1 + 2 words, which the 4 cannot join, but the 1 can."""
     text = "0. 0 0. 0 0 0 0. 0."
-    assert linkage(size=4).split_text(text) == ["0. 0 0.\n0.", "0 0 0 0."]
+    assert linkage(size=4).split_text(text) == ["0. 0 0. 0.", "0 0 0 0."]
     assert linkage(size=3).split_text("0. 0 0. 0 0. 0.") == ["0. 0 0.", "0 0. 0."]
 
 
@@ -163,9 +163,9 @@ def test_over_the_stopping_distance_nothing_is_joined():
 
 
 def test_the_maximum_is_of_the_joined_text():
-    """Two far parts of three characters are seven with the line end between them."""
+    """Two far parts of three characters are seven with the space between them."""
     options = {"counter": "characters", "position_weight": 0.0}
-    assert linkage(size=7, **options).split_text("10. 90. 10.") == ["10.\n10.", "90."]
+    assert linkage(size=7, **options).split_text("10. 90. 10.") == ["10. 10.", "90."]
     assert linkage(size=6, **options).split_text("10. 90. 10.") == ["10.", "90.", "10."]
 
 

@@ -12,7 +12,8 @@ from chunkcore.chunkers import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError
 from chunkcore.locating.alignment import Aligner
 from chunkcore.packing import trim
-from chunkcore.text import Chunk, Document, Span
+from chunkcore.spans import merge_touching
+from chunkcore.text import Chunk, Document, Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
 # What becomes of pieces that are not in the text.
@@ -164,16 +165,16 @@ PieceRange = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Joined(Chunker):
-    """A chunker that joins pieces by its `separator`."""
+    """A chunker that joins pieces by its `joiner`, as the splitter does whose rules it has."""
 
-    separator: ClassVar[str] = ""
+    joiner: ClassVar[str] = ""
 
     def _drafts(
         self, text: str, pieces: Sequence[PieceRange], rows: Iterable[PieceRange], *, strip: bool
     ) -> list[Draft]:
         """The chunks of rows; a row is the index of its first piece and the one after its last."""
         drafts = (
-            _joined(text, pieces[first:last], self.separator, strip=strip) for first, last in rows
+            _joined(text, pieces[first:last], self.joiner, strip=strip) for first, last in rows
         )
         return [draft for draft in drafts if draft]
 
@@ -212,11 +213,8 @@ def _joined(text: str, pieces: Iterable[PieceRange], joiner: str, *, strip: bool
     if not joined:
         return None
     spans = tuple(Span(start, end) for start, end in rows)
-    return (
-        Draft(spans)
-        if joiner.join([span.slice(text) for span in spans]) == joined
-        else Draft(spans, derived=joined)
-    )
+    is_source = text_of_spans(text, merge_touching(spans)) == joined
+    return Draft(spans, derived=None if is_source else joined)
 
 
 def _trimmed(text: str, rows: list[PieceRange]) -> Iterator[PieceRange]:

@@ -333,7 +333,7 @@ class Chunk:
         document_id: the document of the spans.
         index: the chunk's place in its document, from 0.
         spans: in reading order; touching neighbours are merged.
-        text: the source slices, joined by the chunker's separator.
+        text: `text_of_spans` of the source, or of a derived chunk a model's text.
         token_count: of `text`, in the chunker's counter.
         context: text about the chunk (a title path, a model's sentence); never source text.
         metadata: what the chunker adds.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from chunkcore.chunkers import Chunker, chunkers, get_chunker
-from chunkcore.text import Document
+from chunkcore.text import Document, text_of_spans
 
 from tests.fakes import ScriptedLLM
 
@@ -64,7 +64,7 @@ def check(chunker: Chunker) -> None:
             assert 0 <= span.start < span.end <= len(TEXT)
             covered[span.start : span.end] = b"\x01" * len(span)
         if not chunk.derived:
-            assert chunk.text == chunker.separator.join(TEXT[span.start : span.end] for span in chunk.spans)
+            assert chunk.text == text_of_spans(TEXT, chunk.spans)
     assert all(seen or char.isspace() for char, seen in zip(TEXT, covered, strict=True)), "nothing is lost"
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
 

@@ -135,7 +135,7 @@ class LangChainCharacter(Joined):
                 ) from error
 
     @property
-    def separator(self) -> str:  # type: ignore[override]  # it depends on the options
+    def joiner(self) -> str:  # type: ignore[override]  # it depends on the options
         if self.keep != "drop" or (
             self.regex and not re.fullmatch(self.separator_text, self.separator_text)
         ):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from chunkcore.boundaries import Block, between
 from chunkcore.lazy import needed
+from chunkcore.text import Span, offsets_of_spans, text_of_spans
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCK_NAMES = """
@@ -72,15 +73,14 @@ _Frame = tuple[_Element, Iterator[Any], str]
 
 
 class HtmlText:
-    """The visible text of a page: stripped texts between tags, joined by spaces; `pieces` are their ranges in it."""
+    """The visible text of a page: that of its `pieces`, the ranges of stripped texts between tags."""
 
     def __init__(self, source: str, pieces: list[tuple[int, int]]) -> None:
-        self.text = " ".join([source[start:end] for start, end in pieces])
+        spans = [Span(start, end) for start, end in pieces]
+        self.text = text_of_spans(source, spans)
         self.pieces = pieces
         self._starts = [start for start, _ in pieces]
-        self._places = [0]
-        for start, end in pieces:
-            self._places.append(self._places[-1] + end - start + 1)
+        self._places = [*offsets_of_spans(source, spans), len(self.text)]
 
     def place(self, offset: int) -> int:
         """Convert a source offset to an offset into `text`; inside markup, that of the next piece."""

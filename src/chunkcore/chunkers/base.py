@@ -37,6 +37,7 @@ from chunkcore.text import (
     Span,
     check_document,
     pages_of_all,
+    text_of_spans,
 )
 from chunkcore.tokens import TokenCounter, TokenizedText
 
@@ -76,10 +77,9 @@ class Chunker:
     Chunks of a document with page marks say their ``pages`` in their metadata.
 
     A chunker is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
-    It implements `ranges` (one span a chunk), `split` (spans) or `draft` (spans with metadata). `separator` joins the
-    texts of a chunk's spans. Set `bounded` if no chunk's own text is over `hard_maximum`, and `tokens_only` if `split`
-    calls no model and splits each of the source's `parts` on its own. `bounds` has the least value of options by name,
-    or (least, most); `validate` may check more.
+    It implements `ranges` (one span a chunk), `split` (spans) or `draft` (spans with metadata). Set `bounded` if no
+    chunk's own text is over `hard_maximum`, and `tokens_only` if `split` calls no model and splits each of the source's
+    `parts` on its own. `bounds` has the least value of options by name, or (least, most); `validate` may check more.
 
     Attributes:
         counter: what sizes are measured in: a `TokenCounter` or the name of one.
@@ -89,7 +89,6 @@ class Chunker:
     """
 
     name: ClassVar[str] = ""
-    separator: ClassVar[str] = "\n"
     tokens_only: ClassVar[bool] = False
     bounded: ClassVar[bool] = False
 
@@ -278,14 +277,9 @@ class Chunker:
     def _texts(self, text: str, merged: list[tuple[Span, ...]], drafts: list[Draft]) -> list[str]:
         pairs = zip(merged, drafts, strict=True)
         return [
-            self._text(text, spans) if draft.derived is None else draft.derived
+            text_of_spans(text, spans) if draft.derived is None else draft.derived
             for spans, draft in pairs
         ]
-
-    def _text(self, text: str, spans: tuple[Span, ...]) -> str:
-        if len(spans) == 1:
-            return text[spans[0].start : spans[0].end]
-        return self.separator.join(span.slice(text) for span in spans)
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:

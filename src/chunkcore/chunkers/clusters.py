@@ -22,7 +22,7 @@ from chunkcore.models.base import unit_rows
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, pack, running_sizes, split_ranges_to_maximum
 from chunkcore.spans import Numbers, Ranges
-from chunkcore.text import Span
+from chunkcore.text import Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
 _BLOCK_BYTES = 2 * 2**20
@@ -88,7 +88,7 @@ class SentenceClusters(SentenceChunker, ABC):
             # The sum over sentences nearly always equals the size of the own text.
             return (
                 self.token_counter.count(
-                    self._text(source.text, _spans(ranges, sentences[first:after]))
+                    text_of_spans(source.text, _spans(ranges, sentences[first:after]))
                 )
                 <= size
             )
@@ -102,7 +102,7 @@ class SentenceClusters(SentenceChunker, ABC):
 
     @property
     def _gap(self) -> int:
-        return self.token_counter.count(self.separator)
+        return self.token_counter.count("\n")  # between sentences that are not neighbours, at most
 
 
 def near_pairs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -21,10 +22,12 @@ from chunkcore.chunkers.sentence import Sentence
 from chunkcore.errors import OptionError, echo
 from chunkcore.options import Bounds
 from chunkcore.packing import join_small, split_to_maximum, trim
-from chunkcore.text import Document, Span
+from chunkcore.spans import merge_touching
+from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
 _DEPTH = 100  # deeper blocks are cut as text
+TextOf = Callable[[Sequence[Span]], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,25 +105,37 @@ def pack_blocks(
     *,
     opening: int = 0,
     apart: bool = False,
+    text_of: TextOf | None = None,
 ) -> list[Packed]:
     """Blocks in order, as many in a chunk as the target allows. They cover the text except white space.
 
     A block over the target is cut into its inner blocks, a `whole` block only over the maximum. Blocks without inner
     blocks are cut into sentences or lines, then words, then graphemes. A leading block (a heading) stays with the next
     block if a piece of that fits. A chunk that begins inside a table repeats the table's header if it fits. Blocks of
-    level 1 to `opening` begin a chunk; with `apart`, so does the block after a cut block.
+    level 1 to `opening` begin a chunk; with `apart`, so does the block after a cut block. `text_of` gives a chunk's
+    text where that is not `text_of_spans` of the source.
     """
-    packed = _Packer(source, chunker, opening, apart=apart).pack(blocks)
-    return _joined(packed, source, chunker) if chunker.minimum else packed
+    if text_of is None:
+        text_of = partial(text_of_spans, source.text)
+    packer = _Packer(source, chunker, text_of, opening, apart=apart)
+    packed = packer.pack(blocks)
+    return _joined(packed, packer, chunker) if chunker.minimum else packed
 
 
 class _Packer:
     """State: the growing chunk (`units`, `size`, `header`), and the units after it, next one last (`waiting`)."""
 
     def __init__(
-        self, source: TokenizedText, chunker: BlockChunker, opening: int, *, apart: bool
+        self,
+        source: TokenizedText,
+        chunker: BlockChunker,
+        text_of: TextOf,
+        opening: int,
+        *,
+        apart: bool,
     ) -> None:
         self.source = source
+        self.text_of = text_of
         self.chunker = chunker
         self.maximum = chunker.hard_maximum
         self.opening = opening
@@ -180,7 +195,7 @@ class _Packer:
         if header and not (
             self.found and self.found[-1].spans[0].start > header[0]
         ):  # or chunks were out of order
-            size = _count(self.source, self.chunker, unit.block.start, unit.block.end, header)
+            size = self.count(unit.block.start, unit.block.end, header)
             if size <= self.maximum:
                 return size, header
         return unit.alone, None
@@ -254,22 +269,21 @@ class _Packer:
         return left or keep
 
     def _size(self, keep: int) -> int:
-        return _count(
-            self.source,
-            self.chunker,
-            self.units[0].block.start,
-            self.units[keep - 1].block.end,
-            self.header,
-        )
+        return self.count(self.units[0].block.start, self.units[keep - 1].block.end, self.header)
+
+    def count(self, start: int, end: int, header: tuple[int, int] | None) -> int:
+        """Tokens of a chunk's own text."""
+        if header is None:
+            return self.source.count(start, end)
+        text = self.text_of((Span(*header), Span(start, end)))
+        return self.source.counter.count(text)
 
 
-def _joined(packed: list[Packed], source: TokenizedText, chunker: BlockChunker) -> list[Packed]:
+def _joined(packed: list[Packed], packer: _Packer, chunker: BlockChunker) -> list[Packed]:
     """Chunks under the minimum join the neighbour across the weaker cut."""
 
     def together(first: int, last: int) -> int:
-        return _count(
-            source, chunker, packed[first].start, packed[last - 1].end, packed[first].header
-        )
+        return packer.count(packed[first].start, packed[last - 1].end, packed[first].header)
 
     sizes, cuts = [chunk.size for chunk in packed], [chunk.cut for chunk in packed]
     joined = []
@@ -277,19 +291,6 @@ def _joined(packed: list[Packed], source: TokenizedText, chunker: BlockChunker) 
         path = _common([chunk.path for chunk in packed[first:last]])
         joined.append(packed[first]._replace(end=packed[last - 1].end, path=path))
     return joined
-
-
-def _count(
-    source: TokenizedText,
-    chunker: BlockChunker,
-    start: int,
-    end: int,
-    header: tuple[int, int] | None,
-) -> int:
-    if header is None:
-        return source.count(start, end)
-    text = source.text
-    return source.counter.count(chunker.separator.join((text[slice(*header)], text[start:end])))
 
 
 def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -342,7 +343,7 @@ class Html(HeadingChunker):
 
     Attributes:
         content: "source": chunks are of the page with its markup; "text": of what a reader sees, a span for each piece
-            between tags, joined by spaces. Markup, comments, scripts, styles and templates are then in no chunk and in
+            between tags. Markup, comments, scripts, styles and templates are then in no chunk and in
             no size. Entities are as in the source.
 
     >>> page = "<h1>Tea</h1><p>Two kinds.</p><h2>Green</h2><p>Steam <b>it</b>.</p>"
@@ -352,8 +353,6 @@ class Html(HeadingChunker):
     ['Tea', 'Green'] Green Steam it .
     """
 
-    separator: ClassVar[str] = " "
-
     content: Literal["source", "text"] = "source"
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
@@ -361,15 +360,19 @@ class Html(HeadingChunker):
         if seen is None:
             packed = pack_blocks(source, blocks, self, opening=self.heading_level)
             return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
-        drafts = []
-        for chunk in pack_blocks(
-            self.token_counter.tokenize(seen.text), blocks, self, opening=self.heading_level
-        ):
-            ranges = [pair for span in chunk.spans for pair in seen.spans(span.start, span.end)]
-            drafts.append(
-                Draft(tuple([Span(*pair) for pair in ranges]), {"headings": list(chunk.path)})
-            )
-        return drafts
+        visible = self.token_counter.tokenize(seen.text)
+
+        def source_spans(spans: Sequence[Span]) -> tuple[Span, ...]:
+            ranges = [pair for span in spans for pair in seen.spans(span.start, span.end)]
+            return tuple([Span(*pair) for pair in ranges])
+
+        def text_of(spans: Sequence[Span]) -> str:
+            return text_of_spans(source.text, merge_touching(source_spans(spans)))
+
+        packed = pack_blocks(visible, blocks, self, opening=self.heading_level, text_of=text_of)
+        return [
+            Draft(source_spans(chunk.spans), {"headings": list(chunk.path)}) for chunk in packed
+        ]
 
 
 @chunkers.register("code")

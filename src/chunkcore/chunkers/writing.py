@@ -16,7 +16,7 @@ from chunkcore.chunkers.sentence import Sentence
 from chunkcore.models.llm import LLM, BadAnswerError, Question, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, schema_of, text_of
 from chunkcore.options import Bounds, check_ranges
-from chunkcore.text import Document, Span
+from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
 _PROPOSITIONS = """You split a passage into propositions: simple sentences that state one fact each and that can be \
@@ -158,7 +158,6 @@ class Contextual(LLMChunker):
         super().validate()
         if isinstance(self.chunker, str):
             object.__setattr__(self, "chunker", get_chunker(self.chunker))
-        object.__setattr__(self, "separator", self.inner.separator)
 
     @property
     def inner(self) -> Chunker:
@@ -202,7 +201,7 @@ class Contextual(LLMChunker):
             part = bisect_right(starts, min(span.start for span in draft.spans)) - 1
             text = draft.derived
             if text is None:
-                text = self.separator.join(span.slice(source.text) for span in draft.spans)
+                text = text_of_spans(source.text, draft.spans)
             yield self._question(source.text[starts[part] : ends[part]], text)
 
     def _question(self, document: str, chunk: str) -> Question[str]:

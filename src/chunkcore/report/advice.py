@@ -26,6 +26,7 @@ from chunkcore.spans import Numbers
 from chunkcore.study.comparing import overlap
 from chunkcore.study.page import FEW, ReportPage, mean
 from chunkcore.study.tuning import CHOICE, Tuning
+from chunkcore.text import text_of_spans
 from chunkcore.tokens import TokenCounter, get_counter
 
 _ALIKE = 1.05  # costs within 5 % count as equal
@@ -382,7 +383,7 @@ def _found_in_part(
 def _text(hit: Retrieved, texts: Mapping[str, str]) -> str:
     if hit.document_id not in texts or not hit.spans:
         return hit.text
-    return "".join(texts[hit.document_id][span.start : span.end] for span in hit.spans)
+    return text_of_spans(texts[hit.document_id], hit.spans)
 
 
 def _excerpt(text: str) -> str:

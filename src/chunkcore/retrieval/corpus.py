@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from itertools import chain
 from operator import attrgetter
 from typing import Any, overload
 
@@ -20,8 +21,15 @@ from chunkcore.frames import Frame
 from chunkcore.options import named_options
 from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags
 from chunkcore.run import PieceColumns, Retrieved
-from chunkcore.spans import Numbers, Ranges
-from chunkcore.text import Chunk, Document, Span, check_document, chunk_columns
+from chunkcore.spans import Numbers, Ranges, shifted
+from chunkcore.text import (
+    Chunk,
+    Document,
+    Span,
+    check_document,
+    chunk_columns,
+    text_of_spans,
+)
 
 
 def repeated_id(name: str) -> DataError:
@@ -347,7 +355,10 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     @cached_property
     def _segments(self) -> tuple[list[str], Numbers]:
-        texts = list(map(segment_texts, self))
+        texts = []
+        for chunk in self:
+            document = self.document(chunk.document_id)
+            texts.append(segment_texts(chunk, document.text if document else None))
         return [text for parts in texts for text in parts], np.repeat(
             np.arange(len(texts)), [*map(len, texts)]
         )
@@ -393,32 +404,29 @@ def _with_progress(
         yield chunk
 
 
-def segment_texts(chunk: Chunk) -> list[str]:
+def segment_texts(chunk: Chunk, source: str | None = None) -> list[str]:
     """A chunk's texts to embed: its segments, or its text if it has none or is derived; each after its context.
 
-    Raises `DataError`: a segment lies outside its chunk.
+    `source` is the text of the chunk's document; a chunk of one span does without.
+
+    Raises `DataError`: a segment lies outside its chunk, or the segments of several spans come without a source.
 
     >>> segment_texts(Chunk("d", 0, (Span(10, 24),), "One is. Two is", 4, segments=((Span(10, 17),), (Span(18, 24),))))
     ['One is.', 'Two is']
     """
     if not chunk.segments or chunk.derived:
         return [chunk.embedded_text]
-    spans = chunk.spans
-    gaps = len(spans) - 1
-    rest = len(chunk.text) - sum(map(len, spans))
-    separator = chunk.text[len(spans[0]) : len(spans[0]) + rest // gaps] if gaps else ""
-    offsets, place = [], 0
-    for span in spans:
-        offsets.append(place - span.start)
-        place += len(span) + len(separator)
-
-    def text_of(part: Span) -> str:
-        for span, offset in zip(spans, offsets, strict=True):
-            if span.start <= part.start and part.end <= span.end:
-                return chunk.text[part.start + offset : part.end + offset]
-        raise DataError(
-            f"chunk {chunk.index} of {chunk.document_id!r} has a segment at {part} outside its spans {spans}"
-        )
-
+    for part in chain.from_iterable(chunk.segments):
+        if not any(span.start <= part.start and part.end <= span.end for span in chunk.spans):
+            raise DataError(
+                f"chunk {chunk.index} of {chunk.document_id!r} has a segment at {part} outside its spans {chunk.spans}"
+            )
+    shift = 0
+    if source is None:
+        if len(chunk.spans) > 1:
+            raise DataError(
+                f"chunk {chunk.index} of {chunk.document_id!r} has segments in several spans: give its document, too"
+            )
+        source, shift = chunk.text, -chunk.start
     before = f"{chunk.context}\n" if chunk.context else ""
-    return [before + separator.join(map(text_of, parts)) for parts in chunk.segments]
+    return [before + text_of_spans(source, shifted(parts, shift)) for parts in chunk.segments]
