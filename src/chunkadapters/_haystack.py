@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from types import UnionType
-from typing import Any, NamedTuple, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, NamedTuple, Union, cast, get_args, get_origin
 
 from haystack import Document, Pipeline, default_from_dict, default_to_dict, logging
 from haystack.core.serialization import component_from_dict, component_to_dict, import_class_by_name
@@ -21,13 +21,27 @@ from typing_extensions import Self
 
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, at_once, finished, titled
 from chunkadapters.places import SPANS, PlaceKeys, is_derived, with_page_marks
-from chunkadapters.scores import DeployedRetriever, RetrieverHooks
+from chunkadapters.scores import (
+    DEPTHS,
+    DeployedRetriever,
+    RetrieverHooks,
+    RunSettings,
+    Scoring,
+    check_foreign,
+)
+from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError, kind_of
 from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.models.llm import Message, Reply
 from chunkcore.models.llm.endpoint import reply_of
 from chunkcore.options import named_options
+from chunkcore.run import Run
 from chunkcore.text import Document as CoreDocument
+
+if TYPE_CHECKING:
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+    from chunkcore.evaluation.measures import Depth, Measure
+    from chunkcore.evaluation.results import Report
 
 logger = logging.getLogger(__name__)
 
@@ -509,7 +523,43 @@ def _system(
     parts = [retriever, text_embedder, constant]
     if isinstance(retriever, Pipeline):
         parts += [retriever.get_component(name) for name in retriever.graph.nodes]
-    return DeployedRetriever(type(retriever).__name__, ask, aask, parts)
+
+    def filtered(where: Mapping[str, Any]) -> DeployedRetriever:
+        return _system(
+            retriever,
+            text_embedder=text_embedder,
+            query_socket=query_socket,
+            documents_socket=documents_socket,
+            inputs=_with_filters(retriever, constant, where),
+        )
+
+    return DeployedRetriever(type(retriever).__name__, ask, aask, parts, filtered)
+
+
+def _with_filters(
+    retriever: Any, constant: Mapping[str, Any], where: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The inputs with the filter of one question. Raises `OptionError`: no input takes filters."""
+    filters = where
+    if "operator" not in where:
+        conditions = []
+        for key, value in where.items():
+            operator = "in" if isinstance(value, list) else "=="
+            conditions.append({"field": f"meta.{key}", "operator": operator, "value": value})
+        filters = {"operator": "AND", "conditions": conditions}
+    is_pipeline = isinstance(retriever, Pipeline)
+    inputs = _pipeline_sockets(retriever).inputs if is_pipeline else _sockets(retriever).inputs
+    sockets = [socket for socket in inputs if socket.name == "filters" and socket.free]
+    if not sockets:
+        raise OptionError(
+            f"a question has a filter (where), and {type(retriever).__name__} has no input called filters"
+        )
+    if not is_pipeline:
+        return {**constant, "filters": filters}
+    values = {component: dict(given) for component, given in constant.items()}
+    for socket in sockets:
+        values.setdefault(socket.component, {})["filters"] = filters
+    return values
 
 
 RetrieverRun = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]
@@ -645,7 +695,177 @@ def _check_inputs(
 
 
 _hooks: RetrieverHooks[Any, Document] = RetrieverHooks(_system, hit_of, "Haystack documents")
-run_retriever = _hooks.run_retriever
-arun_retriever = _hooks.arun_retriever
-evaluate_retriever = _hooks.evaluate_retriever
-aevaluate_retriever = _hooks.aevaluate_retriever
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asking:
+    """How a component or a pipeline is asked; see `run_retriever`."""
+
+    text_embedder: Any
+    query_socket: str | Sequence[str] | None
+    documents_socket: str | None
+    inputs: Mapping[str, Any] | None
+
+    def system(self, retriever: Any) -> DeployedRetriever:
+        check_foreign(retriever)
+        return _system(
+            retriever,
+            text_embedder=self.text_embedder,
+            query_socket=self.query_socket,
+            documents_socket=self.documents_socket,
+            inputs=self.inputs,
+        )
+
+
+def run_retriever(
+    retriever: Any,
+    benchmark: Benchmark | str,
+    *,
+    text_embedder: Any = None,
+    query_socket: str | Sequence[str] | None = None,
+    documents_socket: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    pool: Iterable[Document] | None = None,
+    name: str | None = None,
+    retries: int = 2,
+    retry_wait: float = 0.5,
+    progress: Progress | None = None,
+) -> Run:
+    """Ask a retriever, or a whole pipeline, every question of a benchmark, and locate its hits.
+
+    Args:
+        retriever: a component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
+        benchmark: whose documents the retriever searches; or the name of a collection that ships with chunkcore.
+        text_embedder: embeds the questions for a component that takes an embedding.
+        query_socket: the inputs that take the question, ``"component.input"`` of a pipeline; by default the only
+            mandatory string.
+        documents_socket: the output that counts; by default the only one of documents.
+        inputs: what every run gets besides, such as ``{"retriever": {"top_k": 20}}``.
+        pool, name, retries, retry_wait, progress: see `chunkadapters.scores.RetrieverHooks.run_retriever`, as for what
+            is returned and raised.
+
+    A question's metadata ``where`` go to the inputs called ``filters``.
+    """
+    asking = _Asking(
+        text_embedder=text_embedder,
+        query_socket=query_socket,
+        documents_socket=documents_socket,
+        inputs=inputs,
+    )
+    settings = RunSettings(name=name, retries=retries, retry_wait=retry_wait, progress=progress)
+    return _hooks.run_system(asking.system(retriever), benchmark, settings, pool)
+
+
+async def arun_retriever(
+    retriever: Any,
+    benchmark: Benchmark | str,
+    *,
+    text_embedder: Any = None,
+    query_socket: str | Sequence[str] | None = None,
+    documents_socket: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    pool: Iterable[Document] | None = None,
+    name: str | None = None,
+    retries: int = 2,
+    retry_wait: float = 0.5,
+    progress: Progress | None = None,
+    concurrency: int = 8,
+) -> Run:
+    """`run_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
+    asking = _Asking(
+        text_embedder=text_embedder,
+        query_socket=query_socket,
+        documents_socket=documents_socket,
+        inputs=inputs,
+    )
+    settings = RunSettings(
+        name=name,
+        retries=retries,
+        retry_wait=retry_wait,
+        progress=progress,
+        concurrency=concurrency,
+    )
+    return await _hooks.arun_system(asking.system(retriever), benchmark, settings, pool)
+
+
+def evaluate_retriever(
+    retriever: Any,
+    benchmark: Benchmark | str,
+    *,
+    measures: Sequence[Measure | str] | Measure | str | None = None,
+    k: Depth | Sequence[Depth] = DEPTHS,
+    counter: str = "cl100k_base",
+    text_embedder: Any = None,
+    query_socket: str | Sequence[str] | None = None,
+    documents_socket: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    pool: Iterable[Document] | None = None,
+    name: str | None = None,
+    retries: int = 2,
+    retry_wait: float = 0.5,
+    progress: Progress | None = None,
+) -> Report:
+    """Score a deployed retriever, or a whole pipeline.
+
+    Args:
+        retriever: see `run_retriever`, as for the arguments from `text_embedder` on.
+        benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore.
+        measures: one or a list, such as ``["Recall@1000tok", "Precision@5"]``; by default Recall, Precision, IoU and
+            F1 at `k`, and PrecisionOmega if there is a `pool`.
+        k: the depths of the default measures: an equal budget of tokens first, then so many hits.
+        counter: whose tokens are counted.
+
+    Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
+    """
+    scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
+    run = run_retriever(
+        retriever,
+        scoring.benchmark,
+        text_embedder=text_embedder,
+        query_socket=query_socket,
+        documents_socket=documents_socket,
+        inputs=inputs,
+        pool=pool,
+        name=name,
+        retries=retries,
+        retry_wait=retry_wait,
+        progress=progress,
+    )
+    return scoring.report(run)
+
+
+async def aevaluate_retriever(
+    retriever: Any,
+    benchmark: Benchmark | str,
+    *,
+    measures: Sequence[Measure | str] | Measure | str | None = None,
+    k: Depth | Sequence[Depth] = DEPTHS,
+    counter: str = "cl100k_base",
+    text_embedder: Any = None,
+    query_socket: str | Sequence[str] | None = None,
+    documents_socket: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    pool: Iterable[Document] | None = None,
+    name: str | None = None,
+    retries: int = 2,
+    retry_wait: float = 0.5,
+    progress: Progress | None = None,
+    concurrency: int = 8,
+) -> Report:
+    """`evaluate_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
+    scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
+    run = await arun_retriever(
+        retriever,
+        scoring.benchmark,
+        text_embedder=text_embedder,
+        query_socket=query_socket,
+        documents_socket=documents_socket,
+        inputs=inputs,
+        pool=pool,
+        name=name,
+        retries=retries,
+        retry_wait=retry_wait,
+        progress=progress,
+        concurrency=concurrency,
+    )
+    return scoring.report(run)

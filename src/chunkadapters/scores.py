@@ -5,24 +5,75 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
-from inspect import Parameter, signature
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunkadapters.models import at_once, finished, secrets_within, without_secrets
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError, warn_user
 from chunkcore.locating import Hit, Locator, Reason, Verdict
-from chunkcore.options import check_number, check_option_names
+from chunkcore.locating.quotes import find_quote
+from chunkcore.options import check_number
 from chunkcore.run import Retrieved, Run
-from chunkcore.text import Document
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
     from chunkcore.evaluation.measures import Depth, Measure
     from chunkcore.evaluation.results import Report
-    from chunkcore.evaluation.scoring import Scorer
+
+
+# ---- Hits in a benchmark's documents
+
+_SHORTEST_QUOTE = 24  # letters: shorter evidence is in hits without a name by chance
+
+
+class BenchmarkPlaces:
+    """Where hits stand in a benchmark's documents.
+
+    An app may read its files with another loader. A hit whose text is in no document then counts for the evidence of
+    its question that it holds word for word: `Retrieved.match` is "quoted", and its parts have the words.
+    """
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        self._documents = {document.id: document for document in benchmark.documents}
+        self._locator = Locator(self._documents, lenient=True)
+
+    def locate(self, hits: Sequence[Hit]) -> list[Verdict]:
+        """The verdicts on hits of no question, such as everything that a retriever could return."""
+        return self._locator.locate_all(hits)
+
+    def answers(self, query: Query, hits: Sequence[Hit]) -> list[Verdict]:
+        """The verdicts on the hits for a question."""
+        verdicts = self._locator.locate_all(hits)
+        for number, (hit, verdict) in enumerate(zip(hits, verdicts, strict=True)):
+            if verdict.kind == "elsewhere" and hit.text:
+                piece = self._quoted(query, hit, verdict)
+                if piece is not None:
+                    verdicts[number] = Verdict("placed", piece, verdict.reason, verdict.document)
+        return verdicts
+
+    def _quoted(self, query: Query, hit: Hit, verdict: Verdict) -> Retrieved | None:
+        parts = []
+        for evidence in query.evidence:
+            words = evidence.span.slice(self._documents[evidence.document_id].text)
+            is_named = verdict.document == evidence.document_id
+            if not is_named and (verdict.document or len(words) < _SHORTEST_QUOTE):
+                continue
+            quote = find_quote(hit.text, words)
+            if quote is not None:
+                text = quote.span.slice(hit.text)
+                part = Retrieved(evidence.document_id, (evidence.span,), hit.score, text)
+                parts.append((part, quote.certainty))
+        if not parts:
+            return None
+        document_id = parts[0][0].document_id
+        quoted = tuple(part for part, _ in parts if part.document_id == document_id)
+        spans = tuple(part.spans[0] for part in quoted)
+        certainty = min(certainty for _, certainty in parts)
+        return Retrieved(
+            document_id, spans, hit.score, hit.text, quoted, match="quoted", certainty=certainty
+        )
 
 
 class QuestionScorer:
@@ -33,12 +84,12 @@ class QuestionScorer:
 
         benchmark = _benchmark(benchmark)
         self._scorer = Scorer(benchmark, counter=counter)
-        self._locator = Locator(_by_id(benchmark), lenient=True)
+        self._places = BenchmarkPlaces(benchmark)
         self._rows = {query.id: row for row, query in enumerate(benchmark.queries)}
-        self._ids: dict[str, list[str]] = {query.id: [query.id] for query in benchmark.queries}
+        self._queries: dict[str, list[Query]] = {query.id: [query] for query in benchmark.queries}
         for query in benchmark.queries:
             if query.text not in self._rows:
-                self._ids.setdefault(query.text, []).append(query.id)
+                self._queries.setdefault(query.text, []).append(query)
 
     def scores(
         self, question: str, hits: Sequence[Hit], measures: Sequence[Measure | str]
@@ -49,30 +100,30 @@ class QuestionScorer:
         """
         from chunkcore.evaluation.measures import get_measure
 
-        ids = self._ids.get(question)
-        if not ids:
+        queries = self._queries.get(question)
+        if not queries:
             raise DataError(
                 f"the benchmark has no question {question!r}: give a question's text or id as it has it"
             )
-        pieces = [verdict.piece for verdict in self._locator.locate_all(hits)]
+        results = {query.id: _pieces(self._places.answers(query, hits)) for query in queries}
         parsed = [get_measure(measure) for measure in measures]
-        report = self._scorer.score(Run("question", dict.fromkeys(ids, pieces)), parsed)
-        rows = [self._rows[query_id] for query_id in ids]
+        report = self._scorer.score(Run("question", results), parsed)
+        rows = [self._rows[query.id] for query in queries]
         return [float(report.values(measure)[rows].mean()) for measure in parsed]
 
 
-def _by_id(benchmark: Benchmark) -> dict[str, Document]:
-    return {document.id: document for document in benchmark.documents}
+def _pieces(verdicts: Iterable[Verdict]) -> list[Retrieved]:
+    return [verdict.piece for verdict in verdicts]
 
 
-def _benchmark(benchmark: Any) -> Benchmark:
+def _benchmark(benchmark: Benchmark | str) -> Benchmark:
     from chunkcore.datasets import load_dataset
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 
-    if isinstance(benchmark, Benchmark):
-        return benchmark
     if isinstance(benchmark, str):
         return load_dataset(benchmark)
+    if isinstance(benchmark, Benchmark):
+        return benchmark
     raise OptionError(
         f"expected a Benchmark or a collection's name, got {type(benchmark).__name__}"
     )
@@ -80,46 +131,45 @@ def _benchmark(benchmark: Any) -> Benchmark:
 
 def measures_of(measures: Sequence[Measure | str] | Measure | str) -> list[Measure]:
     """The measures of a list or of one. Raises `OptionError`: an unknown one, or one of answers; or an empty list."""
-    from chunkcore.evaluation.measures import Measure, retrieval_measures
+    from chunkcore.evaluation.measures import retrieval_measures
 
-    names = [measures] if isinstance(measures, Measure | str) else _listed("measures", measures)
-    parsed: list[Measure] = list(retrieval_measures(names))
+    parsed: list[Measure] = list(retrieval_measures(measures))
     if not parsed:
         raise OptionError('measures is empty: expected some, such as ["Recall@1000tok", "IoU@5"]')
     return parsed
-
-
-def _listed(option: str, values: Any) -> list[Any]:
-    try:
-        return list(values)
-    except TypeError:
-        raise OptionError(
-            f"{option}: expected one or a list of them, got {type(values).__name__}"
-        ) from None
 
 
 # ---- Running a retriever
 
 # If so many first questions fail, the rest are not asked.
 _HOPELESS = 5
-_DEPTHS: tuple[Depth, ...] = ("1000tok", 5)
+DEPTHS: tuple[Depth, ...] = ("1000tok", 5)
 
-D = TypeVar("D")
-R = TypeVar("R")
+Document = TypeVar("Document")
+Retriever = TypeVar("Retriever")
 
 
 class RetrievalWarning(UserWarning):
-    """Some questions were not answered, or some hits could not be located."""
+    """Some questions were not answered, or some hits could not be located as they say."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeployedRetriever:
-    """How a framework's retriever is asked."""
+    """How a framework's retriever is asked.
 
-    name: str  # in tables, unless the user gives one
-    ask: Callable[[str], Any]  # from a question to the framework's answer
-    aask: Callable[[str], Awaitable[Any]]  # the same, asynchronously
-    parts: Any = None  # what the retriever is made of; no message repeats its secrets
+    Attributes:
+        name: in tables, unless the user gives one.
+        ask: from a question to the framework's answer.
+        aask: the same, asynchronously.
+        parts: what the retriever is made of; no message repeats its secrets.
+        filtered: the same retriever with the filter of one question; None if it takes none.
+    """
+
+    name: str
+    ask: Callable[[str], Any]
+    aask: Callable[[str], Awaitable[Any]]
+    parts: object = None
+    filtered: Callable[[Mapping[str, Any]], DeployedRetriever] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,109 +186,130 @@ class RunSettings:
         check_number("retries", self.retries)
         check_number("retry_wait", self.retry_wait, whole=False)
         check_number("concurrency", self.concurrency, 1)
-        if not (self.progress is None or callable(self.progress)):
-            raise OptionError(
-                f"progress is a function of (stage, done, total), got {self.progress!r}"
-            )
+
+    @property
+    def waits(self) -> list[float]:
+        """The seconds before each try of a question."""
+        return [0.0, *(self.retry_wait * 2**turn for turn in range(self.retries))]
 
 
-_USUAL = [option.name for option in fields(RunSettings)]
+Pause = Callable[[float], Awaitable[None]]
 
 
-@dataclass
 class RetrieverRun:
     """One run of a retriever over a benchmark's questions."""
 
-    benchmark: Benchmark
-    settings: RunSettings
-    system: DeployedRetriever
-    hits_of: Callable[[Any], list[Hit]]
-    locator: Locator
-    results: dict[str, list[Verdict]] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
-    began: float = field(default_factory=time.perf_counter)
-
-    async def ask(
+    def __init__(
         self,
-        query: Query,
-        ask: Callable[[str], Awaitable[Any]],
-        pause: Callable[[float], Awaitable[None]],
+        system: DeployedRetriever,
+        hits_of: Callable[[Any], list[Hit]],
+        benchmark: Benchmark | str,
+        settings: RunSettings,
     ) -> None:
+        self.benchmark = _benchmark(benchmark)
+        self._system, self._hits_of, self._settings = system, hits_of, settings
+        self._places = BenchmarkPlaces(self.benchmark)
+        self._verdicts: dict[str, list[Verdict]] = {}
+        self._failures: dict[str, str] = {}
+        self._began = time.perf_counter()
+        self._systems = {
+            query.id: self._filtered(query)
+            for query in self.benchmark.queries
+            if query.metadata.get("where") is not None
+        }
+
+    def _filtered(self, query: Query) -> DeployedRetriever:
+        where = query.metadata["where"]
+        if not isinstance(where, Mapping):
+            raise DataError(
+                f'question {query.id}: where is a mapping such as {{"tenant": "a"}}, got {where!r}'
+            )
+        if self._system.filtered is None:
+            raise OptionError(
+                f"question {query.id} has a filter (where), and {self._system.name} takes none in a call"
+            )
+        return self._system.filtered(where)
+
+    def ask_all(self) -> None:
+        """Ask all questions, one after the other."""
+        for query in self.benchmark.queries:
+            ask = at_once(self._systems.get(query.id, self._system).ask)
+            finished(self._ask(query, ask, at_once(time.sleep)))
+
+    async def ask_concurrently(self) -> None:
+        """Ask all questions by the asynchronous method, some at a time."""
+        free = asyncio.Semaphore(self._settings.concurrency)
+
+        async def ask(query: Query) -> None:
+            async with free:
+                system = self._systems.get(query.id, self._system)
+                await self._ask(query, system.aask, asyncio.sleep)
+
+        tasks = [asyncio.ensure_future(ask(query)) for query in self.benchmark.queries]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _ask(self, query: Query, ask: Callable[[str], Awaitable[Any]], pause: Pause) -> None:
         """Ask one question, again after an exception."""
         reason: Exception | None = None
-        for wait in [
-            0.0,
-            *(self.settings.retry_wait * 2**turn for turn in range(self.settings.retries)),
-        ]:
+        for wait in self._settings.waits:
             await pause(wait)
             try:
-                hits = self.hits_of(await ask(query.text))
-            except DataError as error:
-                raise DataError(f"question {query.id}: {error}") from error
+                hits = self._hits_of(await ask(query.text))
+            except DataError as error:  # which another try does not mend
+                reason = error
+                break
             except Exception as error:  # noqa: BLE001  # a retriever may raise anything
                 reason = error
             else:
-                self.results[query.id] = self.locator.locate_all(hits)
+                self._verdicts[query.id] = self._places.answers(query, hits)
                 break
-        else:
-            secrets = secrets_within(self.system.parts)
-            self.failures[query.id] = f"{type(reason).__name__}: {without_secrets(reason, secrets)}"
-            self._check_hope()
-        if self.settings.progress is not None:
-            answered = len(self.results) + len(self.failures)
-            self.settings.progress("retrieve", answered, len(self.benchmark.queries))
+        if query.id not in self._verdicts:
+            self._fail(query, reason)
+        if self._settings.progress is not None:
+            done = len(self._verdicts) + len(self._failures)
+            self._settings.progress("retrieve", done, len(self.benchmark.queries))
 
-    def _check_hope(self, most: int = _HOPELESS) -> None:
-        if self.results or len(self.failures) < most:
+    def _fail(self, query: Query, reason: Exception | None) -> None:
+        message = without_secrets(reason, secrets_within(self._system.parts))
+        self._failures[query.id] = f"{type(reason).__name__}: {message}"
+        if self._verdicts or len(self._failures) < min(_HOPELESS, len(self.benchmark.queries)):
             return
-        query_id, reason = next(iter(self.failures.items()))
+        if isinstance(reason, DataError):
+            raise DataError(f"question {query.id}: {reason}") from reason
+        first, failure = next(iter(self._failures.items()))
         raise ModelError(
-            f"the retriever answered none of the first {len(self.failures)} questions, each asked "
-            f"{self.settings.retries + 1} times; {query_id}: {reason}"
+            f"the retriever answered none of the first {len(self._failures)} questions, each asked "
+            f"{len(self._settings.waits)} times; {first}: {failure}"
         )
 
     def run(self, pool: Sequence[Hit] | None) -> Run:
-        """The answers, in the order of the benchmark's questions."""
-        if self.failures:
-            self._check_hope(most=1)
-        seconds = {"search": time.perf_counter() - self.began}
+        """The answers, in the order of the benchmark's questions; warns of what is wrong with them."""
+        seconds = {"search": time.perf_counter() - self._began}
         order = [query.id for query in self.benchmark.queries]
         run = Run(
-            name=self.settings.name or self.system.name,
-            results={key: _pieces(self.results[key]) for key in order if key in self.results},
-            pool=None if pool is None else _pieces(self.locator.locate_all(pool)),
+            name=self._settings.name or self._system.name,
+            results={key: _pieces(self._verdicts[key]) for key in order if key in self._verdicts},
+            pool=None if pool is None else _pieces(self._places.locate(pool)),
             seconds=seconds,
-            failures={key: self.failures[key] for key in order if key in self.failures},
+            failures={key: self._failures[key] for key in order if key in self._failures},
         )
-        for message in _warnings(run, len(order), self.results.values()):
+        verdicts = [verdict for answer in self._verdicts.values() for verdict in answer]
+        for message in [*_failure_warning(run, len(order)), *_place_warnings(verdicts)]:
             warn_user(message, RetrievalWarning)
         return run
 
 
-def _pieces(verdicts: Iterable[Verdict]) -> list[Retrieved]:
-    return [verdict.piece for verdict in verdicts]
-
-
-def _warnings(run: Run, questions: int, answers: Iterable[Sequence[Verdict]]) -> Iterator[str]:
+def _failure_warning(run: Run, questions: int) -> Iterator[str]:
     if run.failures:
         few = "; ".join(f"{key}: {reason}" for key, reason in list(run.failures.items())[:3])
         yield (
             f"{len(run.failures)} of {questions} questions went unanswered and score 0 ({few}); "
             "Run.failures has each with its reason"
         )
-    verdicts = [verdict for answer in answers for verdict in answer]
-    reasons = Counter(verdict.reason for verdict in verdicts)
-    lost = sum(verdict.kind == "elsewhere" for verdict in verdicts)
-    if verdicts and lost == len(verdicts):
-        yield f"none of the {lost} answers stands in the benchmark's documents: was the index built from other texts?"
-    elif lost:
-        yield (
-            f"{lost} of {len(verdicts)} answers ({100 * lost / len(verdicts):.0f} %) stand in no document of the "
-            "benchmark and count as irrelevant. Are they summaries, or of other documents?"
-        )
-    for reason, advice in _ADVICE.items():
-        if reasons[reason]:
-            yield f"{reasons[reason]} of {len(verdicts)} answers: {reason}{advice}"
 
 
 _ADVICE: dict[Reason, str] = {
@@ -252,11 +323,47 @@ _ADVICE: dict[Reason, str] = {
 }
 
 
-class RetrieverHooks(Generic[R, D]):
-    """Makes a framework's four public functions; `R` is its retriever, `D` its document.
+def _place_warnings(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    lost = [verdict for verdict in verdicts if verdict.kind == "elsewhere"]
+    share = (
+        f"{len(lost)} of {len(verdicts)} answers ({100 * len(lost) / max(1, len(verdicts)):.0f} %)"
+    )
+    if lost and len(lost) == len(verdicts):
+        yield (
+            f"none of the {len(lost)} answers stands in the benchmark's documents: was the index built from other "
+            f"texts?{_differing(lost)}"
+        )
+    elif lost:
+        yield (
+            f"{share} stand in no document of the benchmark and count as irrelevant. Are they summaries, or of other "
+            f"documents?{_differing(lost)}"
+        )
+    quoted = [verdict for verdict in verdicts if verdict.piece.match == "quoted"]
+    if quoted:
+        yield (
+            f"{len(quoted)} of {len(verdicts)} answers have another text than their documents, and count by the "
+            f"evidence that they hold word for word: give load_benchmark the app's own documents{_differing(quoted)}"
+        )
+    reasons = Counter(verdict.reason for verdict in verdicts if verdict.is_placed)
+    for reason, advice in _ADVICE.items():
+        if reasons[reason]:
+            yield f"{reasons[reason]} of {len(verdicts)} answers: {reason}{advice}"
+
+
+def _differing(verdicts: Iterable[Verdict]) -> str:
+    """The documents that some hits name, and whose text is another."""
+    names = sorted({verdict.document for verdict in verdicts if verdict.document})
+    if not names:
+        return ""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f" (the text differs of {', '.join(names[:3])}{more})"
+
+
+class RetrieverHooks(Generic[Retriever, Document]):
+    """Makes a framework's four public functions.
 
     Args:
-        system: from a retriever and the framework's own options. Raises `DataError` for anything else.
+        system: how a retriever is asked. Raises `DataError` for anything else.
         hit_of: from a document to a hit. Raises `DataError` for anything else.
         answer: what a retriever gives a list of, in words.
         advice: for one that gives a dictionary.
@@ -264,178 +371,212 @@ class RetrieverHooks(Generic[R, D]):
 
     def __init__(
         self,
-        system: Callable[..., DeployedRetriever],
+        system: Callable[[Retriever], DeployedRetriever],
         hit_of: Callable[[Any], Hit],
         answer: str,
         advice: str = "",
     ) -> None:
         self._system, self._hit_of, self._answer, self._advice = system, hit_of, answer, advice
-        own = signature(system).parameters.values()
-        self._names = [
-            *_USUAL,
-            *(option.name for option in own if option.kind is Parameter.KEYWORD_ONLY),
-        ]
 
     def run_retriever(
         self,
-        retriever: R,
+        retriever: Retriever,
         benchmark: Benchmark | str,
         *,
-        pool: Iterable[D] | None = None,
-        **options: Any,
+        pool: Iterable[Document] | None = None,
+        name: str | None = None,
+        retries: int = 2,
+        retry_wait: float = 0.5,
+        progress: Progress | None = None,
     ) -> Run:
         """Ask a retriever every question of a benchmark, and locate its hits. Nothing is indexed again.
 
         A hit is located by its metadata if they are right (the source's id or path, with offsets or ``spans``), else by
-        its text.
+        its text, else by the evidence that it holds word for word. A question's metadata ``where`` is its filter, and
+        goes to the retriever in its framework's form.
 
         Args:
-            retriever: any retriever of LlamaIndex; any of LangChain, or a runnable from a string to documents; any of
-                Haystack, or a whole pipeline.
+            retriever: any retriever of LlamaIndex; any of LangChain, or a runnable from a string to documents.
             benchmark: whose documents the retriever searches; or the name of a collection that ships with chunkcore.
             pool: everything the retriever could have returned, for PrecisionOmega and k = "min".
-            options: ``name``, the system's name in tables; ``retries`` after an exception (2); ``retry_wait`` in
-                seconds before the first (0.5), doubled for each further one; ``progress``, called as
-                ``progress("retrieve", done, total)``; and the framework's own, such as Haystack's sockets.
+            name: the system's name in tables.
+            retries: after an exception.
+            retry_wait: seconds before the first retry, doubled for each further one.
+            progress: called as ``progress("retrieve", done, total)``.
 
         `Run.failures` has the questions that failed to the last, with reasons; a warning says so.
 
         Raises:
             DataError: `retriever` is no retriever, or does not return the framework's documents.
             ModelError: every question failed, or the first five did.
+            OptionError: a number is out of range, or the retriever takes no filter in a call and a question has one.
         """
-        run = self._run(retriever, benchmark, options)
-        for query in run.benchmark.queries:
-            finished(run.ask(query, at_once(run.system.ask), at_once(time.sleep)))
-        return run.run(self._pool(pool))
+        settings = RunSettings(name=name, retries=retries, retry_wait=retry_wait, progress=progress)
+        return self.run_system(self.system(retriever), benchmark, settings, pool)
 
     async def arun_retriever(
         self,
-        retriever: R,
+        retriever: Retriever,
         benchmark: Benchmark | str,
         *,
-        pool: Iterable[D] | None = None,
-        **options: Any,
+        pool: Iterable[Document] | None = None,
+        name: str | None = None,
+        retries: int = 2,
+        retry_wait: float = 0.5,
+        progress: Progress | None = None,
+        concurrency: int = 8,
     ) -> Run:
-        """`run_retriever` by the asynchronous method, with at most ``concurrency`` (8) questions at a time."""
-        run = self._run(retriever, benchmark, options, concurrent=True)
-        free = asyncio.Semaphore(run.settings.concurrency)
-
-        async def ask(query: Query) -> None:
-            async with free:
-                await run.ask(query, run.system.aask, asyncio.sleep)
-
-        tasks = [asyncio.ensure_future(ask(query)) for query in run.benchmark.queries]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-        return run.run(self._pool(pool))
+        """`run_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
+        settings = RunSettings(
+            name=name,
+            retries=retries,
+            retry_wait=retry_wait,
+            progress=progress,
+            concurrency=concurrency,
+        )
+        return await self.arun_system(self.system(retriever), benchmark, settings, pool)
 
     def evaluate_retriever(
         self,
-        retriever: R,
+        retriever: Retriever,
         benchmark: Benchmark | str,
         *,
         measures: Sequence[Measure | str] | Measure | str | None = None,
-        k: Depth | Sequence[Depth] = _DEPTHS,
+        k: Depth | Sequence[Depth] = DEPTHS,
         counter: str = "cl100k_base",
-        **options: Any,
+        pool: Iterable[Document] | None = None,
+        name: str | None = None,
+        retries: int = 2,
+        retry_wait: float = 0.5,
+        progress: Progress | None = None,
     ) -> Report:
         """Score a deployed retriever.
 
         Args:
-            retriever: see `run_retriever`.
+            retriever: see `run_retriever`, as for the arguments from `pool` on.
             benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore.
             measures: one or a list, such as ``["Recall@1000tok", "Precision@5"]``; by default Recall, Precision, IoU
-                and F1 at `k`, and PrecisionOmega if there is a ``pool``.
+                and F1 at `k`, and PrecisionOmega if there is a `pool`.
             k: the depths of the default measures: an equal budget of tokens first, then so many hits.
             counter: whose tokens are counted.
-            options: other arguments of `run_retriever`.
 
-        Raises `OptionError`, before any question is asked: an unknown measure, depth, counter or option.
+        Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
         """
-        check_option_names(
-            "evaluate_retriever", options, ["measures", "k", "counter", "pool", *self._names]
+        scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
+        run = self.run_retriever(
+            retriever,
+            scoring.benchmark,
+            pool=pool,
+            name=name,
+            retries=retries,
+            retry_wait=retry_wait,
+            progress=progress,
         )
-        scorer, parsed, others = _scoring(benchmark, measures, k, counter, **options)
-        return scorer.score(self.run_retriever(retriever, scorer.benchmark, **others), parsed)
+        return scoring.report(run)
 
     async def aevaluate_retriever(
-        self, retriever: R, benchmark: Benchmark | str, **options: Any
-    ) -> Report:
-        """`evaluate_retriever` by the retriever's asynchronous method; `options` also take ``concurrency``."""
-        check_option_names(
-            "aevaluate_retriever", options, ["measures", "k", "counter", "pool", *self._names]
-        )
-        scorer, parsed, others = _scoring(benchmark, **options)
-        return scorer.score(
-            await self.arun_retriever(retriever, scorer.benchmark, **others), parsed
-        )
-
-    def _run(
         self,
-        retriever: R,
+        retriever: Retriever,
         benchmark: Benchmark | str,
-        options: dict[str, Any],
         *,
-        concurrent: bool = False,
-    ) -> RetrieverRun:
-        from chunkcore.retrieval import Index, RetrievalMethod, get_retriever
-
-        if "concurrency" in options and not concurrent:
-            raise OptionError(
-                "concurrency is of the asynchronous forms, arun_retriever and aevaluate_retriever"
-            )
-        check_option_names("run_retriever", options, [*self._names, "pool"])
-        settings = RunSettings(**{name: value for name, value in options.items() if name in _USUAL})
-        others = self._names[len(_USUAL) :]
-        if isinstance(retriever, RetrievalMethod | str):
-            get_retriever(retriever).retrieve("")  # raises: a method has no documents
-        if isinstance(retriever, Index):
-            raise DataError(
-                "an index is scored by chunkcore's score(run_retriever(index, benchmark), benchmark)"
-            )
-        system = self._system(
-            retriever, **{name: options[name] for name in others if name in options}
+        measures: Sequence[Measure | str] | Measure | str | None = None,
+        k: Depth | Sequence[Depth] = DEPTHS,
+        counter: str = "cl100k_base",
+        pool: Iterable[Document] | None = None,
+        name: str | None = None,
+        retries: int = 2,
+        retry_wait: float = 0.5,
+        progress: Progress | None = None,
+        concurrency: int = 8,
+    ) -> Report:
+        """`evaluate_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
+        scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
+        run = await self.arun_retriever(
+            retriever,
+            scoring.benchmark,
+            pool=pool,
+            name=name,
+            retries=retries,
+            retry_wait=retry_wait,
+            progress=progress,
+            concurrency=concurrency,
         )
-        benchmark = _benchmark(benchmark)
-        locator = Locator(_by_id(benchmark), lenient=True)
-        return RetrieverRun(benchmark, settings, system, self._hits, locator)
+        return scoring.report(run)
 
-    def _pool(self, pool: Iterable[D] | None) -> list[Hit] | None:
+    def system(self, retriever: Retriever) -> DeployedRetriever:
+        """How the retriever is asked. Raises `DataError`: it is none."""
+        check_foreign(retriever)
+        return self._system(retriever)
+
+    def run_system(
+        self,
+        system: DeployedRetriever,
+        benchmark: Benchmark | str,
+        settings: RunSettings,
+        pool: Iterable[Document] | None = None,
+    ) -> Run:
+        run = RetrieverRun(system, self._hits, benchmark, settings)
+        run.ask_all()
+        return run.run(self._pool(pool))
+
+    async def arun_system(
+        self,
+        system: DeployedRetriever,
+        benchmark: Benchmark | str,
+        settings: RunSettings,
+        pool: Iterable[Document] | None = None,
+    ) -> Run:
+        run = RetrieverRun(system, self._hits, benchmark, settings)
+        await run.ask_concurrently()
+        return run.run(self._pool(pool))
+
+    def _pool(self, pool: Iterable[Document] | None) -> list[Hit] | None:
         return None if pool is None else self._hits(list(pool))
 
-    def _hits(self, answer: Any) -> list[Hit]:
+    def _hits(self, answer: object) -> list[Hit]:
         if isinstance(answer, list | tuple):
-            return list(map(self._hit_of, answer))
-        hint = (
-            f" with the keys {', '.join(map(str, answer))}{self._advice}"
-            if isinstance(answer, dict)
-            else ""
-        )
+            return [self._hit_of(document) for document in answer]
+        hint = ""
+        if isinstance(answer, dict):
+            hint = f" with the keys {', '.join(map(str, answer))}{self._advice}"
         raise DataError(f"expected a list of {self._answer}, got a {type(answer).__name__}{hint}")
 
 
-def _scoring(
-    benchmark: Benchmark | str,
-    measures: Sequence[Measure | str] | Measure | str | None = None,
-    k: Depth | Sequence[Depth] = _DEPTHS,
-    counter: str = "cl100k_base",
-    **options: Any,
-) -> tuple[Scorer, list[Measure], dict[str, Any]]:
-    """The scorer, the measures, and the options of the run."""
-    from chunkcore.evaluation.measures import measures_at
-    from chunkcore.evaluation.scoring import Scorer
+def check_foreign(retriever: object) -> None:
+    """Raise for chunkcore's own methods and indexes, which are scored otherwise."""
+    from chunkcore.retrieval import Index, RetrievalMethod, get_retriever
 
-    if measures is None:
-        usual = measures_at([k] if isinstance(k, int | str) else _listed("k", k), ["token"])
-        parsed = [
-            measure
-            for measure in usual
-            if not measure.needs_pool or options.get("pool") is not None
-        ]
-    else:
-        parsed = measures_of(measures)
-    return Scorer(_benchmark(benchmark), counter=counter), parsed, options
+    if isinstance(retriever, RetrievalMethod | str):
+        get_retriever(retriever).retrieve("")  # raises: a method has no documents
+    if isinstance(retriever, Index):
+        raise DataError(
+            "an index is scored by chunkcore's score(run_retriever(index, benchmark), benchmark)"
+        )
+
+
+class Scoring:
+    """What a deployed retriever is scored by; mistakes are found before the first question."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark | str,
+        measures: Sequence[Measure | str] | Measure | str | None,
+        k: Depth | Sequence[Depth],
+        counter: str,
+        *,
+        with_pool: bool,
+    ) -> None:
+        from chunkcore.evaluation.measures import measures_at
+        from chunkcore.evaluation.scoring import Scorer
+
+        self.benchmark = _benchmark(benchmark)
+        self._scorer = Scorer(self.benchmark, counter=counter)
+        if measures is None:
+            depths = [k] if isinstance(k, int | str) else k
+            usual = measures_at(depths, ["token"])
+            self._measures = [measure for measure in usual if with_pool or not measure.needs_pool]
+        else:
+            self._measures = measures_of(measures)
+
+    def report(self, run: Run) -> Report:
+        return self._scorer.score(run, self._measures)

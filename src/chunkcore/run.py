@@ -20,7 +20,16 @@ from chunkcore.text import Span
 from chunkcore.tokens import get_counter
 
 MatchKind = Literal[
-    "spans", "exact", "whitespace", "folded", "order", "fuzzy", "part", "ambiguous", "unlocated"
+    "spans",
+    "exact",
+    "whitespace",
+    "folded",
+    "order",
+    "fuzzy",
+    "part",
+    "quoted",
+    "ambiguous",
+    "unlocated",
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import (
@@ -71,9 +72,7 @@ def hit_of(document: Any) -> Hit:
 
 def _system(retriever: Runnable[str, list[Document]]) -> DeployedRetriever:
     if isinstance(retriever, Runnable):
-        return DeployedRetriever(
-            retriever.get_name(), retriever.invoke, retriever.ainvoke, retriever
-        )
+        return _asked_with(retriever, {})
     if hasattr(retriever, "as_retriever"):
         raise DataError(
             f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()"
@@ -82,6 +81,22 @@ def _system(retriever: Runnable[str, list[Document]]) -> DeployedRetriever:
         f"expected a LangChain retriever or runnable, got {kind_of(retriever)}; "
         "wrap a function as RunnableLambda(function)"
     )
+
+
+def _asked_with(
+    retriever: Runnable[str, list[Document]], arguments: Mapping[str, Any]
+) -> DeployedRetriever:
+    """A retriever that is asked with these arguments; a filter of one question is the argument ``filter``."""
+
+    def filtered(where: Mapping[str, Any]) -> DeployedRetriever:
+        if isinstance(retriever, BaseRetriever) and not retriever._expects_other_args:
+            raise OptionError(
+                f"a question has a filter (where), and {type(retriever).__name__} drops the arguments of a call"
+            )
+        return _asked_with(retriever, {"filter": dict(where)})
+
+    ask, aask = partial(retriever.invoke, **arguments), partial(retriever.ainvoke, **arguments)
+    return DeployedRetriever(retriever.get_name(), ask, aask, retriever, filtered)
 
 
 _hooks: RetrieverHooks[Runnable[str, list[Document]], Document] = RetrieverHooks(
@@ -113,7 +128,7 @@ def langsmith_evaluator(
         benchmark: with the examples' questions; or the name of a collection that ships with chunkcore.
         measures: one result each.
         question_key: of an example's inputs: the question, as text or id.
-        documents_key: of the application's outputs: the retrieved documents.
+        documents_key: of the application's outputs: the retrieved documents, or dictionaries of them.
         counter: counts the tokens.
 
     Raises `OptionError`: an unknown collection, measure or counter.
@@ -129,7 +144,8 @@ def langsmith_evaluator(
                 f"expected a question's text and a list of documents, got {type(question).__name__} and "
                 f"{type(documents).__name__}"
             )
-        values = scorer.scores(question, list(map(hit_of, documents)), parsed)
+        hits = [hit_of(_as_document(document)) for document in documents]
+        values = scorer.scores(question, hits, parsed)
         return {
             "results": [
                 {"key": str(key), "score": value} for key, value in zip(parsed, values, strict=True)
@@ -137,6 +153,17 @@ def langsmith_evaluator(
         }
 
     return score_spans
+
+
+def _as_document(row: object) -> object:
+    """A document as it was; one of a stored experiment, which is a dictionary, as a `Document`."""
+    if not isinstance(row, Mapping):
+        return row
+    values = row.get("kwargs", row)  # LangChain's own serialization
+    text = values.get("page_content") if isinstance(values, Mapping) else None
+    if not isinstance(text, str):
+        raise DataError(f"expected a document with page_content, got the keys {', '.join(row)}")
+    return Document(page_content=text, metadata=values.get("metadata") or {}, id=values.get("id"))
 
 
 def _held(mapping: Any, key: str, what: str) -> Any:

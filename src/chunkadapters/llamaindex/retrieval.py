@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from llama_index.core import Document, VectorStoreIndex
@@ -23,7 +25,7 @@ from llama_index.core.schema import (
     RelatedNodeInfo,
     TextNode,
 )
-from llama_index.core.vector_stores import MetadataFilters
+from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
@@ -89,7 +91,19 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
         raise DataError(
             f"expected a LlamaIndex retriever, got {kind_of(retriever)}; subclass BaseRetriever"
         )
-    return DeployedRetriever(type(retriever).__name__, ask, aask, retriever)
+    filtered = partial(_filtered, retriever) if hasattr(retriever, "_filters") else None
+    return DeployedRetriever(type(retriever).__name__, ask, aask, retriever, filtered)
+
+
+def _filtered(retriever: BaseRetriever, where: Mapping[str, Any]) -> DeployedRetriever:
+    """The retriever with a filter of one question: a list stands for any of its values."""
+    filters = []
+    for key, value in where.items():
+        operator = FilterOperator.IN if isinstance(value, list) else FilterOperator.EQ
+        filters.append(MetadataFilter(key=key, value=value, operator=operator))
+    narrowed = copy(retriever)
+    vars(narrowed)["_filters"] = MetadataFilters(filters=filters)
+    return _system(narrowed)
 
 
 def _of_engine(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -123,8 +123,9 @@ class PartAxis:
 class SpanTable:
     """Pieces, each with any number of spans: `owner` (each span's piece, ascending) and `characters` (its range).
 
-    `texts` has unlocated pieces' texts by piece. `documents` has each piece's document number; unknown documents are
-    numbered too, equal ids alike.
+    `texts` has the texts of pieces that are counted by them: unlocated ones, and those that hold evidence word for word
+    (`quoted`: the words of each of the piece's spans). `documents` has each piece's document number; unknown documents
+    are numbered too, equal ids alike.
     """
 
     count: int
@@ -132,6 +133,7 @@ class SpanTable:
     characters: Ranges
     texts: dict[int, str]
     documents: Numbers
+    quoted: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, pieces: Sequence[Retrieved], axis: CharacterAxis, source: str) -> SpanTable:
@@ -146,6 +148,7 @@ class SpanTable:
             owner = np.flatnonzero(documents >= 0)
             characters = np.column_stack((pieces.starts, pieces.ends))[owner]
         texts: dict[int, str] = {}
+        quoted: dict[int, tuple[str, ...]] = {}
         unknown: dict[str, int] = {}
         spans: list[tuple[int, int, int]] = []
         for number in np.flatnonzero(documents < 0).tolist():
@@ -154,6 +157,9 @@ class SpanTable:
             documents[number] = axis.numbers.get(name, -1 - number)
             if documents[number] >= 0 and piece.spans:
                 spans += [(number, span.start, span.end) for span in piece.spans]
+                if piece.match == "quoted":
+                    texts[number] = piece.text
+                    quoted[number] = tuple(part.text for part in piece.parts)
                 continue
             if documents[number] < 0 and name:
                 documents[number] = unknown.setdefault(name, len(axis.numbers) + len(unknown))
@@ -174,9 +180,8 @@ class SpanTable:
             raise DataError(
                 f"{source}: a span of piece {number} ends at {end}, its document {name!r} at {size}"
             )
-        return cls(
-            len(pieces), owner, characters + axis.bases[documents[owner], None], texts, documents
-        )
+        places = characters + axis.bases[documents[owner], None]
+        return cls(len(pieces), owner, places, texts, documents, quoted)
 
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
         """All spans of some pieces (repeats allowed): their places in `pieces`, and the spans."""
@@ -260,6 +265,12 @@ class RankedSpans:
             number: cut_text(self.pieces.texts[int(piece[number])], int(left[number]))
             for number in unplaced
         }
+        quoting = [number for number in unplaced if int(piece[number]) in self.pieces.quoted]
+        for number in quoting:  # evidence counts where its words are before the cut
+            words = self.pieces.quoted[int(piece[number])]
+            for place, quote in zip(np.flatnonzero(answer == number), words, strict=True):
+                whole[place] = quote in texts[number]
+                characters[place] = self.pieces.characters[span[place]]
         pieces = SpanTable(
             len(kept), answer[whole], characters[whole], texts, self.pieces.documents[piece]
         )

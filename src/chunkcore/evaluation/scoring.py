@@ -296,6 +296,8 @@ def _located(pieces: Sequence[Retrieved], retrieved: RankedSpans) -> dict[MatchK
     if plain := int(times[is_plain].sum()):
         counts["spans"] = plain
     for number in np.flatnonzero((times > 0) & ~is_plain).tolist():
-        kind: MatchKind = "unlocated" if number in retrieved.pieces.texts else pieces[number].match
+        kind = pieces[number].match
+        if number in retrieved.pieces.texts and kind != "quoted":
+            kind = "unlocated"
         counts[kind] = counts.get(kind, 0) + int(times[number])
     return counts

@@ -97,11 +97,13 @@ class Verdict:
             none of the documents.
         piece: the hit with its place; without spans if it is not placed.
         reason: why it is not placed, or why it does not stand where it says; "" if all is well.
+        document: the document of these that the hit names first; "" if none.
     """
 
     kind: VerdictKind
     piece: Retrieved
     reason: Reason = ""
+    document: str = ""
 
     @property
     def is_placed(self) -> bool:
@@ -189,9 +191,12 @@ class Locator:
             if verdict is not None:
                 return verdict
         if self._lenient:
-            return self._anywhere(hit)
+            verdict = self._anywhere(hit)
+            if verdict.is_placed or not groups:
+                return verdict
         if groups:
-            return _elsewhere(hit, "its document does not have its text")
+            reason: Reason = "its document does not have its text"
+            return replace(_elsewhere(hit, reason), document=groups[0][0])
         if any(PurePath(name).suffix for name in hit.names):
             return _elsewhere(hit, "it names another file")
         if len(hit.text.strip()) < _SHORTEST:

@@ -437,6 +437,7 @@ FOUND_BY: dict[MatchKind, str] = {
     "fuzzy": "by resemblance",
     "part": "by a part of its text",
     "ambiguous": "at one of several places",
+    "quoted": "by the evidence it quotes",
     "unlocated": "nowhere",
 }
 
