@@ -485,8 +485,8 @@ class NoQuestion:
         (Fixed([]), {"documents_socket": "answers"}, OptionError, "there is no 'answers'; expected one of documents"),
         (Fixed([]), {"inputs": {"topk": 3}}, OptionError, "inputs: there is no topk; expected some of query"),
         (InMemoryDocumentStore(), {}, DataError, "InMemoryDocumentStore; a store is asked through its retriever"),
-        (Fixed(["text"]), {}, DataError, "question sea: expected Haystack documents, got a str among the answers"),
-        (Fixed("text"), {}, DataError, "question sea: expected a list of Haystack documents, got a str"),
+        (Fixed(["text"]), {}, DataError, "question food: expected Haystack documents, got a str among the answers"),
+        (Fixed("text"), {}, DataError, "question food: expected a list of Haystack documents, got a str"),
         (Fixed([]), {"retries": -1}, OptionError, "retries is at least 0, got -1"),
     ],
 )

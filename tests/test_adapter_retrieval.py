@@ -184,3 +184,60 @@ def test_a_method_that_is_not_indexed_says_how():
             HOOKS.run_retriever(method, BENCHMARK)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="an index is scored by chunkcore's score"):
         HOOKS.run_retriever(get_retriever("bm25").index(chunk_corpus([], "sentence")), BENCHMARK)  # type: ignore[arg-type]
+
+
+class Odd(Toy):
+    """Gives no list at one question."""
+
+    def ask(self, question: str) -> list[Hit]:
+        return 7 if question == "fee" else super().ask(question)  # type: ignore[return-value]
+
+
+@both
+def test_an_odd_answer_is_named_and_the_others_count(way):
+    with pytest.warns(UserWarning, match="1 of 3 questions went unanswered"):
+        found = run(Odd(), way)
+    assert found.failures == {"q2": "DataError: expected a list of hits, got a int"}
+    assert len(found.results) == 2
+
+
+@both
+def test_the_filter_of_a_question_goes_to_the_retriever(way):
+    queries = [Query(name, "tea", (Evidence("d", Span(0, 11)),), metadata={"where": {"tenant": name}}) for name in "ab"]
+    seen: list[str] = []
+
+    def filtered(where):
+        seen.append(where["tenant"])
+        return DeployedRetriever("toy", Toy().ask, Toy().aask)
+
+    hooks: RetrieverHooks[Toy, Hit] = RetrieverHooks(
+        lambda toy: DeployedRetriever("toy", toy.ask, toy.aask, None, filtered), lambda hit: hit, "hits"
+    )
+    benchmark = Benchmark("b", BENCHMARK.documents, queries)
+    ways = {
+        "run": lambda: hooks.evaluate_retriever(Toy(), benchmark, measures="Recall@5"),
+        "arun": lambda: asyncio.run(hooks.aevaluate_retriever(Toy(), benchmark, measures="Recall@5")),
+    }
+    assert ways[way]().mean("Recall@5") == 1
+    assert seen == ["a", "b"]
+    with pytest.raises(OptionError, match=r"question a has a filter \(where\), and toy takes none in a call"):
+        HOOKS.run_retriever(Toy(), benchmark, retries=0)
+
+
+PAGE = "<html><p>Never open the <em>lid</em> of the tank.</p>" + "<p>Turn the <code>valve</code>.</p>" * 20 + "</html>"
+SEEN = "Valves\nNever open the lid of the tank.\n" + "Turn it to the left, by and by.\n" * 20
+
+
+@pytest.mark.parametrize(("text", "expected"), [(SEEN, 1.0), (SEEN[40:] + SEEN, 0.0), (SEEN[40:], 0.0)])
+def test_a_hit_of_another_loader_counts_for_the_evidence_that_it_quotes(text, expected):
+    place = PAGE.index("Never"), PAGE.index("</p>")
+    query = Query("q", "May I open it?", (Evidence("valves.html", Span(*place)),))
+    benchmark = Benchmark("b", [Document("valves.html", PAGE)], [query])
+    system = DeployedRetriever("app", lambda question: [Hit(text, names=("/srv/valves.html",))], Toy().aask)
+    hooks: RetrieverHooks[DeployedRetriever, Hit] = RetrieverHooks(lambda system: system, lambda hit: hit, "hits")
+    with pytest.warns(UserWarning, match=r"the text differs of valves\.html"):
+        report = hooks.evaluate_retriever(system, benchmark, measures=["Recall@100tok", "Precision@5[character]"])
+    assert report.mean("Recall@100tok") == expected  # words behind the cut do not count
+    if expected:
+        assert report.located == {"quoted": 1}
+        assert report.mean("Precision@5[character]") == pytest.approx((place[1] - place[0]) / len(text))
