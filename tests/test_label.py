@@ -141,6 +141,23 @@ def test_two_sessions_at_one_file_lose_no_mark_of_each_other(tmp_path: Path) -> 
     assert [len(row["evidence"]) for row in rows(tmp_path)] == [1, 1]
 
 
+def test_writers_at_once_lose_nothing_and_their_folder_stays_accepted(tmp_path: Path) -> None:
+    def label(file: str, name: str) -> None:
+        questions = LabelledQuestions(DOCUMENTS, tmp_path / file)
+        for number in range(20):
+            questions.mark(questions.add(f"{name} {number}?"), [(0, 0, 13)])
+
+    writers = [
+        threading.Thread(target=label, args=pair) for pair in (("q.jsonl", "A"), ("q.jsonl", "B"), ("r.jsonl", "C"))
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert sum(bool(row.get("evidence")) for row in rows(tmp_path)) == 40
+    assert LabelledQuestions(DOCUMENTS, tmp_path / "r.jsonl").done == 20
+
+
 def test_lists_of_questions(tmp_path: Path) -> None:
     lines = tmp_path / "asked.txt"
     lines.write_text("Who naps?\n\n  \nWho eats?\n", "utf-8")

@@ -14,7 +14,7 @@ import shlex
 import stat
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache, partial
 from io import FileIO
 from pathlib import Path
@@ -316,6 +316,7 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
 
 
 CHECKSUMS = "checksums.json"
+LOCK = ".chunkcore.lock"
 
 
 def write_checked(contents: Mapping[Path, bytes]) -> None:
@@ -324,41 +325,62 @@ def write_checked(contents: Mapping[Path, bytes]) -> None:
     The checksums are written first, beside those of the old files: at any moment a file is accepted, old or new.
     """
     place = next(iter(contents)).with_name(CHECKSUMS)
-    try:
-        checksums = dict(read_json(place))
-    except (DataError, TypeError, ValueError):  # there is none, or it is damaged
-        checksums = {}
-    for path, data in contents.items():
-        accepted = [data, path.read_bytes()] if path.is_file() else [data]
-        checksums[path.name] = list(map(checksum, accepted))
-    write_text(place, json.dumps(checksums) + "\n")
-    write_files({path: [data] for path, data in contents.items()})
+    with locked_folder(place.parent):
+        try:
+            checksums = dict(read_json(place))
+        except (DataError, TypeError, ValueError):  # there is none, or it is damaged
+            checksums = {}
+        for path, data in contents.items():
+            accepted = [data, path.read_bytes()] if path.is_file() else [data]
+            checksums[path.name] = list(map(checksum, accepted))
+        write_text(place, json.dumps(checksums) + "\n")
+        write_files({path: [data] for path, data in contents.items()})
+
+
+def locked_folder(folder: Path) -> AbstractContextManager[object]:
+    """Within the block no other thread or process is in such a block for the same folder. Blocks may be nested.
+
+    Raises OSError: the folder cannot be written.
+    """
+    from filelock import FileLock
+
+    folder.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder.resolve() / LOCK, is_singleton=True)
 
 
 def check_unchanged(path: Path) -> None:
     """Compare a file with its checksum, if `write_checked` wrote it. Raises `DataError`: it is damaged or edited."""
+    if _is_unchanged(path):
+        return
+    with suppress(OSError), locked_folder(path.parent):  # a process may have been writing
+        if _is_unchanged(path):
+            return
+    raise DataError(
+        f"{path} is not what was written. If you edited it, accept it: chunkcore questions accept "
+        f"{shlex.quote(str(path))}. If not, it is damaged: write it again"
+    )
+
+
+def _is_unchanged(path: Path) -> bool:
     place = path.with_name(CHECKSUMS)
     checksums = read_json(place) if place.is_file() else {}
     accepted = checksums.get(path.name) if isinstance(checksums, dict) else None
-    if isinstance(accepted, list) and not (
-        path.is_file() and checksum(path.read_bytes()) in accepted
-    ):
-        raise DataError(
-            f"{path} is not what was written. If you edited it, accept it: chunkcore questions accept "
-            f"{shlex.quote(str(path))}. If not, it is damaged: write it again"
-        )
+    if not isinstance(accepted, list):
+        return True
+    return path.is_file() and checksum(path.read_bytes()) in accepted
 
 
 def accept_edit(path: Path) -> None:
     """Write the checksum of a file anew; the file stays as it is. Raises `DataError`: it has none."""
     place = path.with_name(CHECKSUMS)
-    checksums = read_json(place) if place.is_file() else {}
-    if not isinstance(checksums, dict) or path.name not in checksums:
-        raise DataError(
-            f"{path} has no checksum in {place}: there is nothing to accept, edit it as you like"
-        )
-    checksums[path.name] = [checksum(path.read_bytes())]
-    write_text(place, json.dumps(checksums) + "\n")
+    with locked_folder(path.parent):
+        checksums = read_json(place) if place.is_file() else {}
+        if not isinstance(checksums, dict) or path.name not in checksums:
+            raise DataError(
+                f"{path} has no checksum in {place}: there is nothing to accept, edit it as you like"
+            )
+        checksums[path.name] = [checksum(path.read_bytes())]
+        write_text(place, json.dumps(checksums) + "\n")
 
 
 def checksum(data: bytes) -> str:

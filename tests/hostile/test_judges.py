@@ -107,7 +107,7 @@ def test_an_order_reaches_the_verdict_on_no_other_question(answer: str) -> None:
     assert dict(run.results) == found
     assert [each.text for each in benchmark.documents] == [EVIL, GOOD]
     assert set(answered.answers) == {"q-evil", "q-good"}
-    assert answered.answers["q-evil"].passages == (f"{EVIL[:90]}\n{EVIL[100:190]}",)
+    assert answered.answers["q-evil"].passages == (f"{EVIL[:90]} {EVIL[100:190]}",)
     assert len(answered.answers["q-evil"].text) <= LONGEST
     assert bool(answered.answers["q-evil"].failure) <= (not answered.answers["q-evil"].text)
     assert answered.answers["q-good"].text == "by night"

@@ -11,7 +11,6 @@ import functools
 import inspect
 import os
 import shlex
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
@@ -356,13 +355,9 @@ class Models:
 
 def default_cache() -> Path:
     """The file of embeddings and of language models' answers, in the user's cache folder."""
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "chunkcore" / "cache.sqlite"
+    from platformdirs import user_cache_path
+
+    return user_cache_path("chunkcore", appauthor=False) / "cache.sqlite"
 
 
 def cached_embedder(name: str, *, keep: bool = True) -> CachedEmbedder:

@@ -11,7 +11,7 @@ import secrets
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,6 +31,7 @@ from chunkcore.files import (
     csv_rows,
     json_lines,
     json_object,
+    locked_folder,
     text_lines,
     utf8_line,
     write_checked,
@@ -88,12 +89,25 @@ class LabelledQuestions:
         self.path = path
         self._numbers = {document.id: number for number, document in enumerate(documents)}
         self._finder = EvidenceFinder(documents)
-        self._lock = RLock()
+        self._thread_lock = RLock()
         self._rows: list[dict[str, Any]] = []
         self._stamp: list[int] = []
         check_unchanged(path)
         self._read_again()
         self._add(listed)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Within the block nobody else changes the file, whose rows are those of `_rows`."""
+        with self._thread_lock:
+            try:
+                lock = locked_folder(self.path.parent)
+                with lock:
+                    self._read_again()
+                    yield
+            except OSError as error:
+                reason = error.strerror or error
+                raise DataError(f"{self.path} cannot be written: {reason}") from error
 
     def _read_again(self) -> None:
         """Take over the file's rows if it was edited."""
@@ -105,10 +119,7 @@ class LabelledQuestions:
             self._stamp = stamp
 
     def _save(self, rows: list[dict[str, Any]]) -> None:
-        try:
-            write_checked({self.path: b"".join(map(utf8_line, rows))})
-        except OSError as error:
-            raise DataError(f"{self.path} cannot be written: {error.strerror or error}") from error
+        write_checked({self.path: b"".join(map(utf8_line, rows))})
         self._stamp, self._rows = stamp_of(self.path), rows
 
     def __len__(self) -> int:
@@ -126,7 +137,7 @@ class LabelledQuestions:
         """A question as the page shows it: number, id, question, evidence, without_evidence, problem, and a version
         that changes with the row. Raises `DataError`: no such question.
         """
-        with self._lock:
+        with self._thread_lock:
             row = self._row(number)
             evidence, problem = self._evidence(row)
             return {
@@ -141,7 +152,7 @@ class LabelledQuestions:
 
     def states(self) -> list[dict[str, Any]]:
         """All questions."""
-        with self._lock:
+        with self._thread_lock:
             self._read_again()
             return [self.state(number) for number in range(len(self._rows))]
 
@@ -156,8 +167,7 @@ class LabelledQuestions:
         for text in texts:
             if not 0 < len(text) <= _QUESTION:
                 raise DataError(f"a question has 1 to {_QUESTION:,} characters, got {len(text):,}")
-        with self._lock:
-            self._read_again()
+        with self._locked():
             rows = list(self._rows)
             numbers = {
                 " ".join(str(row.get("question", "")).split()): number
@@ -188,8 +198,7 @@ class LabelledQuestions:
         Raises `StaleError`: the question's `version` is another one by now. Raises `DataError`: no such question or
         place, or it cannot be saved. Nothing has changed then.
         """
-        with self._lock:
-            self._read_again()
+        with self._locked():
             if version is not None and (
                 number >= len(self._rows) or version != _version(self._rows[number])
             ):
