@@ -275,7 +275,7 @@ def test_help_fits_a_screen_but_that_of_compare(command, capfd, monkeypatch):
         "no wheel has them"
     )
     assert max(map(len, out.splitlines())) <= 80
-    assert len(out.splitlines()) <= (85 if command == ("compare",) else 60)
+    assert len(out.splitlines()) <= (85 if command == ("compare",) else 66)
     if command == ("chunk",):
         assert "text[start:end]" in out, "brackets are text"
 
