@@ -6,8 +6,8 @@ import itertools
 import json
 import os
 import socket
-import subprocess
 import sys
+import time
 import tracemalloc
 import warnings
 from itertools import pairwise
@@ -123,29 +123,6 @@ def test_a_locked_and_a_broken_pdf_are_one_sentence(tmp_path):
 # ---- The process with limits
 
 
-def test_a_slow_file_is_named_with_what_was_reached_and_the_next_is_read(tmp_path, monkeypatch):
-    slow = 'import sys, time; sys.stdin.buffer.readline(); print(\'{"reached": "page 7"}\', flush=True); time.sleep(60)'
-    worker = subprocess.Popen([sys.executable, "-c", slow], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    monkeypatch.setattr(base, "SECONDS", 1.0)
-    monkeypatch.setattr(base, "_started", lambda: worker)
-    (tmp_path / "a.pdf").write_bytes(pdf_bytes([lines_of("Tea.")]))
-    with pytest.raises(UnreadError, match=r"cannot be read within 1 s, .* \(page 7 was reached\): split it"):
-        read_file(tmp_path / "a.pdf")
-    monkeypatch.undo()
-    assert document_of(tmp_path / "a.pdf").text == "Tea."
-
-
-def test_one_process_reads_a_folder(tmp_path):
-    for number in range(4):
-        (tmp_path / f"{number}.pdf").write_bytes(pdf_bytes([lines_of(f"Tea {number}.")]))
-        (tmp_path / f"{number}.eml").write_text(f"Subject: Tea {number}\n\nHot.")
-    base._stop_idle()
-    assert len(load_documents(tmp_path)) == 8
-    (worker,) = base._idle
-    assert len(load_documents(tmp_path)) == 8
-    assert base._idle == [worker]
-
-
 class Papyrus(Reader):
     name = "papyrus"
 
@@ -154,7 +131,34 @@ class Papyrus(Reader):
             return Reading(Document(name, "x" * 2_000_000))
         if data == b"greedy":
             bytearray(2 * base.MEMORY)
-        return Reading(Document(name, str(socket.create_connection(("127.0.0.1", 9)))))
+        if data == b"slow":
+            base.on_reached("page 7")
+            time.sleep(60)
+        if data == b"curious":
+            socket.create_connection(("127.0.0.1", 9))
+        return Reading(Document(name, str(os.getpid())))
+
+
+def papyrus(data: bytes) -> str:
+    return base.read_guarded(Papyrus, data, Path("a"), "a").document.text
+
+
+def test_a_slow_file_is_named_with_what_was_reached_and_the_next_is_read(monkeypatch):
+    before = papyrus(b"quick")
+    monkeypatch.setattr(base, "SECONDS", 1.0)
+    with pytest.raises(UnreadError, match=r"cannot be read within 1 s, .* \(page 7 was reached\): split it"):
+        papyrus(b"slow")
+    monkeypatch.undo()
+    assert papyrus(b"quick") != before
+
+
+def test_one_process_reads_a_folder(tmp_path):
+    before = papyrus(b"quick")
+    for number in range(4):
+        (tmp_path / f"{number}.pdf").write_bytes(pdf_bytes([lines_of(f"Tea {number}.")]))
+        (tmp_path / f"{number}.eml").write_text(f"Subject: Tea {number}\n\nHot.")
+    assert len(load_documents(tmp_path)) == 8
+    assert papyrus(b"quick") == before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux")
@@ -162,9 +166,9 @@ def test_memory_output_and_the_network_are_limited(monkeypatch):
     monkeypatch.setattr(base, "OUTPUT", 2**20)
     for data in (b"large", b"greedy"):
         with pytest.raises(UnreadError, match="cannot be read within 60 s, 2 GB of memory and 1 MB of text"):
-            base.read_guarded(Papyrus, data, Path("a"), "a")
+            papyrus(data)
     with pytest.raises(UnreadError, match=r"is broken \(Papyrus: PermissionError: a file's reader may not use socket"):
-        base.read_guarded(Papyrus, b"curious", Path("a"), "a")
+        papyrus(b"curious")
 
 
 # ---- Office and EPUB

@@ -504,7 +504,7 @@ def test_a_worker_that_is_killed_ends_the_run_in_one_sentence(driver, many, tmp_
     progress = Path(f"{out}.progress")
     with held([*driver, *arguments], progress, 4) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        workers = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        workers = [pid for pid in children if b"workers import serve" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         os.kill(int(workers[0]), signal.SIGKILL)
         (tmp_path / "GO").touch()
         _, err = process.communicate(timeout=60)

@@ -24,9 +24,20 @@ text -> `Document` -> `Chunker` -> `Chunk`s -> `Index` -> `Retriever` -> `Retrie
 'report.html'
 """
 
-from typing import TYPE_CHECKING
+import sys
 
-from chunkcore.lazy import on_first_use
+# `python -m chunkcore` puts the current folder first on the path: its modules would run instead of installed ones.
+is_module_run = sys.argv[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)] in (
+    "chunkcore",
+    "-mchunkcore",
+)
+if is_module_run and not getattr(sys.flags, "safe_path", sys.flags.isolated):
+    del sys.path[0]
+del is_module_run
+
+from typing import TYPE_CHECKING  # noqa: E402
+
+from chunkcore.lazy import on_first_use  # noqa: E402
 
 __version__ = "0.3.0"
 

@@ -10,22 +10,20 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import signal
-import subprocess
 import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import reduce
-from importlib import import_module
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from chunkcore.errors import ChunkcoreError, MissingExtraError
 from chunkcore.files import UnreadError
+from chunkcore.processes import Worker, answers, import_from, place_of, requests, write_block
 from chunkcore.registry import Registry
 from chunkcore.text import Document, Mark
 
@@ -120,63 +118,62 @@ SECONDS = 60.0  # for a file
 MEMORY = 2 * 1024**3  # bytes of address space beyond the process's own
 OUTPUT = 256 * 1024**2  # bytes of a document, as JSON
 
-_idle: list[subprocess.Popen[bytes]] = []
+_idle: list[Worker] = []
 _lock = threading.Lock()
 
 
 def read_guarded(reader: type[Reader], data: bytes, path: Path, name: str) -> Reading:
     """What the reader makes of a file's bytes. Raises `UnreadError`, with the file's path: it cannot be read."""
-    if (
-        reader.__module__ == "__main__" or "<locals>" in reader.__qualname__
-    ):  # the process cannot import it
+    if reader.__module__ == "__main__" or "<locals>" in reader.__qualname__:
         return _read(reader, data, path, name)
-    worker = _started()
+    worker = _worker()
     timer = threading.Timer(SECONDS, worker.kill)
     timer.daemon = True
     timer.start()
-    row: dict[str, Any] = {}
+    row, reached = None, ""
     try:
-        for row in _answers(worker, reader, data, name):
-            if "error" in row:
-                raise UnreadError(path, row["error"])
+        row, reached = _exchange(worker, _request(reader, name), data)
     finally:
         timer.cancel()
-        if row.get("ends") and worker.poll() is None:
+        if row is None:
+            worker.stop()
+        else:
             with _lock:
                 _idle.append(worker)
-        else:
-            _stop(worker)
-    if "text" not in row:
+    if row is None:
         limits = f"{SECONDS:.0f} s, {MEMORY / 1024**3:.0f} GB of memory and {OUTPUT // 1024**2} MB of text"
-        reached = f" ({row['reached']} was reached)" if "reached" in row else ""
         raise UnreadError(
             path, f"cannot be read within {limits}{reached}: split it, or take it out"
         )
+    if "error" in row:
+        raise UnreadError(path, row["error"])
     marks = tuple(map(Mark.from_dict, row["marks"]))
     return Reading(Document(name, row["text"], row["metadata"], marks), tuple(row["notes"]))
 
 
-def _answers(
-    worker: subprocess.Popen[bytes], reader: type[Reader], data: bytes, name: str
-) -> Iterator[dict[str, Any]]:
-    """The lines of the process, until it says that the file has ended, or it dies."""
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    head = {
-        "module": reader.__module__,
+def _exchange(
+    worker: Worker, request: Mapping[str, str], data: bytes
+) -> tuple[dict[str, Any] | None, str]:
+    """The answer, None where the process died before it; and how far the reader said it was."""
+    worker.send(json.dumps(request).encode("ascii"))
+    worker.send(data)
+    reached = ""
+    while (block := worker.receive(OUTPUT)) is not None:
+        row = json.loads(block)
+        if "reached" not in row:
+            return row, reached
+        reached = f" ({row['reached']} was reached)"
+    return None, reached
+
+
+def _request(reader: type[Reader], name: str) -> dict[str, str]:
+    module = reader.__module__
+    return {
+        "module": module,
+        "place": place_of(module),
         "class": reader.__qualname__,
         "name": name,
-        "size": len(data),
     }
-    with suppress(OSError):  # the process died: its output ends
-        worker.stdin.write(json.dumps(head).encode("ascii") + b"\n")
-        worker.stdin.write(data)
-        worker.stdin.flush()
-    while (line := worker.stdout.readline(OUTPUT + 1)).endswith(b"\n"):
-        row = json.loads(line)
-        yield row
-        if row.get("ends"):
-            return
 
 
 def _read(reader: type[Reader], data: bytes, path: Path | str, name: str) -> Reading:
@@ -184,116 +181,97 @@ def _read(reader: type[Reader], data: bytes, path: Path | str, name: str) -> Rea
         return reader().read(data, name)
     except (ChunkcoreError, MemoryError):
         raise
-    except (
-        Exception
-    ) as error:  # a stranger's file may fail a parser in any way, and the other files go on
+    except Exception as error:  # a stranger's file may fail a parser in any way
         shown = " ".join(f"{type(error).__name__}: {error}".split())[:100].rstrip(": ")
         label = next((label for label, kind in readers.items() if kind is reader), reader.__name__)
         raise UnreadError(path, f"is broken ({label}: {shown}): mend it, or take it out") from error
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _worker() -> Worker:
     with _lock:
         while _idle:
             worker = _idle.pop()
-            if worker.poll() is None:
+            if worker.is_alive:
                 return worker
-    paths = os.pathsep.join(folder for folder in sys.path if folder)
-    environment = {
-        **os.environ,
-        "PYTHONPATH": paths,
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    return subprocess.Popen(  # our own module, in this interpreter
-        [sys.executable, "-c", "from chunkcore.reading.base import serve; serve()"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-    )
-
-
-def _stop(worker: subprocess.Popen[bytes]) -> None:
-    worker.kill()
-    for pipe in (worker.stdin, worker.stdout):
-        with suppress(OSError):
-            assert pipe is not None
-            pipe.close()
-    worker.wait()
+            worker.stop()
+    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return Worker("chunkcore.reading.base:serve", one_thread, quiet=True)
 
 
 @atexit.register
-def _stop_idle() -> None:
+def stop_idle() -> None:
+    """End the processes that wait for a file; the next file starts another."""
     with _lock:
         while _idle:
-            _stop(_idle.pop())
+            _idle.pop().stop()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_idle.clear)  # the pipes are the parent's
 
 
-# ---- The process itself
+# ---- In the process
 
 
 def serve() -> None:
-    """Read the files that come by standard input until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a parser prints is no answer
+    """Read the files that come; each is a request and the file's bytes."""
+    output = answers()
 
-    def answer(**row: Any) -> None:
-        output.write(json.dumps(row).encode("ascii") + b"\n")
-        output.flush()
+    def answer(**row: object) -> None:
+        write_block(output, json.dumps(row).encode("ascii"))
 
     globals()["on_reached"] = lambda place: answer(reached=place)
+    blocks = requests()
     _limit()
-    while head := sys.stdin.buffer.readline():
-        row = json.loads(head)
+    for block in blocks:
+        request = json.loads(block)
+        data = next(blocks)
         try:
-            data = sys.stdin.buffer.read(row["size"])
-            reader: Any = reduce(getattr, row["class"].split("."), import_module(row["module"]))
-            document, notes = _read(reader, data, row["name"], row["name"])
-            marks = [mark.to_dict() for mark in document.marks]
-            answer(
-                text=document.text, metadata=document.metadata, marks=marks, notes=notes, ends=True
-            )
-        except UnreadError as error:
-            answer(error=error.reason, ends=True)
-        except ChunkcoreError as error:
-            missing = isinstance(error, MissingExtraError)
-            reason = (
-                f"cannot be read: {error}"
-                if missing
-                else str(error).removeprefix(f"{row['name']} ")
-            )
-            answer(error=reason, ends=True)
+            answer(**_answer(request, data))
         except MemoryError:  # the process may hold what failed: it ends
             return
 
 
+def _answer(request: Mapping[str, str], data: bytes) -> dict[str, object]:
+    name = request["name"]
+    try:
+        module = import_from(request["module"], request["place"])
+        reader = attrgetter(request["class"])(module)
+        document, notes = _read(reader, data, name, name)
+    except UnreadError as error:
+        return {"error": error.reason}
+    except MissingExtraError as error:
+        return {"error": f"cannot be read: {error}"}
+    except ChunkcoreError as error:
+        return {"error": str(error).removeprefix(f"{name} ")}
+    return {
+        "text": document.text,
+        "metadata": document.metadata,
+        "marks": [mark.to_dict() for mark in document.marks],
+        "notes": notes,
+    }
+
+
+_REFUSED = (
+    "socket.connect",
+    "socket.bind",
+    "socket.getaddrinfo",
+    "subprocess.Popen",
+    "os.system",
+    "os.exec",
+)
+
+
 def _limit() -> None:
-    with suppress(
-        ImportError, OSError, ValueError
-    ):  # Windows has no limits, and macOS refuses this one
+    with suppress(ImportError, OSError, ValueError):  # Windows; and macOS refuses this limit
         import resource
 
-        used = (
-            int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-            * resource.getpagesize()
-        )
-        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        limit = pages * resource.getpagesize() + MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
-    def refuse(event: str, _: Any) -> None:
-        if event in (
-            "socket.connect",
-            "socket.bind",
-            "socket.getaddrinfo",
-            "subprocess.Popen",
-            "os.system",
-            "os.exec",
-        ):
+    def refuse(event: str, _: object) -> None:
+        if event in _REFUSED:
             raise PermissionError(f"a file's reader may not use {event}")
 
     sys.addaudithook(refuse)

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
+import pickle
 import re
-import signal
-import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from io import BytesIO
-from multiprocessing.connection import wait
-from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from chunkcore.chunkers import Chunker, get_chunker
@@ -33,6 +26,7 @@ from chunkcore.errors import (
 )
 from chunkcore.evaluation.benchmarks.documents import document_of
 from chunkcore.files import decoded, json_object, open_file, unreadable
+from chunkcore.processes import Worker, answers, import_from, place_of, requests, write_block
 from chunkcore.reading import read_file
 from chunkcore.scale.sources import Piece, file_stamp, parts
 from chunkcore.spans import pairs_of, shifted
@@ -263,96 +257,93 @@ def cut_batches(
 def _in_processes(
     cutter: Cutter, batches: Iterator[Sequence[Piece]], processes: int
 ) -> Iterator[list[Cut]]:
-    settings = (cutter.chunker.to_dict(), cutter.part_size, cutter.workers)
-    # Spawned, not forked: models, their threads and open caches do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, _begin, settings) as pool:
-        with _interrupts_ignored():
-            pool.submit(int)
-        over = threading.Event()
-        threading.Thread(target=_end_together, args=(pool, over), daemon=True).start()
+    """Not by `multiprocessing`: it starts processes that import from the current folder (see `processes`)."""
+    settings = pickle.dumps(_Settings.of(cutter))
+    workers = [Worker("chunkcore.scale.workers:serve") for _ in range(processes)]
+    idle: SimpleQueue[Worker] = SimpleQueue()
+
+    def cut(batch: Sequence[Piece]) -> list[Cut]:
+        worker = idle.get()
+        worker.send(pickle.dumps(batch))
+        answer = worker.receive()
+        idle.put(worker)
+        if answer is None:
+            raise ChunkcoreError(_GONE)
+        result = pickle.loads(answer)  # noqa: S301  # of our own process
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    with ThreadPoolExecutor(processes) as threads:
         try:
-            yield from ordered(pool, _cut, batches, _AHEAD * processes)
-        except BrokenProcessPool:
-            raise ChunkcoreError(_GONE) from None
+            for worker in workers:
+                worker.send(settings)
+                idle.put(worker)
+            yield from ordered(threads, cut, batches, _AHEAD * processes)
         finally:
-            over.set()
+            for worker in workers:
+                worker.stop()
 
 
-def _end_together(pool: ProcessPoolExecutor, over: threading.Event) -> None:
-    """Kill all workers when one has died: the pool would wait for ever for the rest of an answer that it was writing,
-    for a worker that was being started, or, in Python before 3.11.5, for what it writes to a dead one.
-    """
-    while not over.wait(1):
-        processes = list((pool._processes or {}).values())
-        if wait([process.sentinel for process in processes], timeout=0):
-            for process in processes:
-                process.kill()
-            with suppress(AttributeError, OSError):
-                pool._result_queue._writer.close()  # type: ignore[attr-defined]
-                if sys.version_info < (
-                    3,
-                    11,
-                    5,
-                ):  # later ones close it themselves; twice could close another file
-                    pool._call_queue._reader.close()  # type: ignore[attr-defined,unused-ignore]
-            return
+@dataclass(frozen=True)
+class _Settings:
+    """What another process needs to cut as a cutter does."""
 
+    folder: str  # where relative paths begin
+    module: str  # of the chunker
+    place: str  # of the module, see `place_of`
+    chunker: dict[str, Any]
+    part_size: int
+    workers: int
 
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Processes that are started here ignore Ctrl-C from their first moment: their parent ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+    @classmethod
+    def of(cls, cutter: Cutter) -> _Settings:
+        module = type(cutter.chunker).__module__
+        configuration = json.loads(json.dumps(cutter.chunker.to_dict()))
+        return cls(
+            os.getcwd(),  # noqa: PTH109
+            module,
+            place_of(module),
+            configuration,
+            cutter.part_size,
+            cutter.workers,
+        )
+
+    def cutter(self) -> Cutter:
+        os.chdir(self.folder)
+        import_from(self.module, self.place)
+        return Cutter(get_chunker(self.chunker), self.part_size, self.workers)
 
 
 # ---- In another process
 
-_settings: list[Any] = []  # of the process's cutter
+
+def serve() -> None:
+    """Cut the pieces that come; the first block has the settings."""
+    output = answers()
+    blocks = requests()
+    settings = pickle.loads(next(blocks))  # noqa: S301  # of the process that started this one
+    cutter: Cutter | None = None
+    for block in blocks:
+        result: list[Cut] | Exception
+        try:
+            cutter = cutter or settings.cutter()
+            result = list(map(_portable_cut, cutter(pickle.loads(block))))  # noqa: S301
+        except Exception as error:  # noqa: BLE001  # raised again in the other process
+            result = _portable(error)
+        write_block(output, pickle.dumps(result))
 
 
-def _begin(chunker: dict[str, Any], part_size: int, workers: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
-    _settings[:] = (json.dumps(chunker), part_size, workers)
+def _portable_cut(cut: Cut) -> Cut:
+    return cut if cut.error is None else cut._replace(error=_portable(cut.error))
 
 
-def _end_with_the_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-@lru_cache(maxsize=1)
-def _cutter(chunker: str, part_size: int, workers: int) -> Cutter:
-    return Cutter(get_chunker(json.loads(chunker)), part_size, workers)
-
-
-def _cut(pieces: Sequence[Piece]) -> list[Cut]:
-    try:
-        cuts = _cutter(*_settings)(pieces)
-    except Exception as error:
-        portable = _portable(error)
-        if portable is error:
-            raise
-        raise portable from None
-    return [cut if cut.error is None else cut._replace(error=_portable(cut.error)) for cut in cuts]
-
-
-def _portable(error: Exception) -> Any:
+def _portable(error: Any) -> Any:
     """The error; or, if another process cannot build it, one of ours with the same message."""
     try:
-        ForkingPickler.loads(ForkingPickler.dumps(error))
+        pickle.loads(pickle.dumps(error))  # noqa: S301
     except Exception:  # noqa: BLE001
         kind = next((kind for kind in _KINDS if isinstance(error, kind)), ChunkcoreError)
-        return kind(
-            str(error) if kind is not ChunkcoreError else f"{type(error).__name__}: {error}"
-        )
+        message = str(error) if kind is not ChunkcoreError else f"{type(error).__name__}: {error}"
+        return kind(message)
     return error
