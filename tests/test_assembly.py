@@ -7,9 +7,10 @@ from itertools import pairwise
 import pytest
 from chunkcore.errors import DataError, OptionError
 from chunkcore.retrieval import join
-from chunkcore.retrieval.assembly import Row, passages_of, with_source
+from chunkcore.retrieval.budget import Budget, check_limits
+from chunkcore.retrieval.passages.assembly import Row, passages_of, with_source
 from chunkcore.run import Retrieved
-from chunkcore.text import Document, Span
+from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import get_counter
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,8 +51,10 @@ def assemble(hits, max_tokens=1000, *, k=None, documents=(), counter="cl100k_bas
 
     tokens = get_counter(counter)
     sizes = tokens.count_many([each.text for each in units])
-    row = Row(units, [beside(*pair) for pair in pairwise(units)], sizes)
-    return passages_of(row, max_tokens, k=k, documents=sources, counter=tokens)
+    scores = [each.score for each in units]
+    row = Row(units, scores, sizes.tolist(), [beside(*pair) for pair in pairwise(units)])
+    check_limits(k, max_tokens)
+    return passages_of(row, Budget(max_tokens, tokens), k=k, documents=sources)
 
 
 @given(libraries(), st.integers(1, 40), st.sampled_from(["words", "characters", "cl100k_base"]), st.booleans())
@@ -71,7 +74,7 @@ def test_passages_are_disjoint_exact_whole_and_within_the_budget(library, budget
     for passage in found:
         source = texts[passage.document_id]
         if told or len(passage.spans) == 1:
-            assert passage.text == " ".join(span.slice(source) for span in passage.spans)
+            assert passage.text == text_of_spans(source, passage.spans)
         if told:
             assert len(passage.spans) == 1
         assert passage.parts

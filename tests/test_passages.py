@@ -14,9 +14,9 @@ import pytest
 from chunkcore.chunkers import get_chunker
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, chunk_corpus, get_retriever
-from chunkcore.retrieval import windows as scoring
 from chunkcore.retrieval.lexicon import word_keys
-from chunkcore.text import Chunk, Document, Span
+from chunkcore.retrieval.passages import windows as scoring
+from chunkcore.text import Chunk, Document, Span, text_of_spans
 from chunkcore.tokens import get_counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -294,7 +294,7 @@ def test_rows_that_repeat_their_tables_header_make_passages_that_have_it_once(do
     spans = sorted(span for passage in found for span in passage.spans)
     assert all(one.end <= other.start for one, other in pairwise(spans))
     for passage in found:
-        assert passage.text == " ".join(span.slice(document.text) for span in passage.spans)
+        assert passage.text == text_of_spans(document.text, passage.spans)
 
 
 @pytest.mark.parametrize(("document", "header"), [(CSV, "part,stock"), (MARKDOWN, "| part | note |")])

@@ -29,7 +29,7 @@ from chunkcore.evaluation.resampling import intervals, mean_intervals, resampled
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Index, TextVectors, WindowIndex, chunk_corpus, get_retriever
-from chunkcore.retrieval.passages import KINDS, Passages
+from chunkcore.retrieval.passages.index import KINDS, Passages
 from chunkcore.run import Retrieved
 from chunkcore.study.experiment import run_retriever
 from chunkcore.tokens import get_counter

@@ -21,9 +21,10 @@ from chunkcore.errors import DataError, OptionError, check_type, kind_of, warn_u
 from chunkcore.locating import DocumentNames, Hit
 from chunkcore.options import check_option_names
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
-from chunkcore.retrieval.assembly import cut_unit
 from chunkcore.retrieval.base import PassageIndex
-from chunkcore.retrieval.passages import BALANCE, Scope
+from chunkcore.retrieval.budget import Budget
+from chunkcore.retrieval.passages.assembly import cut_unit
+from chunkcore.retrieval.passages.worth import BALANCE, Scope
 from chunkcore.run import Retrieved
 from chunkcore.text import Document, Span, page_marks
 from chunkcore.tokens import TokenCounter, get_counter
@@ -231,7 +232,7 @@ class OpenedIndex:
         index = self.index if where is None else self.index.within(where)
         counter = counter_named(limits.counter)
         passages: list[Retrieved] = []
-        left = asked = limits.max_tokens
+        asked = limits.max_tokens
         found: Sequence[Retrieved] = ()
         while True:
             before, found = (
@@ -246,12 +247,13 @@ class OpenedIndex:
             ):
                 break
             asked *= 2  # the index' chunker counts otherwise
-        for piece, size in zip(found, sizes, strict=True):
-            passages += (
-                [piece] if size <= left else cut_unit(piece, left, counter)
-            )  # as measures count tokens
-            left -= size
-            if left <= 0:
+        budget = Budget(limits.max_tokens, counter)
+        for piece in found:
+            if budget.take(piece.text) == piece.text:
+                passages.append(piece)
+            else:
+                passages += cut_unit(piece, budget)  # as measures count tokens
+            if budget.left == 0:
                 break
         old = self._changed({piece.document_id for piece in passages})
         self._warn_changed(old, "passages of them have the old text")

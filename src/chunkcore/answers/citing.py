@@ -12,8 +12,8 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import OptionError
 from chunkcore.escaping import terminal_text
 from chunkcore.locating.alignment import Aligner
-from chunkcore.retrieval.assembly import part_of
 from chunkcore.retrieval.lexicon import word_keys
+from chunkcore.retrieval.passages.assembly import part_of
 from chunkcore.run import Retrieved
 from chunkcore.text import Document, Span
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.retrieval.assembly import join as join
     from chunkcore.retrieval.base import Hits as Hits
     from chunkcore.retrieval.base import Index as Index
     from chunkcore.retrieval.base import PassageIndex as PassageIndex
@@ -17,8 +16,9 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.methods import Dense as Dense
     from chunkcore.retrieval.methods import Hybrid as Hybrid
     from chunkcore.retrieval.methods import Late as Late
-    from chunkcore.retrieval.passages import Passages as Passages
-    from chunkcore.retrieval.passages import WindowIndex as WindowIndex
+    from chunkcore.retrieval.passages.assembly import join as join
+    from chunkcore.retrieval.passages.index import Passages as Passages
+    from chunkcore.retrieval.passages.index import WindowIndex as WindowIndex
     from chunkcore.retrieval.rerank import Reranked as Reranked
     from chunkcore.retrieval.rerank import get_reranker as get_reranker
     from chunkcore.retrieval.stage import Merge as Merge

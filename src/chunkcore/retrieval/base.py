@@ -26,7 +26,7 @@ from chunkcore.options import (
     plain_options,
 )
 from chunkcore.registry import Registry
-from chunkcore.retrieval.assembly import check_limits
+from chunkcore.retrieval.budget import check_limits, fitting
 from chunkcore.retrieval.corpus import ChunkedCorpus, chunk_corpus, repeated_id
 from chunkcore.retrieval.saved import Contents, Origin, SavedVectors, write_index
 from chunkcore.retrieval.vectors import SelectedVectors, TextVectors
@@ -318,8 +318,8 @@ class Index(ABC):
             return RankedList(self.pieces(self.rank([query], deep))[0])
         sizes = self.corpus.token_counts
         hits = self.search_tokens([query], min(deep, _FIRST), max_tokens, sizes).best(deep)
-        fitting = np.cumsum(sizes[hits.row(0)[0]]) <= max_tokens
-        return RankedList(self.pieces(hits.best(int(fitting.sum())))[0])
+        count = fitting(sizes[hits.row(0)[0]], max_tokens)
+        return RankedList(self.pieces(hits.best(count))[0])
 
     def pieces(self, hits: Hits) -> RankedPieces:
         kept = hits.indices >= 0
@@ -458,7 +458,7 @@ retrievers: Registry[type[RetrievalMethod]] = Registry(
         "dense": "chunkcore.retrieval.methods:Dense",
         "hybrid": "chunkcore.retrieval.methods:Hybrid",
         "late": "chunkcore.retrieval.methods:Late",
-        "passages": "chunkcore.retrieval.passages:Passages",
+        "passages": "chunkcore.retrieval.passages.index:Passages",
     },
     guesses={
         **dict.fromkeys(

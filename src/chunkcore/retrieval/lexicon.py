@@ -256,6 +256,11 @@ def length_norms(lengths: Numbers, k1: float, b: float) -> Scores:
     return norms
 
 
+def odds_against(count: int, size: int) -> float:
+    """How many times as many of `size` texts are without a word as the `count` that have it."""
+    return (size - count + 0.5) / (count + 0.5)
+
+
 def inverse_document_frequency(count: int, size: int) -> float:
     """The weight of a word that `count` of `size` texts have."""
-    return float(np.log1p((size - count + 0.5) / (count + 0.5)))
+    return float(np.log1p(odds_against(count, size)))

@@ -29,9 +29,10 @@ from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.options import Bounds, format_spec, read_value, split_options
 from chunkcore.registry import Registry
-from chunkcore.retrieval.assembly import MAX_TOKENS, join
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, retrievers
+from chunkcore.retrieval.budget import MAX_TOKENS
 from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.passages.assembly import join
 from chunkcore.retrieval.saved import OpenedFolder
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved

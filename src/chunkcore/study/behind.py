@@ -12,7 +12,7 @@ from chunkcore.evaluation.measures import Measure, budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.retrieval import chunk_corpus, get_retriever
-from chunkcore.retrieval.assembly import MAX_TOKENS
+from chunkcore.retrieval.budget import MAX_TOKENS
 from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.run import Run
 

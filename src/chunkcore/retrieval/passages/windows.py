@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +28,13 @@ from chunkcore.retrieval.lexicon import (
     Postings,
     inverse_document_frequency,
     length_norms,
+    odds_against,
     word_keys,
 )
 from chunkcore.retrieval.vectors import Rows, best_of, products
 from chunkcore.spans import Numbers, Scores
 
-WHOLE = "document"
+DOCUMENT = "document"
 _VECTORS = 2**14  # that are read together, more where a document is longer
 _WORDS = 2**16  # units whose windows are scored together: a block without a word is skipped
 # Up to so many units, words are scored in float64; float32 takes two thirds of the time, and differs by about 1e-6.
@@ -41,40 +43,47 @@ _SAME = 1e-6  # a smaller deviation, relative to the largest score (of cosines: 
 
 Scale = int | str  # a half-width, or "document"
 SCALES: dict[str, tuple[Scale, ...]] = {  # the vectors of many units, added up, tell little apart
-    "dense": (0, 1, 3, WHOLE),
-    "lexical": (0, 1, 3, 7, 15, 31, WHOLE),
+    "dense": (0, 1, 3, DOCUMENT),
+    "lexical": (0, 1, 3, 7, 15, 31, DOCUMENT),
 }
 Places = NDArray[np.int32]
-_Word = tuple[
-    Numbers, NDArray[Any], list[float]
-]  # its units, how often in each, and its weight at each scale
 
 
 class Units:
-    """The chunks of a corpus in the order of their documents. Raises `DataError`: chunks overlap."""
+    """The chunks of a corpus in the order of their documents.
+
+    Attributes:
+        order: the units' chunk numbers; None for 0, 1, 2, ...
+        starts: each unit's first place in its document.
+        ends: the place after its last.
+        firsts: each document's first unit, and the number of all.
+        documents: the number of each unit's document, among those with units.
+
+    Raises `DataError`: chunks overlap.
+    """
 
     def __init__(self, corpus: ChunkedCorpus) -> None:
-        documents, extents = corpus.document_numbers, corpus.extents
-        order = np.lexsort((extents[:, 0], documents))
-        documents, extents = documents[order], extents[order]
-        same = documents[1:] == documents[:-1]
-        over = np.flatnonzero(same & (extents[1:, 0] < extents[:-1, 1]))
-        if len(over):
-            one, other = (corpus[int(order[over[0] + i])] for i in (0, 1))
+        numbers, extents = corpus.document_numbers, corpus.extents
+        order = np.lexsort((extents[:, 0], numbers))
+        numbers = numbers[order]
+        self.starts, self.ends = extents[order].T
+        is_same = numbers[1:] == numbers[:-1]
+        overlaps = np.flatnonzero(is_same & (self.starts[1:] < self.ends[:-1]))
+        if len(overlaps):
+            one, other = (corpus[number] for number in order[overlaps[0] :][:2].tolist())
             raise DataError(
                 f"passages are made of chunks that do not overlap: chunk {other.index} of {other.document_id!r} starts "
                 f"at {other.start}, before chunk {one.index} ends at {one.end}; cut without overlap, such as with "
                 "sentence:size=50, or use another retriever"
             )
-        edges = np.flatnonzero(~same) + 1 if len(order) else np.zeros(0, dtype=np.int64)
-        # Each document's first unit, and the number of all; the units' chunk numbers, None for 0, 1, 2, ...
-        self.firsts: Numbers = np.concatenate(([0], edges, [len(order)] * bool(len(order)))).astype(
-            np.int64
-        )
-        self.order: Numbers | None = None if (np.diff(order) == 1).all() else order
-        self.first_of_document: Numbers = np.repeat(self.firsts[:-1], np.diff(self.firsts))
-        self.end_of_document: Numbers = np.repeat(self.firsts[1:], np.diff(self.firsts))
-        self.documents: Numbers = np.repeat(np.arange(len(self.firsts) - 1), np.diff(self.firsts))
+        is_in_order = bool((np.diff(order) == 1).all())
+        self.order: Numbers | None = None if is_in_order else order
+        begins = np.flatnonzero(np.diff(numbers, prepend=-1))
+        self.firsts: Numbers = np.append(begins, len(order)).astype(np.int64)
+        counts = np.diff(self.firsts)
+        self.first_of_document: Numbers = np.repeat(self.firsts[:-1], counts)
+        self.end_of_document: Numbers = np.repeat(self.firsts[1:], counts)
+        self.documents: Numbers = np.repeat(np.arange(len(counts)), counts)
 
     def __len__(self) -> int:
         return int(self.firsts[-1])
@@ -105,26 +114,22 @@ class Units:
                 first = end
 
     def with_gaps(self, scores: Scores, k: int) -> Numbers:
-        """The k best units, and those between two of them that cost less than their document's best are worth."""
+        """The k best units, and gaps between them that cost less than the document's best units gain."""
         best = np.sort(best_of(scores, k))
         if not len(best):
             return best
         least = scores[best].min()
         documents = self.documents[best]
-        worth = np.bincount(documents - documents[0], scores[best] - least)[
-            documents - documents[0]
-        ]
-        units = [int(best[0])]
-        for place in range(1, len(best)):
-            first, unit = int(best[place - 1]) + 1, int(best[place])
-            between = scores[first:unit]
-            if (
-                documents[place] == documents[place - 1]
-                and least * len(between) - between.sum() < worth[place]
-            ):
-                units += range(first, unit)
-            units.append(unit)
-        return np.array(units, dtype=np.int64)
+        gains = np.bincount(documents - documents[0], scores[best] - least)
+        parts = [best[:1]]
+        for before, unit in pairwise(best.tolist()):
+            document = self.documents[unit]
+            between = scores[before + 1 : unit]
+            cost = least * len(between) - between.sum()
+            if self.documents[before] == document and cost < gains[document - documents[0]]:
+                parts.append(np.arange(before + 1, unit))
+            parts.append(np.array([unit]))
+        return np.concatenate(parts)
 
 
 class DenseWindows:
@@ -138,9 +143,8 @@ class DenseWindows:
         self._weights = np.sqrt(units.by_unit(tokens))
         self._scales = SCALES["dense"]
         self._windows = [units.windows(scale) for scale in self._scales]
-        self._inverse = np.zeros(
-            (len(self._scales) + 1, len(units))
-        )  # the last row: of each unit's own vector
+        # The last row is of each unit's own vector.
+        self._inverse = np.zeros((len(self._scales) + 1, len(units)))
         if measured is None:
             self._measure()
         else:
@@ -178,18 +182,25 @@ class DenseWindows:
                 "same model"
             )
         length = float(np.linalg.norm(question.astype(np.float64))) or 1.0
-        cosines: Scores = (
-            self._units.by_unit(products(self._rows, question)) * self._inverse[-1] / length
-        )
-        return cosines
+        cosines: Scores = self._units.by_unit(products(self._rows, question))
+        return cosines * self._inverse[-1] / length
 
     def scales(self, cosines: Scores) -> Iterator[tuple[Scores, float]]:
         """At each scale every unit's score, in an array that may be changed; and what counts as a large score."""
         sums = _running(cosines * self._weights)
-        for scale, inverse, (start, end) in zip(
-            self._scales, self._inverse, self._windows, strict=False
-        ):
-            yield (sums[end] - sums[start]) * inverse if scale else cosines.copy(), 1.0
+        for place, (start, end) in enumerate(self._windows):
+            if self._scales[place] == 0:
+                yield cosines.copy(), 1.0
+            else:
+                yield (sums[end] - sums[start]) * self._inverse[place], 1.0
+
+
+class _Word(NamedTuple):
+    """A word of the question."""
+
+    units: Numbers  # that have it
+    counts: NDArray[Any]  # how often it is in each
+    weights: list[float]  # at each scale
 
 
 class LexicalWindows:
@@ -200,14 +211,17 @@ class LexicalWindows:
         self._postings = postings if units.order is None else postings.selected(units.order)
         self._form = form
         longest = int(np.diff(units.firsts).max(initial=0))
-        self._scales = [
-            min(scale, longest) if isinstance(scale, int) else scale for scale in SCALES["lexical"]
-        ]
-        self._reach = max((scale for scale in self._scales if isinstance(scale, int)), default=0)
+        widths = [scale for scale in SCALES["lexical"] if isinstance(scale, int)]
+        # The half-widths of windows; windows of the scale "document" come last.
+        self._widths = [min(width, longest) for width in widths]
+        self._reach = max(self._widths, default=0)
+        scales: list[Scale] = [*self._widths]
+        if DOCUMENT in SCALES["lexical"]:
+            scales.append(DOCUMENT)
         self._real: type[np.floating] = np.float64 if len(units) <= _WIDE else np.float32
         lengths = _running(self._postings.lengths)
-        self._norms = np.zeros((len(self._scales), len(units)), dtype=self._real)
-        for norms, scale in zip(self._norms, self._scales, strict=True):
+        self._norms = np.zeros((len(scales), len(units)), dtype=self._real)
+        for norms, scale in zip(self._norms, scales, strict=True):
             start, end = units.windows(scale)
             norms[:] = length_norms(lengths[end] - lengths[start], k1, b)
 
@@ -217,7 +231,8 @@ class LexicalWindows:
         for key, repeats in Counter(word_keys(question, self._form)).items():
             units, counts = self._postings.of_word(key)
             if len(units):
-                words.append((units, counts, [repeats * weight for weight in self._weights(units)]))
+                weights = [repeats * weight for weight in self._weights(units)]
+                words.append(_Word(units, counts, weights))
         scores = np.zeros(self._norms.shape, dtype=self._real)
         for first, last in self._units.blocks(_WORDS):
             self._add(scores[:, first:last], words, first, last)
@@ -230,17 +245,19 @@ class LexicalWindows:
         return [units for units in rows if len(units)]
 
     def shares(self, question: str, norm: Literal[1, 2] = 1) -> Scores:
-        """The share of the question's words that each unit has: a word counts by the logarithm of how many times as
-        many units are without it; not at all if most have it. By norm 2, the root of the sum of squares stands in place
-        of the sum: chance grows with it, so that short and long questions compare.
+        """The share of the question's words that each unit has.
+
+        A word counts by the logarithm of how many times as many units are without it; not at all if most have it. By
+        norm 2, the root of the sum of squares stands in place of the sum: chance grows with it, so that short and long
+        questions compare.
         """
-        shares, weights = np.zeros(len(self._units)), [0.0]
+        shares = np.zeros(len(self._units))
+        weights = [0.0]
         for key in set(word_keys(question, self._form)):
             units, _ = self._postings.of_word(key)
-            weights.append(
-                max(0.0, math.log((len(shares) - len(units) + 0.5) / (len(units) + 0.5)))
-            )
-            shares[units] += weights[-1]
+            weight = max(0.0, math.log(odds_against(len(units), len(shares))))
+            weights.append(weight)
+            shares[units] += weight
         return shares / (float(np.linalg.norm(weights, norm)) or 1.0)
 
     def _weights(self, units: Numbers) -> list[float]:
@@ -250,24 +267,23 @@ class LexicalWindows:
         closes = np.append(opens[1:], True)
         before, after = (units - first)[opens], (end - units)[closes]
         gaps = np.diff(units)[~opens[1:]]
-        widest = 2 * self._reach + 1  # of the windows: a wider gap counts no more
-        rows = [
-            np.bincount(np.minimum(row, widest), minlength=widest + 1)
+        widest = 2 * self._reach + 1  # a wider gap counts no more
+        sizes = np.arange(widest + 1)
+        tables = [
+            np.bincount(np.minimum(row, widest), minlength=len(sizes))
             for row in (before, gaps, after)
         ]
-        widths = np.arange(widest + 1)
-        weights = []
-        for scale in self._scales:
-            if isinstance(scale, int):
-                most = (scale, 2 * scale + 1, scale + 1)
-                count = sum(
-                    int(np.minimum(widths, each) @ row)
-                    for each, row in zip(most, rows, strict=True)
-                )
-            else:
-                count = int((end - first)[opens].sum())
-            weights.append(inverse_document_frequency(count, len(self._units)))
-        return weights
+        counts = []
+        for width in self._widths:
+            limits = (width, 2 * width + 1, width + 1)
+            reached = [
+                np.minimum(sizes, limit) @ table
+                for limit, table in zip(limits, tables, strict=True)
+            ]
+            counts.append(sum(reached))
+        if len(self._norms) > len(self._widths):
+            counts.append((end - first)[opens].sum())
+        return [inverse_document_frequency(int(count), len(self._units)) for count in counts]
 
     def _add(
         self, scores: NDArray[np.floating], words: Sequence[_Word], first: int, last: int
@@ -278,31 +294,28 @@ class LexicalWindows:
         ends. Slices take a third of the time of looking up each window's two ends.
         """
         reach, size = self._reach, last - first
-        edges = self._units.firsts[
-            self._units.firsts.searchsorted(first) : self._units.firsts.searchsorted(last) + 1
-        ]
-        lengths, edges = np.diff(edges), edges - first + reach
+        documents = slice(*self._units.firsts.searchsorted((first, last + 1)))
+        edges = self._units.firsts[documents] - first + reach
+        lengths = np.diff(edges)
         frequency, other = np.empty(size, dtype=self._real), np.empty(size, dtype=self._real)
-        for units, counts, weights in words:
-            inside = slice(*units.searchsorted((first, last)))
+        for word in words:
+            inside = slice(*word.units.searchsorted((first, last)))
             if inside.start == inside.stop:
                 continue
-            here = np.zeros(size + 2 * reach + 1, dtype=np.int32)
-            here[units[inside] - first + reach + 1] = counts[inside]
-            sums = np.cumsum(here, out=here).astype(
-                self._real
-            )  # whole numbers add up five times as fast
+            counts = np.zeros(size + 2 * reach + 1, dtype=np.int32)
+            counts[word.units[inside] - first + reach + 1] = word.counts[inside]
+            # Whole numbers add up five times as fast.
+            sums = np.cumsum(counts, out=counts).astype(self._real)
             low, high = np.repeat(sums[edges[:-1]], lengths), np.repeat(sums[edges[1:]], lengths)
-            for total, norms, weight, scale in zip(
-                scores, self._norms, weights, self._scales, strict=True
-            ):
-                if isinstance(scale, int):
-                    np.minimum(sums[reach + scale + 1 :][:size], high, out=frequency)
-                    frequency -= np.maximum(sums[reach - scale :][:size], low, out=other)
+            for scale, total in enumerate(scores):
+                if scale < len(self._widths):
+                    width = self._widths[scale]
+                    np.minimum(sums[reach + width + 1 :][:size], high, out=frequency)
+                    frequency -= np.maximum(sums[reach - width :][:size], low, out=other)
                 else:
                     np.subtract(high, low, out=frequency)
-                frequency /= np.add(frequency, norms[first:last], out=other)
-                frequency *= self._real(weight)
+                frequency /= np.add(frequency, self._norms[scale, first:last], out=other)
+                frequency *= self._real(word.weights[scale])
                 total += frequency
 
 

@@ -1,0 +1,13 @@
+"""Passages: every window of every size is scored for the question; spans are chosen under a budget of tokens.
+
+`index` has the retriever, `windows` the scores of units, `worth` what another retriever's hits are worth to units,
+`assembly` makes passages of units.
+"""
+
+from typing import TYPE_CHECKING
+
+from chunkcore.lazy import on_first_use
+
+if TYPE_CHECKING or on_first_use(__name__):
+    from chunkcore.retrieval.passages.index import Passages as Passages
+    from chunkcore.retrieval.passages.index import WindowIndex as WindowIndex

@@ -1,0 +1,442 @@
+"""Units and hits to passages: exact spans under a budget of tokens. `passages_of` chooses, `join` joins."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from chunkcore.errors import DataError
+from chunkcore.retrieval.budget import Budget
+from chunkcore.run import RankedList, Retrieved
+from chunkcore.spans import union
+from chunkcore.text import Document, Span, text_of_spans
+from chunkcore.tokens import TokenCounter
+
+PRICE = 0.1  # of a passage, of what the best unit is above the threshold
+_HALVINGS = 24  # of the range of thresholds
+# The header of a Markdown table, the rule below it, and the first row.
+_HEADER = re.compile(r"^[^\n]*\|[^\n]*\n(?=[^\n]*-)(?=[^\n]*\|)[-:| \t]+\n[^\n]*", re.MULTILINE)
+_LONGEST_HEADER = 5000  # characters
+_LINE_ENDS = ("\n", "\r")
+
+Documents = Mapping[str, Document]
+
+
+# ---- The text of pieces
+
+
+def with_spans(piece: Retrieved, spans: Sequence[Span], documents: Documents) -> Retrieved:
+    """The piece with other spans, and their text."""
+    text = text_of_spans(documents[piece.document_id].text, spans)
+    return replace(piece, spans=tuple(spans), text=text)
+
+
+def with_source(hit: Retrieved, documents: Documents) -> Retrieved:
+    """The hit with its document's text. Raises `DataError`: it has neither text nor document, or ends after it."""
+    document = documents.get(hit.document_id)
+    if document is None or not hit.spans:
+        if not hit.text:
+            raise DataError(
+                f"a hit of {hit.document_id!r} has no text: give its document and spans, or the text"
+            )
+        return hit
+    if hit.spans[-1].end > document.size:
+        raise DataError(
+            f"a hit ends at {hit.spans[-1].end} in {hit.document_id!r}, the text at {document.size}: "
+            "give the document as it was indexed"
+        )
+    return with_spans(hit, hit.spans, documents)
+
+
+def passage_of(units: Sequence[Retrieved], score: float, documents: Documents) -> Retrieved:
+    """One passage of neighbouring units, which are its parts, with what stands between them in their document."""
+    name = units[0].document_id
+    if len(units) == 1:
+        return Retrieved(name, units[0].spans, score, units[0].text, (units[0],))
+    spans = [*units[0].spans]
+    if name not in documents:
+        spans += [span for unit in units[1:] for span in unit.spans]
+        return Retrieved(name, tuple(union(spans)), score, _glued(units), tuple(units))
+    for unit in units[1:]:
+        first, *others = unit.spans
+        spans += [Span(min(spans[-1].end, first.start), first.end), *others]
+    joined = tuple(union(spans))
+    text = text_of_spans(documents[name].text, joined)
+    return Retrieved(name, joined, score, text, tuple(units))
+
+
+def _glued(units: Sequence[Retrieved]) -> str:
+    """The text of units whose document is not given."""
+    text = units[0].text
+    for one, other in pairwise(units):
+        shared = one.spans[-1].end - other.spans[0].start
+        if shared < 0 and not (text.endswith(_LINE_ENDS) or other.text.startswith(_LINE_ENDS)):
+            text += " "
+        text += other.text[max(0, shared) :]
+    return text
+
+
+def part_of(piece: Retrieved, start: int, end: int) -> Retrieved:
+    """The piece of ``text[start:end]``, with its places in the document: all of them if the text is not the document's.
+
+    >>> piece = Retrieved("fox.txt", (Span(4, 7), Span(20, 24)), 1.0, "fox naps")
+    >>> part_of(piece, 4, 8).spans, part_of(piece, 1, 5).spans
+    ((Span(start=20, end=24),), (Span(start=5, end=7), Span(start=20, end=21)))
+    """
+    spans = []
+    begin = 0
+    for number, span in enumerate(piece.spans):
+        is_apart = number > 0 and piece.spans[number - 1].end != span.start
+        if is_apart and not piece.text[:begin].endswith(_LINE_ENDS):
+            begin += 1  # what joins two spans; see `chunkcore.text.joiner`
+        low, high = max(start, begin), min(end, begin + len(span))
+        if low < high:
+            spans.append(Span(span.start + low - begin, span.start + high - begin))
+        begin += len(span)
+    is_source = begin == len(piece.text) and spans
+    return replace(
+        piece,
+        spans=tuple(spans) if is_source else piece.spans,
+        text=piece.text[start:end],
+        parts=(),
+    )
+
+
+def cut_unit(unit: Retrieved, budget: Budget) -> RankedList:
+    """A passage of one unit, cut at its last whole token within the budget; none if not one character fits."""
+    text = budget.take(unit.text)
+    if not text:
+        return RankedList()
+    part = replace(part_of(unit, 0, len(text)), match="part")
+    return RankedList([replace(part, parts=(part,))])
+
+
+# ---- Units to passages
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Disjoint units by place, to make passages of.
+
+    Attributes:
+        units: the units.
+        scores: of each unit.
+        sizes: tokens of each unit.
+        joined: of each unit but the last, whether the next one is its neighbour.
+        least: a unit with a lower score becomes no part of a passage.
+    """
+
+    units: Sequence[Retrieved]
+    scores: Sequence[float]
+    sizes: Sequence[int]
+    joined: Sequence[bool]
+    least: float = -math.inf
+
+    def is_joined(self, unit: int) -> bool:
+        """Whether the unit after this one is its neighbour."""
+        return 0 <= unit < len(self.joined) and self.joined[unit]
+
+
+def passages_of(
+    row: Row, budget: Budget, *, k: int | None = None, documents: Documents
+) -> RankedList:
+    """The runs of neighbouring units that are worth most together, within a budget of tokens: passages, best first.
+
+    At a threshold t, a run is worth the sum of its scores less t for each unit, less a price: a tenth of what the best
+    unit is above t. The runs that are worth most together become passages, at the least t at which they come within
+    the budget; what is left goes to the next best units that fit. A passage has the score of its best unit; its
+    `parts` are its units in reading order. Equal scores keep the units' order; with `k`, the best k passages are
+    returned.
+
+    If the best unit alone is over the budget, it is the only passage, cut at its last whole token within the budget;
+    `match` is then "part", of the passage and its part. (If not one character fits, the next best unit is tried.)
+    """
+    order = [number for number, score in enumerate(row.scores) if score >= row.least]
+    order.sort(key=lambda number: -row.scores[number])
+    if order and row.sizes[order[0]] > budget.left:
+        return first_cut([row.units[number] for number in order], budget)
+    runs = _Runs(row, budget, documents)
+    for first, last in _within_budget(row, budget.left):
+        runs.add(first, last)
+    for number in order:
+        if row.sizes[number] <= budget.left and not runs.has(number):
+            runs.add(number, number)
+    rank = {number: place for place, number in enumerate(order)}
+    ranked = []
+    for first, last in runs.ends.items():
+        best = min(rank.get(number, len(rank)) for number in range(first, last + 1))
+        ranked.append((best, first, last))
+    passages = RankedList()
+    for best, first, last in sorted(ranked)[:k]:
+        score = row.scores[order[best]]
+        passages.append(passage_of(row.units[first : last + 1], score, documents))
+    return passages
+
+
+def first_cut(units: Iterable[Retrieved], budget: Budget) -> RankedList:
+    """A passage of the first of these units of which the budget holds a character, cut where it is full."""
+    left = budget.left
+    for unit in units:
+        passages = cut_unit(unit, budget)
+        if passages:
+            return passages
+        budget.left = left
+    return RankedList()
+
+
+class _Runs:
+    """The runs of neighbouring units that an answer has, whose tokens are taken from its budget.
+
+    Attributes:
+        ends: the last unit of each run, by its first.
+    """
+
+    def __init__(self, row: Row, budget: Budget, documents: Documents) -> None:
+        self.ends: dict[int, int] = {}
+        self._row = row
+        self._budget = budget
+        self._documents = documents
+        self._begins: dict[int, int] = {}
+        self._sizes: dict[int, int] = {}
+        self._taken: set[int] = set()
+
+    def has(self, unit: int) -> bool:
+        return unit in self._taken
+
+    def add(self, first: int, last: int) -> None:
+        """Take these units, joined to the runs beside them, if the budget holds them."""
+        low, high = first, last
+        if self._row.is_joined(first - 1):
+            low = self._begins.get(first - 1, first)
+        if self._row.is_joined(last):
+            high = self.ends.get(last + 1, last)
+        beside = [begin for begin in {low, last + 1} if low <= begin <= high and begin in self.ends]
+        freed = sum(self._sizes[begin] for begin in beside)
+        size = self._size(low, high)
+        if size > self._budget.left + freed:
+            return
+        for begin in beside:
+            del self._begins[self.ends.pop(begin)]
+        self._budget.left += freed - size
+        self.ends[low], self._begins[high], self._sizes[low] = high, low, size
+        self._taken.update(range(first, last + 1))
+
+    def _size(self, low: int, high: int) -> int:
+        if low == high:
+            return self._row.sizes[low]
+        passage = passage_of(self._row.units[low : high + 1], 0.0, self._documents)
+        return self._budget.counter.count(passage.text)
+
+
+def _within_budget(row: Row, tokens: int) -> list[tuple[int, int]]:
+    """The runs at the least threshold at which they come within the budget, best first: first and last unit."""
+    top = max(row.scores, default=0.0)
+    least = max(min(row.scores, default=0.0), row.least)
+    low, high, threshold = least, top, least
+    runs: list[tuple[float, int, int]] = []
+    for _ in range(_HALVINGS):
+        candidates = _runs(row, threshold, PRICE * (top - threshold))
+        if sum(sum(row.sizes[first : last + 1]) for _, first, last in candidates) <= tokens:
+            runs, high = candidates, threshold
+            if threshold == least:
+                break
+        else:
+            low = threshold
+        threshold = (low + high) / 2
+    return [(first, last) for _, first, last in sorted(runs)]
+
+
+def _runs(row: Row, threshold: float, price: float) -> list[tuple[float, int, int]]:
+    """The disjoint runs of neighbours that are worth most in all, each for a price: negative worth, first and last."""
+    outside, inside = 0.0, -math.inf  # a dynamic programme over two states
+    begins: list[int] = []  # of the best run that ends at each unit
+    closes: list[bool] = []  # whether the best of all up to a unit ends with that run
+    for number, score in enumerate(row.scores):
+        before, begin = outside - price, number
+        if row.is_joined(number - 1) and inside > before:
+            before, begin = inside, begins[-1]
+        begins.append(begin)
+        inside = before + score - threshold
+        closes.append(inside > outside)
+        outside = max(outside, inside)
+    runs = []
+    last = len(begins) - 1
+    while last >= 0:
+        if closes[last]:
+            first = begins[last]
+            worth = sum(score - threshold for score in row.scores[first : last + 1])
+            runs.append((price - worth, first, last))
+            last = first
+        last -= 1
+    return runs
+
+
+# ---- Tables
+
+
+def with_table_headers(
+    passages: Sequence[Retrieved],
+    headers: Mapping[tuple[str, Span], Span],
+    budget: Budget,
+    documents: Documents,
+) -> list[Retrieved]:
+    """The passages; the first one with rows of a table has its header (by the rows' place), if the budget holds it."""
+    held = [(passage.document_id, span) for passage in passages for span in passage.spans]
+    whole = []
+    for passage in passages:
+        for part in passage.parts:
+            header = headers.get((part.document_id, part.spans[0]))
+            if header is None or _holds(held, part.document_id, header.start):
+                continue
+            longer = with_spans(passage, sorted((header, *passage.spans)), documents)
+            more = budget.counter.count(longer.text) - budget.counter.count(passage.text)
+            if more <= budget.left:
+                budget.left -= more
+                held.append((part.document_id, header))
+                passage = longer
+        whole.append(passage)
+    return whole
+
+
+def _holds(places: Iterable[tuple[str, Span]], document_id: str, place: int) -> bool:
+    return any(name == document_id and span.start <= place < span.end for name, span in places)
+
+
+def without_bare_headers(passages: Sequence[Retrieved], documents: Documents) -> RankedList:
+    """The passages; one that ends in the header of a Markdown table ends before it, if no passage has a row of it."""
+    whole = RankedList()
+    for passage in passages:
+        start = None
+        if passage.document_id in documents:
+            start = _bare_header(documents[passage.document_id].text, passage.spans[-1])
+        if start is None or _goes_on(passage, start, passages, documents):
+            whole.append(passage)
+            continue
+        kept = _before(passage, start, documents)
+        if kept is not None:
+            parts = [_before(part, start, documents) for part in passage.parts]
+            whole.append(replace(kept, parts=tuple(filter(None, parts))))
+    return whole
+
+
+def _goes_on(
+    passage: Retrieved, header: int, passages: Sequence[Retrieved], documents: Documents
+) -> bool:
+    """Whether a passage has a row of the table whose header begins at a place of this passage."""
+    text, end = documents[passage.document_id].text, passage.spans[-1].end
+    rows = [
+        other.spans[0].start
+        for other in passages
+        if other.document_id == passage.document_id and other.spans[0].start >= end
+    ]
+    return any("\n\n" not in text[header:row] for row in rows)
+
+
+def _bare_header(text: str, span: Span) -> int | None:
+    """Where the header of a table begins in which a span ends, before its first row is whole; None if in no header."""
+    last = line = span.start + len(span.slice(text).rstrip()) - 1
+    for _ in range(3):  # header, rule and row
+        line = text.rfind("\n", 0, max(line, 0))
+    first = max(line + 1, last - _LONGEST_HEADER)
+    for header in _HEADER.finditer(text, first, last + _LONGEST_HEADER):
+        if header.start() <= last < header.start() + len(header.group().rstrip()) - 1:
+            return header.start()
+    return None
+
+
+def _before(piece: Retrieved, end: int, documents: Documents) -> Retrieved | None:
+    """What of a piece stands before a place of its document; None if that is white space alone."""
+    spans = [Span(span.start, min(span.end, end)) for span in piece.spans if span.start < end]
+    if tuple(spans) == piece.spans:
+        return piece
+    kept = ""
+    if spans:
+        kept = spans[-1].slice(documents[piece.document_id].text).rstrip()
+    if not kept:
+        return None
+    spans[-1] = Span(spans[-1].start, spans[-1].start + len(kept))
+    return with_spans(piece, spans, documents)
+
+
+# ---- Hits to passages
+
+
+def join(
+    hits: Sequence[Retrieved],
+    max_tokens: int | None = None,
+    *,
+    scores: Sequence[float] | None = None,
+    pairs: Iterable[tuple[int, int]] = (),
+    documents: Documents,
+    counter: str | TokenCounter = "cl100k_base",
+) -> RankedList:
+    """Hits of one document that overlap or touch, and `pairs` of hits, become one passage each, in the hits' order.
+
+    A passage has the greatest of its hits' scores; its `parts` are the hits, by place. Where the document is known,
+    the passage's text has what stands between them. A hit without spans stays alone.
+
+    Args:
+        hits: best first.
+        max_tokens: by `counter`: as many of the hits, in their order, as make passages of so many tokens in all. If the
+            first one alone is longer, it is cut at its last whole token within the limit. None: all.
+        scores: of the hits, if not their own.
+        pairs: hits that are neighbours wherever they are, as places in `hits`.
+
+    >>> fox = {"fox.txt": Document("fox.txt", "A fox naps. A crow sings. Rain falls.")}
+    >>> hits = [Retrieved("fox.txt", (span,), score) for span, score in ((Span(11, 25), 2.0), (Span(0, 11), 1.0))]
+    >>> [passage.text for passage in join(hits, documents=fox)]
+    ['A fox naps. A crow sings.']
+    """
+    worth = [hit.score for hit in hits] if scores is None else scores
+    neighbours = list(pairs)
+
+    def joined(count: int) -> RankedList:
+        passages = RankedList()
+        within = [pair for pair in neighbours if max(pair) < count]
+        for group in _groups(hits[:count], within):
+            units = sorted((hits[number] for number in group), key=lambda hit: hit.spans)
+            best = max(worth[number] for number in group)
+            passages.append(passage_of(units, best, documents))
+        return passages
+
+    if max_tokens is None:
+        return joined(len(hits))
+    budget = Budget(max_tokens, counter)
+
+    def size(count: int) -> int:
+        return budget.total(passage.text for passage in joined(count))
+
+    count = bisect_right(range(1, len(hits) + 1), max_tokens, key=size)
+    if count == 0:
+        return first_cut(hits, budget)
+    return joined(count)
+
+
+def _groups(hits: Sequence[Retrieved], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Which hits belong together: those of one document that overlap or touch, and `pairs`."""
+    parents = list(range(len(hits)))
+
+    def root(number: int) -> int:
+        while parents[number] != number:
+            parents[number] = number = parents[parents[number]]
+        return number
+
+    for one, other in pairs:
+        parents[root(one)] = root(other)
+    places = sorted(
+        (hit.document_id, span, number) for number, hit in enumerate(hits) for span in hit.spans
+    )
+    name, reach, farthest = "", -1, 0
+    for document_id, span, number in places:
+        if document_id == name and span.start <= reach:
+            parents[root(number)] = root(farthest)
+        if document_id != name or span.end > reach:
+            name, reach, farthest = document_id, span.end, number
+    groups: dict[int, list[int]] = {}
+    for number in range(len(hits)):
+        groups.setdefault(root(number), []).append(number)
+    return list(groups.values())

@@ -1,0 +1,502 @@
+"""`Passages`: passages of any size from small units; `WindowIndex.behind`: passages behind another retriever."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.columns import LazySequence
+from chunkcore.errors import OptionError
+from chunkcore.models.base import Embedder
+from chunkcore.options import Bounds, check_number, format_spec
+from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, retrievers
+from chunkcore.retrieval.budget import MAX_TOKENS, Budget, check_limits
+from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.lexicon import check_words
+from chunkcore.retrieval.passages.assembly import (
+    Row,
+    passages_of,
+    with_source,
+    with_table_headers,
+    without_bare_headers,
+)
+from chunkcore.retrieval.passages.windows import (
+    DenseWindows,
+    LexicalWindows,
+    Units,
+    mean_of_squares,
+)
+from chunkcore.retrieval.passages.worth import (
+    BALANCE,
+    Scope,
+    Shown,
+    UnitPlaces,
+    check_scope,
+    distinct_hits,
+    has_its_text,
+    word_shares,
+)
+from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors, best_of
+from chunkcore.run import RankedList, Retrieved
+from chunkcore.spans import Numbers, Scores
+from chunkcore.text import Document, Span, text_of_spans
+from chunkcore.tokens import TokenCounter, get_counter
+
+KINDS = ("dense", "lexical")
+_FEW = 10  # units, among fewer of which no score stands out
+# What relates a question to a unit: the cosine and a quarter of the share of its words, by weight, that the unit has;
+# or half of its words.
+_QUARTER, _HALF = 0.25, 0.5
+_BY_WORDS = 0.55  # where words are all that relates: what a unit has of the question's, by norm 2
+_LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
+
+
+@retrievers.register("passages")
+@dataclass(frozen=True, kw_only=True)
+class Passages(RetrievalMethod):
+    """Passages of any size: exact spans under a budget of tokens, from small chunks that are indexed once.
+
+    The chunks are units, in the order of their documents: small ones, such as ``sentence:size=50``. For a question,
+    each kind (dense, lexical) scores every unit's windows at all scales: see `chunkcore.retrieval.passages.windows`. A unit's
+    score is `balance` times dense and 1 - `balance` times lexical. `search` ranks the units, ties by their place;
+    `retrieve` returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the first k at a budget of
+    1,000 tokens. A unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among
+    fewer than ten units, none that has a word of the question. `is_related` says whether a question has more in common
+    with the collection than chance. By words alone: a unit's words of the question, by their weights, exceed 0.55 of
+    the root of the sum of squares of all. With vectors, a unit with over half of the words is related, and so is one
+    that is nearer than most of sixteen questions on everyday things, such as "Who wrote Hamlet?", are to any: by the
+    cosine, and a quarter of the share of those words. A question without a known word, or with vectors one that is not
+    related and of whose words none tells units apart, has no answer.
+
+    Attributes:
+        kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
+        balance: the dense kind's share of the score, 0 to 1. The default loses least where a kind knows little; see
+            the evidence page.
+        words: of lexical: "first5", cut to the first 5 characters, or "whole"; see `word_keys`.
+        k1: see `BM25`.
+        b: see `BM25`.
+        counter: of the budget's tokens, unless a report asks with its own.
+
+    Cost: one embedding per chunk and query; one product of the vectors with the question. An index takes, beside the
+    vectors, 176 bytes a unit and 5 to 8 a distinct word of a unit.
+
+    Raises `OptionError`: an unknown kind or counter, or an option out of range. Raises `DataError`: when indexing,
+    chunks overlap. A table's header before other rows of it is no overlap: passages have it once.
+
+    >>> Passages().name, Passages(kinds=("lexical",), words="whole").name
+    ('passages', 'passages:lexical,words=whole')
+    """
+
+    kinds: tuple[str, ...] = KINDS
+    balance: float = 0.7
+    words: str = "first5"
+    k1: float = 1.2
+    b: float = 0.75
+    counter: str = "cl100k_base"
+    bounds: ClassVar[Bounds] = {"balance": (0, 1), "k1": 0, "b": (0, 1)}
+    makes_passages = True
+
+    def validate(self) -> None:
+        if sorted(self.kinds) not in (["dense"], ["lexical"], ["dense", "lexical"]):
+            raise OptionError(
+                f"passages: kinds are dense, lexical or both, each once; got {', '.join(self.kinds)!r}"
+            )
+        check_words(self.words)
+        get_counter(self.counter)
+
+    @classmethod
+    def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
+        if parts:
+            options = {**options, "kinds": tuple(parts)}
+        return super().read((), options)
+
+    @property
+    def name(self) -> str:
+        changed = self.changed_options()
+        parts = changed.pop("kinds", [])
+        parts += [format_spec("", {option: value})[1:] for option, value in changed.items()]
+        return f"passages:{','.join(parts)}" if parts else "passages"
+
+    def shares(self) -> dict[str, float]:
+        """Each kind's share of the score; a kind without a share is not scored."""
+        if len(self.kinds) == 1:
+            return {self.kinds[0]: 1.0}
+        shares = {"dense": self.balance, "lexical": 1 - self.balance}
+        return {kind: share for kind, share in shares.items() if share}
+
+    @property
+    def embeds(self) -> bool:
+        return "dense" in self.shares()
+
+    def check_chunks(self, corpus: ChunkedCorpus) -> None:
+        Units(corpus)
+
+    def index(
+        self, corpus: ChunkedCorpus, vectors: TextVectors | Embedder | str | None = None
+    ) -> WindowIndex:
+        return cast(WindowIndex, super().index(corpus, vectors))
+
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> WindowIndex:
+        return WindowIndex(corpus, vectors, self)
+
+
+class WindowIndex(PassageIndex):
+    """Scores of every unit's windows at every scale, and passages of the best units."""
+
+    def __init__(
+        self, corpus: ChunkedCorpus, vectors: TextVectors | None, options: Passages
+    ) -> None:
+        super().__init__(corpus)
+        self.counter = options.counter
+        self.units = Units(corpus)
+        self._options = options
+        self._vectors = vectors or TextVectors()
+        self._shares = options.shares()
+        self._dense: DenseWindows | None = None
+        self._sizes: Numbers = np.full(len(self.units), -1, dtype=np.int32)
+        if "dense" in self._shares:
+            rows, _ = self._vectors.chunks(corpus, cluster_only=True)
+            measured = self._vectors.norms(options.name, corpus).get("windows")
+            self._dense = DenseWindows(self.units, rows, corpus.token_counts, measured)
+            self.norms = {"windows": self._dense.measured}
+        if "lexical" in self._shares:
+            _ = self._lexical
+
+    @cached_property
+    def _lexical(self) -> LexicalWindows:
+        options = self._options
+        postings = self.corpus.postings(options.words)
+        return LexicalWindows(self.units, postings, form=options.words, k1=options.k1, b=options.b)
+
+    @cached_property
+    def _places(self) -> UnitPlaces:
+        return UnitPlaces(self.units, self.corpus)
+
+    @cached_property
+    def sources(self) -> dict[str, Document]:
+        """The documents by id."""
+        return {document.id: document for document in self.corpus.documents}
+
+    # ---- Scores
+
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
+        rows = []
+        for scores in self._scores(queries):
+            best = best_of(scores, k)
+            rows.append((self.units.chunks(best), scores[best]))
+        return Hits.of(rows)
+
+    def _scores(self, queries: Sequence[str]) -> Iterator[Scores]:
+        """Each query's scores of all units."""
+        if self._dense is not None and queries:
+            vectors = self._vectors.queries(queries)
+        for place, query in enumerate(queries):
+            scores = np.zeros(len(self.units))
+            if "lexical" in self._shares:
+                scores += self._shares["lexical"] * self.word_scores(query)
+            if self._dense is not None:
+                scales = self._dense.scales(self._dense.cosines(vectors[place]))
+                scores += self._shares["dense"] * mean_of_squares(scales, len(scores))
+            yield scores
+
+    def word_scores(self, query: str) -> Scores:
+        """The lexical kind's score of each unit."""
+        return mean_of_squares(self._lexical.scales(query), len(self.units))
+
+    # ---- Whether a question has an answer here
+
+    def is_related(self, query: str) -> bool:
+        """Whether a unit is nearer to a question than chance gives; see `Passages`."""
+        if len(self.units) < _FEW and self._knows(query):
+            return True
+        if self._dense is None:
+            return float(self._lexical.shares(query, 2).max(initial=0.0)) > _BY_WORDS
+        if self._share(query) > _HALF:
+            return True
+        return self._relation(query, self._vectors.queries([query])[0]) > self._chance
+
+    def _knows(self, query: str) -> bool:
+        """Whether a unit has a word of the question."""
+        return "lexical" in self._shares and bool(self._lexical.with_words(query))
+
+    def _has_answer(self, query: str) -> bool:
+        if self._dense is None:
+            return self._knows(query)
+        return self._share(query) > 0 or self.is_related(query)
+
+    def _share(self, query: str) -> float:
+        if "lexical" not in self._shares:
+            return 0.0
+        return float(self._lexical.shares(query).max(initial=0.0))
+
+    def _relation(self, query: str, vector: NDArray[np.floating]) -> float:
+        assert self._dense is not None
+        return float(self._dense.cosines(vector).max(initial=-1.0)) + _QUARTER * self._share(query)
+
+    @cached_property
+    def _chance(self) -> float:
+        """The relation of questions on something else: the upper quartile."""
+        relations = map(self._relation, OTHER_QUESTIONS, self._vectors.of_others)
+        return float(np.quantile(list(relations), 0.75))
+
+    # ---- Passages
+
+    def passages(
+        self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
+    ) -> list[list[Retrieved]]:
+        shown = Shown.everything(self._places)
+        answers: list[list[Retrieved]] = []
+        for query, scores in zip(queries, self._scores(queries), strict=True):
+            passages = RankedList()
+            if self._has_answer(query):
+                budget = Budget(max_tokens or MAX_TOKENS, counter)
+                passages = self._assembled(query, scores, budget, shown, k)
+            answers.append(passages)
+        return answers
+
+    def behind(
+        self,
+        question: str,
+        hits: Iterable[Retrieved],
+        *,
+        max_tokens: int = MAX_TOKENS,
+        k: int | None = None,
+        documents: Scope = "hits",
+        balance: float = BALANCE,
+        counter: str | TokenCounter | None = None,
+    ) -> RankedList:
+        """Passages from another retriever's hits and this index's words: no vectors, no model.
+
+        The hits count by their order, whatever their scores; the words of the question count in the index's units. A
+        hit whose document is not in the index, whose spans are not, or at whose place another text of its length
+        stands, is a passage of its own at its rank, if the retriever's hits up to it are within the budget.
+
+        Args:
+            question: the question.
+            hits: best first, with document ids and spans, of any chunk size.
+            max_tokens: of all passages.
+            k: the most passages.
+            documents: what passages may show: "hits", the hits' own text, not a character more; "whole", all text of
+                the hits' documents; "all", all text of the index; or ids of documents that are shown whole, of the
+                hits' other documents the hits' own text.
+            balance: the hits' share of the score, 0 to 1.
+            counter: of `max_tokens`; None: the index's.
+
+        Raises `OptionError`: an argument is out of range.
+        """
+        if not isinstance(question, str):
+            raise OptionError(
+                f"behind takes one question as a string, got {type(question).__name__}"
+            )
+        scope = check_scope(documents)
+        check_number("balance", balance, 0, 1, whole=False)
+        check_limits(k, max_tokens)
+        ranked = distinct_hits(hits)
+        budget = Budget(max_tokens, counter or self.counter)
+        placed = self._placed(ranked, scope)
+        alone = self._alone(ranked, placed, budget)
+        passages = RankedList()
+        if budget.left > 0 and (placed or scope == "all"):
+            located = [ranked[number] for number in placed]
+            shown = self._shown(located, scope)
+            ranks = np.array(placed, dtype=np.int64) + 1
+            scores = (1 - balance) * word_shares(self.word_scores(question))
+            scores += balance * self._places.worth(located, ranks, len(ranked))
+            passages = self._assembled(question, scores, budget, shown)
+        for number, hit in alone:
+            passages.insert(number, hit)
+        return RankedList(passages[:k])
+
+    def _placed(self, hits: Sequence[Retrieved], scope: Scope) -> list[int]:
+        """The numbers of the hits that stand in the index's units."""
+        needs_text = scope not in ("whole", "all")
+        return [
+            number
+            for number in sorted(self._places.placed(hits))
+            if has_its_text(hits[number], self.sources)
+            and not (needs_text and hits[number].document_id not in self.sources)
+        ]
+
+    def _alone(
+        self, hits: Sequence[Retrieved], placed: Sequence[int], budget: Budget
+    ) -> list[tuple[int, Retrieved]]:
+        """Hits without a place, with their numbers, that the budget would hold if the hits were returned."""
+        others = sorted(set(range(len(hits))) - set(placed))
+        if not others:
+            return []
+        texts = [hit.text or with_source(hit, self.sources).text for hit in hits]
+        sizes = budget.counter.count_many(texts)
+        is_within = np.cumsum(sizes) <= budget.left
+        alone = [number for number in others if is_within[number]]
+        budget.left -= int(sizes[alone].sum())
+        return [(number, hits[number]) for number in alone]
+
+    def _shown(self, hits: Sequence[Retrieved], scope: Scope) -> Shown:
+        if scope == "all":
+            return Shown.everything(self._places)
+        names = {hit.document_id for hit in hits}
+        whole: Collection[str] = names
+        if scope == "hits":
+            whole = ()
+        elif scope != "whole":
+            whole = names.intersection(scope)
+        ranges, _ = self._places.ranges(hits)
+        return Shown(self._places, np.concatenate((ranges, self._places.whole(whole))))
+
+    def _assembled(
+        self, query: str, scores: Scores, budget: Budget, shown: Shown, k: int | None = None
+    ) -> RankedList:
+        """The passages of the best units, of what is shown of them."""
+        answer = _Candidates(self, scores, shown)
+        least = self._least(query, answer.scores)
+        units, sizes = self._candidates(answer, budget)
+        row = Row(
+            LazySequence(cache(answer.piece), units.tolist()),
+            answer.scores[units].tolist(),
+            sizes.tolist(),
+            answer.joined(units),
+            least,
+        )
+        headers = answer.headers(units)
+        texts = [span.slice(self.sources[name].text) for (name, _), span in headers.items()]
+        reserved = min(map(budget.counter.count, texts), default=0)
+        if 2 * reserved >= budget.left:
+            reserved = 0
+        budget.left -= reserved
+        passages: Sequence[Retrieved] = passages_of(row, budget, k=k, documents=self.sources)
+        budget.left += reserved
+        if headers:
+            passages = with_table_headers(passages, headers, budget, self.sources)
+        return without_bare_headers(passages, self.sources)
+
+    def _candidates(self, answer: _Candidates, budget: Budget) -> tuple[Numbers, Numbers]:
+        """The best units, and gaps between them, that fill the budget; and their tokens."""
+        most = int(np.isfinite(answer.scores).sum())
+        count = min(8 + int(1.25 * budget.left / self._mean_tokens), most)
+        while True:
+            units = self.units.with_gaps(answer.scores, count)
+            sizes = self._tokens(units, answer, budget.counter)
+            if count >= most or sizes.sum() > budget.left:
+                return units, sizes
+            count = min(2 * count, most)
+
+    def _tokens(self, units: Numbers, answer: _Candidates, counter: TokenCounter) -> Numbers:
+        """The tokens of units, by a counter; those of a whole unit, by the index's counter, are counted once."""
+        usual = get_counter(self.counter)
+        is_usual = type(counter) is type(usual) and counter.name == usual.name
+        sizes = self._sizes if is_usual else np.full_like(self._sizes, -1)
+        cut = [unit for unit in units.tolist() if unit in answer.cut]
+        new = units[sizes[units] < 0]
+        sizes[new] = counter.count_many([answer.whole_text(unit) for unit in new.tolist()])
+        tokens = sizes[units]
+        if cut:
+            tokens[np.isin(units, cut)] = counter.count_many([answer.text(unit) for unit in cut])
+        return tokens
+
+    def _least(self, query: str, scores: Scores) -> float:
+        """A unit with a lower score becomes no part of a passage. Among few units, any with a word of the query may."""
+        best = float(scores.max(initial=0.0))
+        least = -math.inf
+        if best > 0:
+            least = _LEAST * best
+        if len(scores) < _FEW and "lexical" in self._shares:
+            for units in self._lexical.with_words(query):
+                least = min(least, float(scores[units].min()))
+        return least
+
+    @cached_property
+    def _mean_tokens(self) -> float:
+        counts = self.corpus.token_counts
+        return max(1.0, float(counts.mean())) if len(counts) else 1.0
+
+
+class _Candidates:
+    """The units of one answer, as far as they are shown, with their scores: -inf of units that are not shown."""
+
+    def __init__(self, index: WindowIndex, scores: Scores, shown: Shown) -> None:
+        self._index = index
+        self._shown = shown
+        self._places = index._places
+        self.scores = np.where(shown.units, scores, -math.inf)
+        self.cut = {unit: shown.cut(*self._place(unit)) for unit in shown.cut_units.tolist()}
+        for unit in self.cut:
+            if not self.text(unit).strip():
+                self.scores[unit] = -math.inf
+
+    def _chunk(self, unit: int) -> int:
+        order = self._index.units.order
+        return unit if order is None else int(order[unit])
+
+    def _place(self, unit: int) -> tuple[str, tuple[Span, ...]]:
+        """A unit's document and spans, without the header of a table that is repeated before its rows."""
+        corpus = self._index.corpus
+        chunk = self._chunk(unit)
+        special = corpus.special.get(chunk)
+        if special is None:
+            document = corpus.documents[int(corpus.document_numbers[chunk])]
+            extent = Span(int(self._index.units.starts[unit]), int(self._index.units.ends[unit]))
+            return document.id, (extent,)
+        if chunk in corpus.repeating:
+            return special.document_id, special.spans[1:]
+        return special.document_id, special.spans
+
+    def whole_text(self, unit: int) -> str:
+        """The text of a unit."""
+        name, spans = self._place(unit)
+        if name in self._index.sources:
+            return text_of_spans(self._index.sources[name].text, spans)
+        chunk = self._index.corpus.special[self._chunk(unit)]
+        return chunk.text[-len(spans[0]) :] if len(spans) < len(chunk.spans) else chunk.text
+
+    def text(self, unit: int) -> str:
+        """The text of a unit, as far as it is shown."""
+        if unit not in self.cut:
+            return self.whole_text(unit)
+        name, _ = self._place(unit)
+        return text_of_spans(self._index.sources[name].text, self.cut[unit])
+
+    def piece(self, unit: int) -> Retrieved:
+        name, spans = self._place(unit)
+        score = float(self.scores[unit])
+        chunk = self._index.corpus[self._chunk(unit)]
+        spans = self.cut.get(unit, spans)
+        return Retrieved(name, spans, score, self.text(unit), id=chunk.id)
+
+    def joined(self, units: Numbers) -> list[bool]:
+        """Of each of the units but the last, whether the next one is its neighbour, and what is between them shown."""
+        one, other = units[:-1], units[1:]
+        documents = self._index.units.documents
+        is_next = (other == one + 1) & (documents[other] == documents[one])
+        ends = np.array([self._edges(unit)[1] for unit in one.tolist()], dtype=np.int64)
+        starts = np.array([self._edges(unit)[0] for unit in other.tolist()], dtype=np.int64)
+        joined: list[bool] = (is_next & self._shown.covers(ends, starts)).tolist()
+        return joined
+
+    def _edges(self, unit: int) -> tuple[int, int]:
+        """Where what is shown of a unit begins and ends on the axis of characters."""
+        if unit not in self.cut:
+            return int(self._places.starts[unit]), int(self._places.ends[unit])
+        begin = self._places.begin(self._place(unit)[0])
+        spans = self.cut[unit]
+        return spans[0].start + begin, spans[-1].end + begin
+
+    def headers(self, units: Numbers) -> dict[tuple[str, Span], Span]:
+        """The header of each of these units that are rows of a table, by its document and the span of its rows."""
+        headers = {}
+        corpus, sources = self._index.corpus, self._index.sources
+        for unit in units.tolist():
+            chunk = self._chunk(unit)
+            if chunk not in corpus.repeating or unit in self.cut:
+                continue
+            name, (rows,) = self._place(unit)
+            header = corpus.special[chunk].spans[0]
+            edges = np.array([[header.start], [header.end]])
+            if name in sources and self._shown.covers(*(edges + self._places.begin(name)))[0]:
+                headers[name, rows] = header
+        return headers

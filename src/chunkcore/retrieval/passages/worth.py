@@ -1,0 +1,201 @@
+"""What another retriever's hits are worth to an index's units, and what passages may show of the documents.
+
+A hit is worth log((N + 1) / rank) to the units that it covers, N the number of hits. A unit's worth has two scales,
+each divided by its best unit: two thirds of the hits as they are, one third of each with as much text again on either
+side. The words' score is divided by its best unit, too, so that the first hit has the same share of what the best
+words are worth in a small collection and in a large one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.errors import OptionError, echo
+from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.passages.windows import Units
+from chunkcore.run import Retrieved
+from chunkcore.spans import Numbers, Ranges, Scores, as_ranges, ragged_indices, union_ranges
+from chunkcore.text import Document, Span, text_of_spans
+
+# Or ids of documents: these are shown whole; of other documents only the hits' text.
+Scope = Literal["hits", "whole", "all"] | Collection[str]
+BALANCE = 0.3
+_SCALES = (
+    (0, 2 / 3),
+    (1, 1 / 3),
+)  # how much wider a hit is read, and that scale's share of the worth
+_CLEAR = 25.0  # the words' score of a unit five deviations above the mean at every scale
+
+
+def check_scope(documents: Scope) -> Scope:
+    """The scope. Raises `OptionError`: it does not say which documents may be shown."""
+    if isinstance(documents, str):
+        if documents in ("hits", "whole", "all"):
+            return documents
+    elif isinstance(documents, Collection) and all(isinstance(name, str) for name in documents):
+        return frozenset(documents)
+    raise OptionError(
+        'documents is "hits" (the hits\' own text), "whole" (their documents), "all", or ids of documents; '
+        f"got {echo(documents)}"
+    )
+
+
+class UnitPlaces:
+    """Where the units of a corpus stand on one axis of characters: its documents, one after another, apart."""
+
+    def __init__(self, units: Units, corpus: ChunkedCorpus) -> None:
+        names, _ = corpus.described
+        numbers = units.by_unit(corpus.document_numbers)[units.firsts[:-1]]
+        self._places = {names[number]: place for place, number in enumerate(numbers.tolist())}
+        last_ends = units.ends[units.firsts[1:] - 1]
+        self._sizes: Numbers = last_ends + 1  # so that the ranges of two documents never touch
+        self._begins: Numbers = np.cumsum(self._sizes) - self._sizes
+        begins = self._begins[units.documents]
+        self.starts: Numbers = units.starts + begins
+        self.ends: Numbers = units.ends + begins
+
+    def begin(self, document_id: str) -> int:
+        """Where a document with units begins on the axis."""
+        return int(self._begins[self._places[document_id]])
+
+    def whole(self, names: Iterable[str]) -> Ranges:
+        """The ranges of these documents, as far as they have units."""
+        places = [self._places[name] for name in names if name in self._places]
+        begins = self._begins[places]
+        return np.column_stack((begins, begins + self._sizes[places]))
+
+    def ranges(self, hits: Sequence[Retrieved], wider: int = 0) -> tuple[Ranges, Numbers]:
+        """The hits' spans on the axis, and the number of each span's hit.
+
+        With `wider`, a span has so many times its length again on either side, within its document.
+        """
+        placed = [number for number, hit in enumerate(hits) if hit.document_id in self._places]
+        owner = np.repeat(placed, [len(hits[number].spans) for number in placed]).astype(np.int64)
+        document = np.array([self._places[hits[number].document_id] for number in owner], np.int64)
+        ranges = as_ranges(span for number in placed for span in hits[number].spans)
+        more = wider * (ranges[:, 1] - ranges[:, 0])
+        last = self._sizes[document]
+        start = np.clip(ranges[:, 0] - more, 0, last) + self._begins[document]
+        end = np.clip(ranges[:, 1] + more, 0, last) + self._begins[document]
+        return np.column_stack((start, end)), owner
+
+    def bounds(self, ranges: Ranges) -> tuple[Numbers, Numbers]:
+        """The first unit that shares a character with each range, and the one after the last."""
+        first = np.searchsorted(self.ends, ranges[:, 0], side="right")
+        after = np.searchsorted(self.starts, ranges[:, 1])
+        return first, np.maximum(after, first)
+
+    def covered(self, ranges: Ranges) -> tuple[Numbers, Numbers]:
+        """The number of a range and the unit, for each unit that shares a character with a range."""
+        first, after = self.bounds(ranges)
+        return ragged_indices(first, after - first)
+
+    def placed(self, hits: Sequence[Retrieved]) -> set[int]:
+        """The numbers of the hits of which a unit holds some."""
+        ranges, owner = self.ranges(hits)
+        return set(owner[self.covered(ranges)[0]].tolist())
+
+    def worth(self, hits: Sequence[Retrieved], ranks: Numbers, count: int) -> Scores:
+        """What these hits, of `count` in all, are worth to each unit, at most 1."""
+        lengths = np.maximum(self.ends - self.starts, 1)
+        total = np.zeros(len(lengths))
+        gains = np.log((count + 1) / ranks)
+        for wider, share in _SCALES:
+            ranges, owner = self.ranges(hits, wider)
+            row, units = self.covered(ranges)
+            shared = np.minimum(self.ends[units], ranges[row, 1])
+            shared -= np.maximum(self.starts[units], ranges[row, 0])
+            worth = np.bincount(units, gains[owner[row]] * shared, minlength=len(total))
+            divisor = lengths
+            if not wider:
+                # Where chunks overlap, a unit has the mean of those that cover it; neighbouring hits add up.
+                divisor = np.maximum(np.bincount(units, shared, minlength=len(total)), lengths)
+            worth = worth / divisor
+            total += share * worth / (worth.max(initial=0.0) or 1.0)
+        return total
+
+
+class Shown:
+    """What passages may show: ranges of the axis of characters."""
+
+    def __init__(self, places: UnitPlaces, ranges: Ranges) -> None:
+        self._places = places
+        self._ranges = union_ranges(ranges)
+
+    @classmethod
+    def everything(cls, places: UnitPlaces) -> Shown:
+        return cls(places, np.array([[0, np.iinfo(np.int64).max]]))
+
+    @property
+    def units(self) -> NDArray[np.bool_]:
+        """Whether some of each unit is shown."""
+        is_shown = np.zeros(len(self._places.starts), dtype=np.bool_)
+        first, after = self._places.bounds(self._ranges)
+        for start, end in zip(first.tolist(), after.tolist(), strict=True):
+            is_shown[start:end] = True
+        return is_shown
+
+    @property
+    def cut_units(self) -> Numbers:
+        """The units of which a part is shown."""
+        first, after = self._places.bounds(self._ranges)
+        is_any = after > first
+        edges = np.unique(np.concatenate((first[is_any], after[is_any] - 1)))
+        is_whole = self.covers(self._places.starts[edges], self._places.ends[edges])
+        return edges[~is_whole]
+
+    def covers(self, starts: Numbers, ends: Numbers) -> NDArray[np.bool_]:
+        """Whether each of these stretches of the axis is shown whole."""
+        if not len(self._ranges):
+            return np.zeros(len(starts), dtype=np.bool_)
+        place = np.searchsorted(self._ranges[:, 0], starts, side="right") - 1
+        covers: NDArray[np.bool_] = (place >= 0) & (ends <= self._ranges[place, 1])
+        return covers
+
+    def cut(self, document_id: str, spans: Sequence[Span]) -> tuple[Span, ...]:
+        """What of a unit's spans is shown."""
+        begin = self._places.begin(document_id)
+        kept = []
+        for span in spans:
+            first = np.searchsorted(self._ranges[:, 1], span.start + begin, side="right")
+            after = np.searchsorted(self._ranges[:, 0], span.end + begin)
+            for low, high in (self._ranges[first:after] - begin).tolist():
+                kept.append(Span(max(span.start, low), min(span.end, high)))
+        return tuple(kept)
+
+
+def word_shares(scores: Scores) -> Scores:
+    """The words' scores, at most 1: divided by the best one, or by what stands out clearly if that is more."""
+    # A unit without a word that nearly all have loses no more than one without any.
+    scores = np.maximum(scores, -1.0)
+    clear = min(_CLEAR, len(scores) / 4)  # among n units, no deviation is over the root of n - 1
+    shares: Scores = scores / max(float(scores.max(initial=0.0)), clear, 1e-9)
+    return shares
+
+
+def distinct_hits(hits: Iterable[Retrieved]) -> list[Retrieved]:
+    """The hits, a repeated place once. Raises `OptionError`: one is no `Retrieved`."""
+    first: dict[object, Retrieved] = {}
+    for number, hit in enumerate(hits):
+        if not isinstance(hit, Retrieved):
+            raise OptionError(f"hits are Retrieved, best first; got {type(hit).__name__}")
+        place = (hit.document_id, hit.spans, hit.text)
+        first.setdefault(place if hit.spans else number, hit)
+    return list(first.values())
+
+
+def has_its_text(hit: Retrieved, documents: Mapping[str, Document]) -> bool:
+    """Whether the text at a hit's place is the hit's.
+
+    A text of another length was not copied from its place: a model wrote it, or it has a context before it.
+    """
+    document = documents.get(hit.document_id)
+    characters = sum(map(len, hit.spans))
+    is_copied = characters <= len(hit.text) < characters + len(hit.spans)
+    if document is None or hit.match != "spans" or not is_copied:
+        return True
+    return hit.text.split() == text_of_spans(document.text, hit.spans).split()
