@@ -63,7 +63,7 @@ class Passages(RetrievalMethod):
     """Passages of any size: exact spans under a budget of tokens, from small chunks that are indexed once.
 
     The chunks are units, in the order of their documents: small ones, such as ``sentence:size=50``. For a question,
-    each kind (dense, lexical) scores every unit's windows at all scales: see `chunkcore.retrieval.passages.windows`. A unit's
+    each kind (dense, lexical) scores every unit's windows at all scales: see the module `windows`. A unit's
     score is `balance` times dense and 1 - `balance` times lexical. `search` ranks the units, ties by their place;
     `retrieve` returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the first k at a budget of
     1,000 tokens. A unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among
