@@ -174,7 +174,7 @@ def test_haystacks_joined_pipeline_with_passages() -> None:
     pipeline.add_component("few", InMemoryBM25Retriever(store, top_k=1))
     pipeline.add_component("more", InMemoryBM25Retriever(store, top_k=3))
     pipeline.add_component("join", DocumentJoiner())
-    pipeline.add_component("passages", ChunkcorePassageRanker(documents=BENCHMARK.documents, filters=None))
+    pipeline.add_component("passages", ChunkcorePassageRanker(documents=BENCHMARK.documents))
     pipeline.connect("few", "join")
     pipeline.connect("more", "join")
     pipeline.connect("join", "passages")

@@ -8,10 +8,10 @@ pytest.importorskip("langchain_text_splitters", reason="langchain-text-splitters
 pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
 pytest.importorskip("haystack", reason="haystack-ai is not installed")
 
+from chunkadapters.behind import PassageWarning
 from chunkadapters.langchain import PassageRetriever
 from chunkadapters.langchain.retrieval import hit_of
 from chunkadapters.neighbours import StoreIndex
-from chunkadapters.passages import PassageWarning
 from chunkcore import Span, get_counter
 from chunkcore.errors import ChunkcoreError
 from chunkcore.run import Retrieved
@@ -56,17 +56,17 @@ def test_a_passage_grows_over_a_hits_neighbours_and_states_its_place(framework):
 @given(
     numbers=st.lists(st.integers(0, len(ROWS) - 1), min_size=1, max_size=8, unique=True),
     budget=st.integers(10, 400),
-    scope=st.sampled_from(["safe", "hits", "text", "all"]),
+    show=st.sampled_from(["hits", "whole", "all"]),
     reach=st.integers(0, 500),
 )
-def test_nothing_but_what_the_store_gave_within_the_budget(numbers, budget, scope, reach):
+def test_nothing_but_what_the_store_gave_within_the_budget(numbers, budget, show, reach):
     hits = [ROWS[number] for number in numbers]
     index = StoreIndex(lambda places: pieces_around(places, reach))
-    retriever = PassageRetriever(RunnableLambda(lambda question: hits), index=index, words=scope, max_tokens=budget)
+    retriever = PassageRetriever(RunnableLambda(lambda question: hits), index=index, show=show, max_tokens=budget)
     passages = retriever.invoke(QUESTION)
     assert 0 < sum(COUNTER.count(passage.page_content) for passage in passages) <= budget
     seen = set()
-    allowed = hits if scope == "text" else [*hits, *pieces_around(list(map(hit_of, hits)), reach)]
+    allowed = [*hits, *pieces_around(list(map(hit_of, hits)), reach)]
     allowed = [piece if isinstance(piece, Retrieved) else hit_of(piece) for piece in allowed]
     covered = {
         (getattr(piece, "document_id", "") or piece.document, place)

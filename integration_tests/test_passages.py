@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -25,22 +25,24 @@ pytest.importorskip("llama_index.core", reason="llama-index-core is not installe
 pytest.importorskip("haystack", reason="haystack-ai is not installed")
 
 from chunkadapters import haystack, langchain, llamaindex
-from chunkadapters.filters import ANY, UNKNOWN, filters_within, keys_of
-from chunkadapters.passages import PassageWarning
+from chunkadapters.behind import PassageWarning
 from chunkcore import Document, Mark, Span, get_counter, get_retriever
 from chunkcore.chunkers import get_chunker
+from chunkcore.locating import read_spans
 from chunkcore.retrieval import chunk_corpus
 from chunkcore.scale.folder_index import index_files
+from chunkcore.text import text_of_spans
 from haystack import Document as HaystackDocument
 from haystack import Pipeline
 from haystack.components.preprocessors import DocumentSplitter
 from haystack.components.retrievers import InMemoryBM25Retriever
 from haystack.document_stores.in_memory import InMemoryDocumentStore
-from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
+from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever, MergerRetriever
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import ConfigurableField, RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableBinding, RunnableLambda
+from langchain_core.tools import create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import Document as LlamaDocument
@@ -51,7 +53,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever as LlamaRetriever
 from llama_index.core.retrievers import QueryFusionRetriever, VectorIndexRetriever
 from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
-from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from tests.fakes import FakeEmbedder
 
 COUNTER = get_counter("cl100k_base")
@@ -92,7 +94,7 @@ def langchain_cut(name: str, text: str) -> list[LangChainDocument]:
 
 
 def langchain_passages(hits: Sequence[Any], question: str, **options: Any) -> langchain.PassageRetriever:
-    return langchain.PassageRetriever(RunnableLambda(lambda _: list(hits)), **{"filters": None} | options)
+    return langchain.PassageRetriever(RunnableLambda(lambda _: list(hits)), fetch_k=None, **options)
 
 
 def llamaindex_cut(name: str, text: str) -> list[Any]:
@@ -102,7 +104,7 @@ def llamaindex_cut(name: str, text: str) -> list[Any]:
 
 def llamaindex_passages(hits: Sequence[Any], question: str, **options: Any) -> list[NodeWithScore]:
     nodes = [hit if isinstance(hit, NodeWithScore) else NodeWithScore(node=hit) for hit in hits]
-    return llamaindex.PassagePostprocessor(**{"filters": None} | options).postprocess_nodes(nodes, query_str=question)
+    return llamaindex.PassagePostprocessor(**options).postprocess_nodes(nodes, query_str=question)
 
 
 def haystack_cut(name: str, text: str) -> list[Any]:
@@ -112,7 +114,7 @@ def haystack_cut(name: str, text: str) -> list[Any]:
 
 
 def haystack_passages(hits: Sequence[Any], question: str, **options: Any) -> list[Any]:
-    return haystack.ChunkcorePassageRanker(**{"filters": None} | options).run(question, list(hits))["documents"]
+    return haystack.ChunkcorePassageRanker(**options).run(question, list(hits))["documents"]
 
 
 def _place(metadata: dict[str, Any], start: str, end: str) -> dict[str, Any]:
@@ -155,7 +157,7 @@ FRAMEWORKS = {
         lambda text, name, metadata: HaystackDocument(id=name, content=text, meta=metadata),
         haystack_passages,
         lambda hits, question, **options: asyncio.run(
-            haystack.ChunkcorePassageRanker(**{"filters": None} | options).run_async(question, list(hits))
+            haystack.ChunkcorePassageRanker(**options).run_async(question, list(hits))
         )["documents"],
         lambda passage: passage.content,
         lambda passage: _place(passage.meta, "split_idx_start", "split_idx_end"),
@@ -167,224 +169,309 @@ every = pytest.mark.parametrize("name", FRAMEWORKS)
 
 
 @every
-def test_passages_are_exact_within_the_budget_and_of_the_hits_documents_alone(name: str) -> None:
-    """Under filters and tenants: whatever hits a retriever let through, no other document's text appears."""
+def test_passages_are_exact_within_the_budget_and_of_the_hits_alone(name: str) -> None:
+    """Whatever hits a retriever let through: their own text by default, else their documents', and no other's."""
     framework, chance = FRAMEWORKS[name], random.Random(7)
     chunks = {source: framework.cut(source, text) for source, text in TEXTS.items()}
     for turn in range(40):
         sources = chance.sample(sorted(TEXTS), chance.randint(0, 3))
         hits = [chance.choice(chunks[source]) for source in sources for _ in range(chance.randint(1, 3))]
+        shown = {(metadata_of(hit)["source"], place) for hit in hits for place in places_of(framework, hit)}
         budget = chance.choice([10, 60, 300, 2000])
         question = f"What about tea, ice and {' '.join(WORDS.values())}?"
         options = {"documents": SOURCES} if turn % 4 == 0 else {"index": INDEX}
-        passages = framework.behind(hits, question, max_tokens=budget, **options)
+        show = "whole" if turn % 2 else "hits"
+        passages = framework.behind(hits, question, max_tokens=budget, show=show, **options)
         assert sum(COUNTER.count(framework.text(passage)) for passage in passages) <= budget
+        places = set()
         for passage in passages:
-            text, metadata = framework.text(passage), framework.metadata(passage)
-            assert not [word for source, word in WORDS.items() if source not in sources and word in text]
-            assert text == TEXTS[metadata["source_id"]][metadata["start"] : metadata["end"]]
+            metadata = framework.metadata(passage)
+            source, spans = metadata["source_id"], spans_of(metadata)
+            assert framework.text(passage) == text_of_spans(TEXTS[source], spans)
+            assert source in sources
             assert metadata["tenant"] == metadata["source"][:3]
-        places = sorted(
-            (framework.metadata(passage)["source_id"], framework.metadata(passage)["start"]) for passage in passages
-        )
-        assert len(set(places)) == len(places)
-        assert [
-            framework.text(passage) for passage in framework.abehind(hits, question, max_tokens=budget, **options)
-        ] == [framework.text(passage) for passage in passages]
+            for span in spans:
+                assert show == "whole" or shown.issuperset((source, place) for place in range(span.start, span.end))
+            places.add((source, spans))
+        assert len(places) == len(passages)
+        again = framework.abehind(hits, question, max_tokens=budget, show=show, **options)
+        assert list(map(framework.text, again)) == list(map(framework.text, passages))
         assert bool(passages) == bool(hits)
 
 
+def spans_of(metadata: dict[str, Any]) -> tuple[Span, ...]:
+    return read_spans(metadata.get("spans")) or (Span(metadata["start"], metadata["end"]),)
+
+
+def places_of(framework: Framework, hit: Any) -> range:
+    """The characters of a hit, which names its document as its source."""
+    text, source = framework.text(hit), TEXTS[metadata_of(hit)["source"]]
+    assert source.count(text) == 1
+    start = source.index(text)
+    return range(start, start + len(text))
+
+
 @every
-def test_words_of_all_documents_count_where_that_is_chosen(name: str) -> None:
+def test_text_of_all_documents_is_shown_where_that_is_chosen(name: str) -> None:
     framework = FRAMEWORKS[name]
     hits = framework.cut("ann/doc1.md", TEXTS["ann/doc1.md"])[:1]
     safe, wide = (
-        framework.behind(hits, "bob2word", index=INDEX, words=words, max_tokens=300) for words in ("hits", "all")
+        framework.behind(hits, "bob2word", index=INDEX, show=show, max_tokens=300) for show in ("whole", "all")
     )
     assert not any("bob2word" in framework.text(passage) for passage in safe)
     assert any("bob2word" in framework.text(passage) for passage in wide)
 
 
 @every
-def test_chunks_that_a_filter_excludes_stay_out_of_passages_of_the_hits_own_text(name: str) -> None:
-    """Rights on chunks of one document: not a character but the hits' own, whatever the question's words are."""
-    framework, chance = FRAMEWORKS[name], random.Random(11)
-    for _ in range(30):
-        source = chance.choice(sorted(TEXTS))
-        chunks = framework.cut(source, TEXTS[source])
-        hits = chance.sample(chunks, chance.randint(1, len(chunks) - 1))
-        texts = [framework.text(hit).strip() for hit in hits]
-        shown: set[int] = set()
-        for text in texts:
-            start = TEXTS[source].index(text)
-            assert TEXTS[source].find(text, start + 1) < 0
-            shown.update(range(start - 2, start + len(text) + 2))  # with the white space around
-        passages = framework.behind(hits, TEXTS[source], index=INDEX, words="text", max_tokens=5000)
-        places = [framework.metadata(passage) for passage in passages]
-        assert passages
-        assert all(shown.issuperset(range(place["start"], place["end"])) for place in places)
-
-
-def hidden(name: str, number: int) -> bool:
-    """Whether a chunk of a document is secret: every other one."""
-    return number % 2 == sum(map(ord, name)) % 2
-
-
-def of_levels(name: str) -> list[Any]:
-    """Chunks of all documents, of which the secret ones alone have a level."""
+def test_a_function_of_metadata_says_which_documents_are_shown_whole(name: str) -> None:
     framework = FRAMEWORKS[name]
+    hits = [framework.cut(source, TEXTS[source])[0] for source in ("ann/doc1.md", "bob/doc1.md")]
+    passages = framework.behind(hits, "ice", index=INDEX, show=lambda metadata: metadata["tenant"] == "ann")
+    sizes = dict.fromkeys(("ann/doc1.md", "bob/doc1.md"), 0)
+    for passage in passages:
+        sizes[framework.metadata(passage)["source_id"]] += len(framework.text(passage))
+    assert sizes["ann/doc1.md"] > len(framework.text(hits[0])) + 100
+    assert sizes["bob/doc1.md"] <= len(framework.text(hits[1]))
+
+    async def is_public(metadata: Any) -> bool:
+        return True
+
+    def are_public(metadata: Any) -> Any:
+        yield True
+
+    for wrong in (is_public, are_public, dict, lambda metadata: is_public(metadata)):
+        with pytest.raises(ValueError, match=r"show (is a function that )?returns true or false"):
+            framework.behind(hits, "ice", index=INDEX, show=wrong)
+
+
+# ---- Canaries: nothing comes out that the retriever did not return
+
+CANARY = "CANARY"
+OPEN = "The pump is primed with clean water before each start. Turn the valve slowly until it hisses."
+CLOSED = f"{CANARY} the key of the pump room is in drawer nine, behind the pump and the old valve."
+TABLE_OF_TWO = f"| part | {CANARY} price |\n|---|---|\n| pump | is primed |\n"
+PUMPS = {
+    tenant: Document(
+        f"{tenant}/pump.md",
+        f"{OPEN}\n\n{CLOSED}\n\n{TABLE_OF_TWO}",
+        {"title": f"{CANARY} title", "url": "https://x/pump", "path": f"{tenant}/pump", "note": {"by": CANARY}},
+        marks=(Mark("page", Span(0, len(OPEN) + len(CLOSED)), {"number": 1, "label": f"{CANARY} page"}),),
+    )
+    for tenant in ("ann", "bob")
+}
+ROWS = [(OPEN, "open"), (CLOSED, "closed"), ("| pump | is primed |", "open")]
+SUMMARY = "A summary for all: where keys are is written elsewhere."
+
+
+def chunks_of_pumps(framework: Framework) -> list[Any]:
+    """Chunks in which level, url and path say what is hidden; a public summary of a hidden chunk; both tenants."""
     chunks = []
-    for source, text in TEXTS.items():
-        for number, chunk in enumerate(framework.cut(source, text)):
-            if hidden(source, number):
-                metadata_of(chunk)["level"] = "secret"
-            chunks.append(chunk)
-    return chunks
+    for tenant, document in PUMPS.items():
+        for text, level in ROWS:
+            hidden = level == "closed" or tenant == "bob"
+            start = document.text.index(text)
+            place = {"start_index": start, "split_idx_start": start, "end_index": start + len(text)}
+            told = {"level": "closed" if hidden else "open", "url": f"https://x/pump#{hidden}", "path": f"p/{hidden}"}
+            text = text if tenant == "ann" else f"{text} {CANARY}"
+            chunks.append(framework.document(text, "pump.md", {**place, **told, "derived": tenant == "bob"}))
+        start = document.text.index(CLOSED)
+        place = {"start_index": start, "end_index": start + len(CLOSED), "split_idx_start": start}
+        told = {"level": "open", "url": "https://x/pump#False", "path": "p/False", "derived": True}
+        chunks.append(framework.document(SUMMARY, f"{tenant}/pump.md", {**place, **told}))
+    return [unnamed(chunk, number) for number, chunk in enumerate(chunks)]
 
 
-Ask = Callable[[str], list[Any]]
+def unnamed(chunk: Any, number: int) -> Any:
+    """The chunk with an id of its own in a store."""
+    number_id = f"00000000-0000-0000-0000-{number:012}"
+    if isinstance(chunk, HaystackDocument):
+        return replace(chunk, id=number_id, meta={**chunk.meta, "file_path": chunk.id})
+    if isinstance(chunk, LangChainDocument):
+        return chunk.model_copy(update={"id": number_id})
+    place = {"start_char_idx": chunk.metadata["start_index"], "end_char_idx": chunk.metadata["end_index"]}
+    metadata = {**chunk.metadata, "file_path": chunk.node_id}
+    return TextNode(id_=number_id, text=chunk.text, metadata=metadata, **place)
+
+
+Ask = Callable[[str], Any]
 
 
 def awaited(ask: Callable[[str], Any]) -> Ask:
     return lambda question: asyncio.run(ask(question))
 
 
+def is_open(row: Any) -> bool:
+    return bool(row.metadata["level"] == "open")
+
+
+class FirstRows(BaseRetriever):
+    """Has the number of its hits in a field, as LangChain's BM25Retriever."""
+
+    rows: list[Any]
+    k: int = 2
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:
+        return self.rows[: self.k]
+
+
 def langchain_asks(chunks: list[Any]) -> list[Ask]:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_documents(chunks)
-
-    def public(row: Any) -> bool:
-        return "level" not in row.metadata
-
-    asked, fixed = store.as_retriever(), store.as_retriever(search_kwargs={"filter": public})
-    configured = asked.configurable_fields(search_kwargs=ConfigurableField(id="search"))
-    configured = configured.with_config(configurable={"search": {"filter": public}})
-    own = RunnableLambda(lambda question: store.similarity_search(question, filter=public))
-    both = EnsembleRetriever(retrievers=[fixed, own], weights=[1, 1])
-    retrievers = [fixed, asked.bind(filter=public), configured, own, both]
-    asks: list[Ask] = [langchain.PassageRetriever(retriever, documents=SOURCES).invoke for retriever in retrievers]
-    asks.append(partial(langchain.PassageRetriever(asked, documents=SOURCES).invoke, filter=public))
-    for stated in ({}, {"filters": public}, {"filters": {"level": {"$exists": False}}}):
-        compressor = langchain.PassageCompressor(documents=SOURCES, **stated)
-        chain = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=fixed)
-        called = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=asked)
-        asks += [chain.invoke, awaited(chain.ainvoke), partial(called.invoke, filter=public)]
+    sources = list(PUMPS.values())
+    plain, fixed = store.as_retriever(), store.as_retriever(search_kwargs={"filter": is_open})
+    configurable = plain.configurable_fields(search_kwargs=ConfigurableField(id="top_k"))
+    config: Any = {"configurable": {"top_k": {"filter": is_open}}}
+    of_allowed = FirstRows(rows=list(filter(is_open, chunks)))
+    lone = RunnableLambda(lambda question: store.similarity_search(question, filter=is_open))
+    by_section = [
+        store.as_retriever(search_kwargs={"filter": lambda row, key=key: "False" in row.metadata[key]})
+        for key in ("url", "path")
+    ]
+    retrievers: list[Any] = [fixed, plain.bind(filter=is_open), lone, of_allowed, *by_section]
+    retrievers += [configurable.with_config(config), EnsembleRetriever(retrievers=[fixed, lone])]
+    retrievers.append(RunnableBinding(bound=configurable, config_factories=[lambda _: config]))
+    asks: list[Ask] = []
+    for retriever in retrievers:
+        passages = langchain.PassageRetriever(retriever, documents=sources)
+        asks += [passages.invoke, awaited(passages.ainvoke), lambda question, asked=passages: asked.batch([question])]
+    called = langchain.PassageRetriever(plain, documents=sources)
+    compressor = langchain.PassageCompressor(documents=sources)
+    compressed = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=plain)
+    nested = langchain.PassageRetriever(compressed, documents=sources)
+    for retriever in (called, compressed, nested, called.with_retry(), nested.with_fallbacks([called])):
+        asks.append(partial(retriever.invoke, filter=is_open))
+    # The run's context: a configurable field that reaches the retriever by no argument.
+    asked = langchain.PassageRetriever(configurable, documents=sources)
+    around = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=configurable)
+    inner = langchain.PassageRetriever(around, documents=sources)
+    for retriever in (asked, inner):
+        tool = create_retriever_tool(retriever, "pumps", "about pumps")
+        asks += [
+            partial(retriever.invoke, config=config),
+            awaited(partial(retriever.ainvoke, config=config)),
+            partial(RunnableLambda(retriever.invoke).invoke, config=config),
+            partial(RunnableLambda(lambda question, tool=tool: tool.invoke({"query": question})).invoke, config=config),
+            awaited(partial(RunnableLambda(retriever.ainvoke).ainvoke, config=config)),
+        ]
     return asks
 
 
 def llamaindex_asks(chunks: list[Any]) -> list[Ask]:
-    public = MetadataFilters(filters=[MetadataFilter(key="level", value=None, operator=FilterOperator.IS_EMPTY)])
+    allowed = MetadataFilters(filters=[MetadataFilter(key="level", value="open")])
     index = VectorStoreIndex(chunks, embed_model=MockEmbedding(embed_dim=8))
-    child = index.as_retriever(similarity_top_k=5, filters=public)
-    chosen = VectorIndexRetriever(index, 5, node_ids=[node.node_id for node in chunks if "level" not in node.metadata])
-
-    class Own(LlamaRetriever):
-        def _retrieve(self, query_bundle: Any) -> list[Any]:
-            return child.retrieve(query_bundle)
-
+    fixed = index.as_retriever(similarity_top_k=5, filters=allowed)
+    chosen = VectorIndexRetriever(index, node_ids=[node.node_id for node in chunks if is_open(node)])
+    few = VectorStoreIndex([node for node in chunks if is_open(node)], embed_model=MockEmbedding(embed_dim=8))
+    fused = QueryFusionRetriever([fixed], llm=MockLLM(), num_queries=1)
+    sources = list(PUMPS.values())
     asks: list[Ask] = []
-    fused = [QueryFusionRetriever([inner], llm=MockLLM(), num_queries=1) for inner in (child, Own())]
-    for retriever in (child, chosen, Own(), *fused):
-        passages = llamaindex.PassageRetriever(retriever, documents=SOURCES)
+    for retriever in (fixed, chosen, few.as_retriever(), fused):
+        passages = llamaindex.PassageRetriever(retriever, documents=sources)
         asks += [passages.retrieve, awaited(passages.aretrieve)]
-    for stated in ({}, {"filters": public}, {"filters": {"level": None}}):
-        processor = llamaindex.PassagePostprocessor(documents=SOURCES, **stated)
-        engine = RetrieverQueryEngine.from_args(child, llm=MockLLM(), node_postprocessors=[processor])
-        asks += [lambda question, engine=engine: engine.retrieve(QueryBundle(question))]
-        asks += [lambda question, engine=engine: asyncio.run(engine.aretrieve(QueryBundle(question)))]
-    return asks
+    processor = llamaindex.PassagePostprocessor(documents=sources)
+    engine = RetrieverQueryEngine.from_args(fixed, llm=MockLLM(), node_postprocessors=[processor])
+    return [*asks, lambda question: engine.retrieve(QueryBundle(question)), engine.query]
 
 
 def haystack_asks(chunks: list[Any]) -> list[Ask]:
     store = InMemoryDocumentStore()
     store.write_documents(chunks)
-    public = {"field": "meta.level", "operator": "==", "value": None}
-    asks: list[Ask] = []
-    for stated, given in (({}, {}), ({}, {"filters": public}), ({"filters": public}, {})):
-        pipeline = Pipeline()
-        pipeline.add_component("retriever", InMemoryBM25Retriever(store, top_k=5))
-        pipeline.add_component("passages", haystack.ChunkcorePassageRanker(documents=SOURCES, **stated))
-        pipeline.connect("retriever", "passages")
+    public = {"field": "meta.level", "operator": "==", "value": "open"}
+    pipeline = Pipeline()
+    pipeline.add_component("retriever", InMemoryBM25Retriever(store, top_k=100))
+    pipeline.add_component("passages", haystack.ChunkcorePassageRanker(documents=list(PUMPS.values())))
+    pipeline.connect("retriever", "passages")
 
-        def data(question: str, given: Any = given) -> dict[str, Any]:
-            return {"retriever": {"query": question, "filters": public}, "passages": {"query": question, **given}}
+    def data(question: str) -> dict[str, Any]:
+        return {"retriever": {"query": question, "filters": public}, "passages": {"query": question}}
 
-        def ask(question: str, run: Any = pipeline.run, data: Any = data) -> list[Any]:
-            return list(run(data(question))["passages"]["documents"])
-
-        async def aask(question: str, run: Any = pipeline.run_async, data: Any = data) -> list[Any]:
-            return list((await run(data(question)))["passages"]["documents"])
-
-        asks += [ask, awaited(aask)]
-    return asks
+    return [lambda question: pipeline.run(data(question)), awaited(lambda question: pipeline.run_async(data(question)))]
 
 
 ASKS = {"LangChain": langchain_asks, "LlamaIndex": llamaindex_asks, "Haystack": haystack_asks}
 
 
 @every
-@pytest.mark.filterwarnings("ignore:a filter may hide chunks")
-def test_no_text_comes_back_that_the_retrievers_filter_hides(name: str) -> None:
-    """By default, also where the chunks that pass say nothing of what others have."""
-    framework, chunks = FRAMEWORKS[name], of_levels(name)
-    shown: dict[str, set[int]] = {source: set() for source in TEXTS}
-    for chunk in chunks:
-        if "level" not in metadata_of(chunk):
-            start = framework.metadata(chunk)["start"] - 2  # with the white space around
-            shown[metadata_of(chunk)["source"]].update(range(start, start + len(framework.text(chunk)) + 4))
+def test_nothing_comes_back_that_the_retriever_did_not_return(name: str) -> None:
+    """By every way in which a filter reaches a retriever; neither text nor metadata, nor in a warning."""
+    chunks = chunks_of_pumps(FRAMEWORKS[name])
     for ask in ASKS[name](chunks):
-        for question in (*list(WORDS.values())[:3], "tea and ice"):
-            passages = ask(question)
-            assert passages
-            for passage in passages:
-                place = framework.metadata(passage)
-                assert shown[place["source_id"]].issuperset(range(place["start"], place["end"]))
+        for question in ("How is the pump primed?", f"Where is the {CANARY} key of the pump room?"):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                answer = ask(question)
+            assert "primed" in str(answer)
+            assert CANARY not in str(answer).replace(question, "")
+            assert CANARY not in str([warning.message for warning in caught])
 
 
-@every
-def test_documents_that_a_filter_treats_as_one_are_shown_whole(name: str) -> None:
-    """Tenants of documents keep the gain, and whoever filters by nothing. What nobody has stated may hide anything."""
-    framework = FRAMEWORKS[name]
-    hits = framework.cut("ann/doc1.md", TEXTS["ann/doc1.md"])[:1]
-
-    def texts(**options: Any) -> list[str]:
-        return [framework.text(passage) for passage in framework.behind(hits, "ice", index=INDEX, **options)]
-
-    whole, strict = texts(words="hits"), texts(words="text")
-    assert len("".join(whole)) > len("".join(strict))
-    tenant = MetadataFilters(filters=[MetadataFilter(key="tenant", value="ann")])
-    field = {"operator": "AND", "conditions": [{"field": "meta.tenant", "operator": "==", "value": "ann"}]}
-    for filters in (None, {}, {"tenant": "ann"}, {"$and": [{"tenant": "a"}, {"source": "b"}]}, tenant, field):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert texts(filters=filters) == whole
-    for filters in (UNKNOWN, len, "tenant == 'ann'", [tenant, "tenant == 'ann'"]):
-        with pytest.warns(PassageWarning, match=r"a filter may hide .*'ann/doc1\.md'.* Give filters=None if"):
-            assert texts(filters=filters) == strict
-    with pytest.warns(PassageWarning, match=r"by metadata that the index does not have \(level\)"):
-        assert texts(filters=[{"level": 1}]) == strict
+def test_what_a_call_brings_reaches_every_retriever_inside_or_is_refused() -> None:
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(chunks_of_pumps(FRAMEWORKS["LangChain"]))
+    one = store.as_retriever(search_kwargs={"k": 4})
+    both: Any = EnsembleRetriever(retrievers=[one, one])
+    compressor = langchain.PassageCompressor(documents=list(PUMPS.values()))
+    compressed = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=both)
+    dropping = [both, MergerRetriever(retrievers=[one, one]), compressed, {"answer": one} | RunnableLambda(dict)]
+    wrapped = [both.with_retry(), both.with_config(tags=["t"]), one.with_fallbacks([both]), both.bind(), both | list]
+    for child in (*dropping, *wrapped):
+        retriever = langchain.PassageRetriever(child, documents=list(PUMPS.values()))
+        with pytest.raises(ValueError, match="takes no filter in a call"):
+            retriever.invoke("pump", filter=is_open)
+    for taking in (one.with_retry(), one.with_config(tags=["t"]), one.with_fallbacks([one]), one.bind(k=9), one | list):
+        retriever = langchain.PassageRetriever(taking, documents=list(PUMPS.values()))
+        assert CANARY not in str(retriever.invoke("pump", filter=is_open))
 
 
-def test_what_is_stated_stands_for_what_cannot_be_read() -> None:
-    tenant, function = {"tenant": "ann"}, len
-    assert keys_of(UNKNOWN, [function]) == keys_of(None, [function]) == keys_of(function, [UNKNOWN]) == {ANY}
-    assert keys_of(tenant, [function, UNKNOWN]) == {"tenant"}
-    assert keys_of(tenant, [{"level": 1}]) == {"level", "tenant"}
-    assert keys_of(None, [UNKNOWN]) == keys_of({}, []) == set()
-    for query in (
-        [{"term": {"metadata.level": 1}}],
-        {"bool": {"must": [{"range": {}}]}},
-        {"level": {"$gt": 1, "to": 2}},
-    ):
-        assert keys_of(UNKNOWN, [query]) == {ANY}  # "term" is no key of metadata
-    assert keys_of(UNKNOWN, [{"field": "title"}, {"conditions": [], "secret": 0}]) == {"field", "conditions", "secret"}
-    own = type("VectorStoreRetriever", (), {})()  # no framework's, whatever it is called and holds
-    own.config, own._node_ids, own.retriever = "any", ["a"], own
-    assert set(filters_within(own)) == {UNKNOWN}
-    index = VectorStoreIndex([], embed_model=MockEmbedding(embed_dim=8))
-    assert not filters_within(index.as_retriever())
-    within = VectorIndexRetriever(index, object_map={"a": index.as_retriever(filters=[tenant])})
-    assert filters_within(within) == [[tenant]]
+class Store(InMemoryVectorStore):
+    """Tells for how many hits it was asked."""
+
+    numbers: ClassVar[list[int]] = []
+
+    def similarity_search(self, query: str, k: int = 4, **options: Any) -> list[Any]:
+        self.numbers.append(k)
+        return super().similarity_search(query, k, **options)
+
+
+def test_a_retriever_is_asked_for_more_hits_where_it_takes_their_number() -> None:
+    rows = [LangChainDocument(page_content=f"Tea {number} is hot.", metadata={"source": "tea"}) for number in range(60)]
+    tea = Document("tea", " ".join(row.page_content for row in rows))
+    store = Store(DeterministicFakeEmbedding(size=8))
+    store.add_documents(rows)
+    one = store.as_retriever(search_kwargs={"k": 2})
+    configurable = one.configurable_fields(search_kwargs=ConfigurableField(id="search"))
+    for child in (one, one.bind(k=3), one.with_retry(), one.with_fallbacks([one]), configurable):
+        langchain.PassageRetriever(child, documents=[tea]).invoke("tea")
+        langchain.PassageRetriever(child, documents=[tea], fetch_k=1).invoke("tea")
+        langchain.PassageRetriever(child, documents=[tea], fetch_k=None).invoke("tea")
+        assert store.numbers[0] == 100
+        assert store.numbers[1] == store.numbers[2] in (2, 3)
+        store.numbers.clear()
+    by_field = FirstRows(rows=rows)
+    (few,) = langchain.PassageRetriever(by_field, documents=[tea], fetch_k=None).invoke("tea")
+    (many, *_) = langchain.PassageRetriever(by_field, documents=[tea]).invoke("tea")
+    assert len(many.page_content) > len(few.page_content)
+    assert by_field.k == 2
+    with pytest.warns(PassageWarning, match="EnsembleRetriever takes no number of hits in a call, and gave 2"):
+        langchain.PassageRetriever(EnsembleRetriever(retrievers=[one]), documents=[tea]).invoke("tea")
+    nodes = [TextNode(text=row.page_content, metadata={"file_name": "tea"}) for row in rows]
+    child = VectorStoreIndex(nodes, embed_model=MockEmbedding(8)).as_retriever(similarity_top_k=2)
+    sizes = [
+        sum(len(node.text) for node in llamaindex.PassageRetriever(child, documents=[tea], fetch_k=k).retrieve("tea"))
+        for k in (None, 50)
+    ]
+    assert sizes[0] * 5 < sizes[1]
+    assert child.similarity_top_k == 2
+
+    class Plainly(LlamaRetriever):
+        def _retrieve(self, query_bundle: Any) -> list[Any]:
+            return child.retrieve(query_bundle)
+
+    with pytest.warns(PassageWarning, match="Plainly has no similarity_top_k, and gave 2 nodes"):
+        llamaindex.PassageRetriever(Plainly(), documents=[tea]).retrieve("tea")
+
+
+# ---- Where hits stand
 
 
 @every
@@ -395,7 +482,7 @@ def test_a_text_that_two_documents_share_opens_neither_of_them(name: str) -> Non
     sources = [Document(f"{who}.md", f"{shared}\n\nThe salary of {who} is 90000.") for who in ("ann", "bob")]
     hit = framework.document(shared, "", {})
     elsewhere = framework.document("The salary of ann is 90000, says the file.", "other/file.md", {})
-    with pytest.warns(PassageWarning, match="1 of 1 hits are in no document"):
+    with pytest.warns(PassageWarning, match="1 of 1 hits have no certain place"):
         assert [framework.text(passage) for passage in framework.behind([hit], "salary", documents=sources)] == [shared]
     with pytest.warns(PassageWarning):
         found = framework.behind([elsewhere], "salary", documents=sources[:1])
@@ -411,7 +498,7 @@ def test_hits_in_no_document_stay_at_their_rank(name: str) -> None:
     summary = framework.document("A summary, which a model wrote of tea and ice.", "summary", {"level": 2})
     chunks = framework.cut("ann/doc0.md", TEXTS["ann/doc0.md"])
     hits = [summary, *chunks[:2]]
-    with pytest.warns(PassageWarning, match="1 of 3 hits are in no document of the index"):
+    with pytest.warns(PassageWarning, match="1 of 3 hits have no certain place in the index"):
         passages = framework.behind(hits, "ann0word", index=INDEX, max_tokens=400)
     assert "A summary, which a model wrote of tea and ice." in [framework.text(passage) for passage in passages]
     empty = framework.document("", "picture.png", {})
@@ -433,9 +520,9 @@ def test_a_document_that_has_changed_is_not_answered_from_the_index(name: str) -
     assert hits
     for hit in hits:
         metadata_of(hit)["source"] = "door.md"
-    for words in ("hits", "all"):
-        with pytest.warns(PassageWarning, match=r"1 documents have changed .*'door.md'.*index\.update"):
-            passages = framework.behind(hits, "What is the code of the door?", index=index, words=words)
+    for show in ("hits", "whole"):
+        with pytest.warns(PassageWarning, match=r"hits have no certain place .*: its document does not have its"):
+            passages = framework.behind(hits, "What is the code of the door?", index=index, show=show)
         text = " ".join(framework.text(passage) for passage in passages)
         assert "9876" in text
         assert "1234" not in text
@@ -457,15 +544,15 @@ def test_a_file_that_has_changed_where_no_hit_is_is_not_answered_from_the_index(
     for hit, file in zip(hits, ("door.md", "gate.md"), strict=True):
         metadata_of(hit)["source"] = file
 
-    def answer(words: str) -> int:
+    def answer(show: str) -> int:
         """In how many documents the old code was found."""
-        passages = framework.behind(hits, "What is the code of the door?", index=folder, words=words)
+        passages = framework.behind(hits, "What is the code of the door?", index=folder, show=show)
         return " ".join(map(framework.text, passages)).count("1234")
 
-    kept = langchain.PassageRetriever(RunnableLambda(lambda _: [gate]), index=str(folder), filters=None)
+    kept = langchain.PassageRetriever(RunnableLambda(lambda _: [gate]), index=str(folder), fetch_k=None, show="whole")
     gate = LangChainDocument(page_content=old[:300], metadata={"source": "gate.md", "start_index": 0})
     os.utime(docs / "gate.md", (1, 1))  # another stamp, the same text
-    assert answer("hits") == 2
+    assert answer("whole") == 2
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for text in (old[:40], old, "", old):  # half written, whole, empty
@@ -474,12 +561,12 @@ def test_a_file_that_has_changed_where_no_hit_is_is_not_answered_from_the_index(
     assert sum(each.category is PassageWarning for each in caught) == 1  # said once
     for file in ("door.md", "east.md"):
         (docs / file).write_text(old.replace("1234", "9876"))
-    short = langchain.PassageRetriever(kept.retriever, index=str(folder), words="all", filters=None, max_tokens=12)
+    short = langchain.PassageRetriever(kept.retriever, index=str(folder), fetch_k=None, show="all", max_tokens=12)
     with pytest.warns(PassageWarning, match=r"'door.md'"):
         assert "gate.md" in str(short.invoke("What is the code of the door?")[0].metadata)
-    for words in ("hits", "all"):
+    for show in ("whole", "all"):
         with pytest.warns(PassageWarning, match=r"1 documents have changed .*'door.md'.*chunkcore index"):
-            assert answer(words) == 1
+            assert answer(show) == 1
     del hits[0]
     with pytest.warns(PassageWarning, match=r"2 documents have changed .*'door.md'"):
         assert answer("all") == 1  # and no hit in them
@@ -489,9 +576,9 @@ def test_a_file_that_has_changed_where_no_hit_is_is_not_answered_from_the_index(
     with pytest.warns(PassageWarning, match=r"'gate.md'.*have the old text"):  # it has opened the newer index
         assert alone.invoke("What is the code of the door?")
     with pytest.warns(PassageWarning, match=r"'gate.md'.*stay as they are"):
-        assert answer("hits") == 0
+        assert answer("whole") == 0
     shutil.rmtree(docs)  # the files are on another machine
-    assert answer("hits") == 1
+    assert answer("whole") == 1
 
 
 @every
@@ -508,7 +595,7 @@ def test_pages_and_the_callers_metadata_are_kept(name: str) -> None:
         hit = TextNode(text=text[1700:2100], metadata={"file_name": "tea.pdf", "score": "A+", "parts": 7})
     elif name == "Haystack":
         hit = replace(hit, id="x", meta={**hit.meta, "file_path": "tea.pdf"})
-    for passage in framework.behind([hit], "ann1word", documents=[source], max_tokens=600):
+    for passage in framework.behind([hit], "ann1word", documents=[source], max_tokens=600, show="whole"):
         metadata = framework.metadata(passage)
         numbers = source.pages_of(Span(metadata["start"], metadata["end"]))
         assert metadata["pages"] == ", ".join(map(str, numbers))
@@ -526,7 +613,7 @@ def test_wrong_options_are_refused_and_assigned_ones_honoured(name: str) -> None
         {"max_tokens": "9"},
         {"k": 0},
         {"counter": "no such counter"},
-        {"words": "some"},
+        {"show": "some"},
         {"balance": 2},
         {"max_token": 9},
     ):
@@ -681,7 +768,7 @@ def test_haystack_in_a_pipeline_opens_its_index_once() -> None:
             opened.append(threading.get_ident())
             return super().__iter__()
 
-    ranker = haystack.ChunkcorePassageRanker(documents=Sources(SOURCES), max_tokens=200, filters=None)
+    ranker = haystack.ChunkcorePassageRanker(documents=Sources(SOURCES), max_tokens=200)
     pipeline.add_component("passages", ranker)
     pipeline.connect("retriever", "passages")
     allowed = {"field": "meta.tenant", "operator": "==", "value": "bob"}
@@ -704,11 +791,10 @@ def test_a_saved_index_behind_and_alone_in_each_framework(tmp_path: Any) -> None
     hits = langchain_cut("ann/doc0.md", TEXTS["ann/doc0.md"])[:2]
     expected = langchain.PassageCompressor(index=INDEX).compress_documents(hits, "ice")
     assert langchain.PassageCompressor(index=folder).compress_documents(hits, "ice") == expected
-    processor = llamaindex.PassagePostprocessor(index=folder, max_tokens=99, counter="words", filters=[{"a": 1}, len])
-    assert llamaindex.PassagePostprocessor.from_dict(processor.to_dict()).filters == {"a": None, ANY: None}
+    processor = llamaindex.PassagePostprocessor(index=folder, max_tokens=99, counter="words", show="whole")
     assert llamaindex.PassagePostprocessor.from_dict(processor.to_dict()).to_dict() == processor.to_dict()
     pipeline = Pipeline()
-    pipeline.add_component("passages", haystack.ChunkcorePassageRanker(folder, words="all", filters=None, k=2))
+    pipeline.add_component("passages", haystack.ChunkcorePassageRanker(folder, show="all", k=2))
     pipeline.add_component("index", haystack.ChunkcoreIndexRetriever(folder, counter="words"))
     assert Pipeline.loads(pipeline.dumps()).dumps() == pipeline.dumps()
     expected = [passage.text for passage in INDEX.retrieve("bob1word", max_tokens=100)]
@@ -737,7 +823,7 @@ def test_a_folder_that_another_process_saves_into_is_opened_again(name: str, tmp
         "LangChain": langchain.PassageCompressor,
         "LlamaIndex": llamaindex.PassagePostprocessor,
         "Haystack": haystack.ChunkcorePassageRanker,
-    }[name](index=str(folder), filters=None)
+    }[name](index=str(folder), show="whole")
 
     def ask(question: str) -> list[Any]:
         if name == "LangChain":
@@ -766,25 +852,10 @@ def test_an_index_that_was_updated_says_so_where_it_still_answers(name: str) -> 
         framework.behind(hits, "tea", index=index)
 
 
-@pytest.mark.parametrize("module", [haystack, langchain, llamaindex])
-def test_an_option_that_a_class_does_not_have_is_told_with_those_that_it_has(module: Any) -> None:
-    names = [name for name in dir(module) if name.startswith(("Chunkcore", "Passage", "Placed", "IndexRetriever"))]
-    for adapter in (getattr(module, name) for name in names if not name.endswith("Warning")):
-        with pytest.raises(ValueError, match="has no option 'store': expected some of") as told:
-            adapter(store=1)
-        names = str(told.value).partition("some of ")[2].partition(";")[0].split(", ")
-        assert len({*names} - {"options"}) == len(names)
-
-    class Tagged(llamaindex.ChunkcoreEmbedding):
-        tag: str
-
-    assert Tagged(tag="a").tag == "a"
-
-
 def test_adapters_are_pickled_and_copied(tmp_path: Any) -> None:
     INDEX.save(tmp_path)
     hit = langchain_cut("ann/doc0.md", TEXTS["ann/doc0.md"])[0]
-    compressor = langchain.PassageCompressor(index=tmp_path, max_tokens=99, filters=None)
+    compressor = langchain.PassageCompressor(index=tmp_path, max_tokens=99)
     expected = compressor.compress_documents([hit], "tea")
     assert pickle.loads(pickle.dumps(compressor)).compress_documents([hit], "tea") == expected
     node = NodeWithScore(node=llamaindex_cut("ann/doc0.md", TEXTS["ann/doc0.md"])[0])
@@ -800,7 +871,7 @@ def test_adapters_are_pickled_and_copied(tmp_path: Any) -> None:
         [node], query_str="tea"
     )
     tea = Document("tea.md", "Tea is hot. It boils.")
-    copied = compressor.model_copy(update={"index": None, "documents": [tea]})
+    copied = compressor.model_copy(update={"index": None, "documents": [tea], "show": "whole"})
     (passage,) = copied.compress_documents(
         [LangChainDocument(page_content="Tea is hot.", metadata={"source": "tea.md"})], ""
     )
@@ -851,7 +922,7 @@ def test_an_index_alone_shows_no_document_that_a_filter_excludes() -> None:
             assert any(WORDS[name] in text for name in WORDS for text in texts if name.startswith(tenant))
             assert not [text for name in WORDS for text in texts if name.startswith(other) and WORDS[name] in text]
         assert way("nobody") == []
-    with pytest.raises(ValueError, match="a call takes k, max_tokens and filter, got tenant"):
+    with pytest.raises(TypeError, match="tenant"):
         langchain.IndexRetriever(INDEX).invoke("tea", tenant="ann")
 
 
@@ -864,10 +935,10 @@ def test_documents_that_share_a_source_are_told_apart() -> None:
     hit = LangChainDocument(page_content="Ice is cold.", metadata={"source": "tea.pdf", "page": 1, "start_index": 0})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        (passage,) = langchain.PassageCompressor(documents=pages, filters=None).compress_documents([hit], "noon")
+        (passage,) = langchain.PassageCompressor(documents=pages, show="whole").compress_documents([hit], "noon")
     assert passage.page_content == pages[1].page_content
     unnamed = [LangChainDocument(page_content=page.page_content, metadata={"source": "tea.pdf"}) for page in pages]
-    (passage,) = langchain.PassageCompressor(documents=unnamed, filters=None).compress_documents([unnamed[0]], "noon")
+    (passage,) = langchain.PassageCompressor(documents=unnamed, show="whole").compress_documents([unnamed[0]], "noon")
     assert passage.page_content == pages[0].page_content
 
 
@@ -969,7 +1040,8 @@ def test_code_keeps_its_white_space(name: str) -> None:
     elif name == "LlamaIndex":
         hits = [TextNode(text=hit.text, metadata={"file_path": "src/code.py"}) for hit in hits]
     passages = framework.behind(hits, "return", documents=[Document("code.py", code)])
-    assert all(framework.text(passage) in code for passage in passages)
+    for passage in passages:
+        assert framework.text(passage) == text_of_spans(code, spans_of(framework.metadata(passage)))
 
 
 def test_every_class_of_the_adapters_is_asked_so() -> None:

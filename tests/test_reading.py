@@ -17,9 +17,9 @@ import pytest
 from chunkcore import Document, Span, get_chunker
 from chunkcore.boundaries import table_blocks
 from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.files import NoTextError
 from chunkcore.reading import Reader, Reading, UnreadError, base, read_file, readers
-from chunkcore.reading.folders import load_documents
 from chunkcore.scale import Stream, StreamOptions
 from hypothesis import given
 from hypothesis import strategies as st

@@ -161,22 +161,22 @@ def systems(
 ) -> Iterator[tuple[Store, Behind]]:
     """Each store, and the framework's passages of a question's hits."""
     sources = benchmark.documents
-    compressor = langchain.PassageCompressor(documents=sources, words=words, filters=None)
+    compressor = langchain.PassageCompressor(documents=sources, show=words)
 
     def compressed(question: str, hits: list[Any], budget: int) -> list[Any]:
         compressor.max_tokens = budget
         return list(compressor.compress_documents(hits, question))
 
-    processor = llamaindex.PassagePostprocessor(documents=sources, words=words, filters=None)
+    processor = llamaindex.PassagePostprocessor(documents=sources, show=words)
 
     def processed(question: str, hits: list[Any], budget: int) -> list[Any]:
         processor.max_tokens = budget
         return processor.postprocess_nodes(hits, query_str=question)
 
-    ranker = haystack.ChunkcorePassageRanker(documents=list(sources), words=words, filters=None)
+    ranker = haystack.ChunkcorePassageRanker(documents=list(sources), show=words)
 
     def ranked(question: str, hits: list[Any], budget: int) -> list[Any]:
-        ranker.options.max_tokens = budget
+        ranker.max_tokens = budget
         return list(ranker.run(question, hits)["documents"])
 
     if benchmark.name == SHORT:

@@ -55,9 +55,9 @@ def asked(corpus: ChunkedCorpus, questions: Sequence[str]) -> str:
         milliseconds(lambda question: index.retrieve(question, max_tokens=1000), questions),
         milliseconds(store.retrieve, questions),
     ]
-    for k, words in ((10, "safe"), (50, "safe"), (50, "text"), (10, "all")):
+    for k, words in ((10, "whole"), (50, "whole"), (50, "hits"), (10, "all")):
         first = RunnableLambda(lambda question, k=k: hits[question][:k])
-        behind = PassageRetriever(first, index=index, filters=None, words=words)
+        behind = PassageRetriever(first, index=index, fetch_k=None, show=words)
         cells.append(milliseconds(behind.invoke, questions))
     return " | ".join(f"{cell:.1f}" for cell in cells)
 

@@ -99,7 +99,7 @@ def recall(name: str, shared: Path) -> None:
                 search, max_tokens=budget, index=StoreIndex(engine.neighbours)
             ),
             "passages before an index on this machine": lambda budget: PassageRetriever(
-                search, max_tokens=budget, documents=benchmark.documents, filters=None
+                search, max_tokens=budget, documents=benchmark.documents
             ),
         }
         for title, system in systems.items():

@@ -29,7 +29,7 @@ def main() -> None:
         search.add_component("retriever", InMemoryBM25Retriever(store, top_k=5))
         report = evaluate_retriever(search, benchmark, name=name, measures=["Recall@5"])
         print(f"{name}: recall {report.mean('Recall@5'):.3f} at {report.mean_tokens(5):.0f} tokens a question")
-        search.add_component("passages", ChunkcorePassageRanker(documents=documents, filters=None))
+        search.add_component("passages", ChunkcorePassageRanker(documents=documents))
         search.connect("retriever", "passages")
         asked = ["retriever.query", "passages.query"]
         report = evaluate_retriever(search, benchmark, measures=["Recall@1000tok"], query_socket=asked)

@@ -20,7 +20,7 @@ def main(folder: Path) -> None:
 
     pipeline = Pipeline()
     pipeline.add_component("retriever", InMemoryBM25Retriever(InMemoryDocumentStore(index="lochmere"), top_k=10))
-    pipeline.add_component("passages", ChunkcorePassageRanker(str(folder / "index"), filters=None, max_tokens=500))
+    pipeline.add_component("passages", ChunkcorePassageRanker(str(folder / "index"), max_tokens=500))
     pipeline.connect("retriever", "passages")
     path = folder / "query.yaml"
     path.write_text(pipeline.dumps(), encoding="utf-8")

@@ -16,7 +16,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters._haystack import evaluate_retriever as evaluate_retriever
     from chunkadapters._haystack import from_document as from_document
     from chunkadapters._haystack import run_retriever as run_retriever
-    from chunkadapters.passages import PassageWarning as PassageWarning
+    from chunkadapters.behind import PassageWarning as PassageWarning
     from chunkadapters.places import join_pages as join_pages
     from chunkadapters.places import join_pages_by_source as join_pages_by_source
     from haystack_integrations.components.embedders.chunkadapters import (

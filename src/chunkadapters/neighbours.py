@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chunkadapters.filters import UNKNOWN
-from chunkadapters.passages import UNITS, Limits, OpenedIndex, Passage, PassageOptions
+from chunkadapters.behind import UNITS, Behind, HitIndex, Limits, OpenedIndex, Passage
 from chunkcore.errors import DataError, OptionError, check_type
 from chunkcore.locating import NO_PLACE, Hit, StatedPlace
 from chunkcore.retrieval import chunk_corpus, get_retriever
+from chunkcore.retrieval.where import Where
 from chunkcore.run import Retrieved
 from chunkcore.spans import shifted
 from chunkcore.text import Document, Span, offsets_within
@@ -36,7 +36,7 @@ class _Region:
         return self.start <= span.start and span.end <= self.start + len(self.text)
 
 
-class StoreIndex(OpenedIndex):
+class StoreIndex(HitIndex):
     """In place of an index on this machine: what a store has around its hits (docs/guides/passages.md).
 
     The hits and the chunks around them are joined, cut into small units, and scored for the question at every size, as
@@ -47,9 +47,8 @@ class StoreIndex(OpenedIndex):
             of their documents: chunks before and after each, which may overlap and repeat the hits. Whoever may not see
             a chunk must not get it from this function: the retriever's filters belong into it, too.
 
-    Chunks at most 10 characters apart are one text, with white space between them. With ``words="hits"``, the default
-    here, passages are of the texts that hold a hit, with ``"all"`` of all that came back. A hit without a place stays
-    as it is. Cost: one call of the store.
+    Chunks at most 10 characters apart are one text, with white space between them. Passages are of the texts that hold
+    a hit, with ``show="all"`` of all that came back. A hit without a place stays as it is. Cost: one call of the store.
 
     Raises:
         OptionError: `neighbours` is no function, or the index is asked without a retriever.
@@ -72,22 +71,15 @@ class StoreIndex(OpenedIndex):
             raise OptionError(
                 f"neighbours is a function from hits to pieces, got {type(neighbours).__name__}"
             )
-        self.index: Any = self
         self._neighbours = neighbours
         self._warned: set[str] = set()
 
-    def passages(self, question: str, limits: Limits, where: Any = None) -> list[Passage]:
+    def passages(self, question: str, limits: Limits, where: Where | None = None) -> list[Passage]:
         raise OptionError(
             "StoreIndex answers behind a retriever: it has no texts of its own to search"
         )
 
-    def behind(
-        self,
-        question: str,
-        hits: Sequence[Hit],
-        options: PassageOptions,
-        filters: Iterable[Any] = (UNKNOWN,),
-    ) -> list[Passage]:
+    def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
         placed = [hit for hit in hits if _parts(hit)]
         pieces = [(hit.document, span.start, text) for hit in placed for span, text in _parts(hit)]
         around = self._neighbours(placed) if placed else ()
@@ -101,8 +93,13 @@ class StoreIndex(OpenedIndex):
         corpus = chunk_corpus(documents, UNITS, workers=1)  # few and short: threads would cost more
         opened = OpenedIndex(get_retriever("passages:lexical").index(corpus))
         opened._warned = self._warned
-        options = (
-            options.model_copy(update={"words": "hits"}) if options.words == "safe" else options
+        options = Behind(
+            opened,
+            show="all" if options.show == "all" else "whole",
+            max_tokens=options.limits.max_tokens,
+            k=options.limits.k,
+            balance=options.balance,
+            counter=options.limits.counter,
         )
         found = opened.behind(question, [_into_region(hit, by_document) for hit in hits], options)
         return [_out_of_region(passage, regions) for passage in found]

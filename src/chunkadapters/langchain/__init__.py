@@ -7,6 +7,7 @@ from chunkcore.lazy import needed, on_first_use
 needed("langchain_text_splitters", "langchain", "split for LangChain", "langchain-text-splitters")
 
 if TYPE_CHECKING or on_first_use(__name__):
+    from chunkadapters.behind import PassageWarning as PassageWarning
     from chunkadapters.configuration import TruncationWarning as TruncationWarning
     from chunkadapters.langchain.models import ChunkcoreEmbeddings as ChunkcoreEmbeddings
     from chunkadapters.langchain.models import as_embedder as as_embedder
@@ -24,6 +25,5 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.langchain.splitter import SourceWarning as SourceWarning
     from chunkadapters.langchain.splitter import content_key as content_key
     from chunkadapters.langchain.splitter import from_document as from_document
-    from chunkadapters.passages import PassageWarning as PassageWarning
     from chunkadapters.places import join_pages as join_pages
     from chunkadapters.places import join_pages_by_source as join_pages_by_source

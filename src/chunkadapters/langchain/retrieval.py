@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -14,20 +16,35 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import patch_config
-from pydantic import field_validator
+from langchain_core.runnables import (
+    Runnable,
+    RunnableConfig,
+    RunnableLambda,
+    RunnableSequence,
+    RunnableWithFallbacks,
+    ensure_config,
+)
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.vectorstores import VectorStoreRetriever
+from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
+from typing_extensions import Self
 
-from chunkadapters.filters import filters_in, filters_within
-from chunkadapters.langchain.splitter import KEYS, part_of, source_of
-from chunkadapters.passages import (
-    STRICT,
-    IndexFields,
+from chunkadapters.behind import (
+    FETCH_K,
+    Behind,
+    IndexLike,
     Limits,
+    LocalIndex,
     Passage,
-    PassageOptions,
+    PassageWarning,
+    Show,
+    TokenCounterLike,
+    check_source,
     core_documents,
 )
+from chunkadapters.langchain.splitter import KEYS, part_of, source_of
 from chunkadapters.places import is_derived, marks_of
 from chunkadapters.scores import (
     DeployedRetriever,
@@ -35,8 +52,10 @@ from chunkadapters.scores import (
     RetrieverHooks,
     measures_of,
 )
-from chunkcore.errors import DataError, OptionError, kind_of
+from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.locating import Hit, names_of, score_of
+from chunkcore.retrieval.passages.worth import BALANCE
+from chunkcore.retrieval.where import Where, predicate
 from chunkcore.text import Document as CoreDocument
 
 if TYPE_CHECKING:
@@ -179,8 +198,6 @@ def _held(mapping: Any, key: str, what: str) -> Any:
 
 # ---- Passages
 
-_LIMITS = ("max_tokens", "k")
-
 
 def _core_document(document: Document) -> CoreDocument:
     source, _ = source_of(document.id, document.page_content, document.metadata)
@@ -188,10 +205,17 @@ def _core_document(document: Document) -> CoreDocument:
     return CoreDocument(name, document.page_content, document.metadata, marks_of(document.metadata))
 
 
-class _Indexed(IndexFields):
-    @staticmethod
-    def to_core(documents: Any) -> list[CoreDocument]:
-        return core_documents(documents, Document, "LangChain", _core_document)
+def _local_index(
+    opened: LocalIndex | None, index: IndexLike | None, documents: Documents | None
+) -> LocalIndex:
+    """The index of a class's fields: the one that is `opened`, unless it is of other fields."""
+    if opened is not None and opened.source is (index if documents is None else documents):
+        return opened
+    if documents is None:
+        return LocalIndex(index)
+    check_source(index, documents)
+    rows = core_documents(documents, Document, "LangChain", _core_document)
+    return LocalIndex(documents=rows, source=documents)
 
 
 def _documents(passages: Iterable[Passage], hits: Sequence[Document]) -> list[Document]:
@@ -203,21 +227,31 @@ def _document(passage: Passage, hits: Sequence[Document]) -> Document:
     if passage.document is None:
         hit = hits[passage.hits[0]]
         return hit if text == hit.page_content else hit.model_copy(update={"page_content": text})
-    metadata = passage.metadata([hit.metadata for hit in hits], KEYS)
-    metadata.setdefault("source", passage.document.id)
-    metadata |= {"source_id": passage.document.id, "passage_score": passage.retrieved.score}
+    name = passage.document.id
+    metadata = {"source": name}
+    metadata |= passage.metadata([hit.metadata for hit in hits], KEYS)
+    metadata |= KEYS.write(passage.retrieved.spans)
+    metadata |= {"source_id": name, "passage_score": passage.retrieved.score}
     return Document(page_content=text, metadata=metadata, id=passage.id)
 
 
-class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
-    """Passages behind a retriever: exact spans of any size under a budget of tokens.
+# The fields of a class are those of `Behind`, which checks them.
+_CHECKED = ConfigDict(
+    extra="forbid", validate_assignment=True, arbitrary_types_allowed=True, strict=True
+)
+Documents = Iterable[Document | CoreDocument]
 
-    For ``ContextualCompressionRetriever(base_compressor=PassageCompressor(index=folder, filters=None), ...)``, behind
-    any retriever with any chunks: the guide on passages (docs/guides/passages.md) has what counts.
 
-    A passage has the document's own text; ``start_index``, ``end_index``, ``source_id``, the best hit's other metadata,
-    ``pages`` where the document has pages, and ``passage_score``, comparable within one answer. A hit that is in no
-    document of the index stays as it is, at its rank.
+class PassageCompressor(BaseDocumentCompressor):
+    """Passages behind a retriever: exact spans of its hits' text, of any size, under a budget of tokens.
+
+    For ``ContextualCompressionRetriever(base_compressor=PassageCompressor(index=folder), ...)``, behind any retriever
+    with any chunks: the guide on passages (docs/guides/passages.md) has what counts. It gets the hits that the
+    retriever gives: let it give about 100.
+
+    A passage has the document's own text; ``start_index``, ``end_index``, ``source_id``, the metadata that its hits
+    share, ``pages`` where the document has pages, and ``passage_score``, comparable within one answer. A hit without a
+    place in the index stays as it is, at its rank.
 
     The index is a copy of the texts: after documents have changed, save it anew
     (``index.update(documents).save(folder)``). A folder is opened again at the next question.
@@ -225,65 +259,114 @@ class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
     Args:
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
         documents: instead of an index: LangChain's or chunkcore's documents, indexed in memory, by words.
-        words, balance, max_tokens, k: see `chunkadapters.passages.PassageOptions`.
-        filters: what the retriever's search is filtered by, in any framework's form; its metadata keys count, not its
-            values. None: nothing. It cannot be seen here: by default "safe" is as "text", and a warning says so.
+        show, max_tokens, k, balance: see `chunkadapters.behind.Behind`.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``), or a function such as
             ``model.get_num_tokens``.
 
     Raises `ValueError`: an option is out of range, or there is no index.
 
-    Warns `PassageWarning` once, of hits in no document, and of each document that has changed.
+    Warns `PassageWarning` once, of hits without a place, and of each document that has changed.
 
     >>> tea = Document(page_content="Tea is hot. It boils. Ice is cold.", metadata={"source": "tea.md"})
-    >>> hits = [Document(page_content="Tea is hot. It", metadata={"source": "tea.md"})]
-    >>> compressor = PassageCompressor(documents=[tea], filters=None)
-    >>> [found.page_content for found in compressor.compress_documents(hits, "What boils?")]
+    >>> hits = [Document(page_content="Tea is hot. It boils.", metadata={"source": "tea.md"})]
+    >>> [passage.page_content for passage in PassageCompressor(documents=[tea]).compress_documents(hits, "What boils?")]
+    ['Tea is hot. It boils.']
+    >>> compressor = PassageCompressor(documents=[tea], show="whole")
+    >>> [passage.page_content for passage in compressor.compress_documents(hits, "What boils?")]
     ['Tea is hot. It boils. Ice is cold.']
     """
 
-    model_config = STRICT
+    model_config = _CHECKED
+
+    index: SkipValidation[IndexLike | None] = None
+    documents: SkipValidation[Documents | None] = Field(default=None, exclude=True, repr=False)
+    show: SkipValidation[Show] = "hits"
+    max_tokens: int = 1000
+    k: int | None = None
+    balance: float = BALANCE
+    counter: SkipValidation[TokenCounterLike] = "cl100k_base"
+    _local: LocalIndex | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._behind()
+        return self
+
+    def _behind(self) -> Behind:
+        self._local = _local_index(self._local, self.index, self.documents)
+        return Behind(
+            self._local,
+            show=self.show,
+            max_tokens=self.max_tokens,
+            k=self.k,
+            balance=self.balance,
+            counter=self.counter,
+        )
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """The passages, best first. Raises `DataError` for anything but documents."""
-        return _documents(
-            self._local.opened.behind(query, list(map(hit_of, documents)), self), documents
-        )
+        hits = [hit_of(document) for document in documents]
+        return _documents(self._behind().passages(query, hits), documents)
 
 
-class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
+class PassageRetriever(BaseRetriever):
     """A retriever, with passages behind it: ``PassageRetriever(your_retriever, index=folder)``.
 
     See `PassageCompressor` for the options and for what comes out. ``k`` and ``max_tokens`` of a call are the limits of
-    its answer; every other keyword argument and the configuration go to the retriever, which must take them.
+    its answer. Every other keyword argument of a call reaches the retriever and the retrievers inside of it, or is
+    refused; so does the configuration of the run.
 
     Args:
         retriever: any retriever, or runnable from a question to documents.
-        filters: for what cannot be seen of the retriever's: a filter that is a function, one inside a function or a
-            class of your own, or a rule of the store itself. See `PassageCompressor`.
-        index, documents, words, balance, max_tokens, k, counter: see `PassageCompressor`.
+        fetch_k: the hits that the retriever is asked for: a vector store's, also behind ``bind``, ``with_config`` and
+            the like, or one that has a field ``k``. None: as many as it gives by itself.
+        index, documents, show, max_tokens, k, balance, counter: see `PassageCompressor`.
 
     Raises `ValueError`: an option is out of range, there is no index, or something is no retriever.
 
-    >>> from langchain_core.runnables import RunnableLambda
+    Warns `PassageWarning` once, where the retriever cannot be asked for that many hits.
+
+    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+    >>> from langchain_core.vectorstores import InMemoryVectorStore
+    >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     >>> tea = Document(page_content="Tea is hot. It boils. Ice is cold.", metadata={"source": "tea.md"})
-    >>> retriever = PassageRetriever(RunnableLambda(lambda question: [tea]), documents=[tea], filters=None)
-    >>> [found.page_content for found in retriever.invoke("Is tea hot?")]
+    >>> _ = store.add_documents([tea])
+    >>> retriever = PassageRetriever(store.as_retriever(), documents=[tea])
+    >>> [passage.page_content for passage in retriever.invoke("Is tea hot?")]
     ['Tea is hot. It boils. Ice is cold.']
     """
 
-    model_config = STRICT
+    model_config = _CHECKED
 
-    retriever: Any
+    retriever: Runnable
+    fetch_k: int | None = Field(default=FETCH_K, ge=1)
+    index: SkipValidation[IndexLike | None] = None
+    documents: SkipValidation[Documents | None] = Field(default=None, exclude=True, repr=False)
+    show: SkipValidation[Show] = "hits"
+    max_tokens: int = 1000
+    k: int | None = None
+    balance: float = BALANCE
+    counter: SkipValidation[TokenCounterLike] = "cl100k_base"
+    _local: LocalIndex | None = PrivateAttr(default=None)
+    _has_warned: bool = PrivateAttr(default=False)
 
-    def __init__(self, retriever: Any = None, **options: Any) -> None:
-        super().__init__(**{"retriever": retriever, **options})
-
-    @field_validator("retriever")
-    @classmethod
-    def _check_retriever(cls, retriever: Any) -> Any:
+    def __init__(
+        self,
+        retriever: Runnable[str, list[Document]],
+        *,
+        index: IndexLike | None = None,
+        documents: Documents | None = None,
+        fetch_k: int | None = FETCH_K,
+        show: Show = "hits",
+        max_tokens: int = 1000,
+        k: int | None = None,
+        balance: float = BALANCE,
+        counter: TokenCounterLike = "cl100k_base",
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
         if hasattr(retriever, "as_retriever"):
             raise OptionError(
                 f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()"
@@ -291,7 +374,36 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
         if not isinstance(retriever, Runnable):
             expected = "a LangChain retriever or RunnableLambda(function); an index alone is an IndexRetriever(index)"
             raise OptionError(f"retriever is {expected}; got {kind_of(retriever)}")
-        return retriever
+        fields: dict[str, object] = {
+            "retriever": retriever,
+            "index": index,
+            "documents": documents,
+            "fetch_k": fetch_k,
+            "show": show,
+            "max_tokens": max_tokens,
+            "k": k,
+            "balance": balance,
+            "counter": counter,
+            "tags": tags,
+            "metadata": metadata,
+        }
+        super().__init__(**fields)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._behind()
+        return self
+
+    def _behind(self, k: int | None = None, max_tokens: int | None = None) -> Behind:
+        self._local = _local_index(self._local, self.index, self.documents)
+        return Behind(
+            self._local,
+            show=self.show,
+            max_tokens=self.max_tokens if max_tokens is None else max_tokens,
+            k=self.k if k is None else k,
+            balance=self.balance,
+            counter=self.counter,
+        )
 
     def invoke(
         self,
@@ -299,7 +411,8 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        return super().invoke(input, config, call_config=config, **kwargs)
+        with _for_children(config):
+            return super().invoke(input, config, **kwargs)
 
     async def ainvoke(
         self,
@@ -307,71 +420,161 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        return await super().ainvoke(input, config, call_config=config, **kwargs)
+        with _for_children(config):
+            return await super().ainvoke(input, config, **kwargs)
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **arguments: Any
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        max_tokens: int | None = None,
+        **arguments: Any,
     ) -> list[Document]:
-        options, config, others = self._read(arguments)
-        hits = self.retriever.invoke(
-            query, patch_config(config, callbacks=run_manager.get_child()), **others
-        )
-        return self._passages(query, hits, options, self._filters(config, others))
+        behind = self._behind(k, max_tokens)
+        retriever, arguments = self._asked(arguments)
+        hits = retriever.invoke(query, {"callbacks": run_manager.get_child()}, **arguments)
+        return self._passages(query, hits, behind)
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **arguments: Any
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        max_tokens: int | None = None,
+        **arguments: Any,
     ) -> list[Document]:
-        options, config, others = self._read(arguments)
-        hits = await self.retriever.ainvoke(
-            query, patch_config(config, callbacks=run_manager.get_child()), **others
-        )
-        return await asyncio.to_thread(
-            self._passages, query, hits, options, self._filters(config, others)
-        )
+        behind = self._behind(k, max_tokens)
+        retriever, arguments = self._asked(arguments)
+        hits = await retriever.ainvoke(query, {"callbacks": run_manager.get_child()}, **arguments)
+        return await asyncio.to_thread(self._passages, query, hits, behind)
 
-    def _read(
-        self, arguments: dict[str, Any]
-    ) -> tuple[PassageOptions, RunnableConfig | None, dict[str, Any]]:
-        """The limits of this call, its configuration, and the arguments that go to the retriever."""
-        others = {
-            name: value
-            for name, value in arguments.items()
-            if name not in (*_LIMITS, "call_config")
-        }
-        child = self.retriever
-        if (
-            others and isinstance(child, BaseRetriever) and not child._expects_other_args
-        ):  # which drops them in silence
-            raise OptionError(
-                f"{type(child).__name__} takes no {', '.join(others)} in a call: give it its own options"
-            )
-        options = {name: getattr(self, name) for name in PassageOptions.model_fields}
-        limits = {name: arguments[name] for name in _LIMITS if name in arguments}
-        return PassageOptions(**options | limits), arguments.get("call_config"), others
+    def _asked(self, arguments: dict[str, Any]) -> tuple[Runnable, dict[str, Any]]:
+        """The retriever to ask, and the arguments for it: a call's, and the number of hits."""
+        if arguments:
+            dropped_by = _dropping(self.retriever, arguments)
+            if dropped_by is not None:
+                raise OptionError(
+                    f"{type(dropped_by).__name__} takes no {', '.join(arguments)} in a call: give it its own options"
+                )
+        if self.fetch_k is None:
+            return self.retriever, arguments
+        stated = _stated_k(self.retriever)
+        if stated is not None:
+            return self.retriever, {"k": max(stated, self.fetch_k), **arguments}
+        k = getattr(self.retriever, "k", None)
+        if isinstance(self.retriever, BaseRetriever) and type(k) is int:
+            deep = self.retriever.model_copy(update={"k": max(k, self.fetch_k)})
+            return deep, arguments
+        return self.retriever, arguments
 
-    def _filters(self, config: RunnableConfig | None, others: Mapping[str, Any]) -> list[Any]:
-        """What the retriever filters by in this call, as far as that can be seen."""
-        configured = {spec.id for spec in self.retriever.config_specs}
-        values = (config or {}).get("configurable") or {}
-        options = dict(others) | {
-            name: value for name, value in values.items() if name in configured
-        }
-        return filters_within(self.retriever) + filters_in(options)
-
-    def _passages(
-        self, query: str, documents: Any, options: PassageOptions, filters: Sequence[Any]
-    ) -> list[Document]:
+    def _passages(self, query: str, documents: object, behind: Behind) -> list[Document]:
         if not isinstance(documents, list | tuple):
             raise DataError(
                 f"expected a list of documents of the retriever, got {type(documents).__name__}"
             )
-        return _documents(
-            self._local.opened.behind(query, list(map(hit_of, documents)), options, filters),
-            documents,
+        hits = [hit_of(document) for document in documents]
+        self._warn_of_few(len(hits))
+        return _documents(behind.passages(query, hits), documents)
+
+    def _warn_of_few(self, count: int) -> None:
+        is_few = self.fetch_k is not None and count < self.fetch_k
+        can_ask = (
+            _stated_k(self.retriever) is not None or type(getattr(self.retriever, "k", None)) is int
+        )
+        if not is_few or can_ask or self._has_warned:
+            return
+        self._has_warned = True
+        warn_user(
+            f"{type(self.retriever).__name__} takes no number of hits in a call, and gave {count}: let it give about "
+            f"{self.fetch_k} by its own options, or give fetch_k=None",
+            PassageWarning,
         )
 
 
-class IndexRetriever(Limits, _Indexed, BaseRetriever):
+@contextmanager
+def _for_children(config: RunnableConfig | None) -> Iterator[None]:
+    """Every runnable that is called meanwhile sees the configuration, whatever its caller passes on."""
+    own = {"callbacks", "run_id", "run_name"}
+    inherited = {key: value for key, value in ensure_config(config).items() if key not in own}
+    token = var_child_runnable_config.set(cast(RunnableConfig, inherited))
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
+
+
+def _dropping(runnable: Runnable, names: Collection[str]) -> Runnable | None:
+    """The runnable that would drop the arguments of a call in silence, of one and those inside; None if none would."""
+    inner: Iterable[Runnable] = ()
+    if isinstance(runnable, BaseRetriever):
+        if not runnable._expects_other_args:
+            return runnable
+        inner = [child for child in _held(runnable) if isinstance(child, _PASSING)]
+    elif isinstance(runnable, RunnableSequence):
+        inner = [runnable.first]
+    elif isinstance(runnable, DynamicRunnable):
+        inner = [runnable.prepare()[0]]
+    elif isinstance(runnable, RunnableBindingBase | RunnableWithFallbacks):
+        inner = _held(runnable)
+    elif not isinstance(runnable, RunnableLambda) and not _takes(runnable, names):
+        return runnable
+    for child in inner:
+        dropped_by = _dropping(child, names)
+        if dropped_by is not None:
+            return dropped_by
+    return None
+
+
+def _takes(runnable: Runnable, names: Iterable[str]) -> bool:
+    return set(names) <= signature(runnable.invoke).parameters.keys()
+
+
+# What may hold a retriever, and hands a call's arguments on.
+_PASSING = (
+    BaseRetriever,
+    RunnableSequence,
+    DynamicRunnable,
+    RunnableBindingBase,
+    RunnableWithFallbacks,
+)
+
+
+def _held(runnable: Runnable) -> list[Runnable]:
+    """The runnables among a runnable's fields."""
+    children: list[Runnable] = []
+    for value in vars(runnable).values():
+        values: Iterable[object] = value if isinstance(value, list | tuple) else [value]
+        if isinstance(value, Mapping):
+            values = value.values()
+        children += [item for item in values if isinstance(item, Runnable)]
+    return children
+
+
+def _stated_k(runnable: Runnable) -> int | None:
+    """The number of hits of a vector store's retriever that takes it in a call, also through wrappers; else None."""
+    if isinstance(runnable, DynamicRunnable):
+        return _stated_k(runnable.prepare()[0])
+    if isinstance(runnable, RunnableWithFallbacks):
+        numbers = [_stated_k(child) for child in _held(runnable)]
+        return None if None in numbers else max(cast(list[int], numbers))
+    if isinstance(runnable, RunnableBindingBase):
+        k = _stated_k(runnable.bound)
+        return k if k is None else runnable.kwargs.get("k", k)
+    search = VectorStoreRetriever._get_relevant_documents
+    if isinstance(runnable, VectorStoreRetriever) and (
+        type(runnable)._get_relevant_documents is search
+    ):
+        return runnable.search_kwargs.get("k", 1)
+    return None
+
+
+Filter = Mapping[str, Any] | Callable[[Document], bool]
+
+
+class IndexRetriever(BaseRetriever):
     """A saved index as a retriever: ``IndexRetriever("folder")``, no store.
 
     An index with vectors of the units gives the passages of the retriever `passages`, one without searches by words.
@@ -389,33 +592,73 @@ class IndexRetriever(Limits, _Indexed, BaseRetriever):
     [1, 0]
     """
 
-    model_config = STRICT
+    model_config = _CHECKED
+
+    index: SkipValidation[IndexLike | None] = None
+    documents: SkipValidation[Documents | None] = Field(default=None, exclude=True, repr=False)
+    max_tokens: int = 1000
+    k: int | None = None
+    counter: SkipValidation[TokenCounterLike] = "cl100k_base"
+    _local: LocalIndex | None = PrivateAttr(default=None)
+
+    def __init__(
+        self,
+        index: IndexLike | None = None,
+        *,
+        documents: Documents | None = None,
+        max_tokens: int = 1000,
+        k: int | None = None,
+        counter: TokenCounterLike = "cl100k_base",
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        fields: dict[str, object] = {
+            "index": index,
+            "documents": documents,
+            "max_tokens": max_tokens,
+            "k": k,
+            "counter": counter,
+            "tags": tags,
+            "metadata": metadata,
+        }
+        super().__init__(**fields)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _ = Limits(self.max_tokens, self.k, self.counter)
+        self._local = _local_index(self._local, self.index, self.documents)
+        return self
 
     def _get_relevant_documents(
         self,
         query: str,
         *,
         run_manager: CallbackManagerForRetrieverRun | None = None,
-        filter: Mapping[str, Any] | Callable[[Document], bool] | None = None,  # noqa: A002
-        **arguments: Any,
+        k: int | None = None,
+        max_tokens: int | None = None,
+        filter: Filter | None = None,  # noqa: A002
     ) -> list[Document]:
-        if unknown := sorted(arguments.keys() - set(_LIMITS)):
-            raise OptionError(f"a call takes k, max_tokens and filter, got {', '.join(unknown)}")
-        if not (filter is None or callable(filter) or isinstance(filter, Mapping)):
-            raise OptionError(
-                f"filter is a mapping of metadata, or a function of a document; got {filter!r:.80}"
-            )
-        limits = Limits(**{name: getattr(self, name) for name in Limits.model_fields} | arguments)
-
-        def allowed(metadata: Mapping[str, Any]) -> bool:
-            assert callable(filter)
-            return filter(Document(page_content="", metadata=dict(metadata)))
-
-        return _documents(
-            self._local.opened.passages(query, limits, allowed if callable(filter) else filter), []
+        limits = Limits(
+            self.max_tokens if max_tokens is None else max_tokens,
+            self.k if k is None else k,
+            self.counter,
         )
+        self._local = _local_index(self._local, self.index, self.documents)
+        where = _where(filter)
+        return _documents(self._local.opened.passages(query, limits, where), [])
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: Any, **arguments: Any
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **arguments: Any
     ) -> list[Document]:
         return await asyncio.to_thread(self._get_relevant_documents, query, **arguments)
+
+
+def _where(chosen: Filter | None) -> Where | None:
+    if chosen is None or isinstance(chosen, Mapping):
+        return chosen
+    if not callable(chosen):
+        raise OptionError(
+            f"filter is a mapping of metadata, or a function of a document; got {chosen!r:.80}"
+        )
+    allows = predicate("filter", chosen)
+    return lambda metadata: allows(Document(page_content="", metadata=dict(metadata)))

@@ -7,6 +7,7 @@ from chunkcore.lazy import needed, on_first_use
 needed("llama_index.core", "llamaindex", "parse nodes for LlamaIndex", "llama-index-core")
 
 if TYPE_CHECKING or on_first_use(__name__):
+    from chunkadapters.behind import PassageWarning as PassageWarning
     from chunkadapters.configuration import TruncationWarning as TruncationWarning
     from chunkadapters.llamaindex.models import ChunkcoreEmbedding as ChunkcoreEmbedding
     from chunkadapters.llamaindex.models import as_embedder as as_embedder
@@ -24,6 +25,5 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.llamaindex.retrieval import evaluate_retriever as evaluate_retriever
     from chunkadapters.llamaindex.retrieval import run_retriever as run_retriever
     from chunkadapters.llamaindex.retrieval import update_index as update_index
-    from chunkadapters.passages import PassageWarning as PassageWarning
     from chunkadapters.places import join_pages as join_pages
     from chunkadapters.places import join_pages_by_source as join_pages_by_source

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.bridge.pydantic import (
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    field_serializer,
+    model_validator,
+)
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.utils import embed_nodes
 from llama_index.core.node_parser import NodeParser
@@ -28,23 +35,31 @@ from llama_index.core.schema import (
 from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
+from pydantic import SkipValidation
+from typing_extensions import Self
 
-from chunkadapters.filters import UNKNOWN, filters_within
-from chunkadapters.llamaindex.node_parser import KEYS, node_place, stated_place
-from chunkadapters.passages import (
-    STRICT,
-    IndexFields,
+from chunkadapters.behind import (
+    FETCH_K,
+    Behind,
+    IndexLike,
     Limits,
     LocalIndex,
     Passage,
-    PassageOptions,
+    PassageWarning,
+    Show,
+    TokenCounterLike,
+    check_source,
     core_documents,
+    written_show,
 )
+from chunkadapters.llamaindex.node_parser import KEYS, node_place, stated_place
 from chunkadapters.places import SPANS, is_derived, marks_of
 from chunkadapters.scores import DeployedRetriever, RetrieverHooks
-from chunkcore.errors import DataError, OptionError, kind_of
+from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.locating import Hit, names_of, score_of
-from chunkcore.options import named_options
+from chunkcore.options import check_number
+from chunkcore.retrieval.passages.worth import BALANCE
+from chunkcore.retrieval.where import Where
 from chunkcore.text import Document as CoreDocument
 
 # Where readers and users write a document's name.
@@ -138,55 +153,88 @@ aevaluate_retriever = _hooks.aevaluate_retriever
 
 # ---- Passages
 
+Documents = Iterable[BaseNode | CoreDocument]
+
 
 def _core_document(node: BaseNode) -> CoreDocument:
     text = node.get_content(metadata_mode=MetadataMode.NONE)
     return CoreDocument(node.node_id, text, node.metadata, marks_of(node.metadata))
 
 
-def _core_documents(documents: Any) -> list[CoreDocument]:
-    kind: Any = BaseNode
-    return core_documents(documents, kind, "LlamaIndex", _core_document)
+class _Sources:
+    """An index, and the nodes that it was made of: they say what models read of their metadata, and how."""
+
+    def __init__(self, index: IndexLike | None, documents: Documents | None) -> None:
+        check_source(index, documents)
+        self.nodes: dict[str, BaseNode] = {}
+        if documents is None:
+            self.index = LocalIndex(index)
+            return
+        if isinstance(documents, Iterator):
+            documents = list(documents)
+        kind = cast(type[BaseNode], BaseNode)
+        rows = core_documents(documents, kind, "LlamaIndex", _core_document)
+        for row, document in zip(rows, documents, strict=True):
+            if isinstance(document, BaseNode):
+                self.nodes[row.id] = document
+        self.index = LocalIndex(documents=rows)
+
+    def passages(
+        self, passages: Iterable[Passage], hits: Sequence[NodeWithScore]
+    ) -> list[NodeWithScore]:
+        """Passages as nodes."""
+        return [self._node(passage, hits) for passage in passages]
+
+    def _node(self, passage: Passage, hits: Sequence[NodeWithScore]) -> NodeWithScore:
+        text, document = passage.retrieved.text, passage.document
+        if document is None:
+            hit = hits[passage.hits[0]]
+            if text == hit.node.get_content(metadata_mode=MetadataMode.NONE):
+                return hit
+            node = hit.node.model_copy()
+            node.set_content(text)
+            return NodeWithScore(node=node, score=hit.score)
+        attributes, several = node_place(passage.retrieved.spans)
+        nodes = [hits[number].node for number in (*passage.hits, *passage.others)]
+        source = nodes[0].source_node if nodes else None
+        if passage.is_whole and document.id in self.nodes:
+            nodes.append(self.nodes[document.id])
+        node = TextNode(
+            id_=passage.id,
+            text=text,
+            metadata=passage.metadata([hit.node.metadata for hit in hits], KEYS) | several,
+            **attributes,
+            relationships={NodeRelationship.SOURCE: source or RelatedNodeInfo(node_id=document.id)},
+            excluded_embed_metadata_keys=_excluded(nodes, "excluded_embed_metadata_keys"),
+            excluded_llm_metadata_keys=_excluded(nodes, "excluded_llm_metadata_keys"),
+        )
+        for template in _TEMPLATES:
+            if nodes and hasattr(nodes[0], template):
+                setattr(node, template, getattr(nodes[0], template))
+        return NodeWithScore(node=node, score=passage.retrieved.score)
 
 
-def _nodes(passages: Iterable[Passage], hits: Sequence[NodeWithScore]) -> list[NodeWithScore]:
-    return [_node(passage, hits) for passage in passages]
+_TEMPLATES = ("text_template", "metadata_template", "metadata_separator")
 
 
-def _node(passage: Passage, hits: Sequence[NodeWithScore]) -> NodeWithScore:
-    text, document = passage.retrieved.text, passage.document
-    if document is None:
-        hit = hits[passage.hits[0]]
-        if text == hit.node.get_content(metadata_mode=MetadataMode.NONE):
-            return hit
-        node = hit.node.model_copy()
-        node.set_content(text)
-        return NodeWithScore(node=node, score=hit.score)
-    metadata = passage.metadata([hit.node.metadata for hit in hits], KEYS)
-    attributes, several = node_place(passage.retrieved.spans)
-    best: Any = next((hits[number].node for number in (*passage.hits, *passage.others)), None)
-    source = best.source_node if best is not None else None
-    node = TextNode(
-        id_=passage.id,
-        text=text,
-        metadata=metadata | several,
-        **attributes,
-        relationships={NodeRelationship.SOURCE: source or RelatedNodeInfo(node_id=document.id)},
-        excluded_embed_metadata_keys=[*getattr(best, "excluded_embed_metadata_keys", ()), SPANS],
-        excluded_llm_metadata_keys=[*getattr(best, "excluded_llm_metadata_keys", ()), SPANS],
-    )
-    return NodeWithScore(node=node, score=passage.retrieved.score)
+def _excluded(nodes: Iterable[BaseNode], field: str) -> list[str]:
+    """The metadata keys that one of the nodes keeps from a model, and a passage's spans."""
+    keys = [SPANS]
+    for node in nodes:
+        keys += getattr(node, field)
+    return list(dict.fromkeys(keys))
 
 
-class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
-    """Passages behind a retriever: exact spans of any size under a budget of tokens.
+class PassagePostprocessor(BaseNodePostprocessor):
+    """Passages behind a retriever: exact spans of its hits' text, of any size, under a budget of tokens.
 
-    For ``node_postprocessors=[PassagePostprocessor(index=folder, filters=None)]`` of a query engine, behind any
-    retriever with any nodes: the guide on passages (docs/guides/passages.md) has what counts.
+    For ``node_postprocessors=[PassagePostprocessor(index=folder)]`` of a query engine, behind any retriever with any
+    nodes: the guide on passages (docs/guides/passages.md) has what counts. It gets the nodes that the retriever gives:
+    let it give about 100 (``similarity_top_k=100``).
 
-    A passage has the document's own text; ``start_char_idx`` and ``end_char_idx``, the best node's metadata and source,
-    ``pages`` where the document has pages, and a score, comparable within one answer. A node that is in no document of
-    the index, such as an image or a summary, stays as it is, at its rank.
+    A passage has the document's own text; ``start_char_idx`` and ``end_char_idx``, the metadata that its nodes share,
+    their source, templates and excluded keys, ``pages`` where the document has pages, and a score, comparable within
+    one answer. A node without a place in the index, such as an image or a summary, stays as it is, at its rank.
 
     The index is a copy of the texts: after documents have changed, save it anew
     (``index.update(documents).save(folder)``). A folder is opened again at the next question.
@@ -195,47 +243,74 @@ class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
         documents: instead of an index: LlamaIndex' or chunkcore's documents, indexed in memory, by words. They are not
             in configurations.
-        words, balance, max_tokens, k: see `chunkadapters.passages.PassageOptions`.
-        filters: what the retriever's search is filtered by, in any framework's form; its metadata keys count, not its
-            values. None: nothing. It cannot be seen here: by default "safe" is as "text", and a warning says so.
+        show, max_tokens, k, balance: see `chunkadapters.behind.Behind`.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``) or a function.
 
     Raises `ValueError`: an option is out of range, there is no index, or a query is missing.
 
-    Warns `PassageWarning` once, of nodes in no document, and of each document that has changed.
+    Warns `PassageWarning` once, of nodes without a place, and of each document that has changed.
 
     >>> from llama_index.core import Document
     >>> tea = Document(text="Tea is hot. It boils. Ice is cold.", doc_id="tea.md")
-    >>> hits = [NodeWithScore(node=TextNode(text="Tea is hot. It", metadata={"file_name": "tea.md"}))]
-    >>> passages = PassagePostprocessor(documents=[tea], filters=None).postprocess_nodes(hits, query_str="What boils?")
-    >>> [found.text for found in passages]
-    ['Tea is hot. It boils. Ice is cold.']
+    >>> hits = [NodeWithScore(node=TextNode(text="Tea is hot. It boils.", metadata={"file_name": "tea.md"}))]
+    >>> passages = PassagePostprocessor(documents=[tea]).postprocess_nodes(hits, query_str="What boils?")
+    >>> [passage.text for passage in passages]
+    ['Tea is hot. It boils.']
     """
 
-    model_config = STRICT
+    model_config = ConfigDict(
+        extra="forbid", validate_assignment=True, arbitrary_types_allowed=True, strict=True
+    )
 
-    @staticmethod
-    def to_core(documents: Any) -> list[CoreDocument]:
-        return _core_documents(documents)
+    index: SkipValidation[IndexLike | None] = Field(default=None, frozen=True)
+    documents: SkipValidation[Documents | None] = Field(
+        default=None, frozen=True, exclude=True, repr=False
+    )
+    show: SkipValidation[Show] = "hits"
+    max_tokens: int = 1000
+    k: int | None = None
+    balance: float = BALANCE
+    counter: SkipValidation[TokenCounterLike] = "cl100k_base"
+    _sources: _Sources | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self._sources is None:
+            self._sources = _Sources(self.index, self.documents)
+        self._behind()
+        return self
+
+    @field_serializer("counter")
+    def _written_counter(self, counter: TokenCounterLike) -> str:
+        return Limits(counter=counter).counter_name
+
+    @field_serializer("show")
+    def _written_show(self, show: Show) -> str:
+        return written_show(show)
 
     @classmethod
     def class_name(cls) -> str:
         return "ChunkcorePassagePostprocessor"
+
+    def _behind(self) -> Behind:
+        assert self._sources is not None
+        return Behind(
+            self._sources.index,
+            show=self.show,
+            max_tokens=self.max_tokens,
+            k=self.k,
+            balance=self.balance,
+            counter=self.counter,
+        )
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         if query_bundle is None:
             raise OptionError("passages are chosen for a question: give query_str or query_bundle")
-        return self.passages(query_bundle.query_str, nodes)
-
-    def passages(
-        self, question: str, nodes: Sequence[NodeWithScore], filters: Iterable[Any] = (UNKNOWN,)
-    ) -> list[NodeWithScore]:
-        """The passages of a retriever's answer, which passed its `filters`."""
-        return _nodes(
-            self._local.opened.behind(question, list(map(hit_of, nodes)), self, filters), nodes
-        )
+        assert self._sources is not None
+        hits = [hit_of(node) for node in nodes]
+        return self._sources.passages(self._behind().passages(query_bundle.query_str, hits), nodes)
 
 
 class PassageRetriever(BaseRetriever):
@@ -245,26 +320,34 @@ class PassageRetriever(BaseRetriever):
 
     Args:
         retriever: any retriever.
-        filters: for what cannot be seen of the retriever's: one inside a class of your own, or a rule of the store
-            itself. See `PassagePostprocessor`.
-        index, documents, words, balance, max_tokens, k, counter: see `PassagePostprocessor`.
+        fetch_k: the nodes that the retriever is asked for, if it has a ``similarity_top_k``. None: as many as it gives
+            by itself.
+        index, documents, show, max_tokens, k, balance, counter: see `PassagePostprocessor`.
 
     Raises `ValueError`: an option is out of range, there is no index, or something is no retriever.
+
+    Warns `PassageWarning` once, where the retriever cannot be asked for that many nodes.
 
     >>> from llama_index.core import Document, MockEmbedding, VectorStoreIndex
     >>> documents = [Document(text="Tea is hot. It boils. Ice is cold.")]
     >>> retriever = VectorStoreIndex.from_documents(documents, embed_model=MockEmbedding(8)).as_retriever()
-    >>> [found.text for found in PassageRetriever(retriever, documents=documents).retrieve("Is tea hot?")]
+    >>> [passage.text for passage in PassageRetriever(retriever, documents=documents).retrieve("Is tea hot?")]
     ['Tea is hot. It boils. Ice is cold.']
     """
 
-    @named_options(*PassageOptions.model_fields, *IndexFields.model_fields)
     def __init__(
         self,
         retriever: BaseRetriever,
         *,
+        index: IndexLike | None = None,
+        documents: Documents | None = None,
+        fetch_k: int | None = FETCH_K,
+        show: Show = "hits",
+        max_tokens: int = 1000,
+        k: int | None = None,
+        balance: float = BALANCE,
+        counter: TokenCounterLike = "cl100k_base",
         callback_manager: CallbackManager | None = None,
-        **options: Any,
     ) -> None:
         super().__init__(callback_manager=callback_manager)
         if hasattr(retriever, "as_retriever"):
@@ -273,27 +356,58 @@ class PassageRetriever(BaseRetriever):
             )
         if not isinstance(retriever, BaseRetriever):
             raise OptionError(f"retriever is a LlamaIndex retriever, got {kind_of(retriever)}")
+        if fetch_k is not None:
+            check_number("fetch_k", fetch_k, 1)
         self.retriever = retriever
-        self.options = PassagePostprocessor(**options)
+        self.fetch_k = fetch_k
+        self.options = PassagePostprocessor(
+            index=index,
+            documents=documents,
+            show=show,
+            max_tokens=max_tokens,
+            k=k,
+            balance=balance,
+            counter=counter,
+        )
+        self._has_warned = False
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._passages(query_bundle, self.retriever.retrieve(query_bundle))
+        nodes = self._deep_retriever().retrieve(query_bundle)
+        return self._passages(query_bundle, nodes)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        nodes = await self.retriever.aretrieve(query_bundle)
+        nodes = await self._deep_retriever().aretrieve(query_bundle)
         return await asyncio.to_thread(self._passages, query_bundle, nodes)
+
+    def _deep_retriever(self) -> BaseRetriever:
+        """The retriever, or a copy of it that gives more nodes."""
+        k = getattr(self.retriever, "similarity_top_k", None)
+        if self.fetch_k is None or type(k) is not int or k >= self.fetch_k:
+            return self.retriever
+        deep = copy(self.retriever)
+        deep.similarity_top_k = self.fetch_k  # type: ignore[attr-defined]
+        return deep
 
     def _passages(
         self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
     ) -> list[NodeWithScore]:
-        return self.options.passages(query_bundle.query_str, nodes, filters_within(self.retriever))
+        can_ask = hasattr(self.retriever, "similarity_top_k")
+        is_few = self.fetch_k is not None and len(nodes) < self.fetch_k
+        if is_few and not can_ask and not self._has_warned:
+            self._has_warned = True
+            warn_user(
+                f"{type(self.retriever).__name__} has no similarity_top_k, and gave {len(nodes)} nodes: let it give "
+                f"about {self.fetch_k} by its own options, or give fetch_k=None",
+                PassageWarning,
+            )
+        return self.options.postprocess_nodes(nodes, query_bundle)
 
 
 class IndexRetriever(BaseRetriever):
     """A saved index as a retriever: ``IndexRetriever("folder")``, no store.
 
     An index with vectors of the units gives the passages of the retriever `passages`, one without searches by words.
-    ``options`` has the limits, to be read and assigned.
+    ``max_tokens``, ``k``, ``counter`` and ``filters`` can be assigned.
 
     Args:
         index, documents, max_tokens, k, counter: see `PassagePostprocessor`.
@@ -302,39 +416,49 @@ class IndexRetriever(BaseRetriever):
     Raises `ValueError`: an option is out of range, or there is no index.
 
     >>> from llama_index.core import Document
-    >>> [found.text for found in IndexRetriever(documents=[Document(text="Tea is hot.")]).retrieve("Is tea hot?")]
+    >>> [passage.text for passage in IndexRetriever(documents=[Document(text="Tea is hot.")]).retrieve("Is tea hot?")]
     ['Tea is hot.']
     """
 
-    @named_options(*Limits.model_fields)
     def __init__(
         self,
-        index: Any = None,
+        index: IndexLike | None = None,
         *,
-        documents: Any = None,
+        documents: Documents | None = None,
         filters: MetadataFilters | None = None,
+        max_tokens: int = 1000,
+        k: int | None = None,
+        counter: TokenCounterLike = "cl100k_base",
         callback_manager: CallbackManager | None = None,
-        **options: Any,
     ) -> None:
         super().__init__(callback_manager=callback_manager)
         if filters is not None and not isinstance(filters, MetadataFilters):
             raise OptionError(f"filters are MetadataFilters, got {type(filters).__name__}")
+        _ = Limits(max_tokens, k, counter)
         self.filters = filters
-        self.options = Limits(**options)
-        self._local = LocalIndex(index, None if documents is None else _core_documents(documents))
+        self.max_tokens = max_tokens
+        self.k = k
+        self.counter = counter
+        self._sources = _Sources(index, documents)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return _nodes(
-            self._local.opened.passages(query_bundle.query_str, self.options, self._where()), []
-        )
+        limits = Limits(self.max_tokens, self.k, self.counter)
+        index = self._sources.index.opened
+        passages = index.passages(query_bundle.query_str, limits, self._where())
+        return self._sources.passages(passages, [])
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
 
-    def _where(self) -> Any:
-        if self.filters is None:
+    def _where(self) -> Where | None:
+        filters = self.filters
+        if filters is None:
             return None
-        return lambda metadata: build_metadata_filter_fn(lambda _: dict(metadata), self.filters)("")
+
+        def is_allowed(metadata: Mapping[str, Any]) -> bool:
+            return build_metadata_filter_fn(lambda _: dict(metadata), filters)("")
+
+        return is_allowed
 
 
 # ---- Updates

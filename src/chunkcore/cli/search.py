@@ -215,7 +215,7 @@ def serve(opening: Opening) -> None:
     question.
     Put into the client's configuration: {"command": "chunkcore", "args": ["serve", "docs/"]}
     """
-    from chunkcore.serve import tool_server
+    from chunkcore.scale.folder_index import tool_server
 
     tool_server(opening.open()).run("stdio")
 

@@ -130,7 +130,7 @@ def _blocks(system: System, spec: str, counter: str, folder: str) -> Iterator[tu
         "words": WORDS,
         "units": _escaped(UNITS if usual else f"{UNITS},counter={counter}"),
         "counting": "" if usual else f', counter="{_escaped(counter)}"',
-        "showing": "" if system.behind == "hits" else f', documents="{system.behind}"',
+        "showing": "" if system.behind == "hits" else f', show="{system.behind}"',
     }
     built = _built(system, spec, folder) if system.retriever else ""
     for title, adapter in _ADAPTERS.items():

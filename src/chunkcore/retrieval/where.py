@@ -14,7 +14,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from chunkcore.errors import OptionError, echo
 from chunkcore.plain import plain
 
+T = TypeVar("T")
 Where = Iterable[str] | Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
 _HAYSTACK = ({"field", "operator", "value"}, {"operator", "conditions"})
 _FUNCTIONS_OF_OTHER_KINDS = (
@@ -46,7 +47,7 @@ def allowed_documents(
     [True, False]
     """
     if callable(where):
-        allows = _by_function(where)
+        allows = predicate("where", where)
         return np.array([allows(data) for data in metadata], dtype=np.bool_)
     if isinstance(where, Mapping):
         _check_operators(where)
@@ -57,18 +58,25 @@ def allowed_documents(
     return np.array(is_named, dtype=np.bool_)
 
 
-def _by_function(where: Callable[[Mapping[str, Any]], bool]) -> Callable[[Mapping[str, Any]], bool]:
-    if any(is_kind(where) for is_kind in _FUNCTIONS_OF_OTHER_KINDS):
+def predicate(name: str, function: Callable[[T], object]) -> Callable[[T], bool]:
+    """The function of an option, with answers that are true or false.
+
+    Raises `OptionError`, here or when it is called: its answers decide nothing, as a coroutine's do.
+
+    >>> predicate("where", lambda metadata: metadata.get("level"))({"level": 1})
+    True
+    """
+    if any(is_kind(function) for is_kind in _FUNCTIONS_OF_OTHER_KINDS):
         raise OptionError(
-            f"where is a function that returns true or false, no class, coroutine or generator; got {echo(where)}"
+            f"{name} is a function that returns true or false, no class, coroutine or generator; got {echo(function)}"
         )
 
-    def allows(data: Mapping[str, Any]) -> bool:
-        answer = where(data)
+    def allows(data: T) -> bool:
+        answer = function(data)
         if inspect.iscoroutine(answer):
             answer.close()
         if isinstance(answer, Awaitable | Iterator | AsyncIterator | np.ndarray):
-            raise OptionError(f"where returns true or false of a document, got {echo(answer)}")
+            raise OptionError(f"{name} returns true or false of a document, got {echo(answer)}")
         return bool(answer)
 
     return allows

@@ -13,8 +13,8 @@ from typing import BinaryIO, Literal, NamedTuple
 import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import ChunkcoreError, DataError
+from chunkcore.evaluation.benchmarks.documents import FolderWalk, as_utf8
 from chunkcore.files import UnreadError, byte_lines, empty, open_file, unreadable
-from chunkcore.reading.folders import FolderWalk, as_utf8
 from chunkcore.reading.opening import has_reader, is_utf8
 
 # Tried in this order: a pattern, and how much of its match belongs to the part before.

@@ -31,7 +31,7 @@ from chunkadapters._haystack import (
     written,
 )
 from chunkadapters.configuration import build, embedder_of, warn_on_truncation, workers_for
-from chunkadapters.pieces import Aligned, SplitPiece, Unplaced, placed_records
+from chunkadapters.pieces import Aligned, Piece, Unplaced, placed_records
 from chunkadapters.places import (
     CONTEXT,
     NOWHERE,
@@ -378,9 +378,7 @@ class ChunkcoreExactSplitter(Serialized):
 
     def _children(self, parent: Document, chunks: Sequence[Document]) -> list[Document]:
         source = CoreDocument(parent.id, parent.content or "", parent.meta)
-        pieces = [
-            SplitPiece(chunk.content or "", start=chunk.meta.get(KEYS.start)) for chunk in chunks
-        ]
+        pieces = [Piece(chunk.content or "", start=chunk.meta.get(KEYS.start)) for chunk in chunks]
         rows = list(placed_records(source, pieces, WHOLE, KEYS, self.unplaced))
         cut = [row for row, _ in rows]
         metas: list[dict[str, Any]] = []
@@ -530,11 +528,11 @@ def exact_chunker(splitter: Any, unplaced: Unplaced = "mark") -> Chunker:
     )
 
 
-def _pieces(splitter: Any, text: str) -> list[SplitPiece]:
+def _pieces(splitter: Any, text: str) -> list[Piece]:
     warm_up(splitter)
     documents = splitter.run(documents=[Document(content=text)])["documents"] if text else []
     return [
-        SplitPiece(
+        Piece(
             document.content or "",
             {key: value for key, value in document.meta.items() if key not in _OF_A_PLACE},
             document.meta.get("split_idx_start"),

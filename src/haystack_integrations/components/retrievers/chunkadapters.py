@@ -9,17 +9,22 @@ from typing import Any
 from haystack import Document, component
 from haystack.utils.filters import document_matches_filter
 
-from chunkadapters.passages import Limits
-from chunkcore.errors import OptionError, check_type
-from haystack_integrations.components.rankers.chunkadapters import Indexed, passage_documents
+from chunkadapters.behind import IndexLike, Limits, TokenCounterLike, check_source
+from chunkcore.errors import OptionError
+from haystack_integrations.components.rankers.chunkadapters import (
+    Documents,
+    Indexed,
+    passage_documents,
+)
 
 _NO_METADATA = {field.name for field in fields(Document)} - {"meta"}
 
 
-def _check_fields(condition: Any) -> None:
+def _check_fields(condition: object) -> None:
     """Raise `OptionError`: a filter on a document's own fields, which the index's documents do not have."""
     if isinstance(condition, Mapping):
-        if (field := condition.get("field")) in _NO_METADATA:
+        field = condition.get("field")
+        if field in _NO_METADATA:
             raise OptionError(
                 f"filters are on metadata, such as meta.level; got the field {field!r}"
             )
@@ -48,32 +53,34 @@ class ChunkcoreIndexRetriever(Indexed):
 
     def __init__(
         self,
-        index: Any = None,
-        documents: list[Any] | None = None,
+        index: IndexLike | None = None,
+        documents: Documents | None = None,
         filters: dict[str, Any] | None = None,
         max_tokens: int = 1000,
         k: int | None = None,
-        counter: Any = "cl100k_base",
+        counter: TokenCounterLike = "cl100k_base",
     ) -> None:
-        Indexed.__init__(
-            self, index, documents, Limits(max_tokens=max_tokens, k=k, counter=counter)
-        )
+        check_source(index, documents)
+        _ = Limits(max_tokens, k, counter)
+        self.index = index
+        self.documents = documents
         self.filters = filters
-
-    def _arguments(self) -> dict[str, Any]:
-        return {**Indexed._arguments(self), "filters": self.filters}
+        self.max_tokens = max_tokens
+        self.k = k
+        self.counter = counter
 
     @component.output_types(documents=list[Document])
     def run(self, query: str, filters: dict[str, Any] | None = None) -> dict[str, list[Document]]:
         """Search. Returns ``{"documents": passages}``, best first."""
-        chosen = filters or self.filters
-        check_type("filters", chosen, Mapping | None, "a mapping, as of Haystack's filters")
+        chosen = filters or self.filters or {}
+        if not isinstance(chosen, Mapping):
+            raise OptionError(f"filters is a mapping, as of Haystack's filters, got {chosen!r:.80}")
         _check_fields(chosen)
 
-        def allowed(metadata: Mapping[str, Any]) -> bool:
-            return document_matches_filter(chosen or {}, Document(content="", meta=dict(metadata)))
+        def is_allowed(metadata: Mapping[str, Any]) -> bool:
+            return document_matches_filter(chosen, Document(content="", meta=dict(metadata)))
 
-        passages = self.local_index.opened.passages(
-            query, self.options, allowed if chosen else None
-        )
+        limits = Limits(self.max_tokens, self.k, self.counter)
+        where = is_allowed if chosen else None
+        passages = self.local_index.opened.passages(query, limits, where)
         return {"documents": passage_documents(passages, [])}

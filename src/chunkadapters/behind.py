@@ -1,0 +1,519 @@
+"""`Behind`: passages behind a framework's retriever, chosen from its hits' text under a budget of tokens.
+
+A passage shows the text of the hits, and not a character more, unless the app says that documents are shown whole.
+So no filter has to be known here: what a retriever did not return stays hidden.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+
+from chunkadapters.configuration import counter_of
+from chunkadapters.places import BOOKKEEPING, CONTEXT, PAGE_MARKS, PAGES, PlaceKeys
+from chunkcore.errors import DataError, OptionError, kind_of, warn_user
+from chunkcore.locating import Hit, Locator, Verdict, unplaced
+from chunkcore.options import check_number
+from chunkcore.plain import digest
+from chunkcore.retrieval import Index, WindowIndex, chunk_corpus, get_retriever
+from chunkcore.retrieval.base import PassageIndex
+from chunkcore.retrieval.budget import Budget, check_limits
+from chunkcore.retrieval.passages.assembly import cut_unit
+from chunkcore.retrieval.passages.worth import BALANCE
+from chunkcore.retrieval.where import Where, predicate
+from chunkcore.run import Retrieved
+from chunkcore.text import Document, Span, page_marks
+from chunkcore.tokens import TokenCounter, get_counter
+
+if TYPE_CHECKING:
+    from chunkcore.scale.folder_index import FolderIndex
+
+UNITS = "sentence:size=50"
+FETCH_K = 100
+_PAGE_KEYS = (PAGES, "page", "page_label", "page_number")
+# What a hit says of its own text: a passage with more text than the hits' does not inherit it.
+_OF_A_SECTION = ("headings", CONTEXT, *_PAGE_KEYS)
+
+D = TypeVar("D")
+TokenCounterLike: TypeAlias = str | TokenCounter | Callable[[str], int]
+Show: TypeAlias = Literal["hits", "whole", "all"] | Callable[[Mapping[str, Any]], bool]
+
+
+class PassageWarning(UserWarning):
+    """Some hits have no place in the index, a document has changed, or a retriever gave fewer hits than asked for."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of an answer.
+
+    Attributes:
+        max_tokens: of the passages' texts in all.
+        k: the most passages; None for no limit.
+        counter: a counter's name, a `TokenCounter`, or a function from a text to its number of tokens.
+
+    Raises `OptionError`: a limit is under 1, or there is no counter of that name.
+    """
+
+    max_tokens: int = 1000
+    k: int | None = None
+    counter: TokenCounterLike = "cl100k_base"
+
+    def __post_init__(self) -> None:
+        check_limits(self.k, self.max_tokens)
+        _ = self.token_counter
+
+    @cached_property
+    def token_counter(self) -> TokenCounter:
+        return counter_of(self.counter) if callable(self.counter) else get_counter(self.counter)
+
+    @property
+    def counter_name(self) -> str:
+        """The counter as a configuration holds it. Raises `OptionError`: it is a function."""
+        name = self.token_counter.name
+        if name.startswith("function:"):
+            raise OptionError("counter is a function, which cannot be written down: name a counter")
+        return name
+
+
+def check_options(show: Show, balance: float) -> None:
+    """Raise `OptionError`: an option of `Behind` is out of range."""
+    if callable(show):
+        predicate("show", show)
+    elif show not in ("hits", "whole", "all"):
+        raise OptionError(
+            f'show is "hits", "whole", "all", or a function of a document\'s metadata; got {show!r:.80}'
+        )
+    check_number("balance", balance, 0, 1, whole=False)
+
+
+def written_show(show: Show) -> str:
+    """What is shown, as a configuration holds it. Raises `OptionError`: it is a function."""
+    if callable(show):
+        raise OptionError("show is a function, which cannot be written down")
+    return show
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One passage.
+
+    Attributes:
+        retrieved: its place, text and score.
+        document: its document; None for a hit without a place in the index.
+        hits: the numbers of the hits that overlap it, best first. For a hit without a place, that hit.
+        others: the numbers of the other hits of its document.
+        is_whole: whether its document is shown whole, and so the document's metadata, too.
+    """
+
+    retrieved: Retrieved
+    document: Document | None
+    hits: tuple[int, ...] = ()
+    others: tuple[int, ...] = ()
+    is_whole: bool = True
+
+    @property
+    def id(self) -> str:
+        """32 hexadecimal digits of its document and place."""
+        return digest(f"{self.retrieved.document_id}{self.retrieved.spans}")
+
+    def metadata(
+        self, hits: Sequence[Mapping[Any, Any]], keys: PlaceKeys, drop: Collection[str] = ()
+    ) -> dict[Any, Any]:
+        """Copies of what all hits of the passage share, and of the document's metadata if it is shown whole.
+
+        Without the place, and without the keys to `drop`, which describe one hit alone. ``pages`` are the passage's.
+
+        Args:
+            hits: the metadata of all hits.
+            keys: the framework's keys of a place.
+        """
+        assert self.document is not None
+        values = shared_items([hits[number] for number in self.hits or self.others])
+        if self.is_whole:
+            values = {key: value for key, value in values.items() if key not in _OF_A_SECTION}
+            values = {**self.document.metadata, **values}
+        marks = tuple(page_marks(self.document.marks))
+        gone = {keys.start, keys.end, keys.spans, *BOOKKEEPING, PAGE_MARKS, *drop}
+        if marks:
+            gone.update(_PAGE_KEYS)
+        kept = {key: deepcopy(value) for key, value in values.items() if key not in gone}
+        return kept | keys.write_pages(marks, self.retrieved.spans, ())
+
+
+def shared_items(mappings: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
+    """The items that all mappings have.
+
+    >>> shared_items([{"a": 1, "b": 2}, {"a": 1, "b": 3}])
+    {'a': 1}
+    """
+    if not mappings:
+        return {}
+    first, *others = mappings
+    shared = dict(first)
+    for other in others:
+        shared = {key: value for key, value in shared.items() if other.get(key, ...) == value}
+    return shared
+
+
+class Behind:
+    """Passages behind a retriever: exact spans of its hits' text, of any size, under a budget of tokens.
+
+    The hits count by their order, whatever their scores; the words of the question count in small units of the hits'
+    text. Each framework has classes that are made of it. A hit without a place in the index, such as a picture or a
+    model's summary, stays as it is, at its rank.
+
+    Args:
+        index: a saved index's folder, an index of the retriever passages, or a `StoreIndex`.
+        show: "hits", the hits' own text, not a character more; "whole", all text of the hits' documents; "all", all
+            text of the index; or a function of a document's metadata that says whether this document is shown whole.
+            Who chooses another than "hits" says so for every question: no filter of a retriever is known here.
+        max_tokens, k, counter: see `Limits`.
+        balance: the hits' share of a unit's score, 0 to 1; the words have the rest.
+
+    Raises `OptionError`: an option is out of range, or there is no index.
+
+    >>> corpus = chunk_corpus([Document("tea.md", "Tea is hot. It boils. Ice is cold.")], UNITS)
+    >>> index = get_retriever("passages:lexical").index(corpus)
+    >>> hits = [Hit("Tea is hot. It boils.", names=("tea.md",))]
+    >>> [passage.retrieved.text for passage in Behind(index).passages("What boils?", hits)]
+    ['Tea is hot. It boils.']
+    >>> [passage.retrieved.text for passage in Behind(index, show="whole").passages("What boils?", hits)]
+    ['Tea is hot. It boils. Ice is cold.']
+    """
+
+    def __init__(
+        self,
+        index: IndexLike | LocalIndex,
+        *,
+        show: Show = "hits",
+        max_tokens: int = 1000,
+        k: int | None = None,
+        balance: float = BALANCE,
+        counter: TokenCounterLike = "cl100k_base",
+    ) -> None:
+        check_options(show, balance)
+        self.index = index if isinstance(index, LocalIndex) else LocalIndex(index)
+        self.show = show
+        self.balance = balance
+        self.limits = Limits(max_tokens, k, counter)
+
+    def passages(self, question: str, hits: Sequence[Hit]) -> list[Passage]:
+        """The passages, best first."""
+        return self.index.opened.behind(question, hits, self)
+
+
+class HitIndex(ABC):
+    """What gives passages of hits: an opened index, or a store."""
+
+    @abstractmethod
+    def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
+        """Passages of hits, which are best first."""
+
+    @abstractmethod
+    def passages(self, question: str, limits: Limits, where: Where | None = None) -> list[Passage]:
+        """The index's own answer, best first, of the documents whose metadata `where` allows."""
+
+
+IndexLike: TypeAlias = str | Path | Index | HitIndex
+
+
+class LocalIndex:
+    """An index on this machine. A folder is opened again when a newer index has been saved into it.
+
+    Args:
+        index: the folder of a saved index, or an index.
+        documents: instead of an index: indexed in memory, by words.
+        source: what the documents were made of; by default `index`.
+
+    Raises:
+        OptionError: not exactly one of both is given.
+        DataError: the folder has no index, or an index of another method; or two documents share an id.
+    """
+
+    def __init__(
+        self,
+        index: IndexLike | None = None,
+        documents: Iterable[Document] | None = None,
+        source: object = None,
+    ) -> None:
+        check_source(index, documents)
+        self.source = index if source is None else source
+        if documents is not None:
+            corpus = chunk_corpus(list(documents), UNITS)
+            index = get_retriever("passages:lexical").index(corpus)
+        self._lock = Lock()
+        self._saved: FolderIndex | None = None
+        if isinstance(index, str | Path):
+            # With scores and benchmarks, only for a folder.
+            from chunkcore.scale.folder_index import open_index
+
+            self._saved = open_index(Path(index))
+            self._opened: HitIndex = OpenedIndex(self._saved.index, self._saved)
+        elif isinstance(index, HitIndex):
+            self._opened = index
+        elif isinstance(index, Index):
+            self._opened = OpenedIndex(index)
+        else:
+            raise OptionError(
+                f"index is a saved index's folder or an index, got {type(index).__name__}"
+            )
+
+    @property
+    def opened(self) -> HitIndex:
+        """The index as it was last saved. Raises `DataError`: the folder has none any more, or it is damaged."""
+        with self._lock:
+            if self._saved is not None:
+                latest = self._saved.latest()
+                if latest is not self._saved:
+                    self._saved, self._opened = latest, OpenedIndex(latest.index, latest)
+            return self._opened
+
+    def __deepcopy__(self, memo: object) -> LocalIndex:
+        return self  # nothing in it changes but what was warned of
+
+    def __reduce__(self) -> tuple[type[LocalIndex], tuple[Path | Index | HitIndex]]:
+        if self._saved is not None:
+            return LocalIndex, (self._saved.folder,)
+        if isinstance(self._opened, OpenedIndex):
+            return LocalIndex, (self._opened.index,)
+        return LocalIndex, (self._opened,)
+
+
+def check_source(index: object, documents: object) -> None:
+    """Raise `OptionError` unless exactly one of both is there."""
+    if (index is None) == (documents is None):
+        raise OptionError("give either an index (its folder, or an index) or documents")
+
+
+class OpenedIndex(HitIndex):
+    """An index, and where hits stand in its documents. `saved` has its files."""
+
+    def __init__(self, index: Index, saved: FolderIndex | None = None) -> None:
+        self.index = index
+        self._saved = saved
+        self._warned: set[str] = set()
+
+    @cached_property
+    def documents(self) -> dict[str, Document]:
+        return {document.id: document for document in self.index.corpus.documents}
+
+    @cached_property
+    def _locator(self) -> Locator:
+        return Locator(self.documents, changed=self._changed)
+
+    def passages(self, question: str, limits: Limits, where: Where | None = None) -> list[Passage]:
+        if not isinstance(question, str):
+            raise OptionError(f"the question is a string, got {kind_of(question)}")
+        index = self.index if where is None else self.index.within(where)
+        counter = limits.token_counter
+        budget = limits.max_tokens
+        pieces: Sequence[Retrieved] = ()
+        while True:
+            count = len(pieces)
+            pieces = index.answers([question], limits.k, budget, counter=counter)[0][: limits.k]
+            tokens = counter.count_many([piece.text for piece in pieces]).sum()
+            is_full = tokens >= limits.max_tokens or len(pieces) == count
+            if is_full or isinstance(index, PassageIndex):
+                break
+            budget *= 2  # the index' chunker counts otherwise
+        left = Budget(limits.max_tokens, counter)
+        fitting: list[Retrieved] = []
+        for piece in pieces:
+            if not left.fits(piece.text):
+                fitting += cut_unit(piece, left)
+                break
+            fitting.append(piece)
+            left.take(piece.text)
+        self._warn_changed(
+            self._files_changed({piece.document_id for piece in fitting}),
+            "passages of them have the old text",
+        )
+        return [Passage(piece, self.documents[piece.document_id]) for piece in fitting]
+
+    def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
+        index = self.index
+        if not isinstance(index, WindowIndex):
+            raise OptionError(
+                "passages behind a retriever need an index of the retriever passages: index with it"
+            )
+        verdicts = self._locator.locate_all(hits)
+        whole = self._whole(options.show, verdicts)
+        pieces = [
+            _piece(number, hit, verdict, whole)
+            for number, (hit, verdict) in enumerate(zip(hits, verdicts, strict=True))
+        ]
+        self._warn(hits, verdicts)
+        if options.show == "all":
+            changed = self._changed(self.documents)
+            if changed:
+                others = [name for name in self.documents if name not in changed]
+                index = cast(WindowIndex, index.within(others))
+        textless = [number for number, hit in enumerate(hits) if not hit.text.strip()]
+        answer = index.behind(
+            question,
+            [piece for number, piece in enumerate(pieces) if number not in textless],
+            max_tokens=options.limits.max_tokens,
+            k=options.limits.k,
+            documents="all" if options.show == "all" else whole,
+            balance=options.balance,
+            counter=options.limits.token_counter,
+        )
+        by_document: dict[str, list[int]] = {}
+        for number, piece in enumerate(pieces):
+            by_document.setdefault(piece.document_id, []).append(number)
+        passages = []
+        for retrieved in answer:
+            numbers = by_document.get(retrieved.document_id, [])
+            passages.append(self._passage(retrieved, pieces, numbers, whole))
+        for number in textless:
+            passages.insert(number, Passage(pieces[number], None, (number,)))
+        return passages[: options.limits.k]
+
+    def _whole(self, show: Show, verdicts: Iterable[Verdict]) -> Collection[str]:
+        """The documents that are shown whole."""
+        if show == "hits":
+            return ()
+        if show == "all":
+            return self.documents.keys()
+        names = {verdict.piece.document_id for verdict in verdicts if verdict.kind == "placed"}
+        if callable(show):
+            is_whole = predicate("show", show)
+            return {name for name in names if is_whole(self.documents[name].metadata)}
+        return names
+
+    def _passage(
+        self,
+        retrieved: Retrieved,
+        pieces: Sequence[Retrieved],
+        numbers: Iterable[int],
+        whole: Collection[str],
+    ) -> Passage:
+        """A passage of the answer; `numbers` are those of its document's hits."""
+        if not retrieved.spans:
+            return Passage(retrieved, None, (int(retrieved.id),))
+        inside, others = [], []
+        for number in numbers:
+            overlaps = _overlap(pieces[number].spans, retrieved.spans)
+            (inside if overlaps else others).append(number)
+        name = retrieved.document_id
+        return Passage(retrieved, self.documents[name], tuple(inside), tuple(others), name in whole)
+
+    def _changed(self, names: Iterable[str]) -> Collection[str]:
+        """Those of these documents whose files have another text now; they are warned of."""
+        changed = self._files_changed(names)
+        self._warn_changed(
+            changed, "their hits stay as they are, and nothing else of them is shown"
+        )
+        return changed
+
+    def _files_changed(self, names: Iterable[str]) -> set[str]:
+        return set() if self._saved is None else self._saved.changed(names)
+
+    def _warn(self, hits: Sequence[Hit], verdicts: Sequence[Verdict]) -> None:
+        if self.index.superseded:
+            self._warn_once(
+                "superseded",
+                "this index was updated, and the passages are of its old texts: make the retriever again with what "
+                "update or delete returned, or with a folder, which is opened again after each save",
+            )
+        for kind in ("elsewhere", "ambiguous"):
+            lost = [
+                (hit, verdict)
+                for hit, verdict in zip(hits, verdicts, strict=True)
+                if verdict.kind == kind and hit.text.strip() and not hit.derived
+            ]
+            if lost:
+                hit, verdict = lost[0]
+                self._warn_once(
+                    kind,
+                    f"{len(lost)} of {len(hits)} hits have no certain place in the index and stay as they are, such "
+                    f"as {hit.text[:40]!r}: {verdict.reason}. Index the documents that the retriever searches",
+                )
+
+    def _warn_changed(self, names: Iterable[str], consequence: str) -> None:
+        """Tell of each document once."""
+        new = sorted(name for name in names if f"changed {name}" not in self._warned)
+        self._warned.update(f"changed {name}" for name in new)
+        if not new:
+            return
+        command = "index.update(documents).save(folder)"
+        if self._saved is not None and self._saved.root:
+            command = "chunkcore index"
+        warn_user(
+            f"{len(new)} documents have changed since they were indexed, such as {new[0]!r}: {consequence}. Save the "
+            f"index anew: {command}",
+            PassageWarning,
+        )
+
+    def _warn_once(self, reason: str, message: str) -> None:
+        if reason not in self._warned:
+            self._warned.add(reason)
+            warn_user(message, PassageWarning)
+
+
+def _piece(number: int, hit: Hit, verdict: Verdict, whole: Collection[str]) -> Retrieved:
+    """A hit with its place; without one its number is its id.
+
+    A text that a model wrote stands in no document: it opens its passage only where the document is shown whole.
+    """
+    piece = verdict.piece
+    is_placed = verdict.kind == "placed" and bool(hit.text.strip())
+    if is_placed and (not hit.derived or piece.document_id in whole):
+        return piece
+    return replace(unplaced(hit), id=str(number))
+
+
+def _overlap(one: Sequence[Span], other: Sequence[Span]) -> bool:
+    return any(left.start < right.end and right.start < left.end for left in one for right in other)
+
+
+def core_documents(
+    documents: Iterable[D | Document],
+    kind: type[D],
+    framework: str,
+    to_core: Callable[[D], Document],
+) -> list[Document]:
+    """A framework's documents, or chunkcore's, as chunkcore's, in their order.
+
+    Those that share an id get a number, as in ``tea.md#2``.
+
+    Raises `DataError`: one document, or something else.
+    """
+    if isinstance(documents, (kind, Document, str, bytes)) or not isinstance(documents, Iterable):
+        advice = "put it into a list"
+        if isinstance(documents, str):
+            advice = 'load_documents("docs/") reads files'
+        raise DataError(
+            f"expected a list of {framework} documents, got {kind_of(documents)}: {advice}"
+        )
+    rows = []
+    for document in documents:
+        if isinstance(document, Document):
+            rows.append(document)
+        elif isinstance(document, kind):
+            rows.append(to_core(document))
+        else:
+            raise DataError(f"expected {framework} or chunkcore documents, got {kind_of(document)}")
+    return _numbered(rows)
+
+
+def _numbered(documents: Sequence[Document]) -> list[Document]:
+    """The documents; those that share an id get numbers that no other id has."""
+    counts = Counter(document.id for document in documents)
+    numbers = {name: itertools.count(1) for name, count in counts.items() if count > 1}
+    rows = []
+    for document in documents:
+        name = document.id
+        while name in counts and document.id in numbers:
+            name = f"{document.id}#{next(numbers[document.id])}"
+        rows.append(document if name == document.id else replace(document, id=name))
+    return rows
