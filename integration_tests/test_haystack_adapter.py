@@ -19,7 +19,7 @@ os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goe
 pytest.importorskip("haystack", reason="haystack-ai is not installed")
 
 from chunkadapters.haystack import arun_retriever, run_retriever
-from chunkcore.chunkers.base import Chunker, chunkers
+from chunkcore.chunkers.base import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.text import Document as Source
@@ -50,10 +50,10 @@ class Windows(Chunker):
     overlap: int = 0
     counter: str = "characters"
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
         length, step = len(source.text), self.size - self.overlap
         starts = range(0, max(length - self.overlap, 1), step)
-        return [(Span(start, min(start + self.size, length)),) for start in starts if start < length]
+        return [(start, min(start + self.size, length)) for start in starts if start < length]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +64,12 @@ class EveryOther(Chunker):
 
     counter: str = "characters"
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         length = len(source.text)
         tens = [Span(start, min(start + 10, length)) for start in range(0, length, 10)]
-        return [chunk for chunk in (tuple(tens[::2]), tuple(tens[1::2])) if chunk]
-
-    def chunk(self, document):
-        return [
-            replace(chunk, context=self.said * chunk.index, metadata={"parts": 2, "context": 0})
-            for chunk in super().chunk(document)
-        ]
+        halves = [spans for spans in (tuple(tens[::2]), tuple(tens[1::2])) if spans]
+        metadata = {"parts": 2, "context": 0}
+        return [Draft(spans, metadata, context=self.said * number) for number, spans in enumerate(halves)]
 
 
 def windows(size: int = 10, overlap: int = 0) -> ChunkcoreDocumentSplitter:

@@ -137,7 +137,7 @@ def test_a_llamaindex_model_reads_the_context_and_the_llm_the_headings_too():
 def test_haystack_counts_no_page_breaks_of_a_models_text():
     @dataclass(frozen=True, kw_only=True)
     class Broken(Telling):
-        def draft(self, source, document):
+        def cut(self, source):
             return [Draft((Span(0, 3),), derived="\f\fa model's")]
 
     assert haystack_chunks("one\ftwo", Broken())[0].metadata["page_number"] == 1
@@ -149,7 +149,7 @@ class WrittenOfTwo(Telling):
 
     name = "written-of-two"
 
-    def draft(self, source, document):
+    def cut(self, source):
         return [Draft((Span(20, 30), Span(0, 5)), derived="A model wrote this.")]
 
 

@@ -29,15 +29,15 @@ class Windows(Chunker):
         if not 0 <= self.overlap < self.size:
             raise OptionError(f"overlap is under size ({self.size}), got {self.overlap}")
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         length = len(source.text)
         starts = range(0, length, self.size - self.overlap)
         windows = [Span(start, min(start + self.size, length)) for start in starts]
         if not self.scattered:
-            return [(window,) for window in windows]
+            return [Draft((window,)) for window in windows]
         half = (len(windows) + 1) // 2
         pairs = zip(windows[:half], [*reversed(windows[half:]), None], strict=False)
-        return [(first, last) if last else (first,) for first, last in pairs]
+        return [Draft((first, last) if last else (first,)) for first, last in pairs]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +48,10 @@ class Telling(Chunker):
 
     counter: str = "characters"
 
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         text = source.text
         windows = [Span(start, min(start + 10, len(text))) for start in range(0, len(text), 10)]
-        return [self._told(i, window, text, document) for i, window in enumerate(windows)]
+        return [self._told(i, window, text, source.document) for i, window in enumerate(windows)]
 
     def _told(self, i: int, window: Span, text: str, document: Document | None) -> Draft:
         if i % 4 == 1:

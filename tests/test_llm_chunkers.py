@@ -295,8 +295,8 @@ def test_passages_are_asked_about_at_the_same_time_and_stay_in_order():
 class Headed(Chunker):
     """Two chunks that know something: of two spans under a heading, and one that a model wrote."""
 
-    def draft(self, source, document):
-        name = document.id if document else ""
+    def cut(self, source):
+        name = source.document.id if source.document else ""
         return [
             Draft((Span(0, 4), Span(7, 11)), {"from": name}, context="Title"),
             Draft((Span(7, 11),), derived="rewritten", segments=((Span(7, 9),),)),

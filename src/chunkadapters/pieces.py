@@ -133,7 +133,7 @@ class Aligned(Chunker):
     (Span(start=8, end=11),)
     """
 
-    split: Callable[[str], Sequence[str | tuple[Any, ...]]] | str = ""  # type: ignore[assignment]  # an option here, not the hook
+    split: Callable[[str], Sequence[str | tuple[Any, ...]]] | str = ""
     similarity: float | None = SIMILARITY
     unplaced: Unplaced = "mark"
 
@@ -143,7 +143,7 @@ class Aligned(Chunker):
         if not isinstance(self.split, NamedFunction):
             object.__setattr__(self, "split", NamedFunction(self.split))
 
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         pieces = [piece for piece in map(_as_piece, self.split(source.text)) if piece.text]  # type: ignore[operator]  # `validate` checked it
         return place_pieces(source.text, pieces, unplaced=self.unplaced, similarity=self.similarity)
 

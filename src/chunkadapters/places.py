@@ -12,15 +12,15 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, zip_longest
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
+from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import DataError
 from chunkcore.locating.stated import StatedPlace, read_place, read_spans
 from chunkcore.plain import digest
 from chunkcore.spans import merge_touching, shifted
 from chunkcore.text import (
     Chunk,
-    ContiguousChunks,
     Document,
     Mark,
     Span,
@@ -315,8 +315,8 @@ def _flat(value: Any) -> Any:
 
 def ranges_of(chunks: Sequence[Chunk]) -> Sequence[Sequence[int]]:
     """Where each chunk's first span starts and its last one ends."""
-    if isinstance(chunks, ContiguousChunks):
-        return chunks.ranges
+    if isinstance(chunks, DocumentChunks) and not chunks.special:
+        return cast("list[list[int]]", chunks.ranges.tolist())
     return [(chunk.spans[0].start, chunk.spans[-1].end) for chunk in chunks]
 
 
@@ -353,7 +353,8 @@ def chunk_records(
     ranges = ranges_of(chunks)
     following = document.metadata.get(WHITE_SPACE)
     gaps = white_space_after(text, ranges, following if isinstance(following, str) else "")
-    if isinstance(chunks, ContiguousChunks) and origin.shift is not None and not marks:
+    is_plain = isinstance(chunks, DocumentChunks) and not chunks.special
+    if is_plain and origin.shift is not None and not marks:
         # Without a `Chunk` object for each, the adapters take three quarters of the time.
         for (start, end), chunk_id, gap in zip(ranges, chunks.ids(), gaps, strict=True):
             record: dict[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from operator import eq
@@ -21,8 +22,36 @@ R = TypeVar("R", covariant=True)
 Keys = NDArray[np.bytes_]  # 20 bytes each
 
 
-class LazySequence(Sequence[R], Generic[T, R]):
-    """A lazy sequence: the function of each item, computed on each read.
+class LazyItems(Sequence[R], ABC):
+    """A sequence whose items are made on each read, by `item`; equal to any sequence of equal items."""
+
+    @abstractmethod
+    def item(self, place: int) -> R:
+        """The item at a place from 0 to ``len(self) - 1``."""
+
+    def __iter__(self) -> Iterator[R]:
+        return map(self.item, range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+    @overload
+    def __getitem__(self, place: int) -> R: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[R]: ...
+    def __getitem__(self, place: int | slice) -> R | Sequence[R]:
+        places = range(len(self))[place]
+        if isinstance(places, range):
+            return LazySequence(self.item, places)
+        return self.item(places)
+
+
+class LazySequence(LazyItems[R], Generic[T, R]):
+    """The function of each item, computed on each read.
 
     >>> squares = LazySequence(lambda number: number * number, range(1_000_000))
     >>> squares[999], len(squares), list(squares[1:4])
@@ -39,20 +68,7 @@ class LazySequence(Sequence[R], Generic[T, R]):
     def __iter__(self) -> Iterator[R]:
         return map(self._function, self._items)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence):
-            return NotImplemented
-        return len(self) == len(other) and all(map(eq, self, other))
-
-    __hash__ = None  # type: ignore[assignment]  # as a list
-
-    @overload
-    def __getitem__(self, place: int) -> R: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[R]: ...
-    def __getitem__(self, place: int | slice) -> R | Sequence[R]:
-        if isinstance(place, slice):
-            return LazySequence(self._function, self._items[place])
+    def item(self, place: int) -> R:
         return self._function(self._items[place])
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate, pairwise
-from typing import Any, overload
+from typing import Any
 
 from chunkcore.errors import DataError, check_type, echo, kind_of
 from chunkcore.frames import FrameList, Markup, columns_of, marked, shortened
@@ -431,55 +431,9 @@ def chunk_columns(chunks: Iterable[Chunk]) -> dict[str, Sequence[Any]]:
     }
 
 
-class ContiguousChunks(Sequence[Chunk]):
-    """A document's chunks of one span each that say nothing more; `Chunk` objects are made on each read.
-
-    `ranges` are start and end of each chunk, `counts` the tokens of its text.
-
-    >>> chunks = ContiguousChunks(Document("tea.md", "Tea. Hot."), [(0, 4), (5, 9)], [2, 2], "")
-    >>> chunks[1].text, chunks.ids() == [chunk.id for chunk in chunks]
-    ('Hot.', True)
-    """
-
-    # One object a document, without a dictionary: more would call for the garbage collector.
-    __slots__ = ("counts", "document", "fingerprint", "ranges")
-
-    def __init__(
-        self,
-        document: Document,
-        ranges: Sequence[Sequence[int]],
-        counts: Sequence[int],
-        fingerprint: str,
-    ) -> None:
-        self.document, self.ranges, self.counts, self.fingerprint = (
-            document,
-            ranges,
-            counts,
-            fingerprint,
-        )
-
-    def __len__(self) -> int:
-        return len(self.ranges)
-
-    @overload
-    def __getitem__(self, place: int) -> Chunk: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Chunk]: ...
-    def __getitem__(self, place: int | slice) -> Chunk | Sequence[Chunk]:
-        if isinstance(place, slice):
-            return list(self)[place]
-        index = range(len(self))[place]
-        start, end = self.ranges[index]
-        text, spans = self.document.text[start:end], (Span(start, end),)
-        return Chunk(
-            self.document.id, index, spans, text, self.counts[index], fingerprint=self.fingerprint
-        )
-
-    def ids(self) -> list[str]:
-        """Each `Chunk.id`."""
-        return [
-            _id(self.document.id, self.fingerprint, f"{start}-{end}") for start, end in self.ranges
-        ]
+def slice_id(document_id: str, fingerprint: str, start: int, end: int) -> str:
+    """The `Chunk.id` of a chunk of one span whose text is the document's."""
+    return _id(document_id, fingerprint, f"{start}-{end}")
 
 
 def _id(document_id: str, fingerprint: str, *parts: str) -> str:

@@ -28,7 +28,6 @@ from chunkcore.boundaries.separators import (
 from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, chunkers
 from chunkcore.errors import OptionError
 from chunkcore.packing import pack, running_sizes
-from chunkcore.text import Document
 from chunkcore.tokens import TiktokenCounter, TokenizedText
 
 _LOOK_AROUND = ("(?=", "(?<!", "(?<=", "(?!")
@@ -142,7 +141,7 @@ class LangChainCharacter(Joined):
             return ""
         return self.separator_text
 
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         pieces = self._pieces(source)
         sizes = source.counts(pieces[:, 0], pieces[:, 1])
         around = self.regex and self.separator_text.startswith(_LOOK_AROUND)

@@ -27,7 +27,6 @@ from chunkadapters.pieces import Aligned, Joined, PieceRange, Unplaced, check_si
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError, SizeError
-from chunkcore.text import Document
 from chunkcore.tokens import TokenizedText
 
 Cut = Callable[[str, int, int], list[PieceRange]]
@@ -114,7 +113,7 @@ class _Merged(Joined, ABC):
     def _rows(self, sizes: list[int]) -> Iterator[PieceRange]:
         """The chunks, as the first piece of each and the one after its last."""
 
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         pieces, sizes = self._pieces(source)
         return self._drafts(source.text, pieces, self._rows(sizes), strip=self.strip)
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from math import inf
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
+from chunkcore.columns import LazyItems
 from chunkcore.concurrency import batches_of, ordered
-from chunkcore.errors import DataError, OptionError, check_type, echo
+from chunkcore.errors import OptionError, check_type, echo
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import get_counter, get_embedder, tokenizing
 from chunkcore.options import (
@@ -28,15 +29,15 @@ from chunkcore.options import (
 )
 from chunkcore.plain import digest
 from chunkcore.registry import Registry
-from chunkcore.spans import merge_touching
+from chunkcore.spans import Numbers, Ranges, merge_touching, shifted
 from chunkcore.text import (
     Chunk,
     Chunks,
-    ContiguousChunks,
     Document,
     Span,
     check_document,
     pages_of_all,
+    slice_id,
     text_of_spans,
 )
 from chunkcore.tokens import TokenCounter, TokenizedText
@@ -45,7 +46,6 @@ from chunkcore.tokens import TokenCounter, TokenizedText
 _BATCH_CHARACTERS = 75_000
 _BATCH_DOCUMENTS = 64
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_OVER = {"over_maximum": True}
 _SHARE = 0.6  # of a model's limit; the chunking survey, "Embedding Model Token Limits": 50 to 75 %
 _PER_TOKEN = {
     "characters": 4.0,
@@ -69,17 +69,76 @@ class Draft(NamedTuple):
     derived: str | None = None
     segments: tuple[tuple[Span, ...], ...] = ()
 
+    def text(self, source: str) -> str:
+        """The chunk's text, of a document's text."""
+        return text_of_spans(source, self.spans) if self.derived is None else self.derived
+
+
+Cuts = Ranges | Sequence[tuple[int, int]] | Sequence[Draft]
+
+
+class DocumentChunks(LazyItems[Chunk]):
+    """The chunks of one document as columns; a `Chunk` is made when it is read.
+
+    Attributes:
+        document: of the chunks.
+        ranges: start and end of each chunk's first span: int64, shape (chunks, 2).
+        counts: tokens of each chunk's own text: int64, shape (chunks,).
+        fingerprint: of the chunker.
+        special: by place, the chunks that are more than one slice of the document.
+
+    >>> tea = Document("tea.md", "Tea. Hot.")
+    >>> chunks = DocumentChunks(tea, np.array([[0, 4], [5, 9]]), np.array([2, 2]))
+    >>> chunks[1].text, chunks.ids() == [chunk.id for chunk in chunks]
+    ('Hot.', True)
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        ranges: Ranges,
+        counts: Numbers,
+        fingerprint: str = "",
+        special: Mapping[int, Chunk] = _NOTHING,
+    ) -> None:
+        self.document = document
+        self.ranges = ranges
+        self.counts = counts
+        self.fingerprint = fingerprint
+        self.special = special
+
+    def __len__(self) -> int:
+        return len(self.ranges)
+
+    def item(self, place: int) -> Chunk:
+        if place in self.special:
+            return self.special[place]
+        start, end = self.ranges[place].tolist()
+        return Chunk(
+            self.document.id,
+            place,
+            (Span(start, end),),
+            self.document.text[start:end],
+            int(self.counts[place]),
+            fingerprint=self.fingerprint,
+        )
+
+    def ids(self) -> list[str]:
+        """Each `Chunk.id`, of chunks none of which is special."""
+        name, fingerprint = self.document.id, self.fingerprint
+        return [slice_id(name, fingerprint, start, end) for start, end in self.ranges.tolist()]
+
 
 @dataclass(frozen=True, kw_only=True)
-class Chunker:
+class Chunker(ABC):
     """Cuts a text into spans.
 
     Chunks of a document with page marks say their ``pages`` in their metadata.
 
     A chunker is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
-    It implements `ranges` (one span a chunk), `split` (spans) or `draft` (spans with metadata). Set `bounded` if no
-    chunk's own text is over `hard_maximum`, and `tokens_only` if `split` calls no model and splits each of the source's
-    `parts` on its own. `bounds` has the least value of options by name, or (least, most); `validate` may check more.
+    It implements `cut`. Set `bounded` if no chunk's own text is over `hard_maximum`, and `tokens_only` if `cut` calls
+    no model and cuts each of the source's `parts` on its own. `bounds` has the least value of options by name, or
+    (least, most); `validate` may check more.
 
     Attributes:
         counter: what sizes are measured in: a `TokenCounter` or the name of one.
@@ -103,9 +162,6 @@ class Chunker:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        cls = type(self)
-        if (cls.ranges, cls.split, cls.draft) == (Chunker.ranges, Chunker.split, Chunker.draft):
-            raise TypeError(f"{cls.__name__} implements neither ranges, split nor draft")
         check_options(self)
         object.__setattr__(self, "counter", get_counter(self.counter))
         self.validate()
@@ -113,23 +169,12 @@ class Chunker:
     def validate(self) -> None:
         """Hook: raise `OptionError` for options out of range."""
 
-    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
-        """Hook: the chunks of a text in order, each of one span, as starts and ends."""
-        return [(spans[0].start, spans[-1].end) for spans in self.split(source)]
+    @abstractmethod
+    def cut(self, source: TokenizedText) -> Cuts:
+        """The chunks of a text in order, as starts and ends, or each as a `Draft`.
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        """Hook: the chunks of a text in order, each as its spans."""
-        if not isinstance(source, TokenizedText):
-            raise DataError(
-                f"split is what chunkers implement: use split_text, spans or chunk; got {echo(source)}"
-            )
-        if type(self).ranges is not Chunker.ranges:
-            return [(Span(start, end),) for start, end in self.ranges(source)]
-        return [draft.spans for draft in self.draft(source, None)]
-
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        """Hook: the chunks in order, with metadata, context or segments. No document: a bare text, or several."""
-        return [Draft(spans) for spans in self.split(source)]
+        `source.document` is the document of the text; None for a bare text, or several joined ones.
+        """
 
     @property
     def hard_maximum(self) -> Any:
@@ -152,21 +197,29 @@ class Chunker:
     def token_counter(self) -> TokenCounter:
         return get_counter(self.counter)
 
+    def drafts(self, source: TokenizedText) -> list[Draft]:
+        """What `cut` returns, each as a `Draft`; touching spans are merged."""
+        drafts = []
+        for item in self.cut(source):
+            if isinstance(item, Draft):
+                drafts.append(item._replace(spans=merge_touching(item.spans)))
+            else:
+                start, end = item
+                drafts.append(Draft((Span(start, end),)))
+        return drafts
+
     def spans(self, text: str) -> list[tuple[Span, ...]]:
         """The chunks of `text` in order, each as its spans (code points, half-open)."""
-        return [
-            merge_touching(draft.spans) for draft in self.draft(self._tokenize_text(text), None)
-        ]
+        return [draft.spans for draft in self.drafts(self.token_counter.tokenize(text))]
 
     def split_text(self, text: str) -> list[str]:
         """The chunks' texts. Raises `DataError` if `text` is not a string."""
-        drafts = self.draft(self._tokenize_text(text), None)
-        merged = [merge_touching(draft.spans) for draft in drafts]
-        return self._texts(text, merged, drafts)
+        drafts = self.drafts(self.token_counter.tokenize(text))
+        return [draft.text(text) for draft in drafts]
 
     def chunk(self, document: Document) -> Chunks:
         """The chunks of a document. Raises `DataError` for anything but a `Document`."""
-        return Chunks(self._build([document], self._tokenize([document]))[0])
+        return Chunks(self._chunked(document))
 
     def chunk_many(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunk]:
         """The chunks of many documents, lazily and in order; see `chunks_per_document`."""
@@ -175,12 +228,11 @@ class Chunker:
 
     def chunks_per_document(
         self, documents: Iterable[Document], *, workers: int = 1
-    ) -> Iterator[Sequence[Chunk]]:
-        """The chunks of each document, lazily and in order: as `ContiguousChunks`, or as a list if some have several
-        spans or metadata. Raises `DataError` for anything but a `Document`.
+    ) -> Iterator[DocumentChunks]:
+        """The chunks of each document, lazily and in order. Raises `DataError` for anything but a `Document`.
 
-        With several workers, threads tokenize ahead for a `tokens_only` chunker, which splits small documents
-        together. Other chunkers chunk one document in each thread. Memory holds a few documents a worker.
+        With several workers, threads tokenize ahead for a `tokens_only` chunker, which cuts small documents together.
+        Other chunkers chunk one document in each thread. Memory holds a few documents a worker.
         """
         check_number("workers", workers, 1, 1_000)
         check_type("documents", documents, Iterable, "several Documents")
@@ -193,93 +245,84 @@ class Chunker:
                 for batch, source in done(lambda batch: (batch, self._tokenize(batch)), batches):
                     yield from self._build(batch, source)
             else:
-                yield from done(self.chunk, iter(documents))
+                yield from done(self._chunked, iter(documents))
 
-    def _tokenize_text(self, text: str) -> TokenizedText:
-        if not isinstance(text, str):
-            raise DataError(f"a text is a string, got {type(text).__name__}; decode bytes first")
-        return self.token_counter.tokenize(text)
+    def _chunked(self, document: Document) -> DocumentChunks:
+        return self._build([document], self._tokenize([document]))[0]
 
-    def _tokenize(self, documents: list[Document]) -> TokenizedText:
+    def _tokenize(self, documents: Sequence[Document]) -> TokenizedText:
+        sources = []
         for document in documents:
             check_document(document, "what is chunked")
-        sources = [self.token_counter.tokenize(document.text) for document in documents]
-        for source, document in zip(sources, documents, strict=True):
-            source.sections = sorted(
-                {mark.span.start for mark in document.marks if mark.kind == "section"}
-            )
-        source = sources[0] if len(sources) == 1 else TokenizedText.join(sources)
+            sources.append(self.token_counter.tokenize(document.text))
+        if len(sources) > 1:
+            return TokenizedText.join(sources)
+        source = sources[0]
+        source.document = documents[0]
         _ = source.boundaries  # computed now, in the tokenizing thread
         return source
 
-    def _build(self, documents: list[Document], source: TokenizedText) -> list[Sequence[Chunk]]:
-        if (type(self).split, type(self).draft) == (Chunker.split, Chunker.draft):
-            return self._build_ranges(documents, source)
-        drafts = self.draft(source, documents[0] if len(documents) == 1 else None)
-        merged = [merge_touching(draft.spans) for draft in drafts]
-        texts = self._texts(source.text, merged, drafts)
-        # Tokens of each chunk's own text; a chunk of one span needs no second pass.
-        starts, ends = (
-            np.array([(spans[0].start, spans[0].end) for spans in merged], dtype=np.int64)
-            .reshape(-1, 2)
-            .T
-        )
-        counts = source.counts(starts, ends)
-        again = [
-            i for i, spans in enumerate(merged) if len(spans) > 1 or drafts[i].derived is not None
-        ]
-        if again:
-            counts[again] = self.token_counter.count_many([texts[i] for i in again])
-        built: list[list[Chunk]] = [[] for _ in documents]
-        owners = np.searchsorted(source.parts[:, 1], starts, side="right").tolist()
-        offsets, fingerprint = source.parts[:, 0].tolist(), self.fingerprint
-        most = self.hard_maximum or inf
-        rows = zip(owners, drafts, merged, texts, counts.tolist(), strict=True)
-        for owner, draft, spans, text, count in rows:
-            chunks, offset, name = built[owner], offsets[owner], documents[owner].id
-            placed = (
-                tuple([Span(span.start - offset, span.end - offset) for span in spans])
-                if offset
-                else spans
-            )
-            last = fingerprint, draft.segments, draft.derived is not None
-            metadata = {**draft.metadata, **_OVER} if count > most else dict(draft.metadata)
-            chunks.append(
-                Chunk(name, len(chunks), placed, text, count, draft.context, metadata, *last)
-            )
-        return list(map(_with_pages, documents, built))
-
-    def _build_ranges(
-        self, documents: list[Document], source: TokenizedText
-    ) -> list[Sequence[Chunk]]:
-        """What `_build` gives, for chunks of one span each."""
-        rows = np.array(self.ranges(source), dtype=np.int64).reshape(-1, 2)
-        for start, end in rows[(rows[:, 0] < 0) | (rows[:, 0] >= rows[:, 1])].tolist():
+    def _build(self, documents: Sequence[Document], source: TokenizedText) -> list[DocumentChunks]:
+        cuts = self.cut(source)
+        drafts: list[Draft] = []
+        if len(cuts) and isinstance(cuts[0], Draft):
+            drafts = [
+                draft._replace(spans=merge_touching(draft.spans))
+                for draft in cast("Sequence[Draft]", cuts)
+            ]
+            cuts = [(draft.spans[0].start, draft.spans[0].end) for draft in drafts]
+        ranges: Ranges = np.array(cuts, dtype=np.int64).reshape(-1, 2)
+        for start, end in ranges[(ranges[:, 0] < 0) | (ranges[:, 0] >= ranges[:, 1])].tolist():
             Span(start, end)  # raises
-        sizes, most = source.counts(rows[:, 0], rows[:, 1]).tolist(), self.hard_maximum or inf
-        edges = rows[:, 0].searchsorted(source.parts).tolist()
-        built: list[Sequence[Chunk]] = []
-        for document, (first, last), offset in zip(
-            documents, edges, source.parts[:, 0].tolist(), strict=True
-        ):
-            places = (rows[first:last] - offset).tolist()
-            chunks: Sequence[Chunk] = ContiguousChunks(
-                document, places, sizes[first:last], self.fingerprint
+        counts = source.counts(ranges[:, 0], ranges[:, 1])
+        recounted = [
+            place
+            for place, draft in enumerate(drafts)
+            if len(draft.spans) > 1 or draft.derived is not None
+        ]
+        if recounted:
+            texts = [drafts[place].text(source.text) for place in recounted]
+            counts[recounted] = self.token_counter.count_many(texts)
+        edges = ranges[:, 0].searchsorted(source.parts).tolist()
+        offsets = source.parts[:, 0].tolist()
+        built = []
+        for document, (first, last), offset in zip(documents, edges, offsets, strict=True):
+            chunks = DocumentChunks(
+                document, ranges[first:last] - offset, counts[first:last], self.fingerprint
             )
-            if max(sizes[first:last], default=0) > most:
-                chunks = [
-                    replace(chunk, metadata=_OVER) if chunk.token_count > most else chunk
-                    for chunk in chunks
-                ]
-            built.append(_with_pages(document, chunks))
+            placed = [_shifted(draft, -offset) for draft in drafts[first:last]]
+            chunks.special = self._special(chunks, placed)
+            built.append(chunks)
         return built
 
-    def _texts(self, text: str, merged: list[tuple[Span, ...]], drafts: list[Draft]) -> list[str]:
-        pairs = zip(merged, drafts, strict=True)
-        return [
-            text_of_spans(text, spans) if draft.derived is None else draft.derived
-            for spans, draft in pairs
-        ]
+    def _special(self, chunks: DocumentChunks, drafts: Sequence[Draft]) -> dict[int, Chunk]:
+        """The chunks that are more than one slice of their document."""
+        special = {}
+        for place, draft in enumerate(drafts):
+            if draft != Draft(draft.spans[:1]):
+                special[place] = replace(
+                    chunks[place],
+                    spans=draft.spans,
+                    text=draft.text(chunks.document.text),
+                    context=draft.context,
+                    metadata=dict(draft.metadata),
+                    segments=draft.segments,
+                    derived=draft.derived is not None,
+                )
+        more: dict[int, dict[str, Any]] = {}
+        if self.hard_maximum is not None:
+            for place in (chunks.counts > self.hard_maximum).nonzero()[0].tolist():
+                more[place] = {"over_maximum": True}
+        marks = chunks.document.marks
+        if any(mark.kind == "page" for mark in marks):
+            spans = [special.get(place, chunk).spans for place, chunk in enumerate(chunks)]
+            for place, pages in enumerate(pages_of_all(marks, spans)):
+                if pages:
+                    more[place] = more.get(place, {}) | {"pages": list(pages)}
+        for place, metadata in more.items():
+            chunk = special.get(place) or chunks[place]
+            special[place] = replace(chunk, metadata={**chunk.metadata, **metadata})
+        return special
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
@@ -426,14 +469,11 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
     return sized
 
 
-def _with_pages(document: Document, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-    if not any(mark.kind == "page" for mark in document.marks):
-        return chunks
-    numbers = pages_of_all(document.marks, (chunk.spans for chunk in chunks))
-    return [
-        replace(chunk, metadata={**chunk.metadata, "pages": list(pages)}) if pages else chunk
-        for chunk, pages in zip(chunks, numbers, strict=True)
-    ]
+def _shifted(draft: Draft, by: int) -> Draft:
+    if not by:
+        return draft
+    segments = tuple([shifted(segment, by) for segment in draft.segments])
+    return draft._replace(spans=shifted(draft.spans, by), segments=segments)
 
 
 def _identity(value: Any) -> Any:

@@ -75,8 +75,8 @@ class ClusterSemantic(Chunker):
         sizes = {"size": self.piece_size, "size_of": self.size_of, "counter": self.counter}
         return Recursive(separators=self.separators, **sizes)  # type: ignore[arg-type]
 
-    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
-        pieces = np.array(self._splitter.ranges(source), dtype=np.int64).reshape(-1, 2)
+    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
+        pieces = np.array(self._splitter.cut(source), dtype=np.int64).reshape(-1, 2)
         distances = np.empty(0)
         if len(pieces) > 1:
             vectors = embed(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.chunkers.base import chunkers
+from chunkcore.chunkers.base import Draft, chunkers
 from chunkcore.chunkers.semantic import SentenceChunker
 from chunkcore.chunkers.similarity import Floats
 from chunkcore.errors import DataError, OptionError
@@ -58,12 +58,12 @@ class SentenceClusters(SentenceChunker, ABC):
     def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:
         """The number of each sentence's cluster, from unit vectors and sizes of at least two sentences."""
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         ranges = split_ranges_to_maximum(
             source, sentence_ranges(source.text, self.splitter), self.size
         )
         if len(ranges) < 2:
-            return [(Span(start, end),) for start, end in ranges.tolist()]
+            return [Draft((Span(start, end),)) for start, end in ranges.tolist()]
         sizes = source.counts(ranges[:, 0], ranges[:, 1])
         if len(ranges) > _MOST_SENTENCES:
             raise DataError(
@@ -75,7 +75,7 @@ class SentenceClusters(SentenceChunker, ABC):
         for sentence, cluster in enumerate(self.clusters(unit, sizes).tolist()):
             clusters[cluster].append(sentence)
         members = self._bounded(source, ranges, sizes, list(clusters.values()))
-        return [_spans(ranges, sentences) for sentences in sorted(members)]
+        return [Draft(_spans(ranges, sentences)) for sentences in sorted(members)]
 
     def _bounded(
         self, source: TokenizedText, ranges: Ranges, sizes: Numbers, clusters: list[list[int]]

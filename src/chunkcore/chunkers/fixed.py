@@ -52,7 +52,7 @@ class FixedToken(Chunker):
                 f"overlap is at least 0 and less than size ({self.size}), got {self.overlap}"
             )
 
-    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
         rows: list[tuple[int, int]] = []
         first = np.searchsorted(source.boundaries, source.parts).tolist()
         for (start, end), (low, high) in zip(source.parts.tolist(), first, strict=True):
@@ -112,7 +112,7 @@ class FixedSentences(Chunker):
         check_splitter(self.splitter, named=True)
         check_overlap(self, self.sentences if self.chunks is None else inf)
 
-    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
         rows = sentence_ranges(source.text, self.splitter).tolist()
         edges = self._edges(len(rows))
         reach = self._reach(source, rows, edges)

@@ -20,7 +20,7 @@ from chunkcore.options import Bounds
 from chunkcore.packing import halves, split_ranges_to_maximum
 from chunkcore.segmenters.base import Segmenter, check_segmenter, get_segmenter, segment_starts
 from chunkcore.spans import Ranges
-from chunkcore.text import Document, Span
+from chunkcore.text import Span
 from chunkcore.tokens import TokenizedText
 
 _TIE = 1e-9  # a smaller excess over the threshold is rounding
@@ -78,7 +78,7 @@ class Hierarchical(SentenceChunker):
     def models(self) -> Mapping[str, Any]:
         return {**super().models(), "segmenter": get_segmenter(self.segmenter)}
 
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         segments, sentences = self._segments(source)
         drafts = []
         for first, end in self._clusters(source, segments, sentences):

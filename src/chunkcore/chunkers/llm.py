@@ -84,7 +84,7 @@ class LLMChunker(Chunker, ABC):
         estimator = Estimator()
         dry = self._with_llm(estimator)
         for document in documents:
-            dry.draft(dry._tokenize_text(document.text), document)
+            dry.cut(dry._tokenize([document]))
         return estimator.usage
 
     def _with_llm(self: C, llm: LLM) -> C:
@@ -136,7 +136,7 @@ class WindowChunker(LLMChunker, ABC):
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
         """Ask for the sections of pieces, the first of which begins one; `final`: the text ends there."""
 
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         pieces = self._pieces(source)
         sums = running_counts(source, pieces)
         drafts: list[Draft] = []

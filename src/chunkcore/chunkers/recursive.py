@@ -90,7 +90,7 @@ class Recursive(Chunker):
             separator, "the separator", "correct it, or set regex=false to take it literally"
         )
 
-    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
         rows = self._chunks(source)
         if self.size_of == "text":
             return join_ranges(source, self._bounded(source, rows), self.minimum, self.size)
@@ -179,4 +179,4 @@ def small_pieces(
     splitter = Recursive(
         size=size, separators=PROSE_SEPARATORS, size_of=size_of, counter=source.counter
     )
-    return _table(splitter.ranges(source))
+    return _table(splitter.cut(source))

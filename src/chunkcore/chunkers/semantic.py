@@ -131,7 +131,7 @@ class Breakpoint(SentenceChunker):
             self, buffer=0, size=1, minimum=(0, "size"), amount=_AMOUNTS[self.threshold][1:]
         )
 
-    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
         pieces = sentence_ranges(source.text, self.splitter)
         distances = np.empty(0)
         if len(pieces) > 1:
@@ -268,7 +268,7 @@ class KamradtModified(SentenceChunker):
     def hard_maximum(self) -> int | None:
         return self.size if self.goal == "maximum" else None
 
-    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
         if self.piece_size is None:
             pieces = sentence_ranges(source.text, self.splitter)
         else:
@@ -370,7 +370,7 @@ class DualSemantic(SentenceChunker):
     size_of: Literal["pieces", "text"] = "pieces"
     bounds: ClassVar[Bounds] = {"d": 1, "size": 1, "minimum": (0, "size")}
 
-    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
         blocks = sentence_ranges(source.text, self.splitter)
         if self.size_of == "text":
             blocks = split_ranges_to_maximum(source, blocks, self.size)

@@ -70,9 +70,11 @@ class Sentence(Chunker):
         check_splitter(self.splitter, named=True)
         check_overlap(self, self.size - 1)
 
-    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
         sentences = sentence_ranges(source.text, self.splitter)
-        headings = source.sections or heading_tags(source.text)
+        marks = source.document.marks if source.document else ()
+        sections = {mark.span.start for mark in marks if mark.kind == "section"}
+        headings = sorted(sections) or heading_tags(source.text)
         cuts = np.unique(sentences[:, 0].searchsorted(headings))
         topics = np.zeros(len(sentences), dtype=np.int64)
         if isinstance(

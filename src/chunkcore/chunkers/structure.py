@@ -23,7 +23,7 @@ from chunkcore.errors import OptionError, echo
 from chunkcore.options import Bounds
 from chunkcore.packing import join_small, split_to_maximum, trim
 from chunkcore.spans import merge_touching
-from chunkcore.text import Document, Span, text_of_spans
+from chunkcore.text import Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
 _DEPTH = 100  # deeper blocks are cut as text
@@ -315,6 +315,7 @@ class Markdown(HeadingChunker):
     higher heading is a stronger cut. Metadata: ``headings``, the titles above all of the chunk, outermost first. Linear
     time and memory.
 
+    >>> from chunkcore import Document
     >>> chunker = Markdown(size=12, counter="words")
     >>> for chunk in chunker.chunk(Document("notes.md", "# Tea\n\nTwo kinds.\n\n## Green\n\nSteam it.\n\n- Sencha\n")):
     ...     print(chunk.metadata["headings"], repr(chunk.text))
@@ -322,7 +323,7 @@ class Markdown(HeadingChunker):
     ['Tea', 'Green'] '## Green\n\nSteam it.\n\n- Sencha'
     """
 
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         packed = pack_blocks(source, markdown_blocks(source.text), self, opening=self.heading_level)
         return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
 
@@ -346,6 +347,7 @@ class Html(HeadingChunker):
             between tags. Markup, comments, scripts, styles and templates are then in no chunk and in
             no size. Entities are as in the source.
 
+    >>> from chunkcore import Document
     >>> page = "<h1>Tea</h1><p>Two kinds.</p><h2>Green</h2><p>Steam <b>it</b>.</p>"
     >>> for chunk in Html(size=20, content="text").chunk(Document("tea.html", page)):
     ...     print(chunk.metadata["headings"], chunk.text)
@@ -355,7 +357,7 @@ class Html(HeadingChunker):
 
     content: Literal["source", "text"] = "source"
 
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         blocks, seen = html_blocks(source.text, only_text=self.content == "text")
         if seen is None:
             packed = pack_blocks(source, blocks, self, opening=self.heading_level)
@@ -396,6 +398,7 @@ class Code(BlockChunker):
             ``file_path``, ``file_name``, ``filename``, ``path``, ``source`` or ``url``), else its id. ".h" files are
             read as C++.
 
+    >>> from chunkcore import Document
     >>> source = "class Tea:\n    def brew(self):\n        return 'hot'\n\n    def pour(self):\n        pass\n"
     >>> for chunk in Code(size=8, counter="words").chunk(Document("tea.py", source)):
     ...     print(chunk.metadata["scope"], repr(chunk.text))
@@ -413,10 +416,10 @@ class Code(BlockChunker):
                 'For a language that is not listed, give "other"'
             )
 
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         language = self.language
         if language == "auto":
-            language = (document_language(document) if document else None) or "other"
+            language = (document_language(source.document) if source.document else None) or "other"
         return draft_code(source, language, self)
 
 
@@ -445,6 +448,7 @@ class Auto(BlockChunker):
 
     Metadata: ``strategy`` ("whole", "markdown", "html", "code", "table" or "sentence"), and that chunker's own.
 
+    >>> from chunkcore import Document
     >>> chunker = Auto(size=3, counter="words")
     >>> [(chunk.text, chunk.metadata) for chunk in chunker.chunk(Document("tea.md", "# Tea\n\nGreen.\n\n# Coffee\n"))]
     [('# Tea\n\nGreen.', {'strategy': 'markdown', 'headings': ['Tea']}),
@@ -453,18 +457,20 @@ class Auto(BlockChunker):
     {'strategy': 'whole'}
     """
 
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         text = source.text
         start, end = trim(text, 0, len(text))
         if start == end:
             return []
         if source.count(start, end) <= self.size:
             return [Draft((Span(start, end),), {"strategy": "whole"})]
-        kind, language = format_of(text, document)
+        kind, language = format_of(text, source.document)
         if kind == "prose":
             sizes = {"size": self.size, "minimum": self.minimum, "maximum": self.maximum}
             sentence = Sentence(**sizes, splitter=self.splitter, counter=self.counter)  # type: ignore[arg-type]
-            return [Draft(spans, {"strategy": "sentence"}) for spans in sentence.split(source)]
+            return [
+                Draft((Span(*ends),), {"strategy": "sentence"}) for ends in sentence.cut(source)
+            ]
         if kind == "code":
             return draft_code(source, language, self, strategy="code")
         if kind == "table":

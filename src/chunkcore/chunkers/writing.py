@@ -16,7 +16,7 @@ from chunkcore.chunkers.sentence import Sentence
 from chunkcore.models.llm import LLM, BadAnswerError, Question, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, schema_of, text_of
 from chunkcore.options import Bounds, check_ranges
-from chunkcore.text import Document, Span, text_of_spans
+from chunkcore.text import Span
 from chunkcore.tokens import TokenizedText
 
 _PROPOSITIONS = """You split a passage into propositions: simple sentences that state one fact each and that can be \
@@ -74,14 +74,14 @@ class Propositions(LLMChunker):
         super().validate()
         check_ranges(self, passage_minimum=(0, "size"))
 
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         size = min(self.passage_size, self.size)
-        passages = Sentence(size=size, minimum=self.passage_minimum, counter=self.counter).split(
-            source
-        )
+        sentences = Sentence(size=size, minimum=self.passage_minimum, counter=self.counter)
+        passages = sentences.cut(source)
 
-        def written(spans: tuple[Span, ...]) -> list[Draft]:
-            texts, problem = self._ask(self._question(spans[0].slice(source.text)))
+        def written(passage: tuple[int, int]) -> list[Draft]:
+            spans = (Span(*passage),)
+            texts, problem = self._ask(self._question(source.text[slice(*passage)]))
             if texts is None:
                 return [
                     Draft(spans, {"fallback": "the passage itself", "fallback_reason": problem})
@@ -173,11 +173,12 @@ class Contextual(LLMChunker):
         inner = self.inner._with_llm(llm) if isinstance(self.inner, LLMChunker) else self.inner
         return replace(self, llm=llm, chunker=inner)
 
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        same = self.inner.counter == self.counter
-        drafts = self.inner.draft(
-            source if same else self.inner.token_counter.tokenize(source.text), document
-        )
+    def cut(self, source: TokenizedText) -> list[Draft]:
+        inner_source = source
+        if self.inner.counter != self.counter:
+            inner_source = self.inner.token_counter.tokenize(source.text)
+            inner_source.document = source.document
+        drafts = self.inner.drafts(inner_source)
         if not drafts:
             return []
         questions = self._questions(source, drafts)
@@ -199,10 +200,7 @@ class Contextual(LLMChunker):
         ends = [*starts[1:], len(source.text)]
         for draft in drafts:
             part = bisect_right(starts, min(span.start for span in draft.spans)) - 1
-            text = draft.derived
-            if text is None:
-                text = text_of_spans(source.text, draft.spans)
-            yield self._question(source.text[starts[part] : ends[part]], text)
+            yield self._question(source.text[starts[part] : ends[part]], draft.text(source.text))
 
     def _question(self, document: str, chunk: str) -> Question[str]:
         content = (

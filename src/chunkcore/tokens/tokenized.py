@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError, check_type
 from chunkcore.spans import Numbers
+from chunkcore.text import Document
 from chunkcore.tokens.encodings import piece_counter
 
 # The context-free boundary rules checked for each encoding's pattern, as bits. Other encodings are counted piece by
@@ -121,7 +122,7 @@ class TokenizedText:
         text: the text.
         counter: the counter of the tokens.
         parts: ranges of the joined texts, ``(n, 2)``; one range if nothing was joined.
-        sections: where sections begin that no chunk of sentences crosses; see `Document.marks`.
+        document: whose text it is; None for a bare text, or several joined ones.
 
     >>> from chunkcore.tokens import TiktokenCounter
     >>> source = TiktokenCounter("cl100k_base").tokenize("Chunks of text, counted in bulk.")
@@ -134,7 +135,7 @@ class TokenizedText:
         self.text = text
         self.counter = counter
         self.parts = np.array([[0, len(text)]], dtype=np.int64)
-        self.sections: list[int] = []
+        self.document: Document | None = None
 
     @classmethod
     def join(cls, sources: Sequence[TokenizedText]) -> TokenizedText:

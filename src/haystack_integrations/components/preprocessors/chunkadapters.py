@@ -15,6 +15,7 @@ from functools import partial
 from itertools import pairwise, repeat
 from typing import Any
 
+import numpy as np
 from haystack import Document, component
 from haystack.document_stores.types import DocumentStore
 
@@ -48,9 +49,10 @@ from chunkadapters.places import (
     white_space_after,
 )
 from chunkcore.chunkers import Chunker
+from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import OptionError
 from chunkcore.plain import digest
-from chunkcore.text import Chunk, ContiguousChunks, Span
+from chunkcore.text import Chunk, Span
 from chunkcore.text import Document as CoreDocument
 
 # What a chunk says about itself, and chunks that are cut from it must not inherit.
@@ -231,7 +233,7 @@ def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[dict[st
     """Each chunk's place in the first document of a chain of splitters; {} if there is no chain, or it is not known."""
     chain = _root(document)
     root_id, origin = chain or (document.id, WHOLE)
-    if chain is None and isinstance(chunks, ContiguousChunks):
+    if chain is None and isinstance(chunks, DocumentChunks) and not chunks.special:
         yield from repeat({}, len(chunks))
         return
     for chunk in chunks:
@@ -265,13 +267,13 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
     """
     text, chain = document.content or "", _root(document)
     origin = chain[1] if chain else WHOLE
-    if isinstance(chunks, ContiguousChunks) and not origin.parts:
-        gaps = white_space_after(text, chunks.ranges)
-        ranges = [
-            (start, end + len(gap)) for (start, end), gap in zip(chunks.ranges, gaps, strict=True)
-        ]
-        ranges[:1] = [(0 if text[:start].isspace() else start, end) for start, end in ranges[:1]]
-        return ContiguousChunks(chunks.document, ranges, chunks.counts, chunks.fingerprint)
+    if isinstance(chunks, DocumentChunks) and not chunks.special and not origin.parts:
+        ranges = chunks.ranges.copy()
+        gaps = [len(gap) for gap in white_space_after(text, ranges_of(chunks))]
+        ranges[:, 1] += np.array(gaps, dtype=np.int64)
+        if len(ranges) and text[: ranges[0, 0]].isspace():
+            ranges[0, 0] = 0
+        return DocumentChunks(chunks.document, ranges, chunks.counts, chunks.fingerprint)
     extended = []
     for chunk, gap in zip(chunks, white_space_after(text, ranges_of(chunks)), strict=True):
         start, end = chunk.spans[0].start, chunk.spans[-1].end
