@@ -61,17 +61,28 @@ def test_spans_with_the_excerpts_that_they_stand_for() -> None:
     assert len(load_benchmark([FOX], [row]).queries[0].evidence) == 2
 
 
+def test_evidence_that_was_marked_in_other_texts_is_found_in_the_apps_by_its_words() -> None:
+    app = [Document("/srv/app/fox.txt", f"Tales\n\n{FOX.text}"), Document("/srv/app/cat.txt", "A cat -- purrs.")]
+    marked = {"document": "fox.txt", "start": 4, "end": 7, "text": "fox"}
+    rows = [{"question": "Who?", "evidence": [marked]}, {"question": "What?", "evidence": ["A cat purrs."]}]
+    with pytest.warns(UserWarning, match="not 'fox', and was taken at 11"):
+        loaded = load_benchmark(app, rows)
+    assert [query.evidence[0] for query in loaded.queries] == [
+        Evidence("/srv/app/fox.txt", Span(11, 14)),
+        Evidence("/srv/app/cat.txt", Span(0, 15)),
+    ]
+
+
 @pytest.mark.parametrize(
     ("entry", "row", "reason"),
     [
         ("The wolf", {}, "the excerpt 'The wolf' is not found in any of the 2 documents"),
-        ("A cat; purrs.", {}, "what resembles it most (certainty 1.00) stands in 'tales/cat.txt' at 0-12"),
         ("The end.", {}, "occurs 2 times ('fox.txt' at 29, 'tales/cat.txt' at 13): give occurrence, or start and end"),
         ({"text": "naps", "occurrence": 3}, {"document_id": "fox.txt"}, "occurs 2 times in 'fox.txt', not 3 times"),
         (
-            {"document": "fox.txt", "start": 5, "end": 8, "text": "fox"},
+            {"document": "fox.txt", "start": 5, "end": 8, "text": "wolf"},
             {},
-            "at 5-8 of 'fox.txt' stands 'ox ', not 'fox'",
+            "at 5-8 of 'fox.txt' stands 'ox ', not 'wolf'",
         ),
         ({"document": "fox.txt", "start": 5, "end": 99}, {}, "evidence ends at 99, its document 'fox.txt' at 37"),
         ({"document": "fox.txt", "start": 1.5, "end": 2}, {}, "whole numbers"),

@@ -35,6 +35,7 @@ from chunkcore.evaluation.benchmarks.layout import (
     read_own,
 )
 from chunkcore.locating.alignment import Aligner
+from chunkcore.locating.names import DocumentNames
 from chunkcore.locating.text_search import (
     Searchable,
     WindowHashes,
@@ -42,6 +43,7 @@ from chunkcore.locating.text_search import (
     loosen_page,
     occurrences,
 )
+from chunkcore.run import Retrieved
 from chunkcore.text import Document, Span, check_document
 
 _COUNTED = 1000  # occurrences of an excerpt are counted up to this
@@ -76,6 +78,9 @@ class EvidenceFinder:
     An excerpt that is nowhere word for word is accepted where it stands at one place with other white space, case,
     quotation marks, dashes or Unicode form; `notes` says so. Messages name the reasons of `unread` files.
 
+    `by_words`: the documents are the app's own, which may differ from those that were marked. Evidence whose offsets
+    hold another text is sought by its words, and so is an excerpt with other punctuation.
+
     >>> finder = EvidenceFinder([Document("fox.txt", "The fox naps. The dog naps.")])
     >>> finder.find("The dog")
     Evidence(document_id='fox.txt', span=Span(start=14, end=21))
@@ -84,9 +89,14 @@ class EvidenceFinder:
     """
 
     def __init__(
-        self, documents: Sequence[Document], unread: Mapping[str, str] | None = None
+        self,
+        documents: Sequence[Document],
+        unread: Mapping[str, str] | None = None,
+        *,
+        by_words: bool = False,
     ) -> None:
         self.notes: list[str] = []
+        self._by_words = by_words
         self._unread = unread or {}
         self._documents = {document.id: document for document in documents}
         self._listed = list(self._documents.values())
@@ -102,56 +112,69 @@ class EvidenceFinder:
         if isinstance(entry, str):
             return self._excerpt(entry, self._chosen(document_id), None)
         if not isinstance(entry, Mapping):
-            got = type(entry).__name__
+            kind = type(entry).__name__
             raise EvidenceError(
-                f"evidence is an excerpt or an object with start and end or text, got {got}"
+                f"evidence is an excerpt or an object with start and end or text, got {kind}"
             )
-        chosen = self._chosen(
-            document_name(entry.get("document_id", entry.get("document", document_id)))
-        )
+        name = entry.get("document_id", entry.get("document", document_id))
+        chosen = self._chosen(document_name(name))
         has_offsets = entry.get("start") is not None or entry.get("end") is not None
+        text = entry.get("text")
         if not has_offsets and entry.get("whole") is not True:
-            if isinstance(entry.get("text"), str):
-                return self._excerpt(entry["text"], chosen, entry.get("occurrence"))
-            got = ", ".join(map(repr, entry)) or "nothing"
-            raise EvidenceError(f"evidence needs start and end, or text, got {got}")
+            if isinstance(text, str):
+                return self._excerpt(text, chosen, entry.get("occurrence"))
+            keys = ", ".join(map(repr, entry)) or "nothing"
+            raise EvidenceError(f"evidence needs start and end, or text, got {keys}")
         if len(chosen) != 1:
             raise EvidenceError(
                 "evidence with offsets, or a whole document, must name its document; this names none"
             )
         document = chosen[0]
-        if not has_offsets and not document.text:
+        if has_offsets:
+            return self._at_offsets(document, entry["start"], entry.get("end"), text)
+        if not document.text:
             raise EvidenceError(f"its document {echo(document.id)} is empty")
+        return self._at_offsets(document, 0, len(document.text), text)
+
+    def _at_offsets(self, document: Document, start: Any, end: Any, text: Any) -> Evidence:
         try:
-            start, end = (
-                (entry.get("start"), entry.get("end")) if has_offsets else (0, len(document.text))
-            )
-            span = Span(start, end)  # type: ignore[arg-type]
+            span = Span(start, end)
         except DataError as error:
             raise EvidenceError(str(error)) from error
-        if span.end > len(document.text):
-            size = len(document.text)
-            raise NotFoundError(
-                f"evidence ends at {span.end}, its document {echo(document.id)} at {size}"
-            )
-        expected, seen = entry.get("text"), span.slice(document.text)
-        if expected is not None and expected != seen:
-            place = f"{span.start}-{span.end} of {echo(document.id)}"
-            raise NotFoundError(f"at {place} stands {quote(seen)}, not {quote(expected)}")
-        return Evidence(document.id, span)
+        size, actual = len(document.text), span.slice(document.text)
+        if span.end <= size and text in (None, actual):
+            return Evidence(document.id, span)
+        problem = f"at {span.start}-{span.end} of {echo(document.id)} stands {quote(actual)}, not {quote(text)}"
+        if span.end > size:
+            problem = f"evidence ends at {span.end}, its document {echo(document.id)} at {size}"
+        try:
+            if isinstance(text, str) and self._by_words:
+                evidence = self._excerpt(text, [document], None)
+                self.notes.append(f"{problem}, and was taken at {evidence.span.start}")
+                return evidence
+        except EvidenceError as error:
+            problem = f"{problem}; {error}"
+        raise NotFoundError(problem)
 
     def _chosen(self, document_id: str) -> Sequence[Document]:
         if not document_id:
             return self._listed
+        if document_id in self._documents:
+            return [self._documents[document_id]]
         if document_id in self._unread:
             raise NotFoundError(
                 f"its document {document_id!r} was not read: it {self._unread[document_id]}"
             )
-        if document_id not in self._documents:
+        named = self._names.matching([document_id])
+        if not named:
             raise NotFoundError(
                 f"its document {echo(document_id)} is not among the {len(self._documents)} documents"
             )
-        return [self._documents[document_id]]
+        return [self._documents[name] for name in named]
+
+    @cached_property
+    def _names(self) -> DocumentNames:
+        return DocumentNames(self._documents)
 
     def _excerpt(self, text: str, chosen: Sequence[Document], occurrence: Any) -> Evidence:
         if not text.strip():
@@ -161,34 +184,42 @@ class EvidenceFinder:
         verbatim = islice(self._places(text, chosen), _COUNTED)
         exact = [(document, Span(start, start + len(text))) for document, start in verbatim]
         places = exact or list(islice(self._loosely(text, chosen), _COUNTED))
-        excerpt = f"the excerpt {quote(text)}"
-        where = (
-            f"in {chosen[0].id!r}" if len(chosen) == 1 else f"in any of the {len(chosen)} documents"
-        )
+        where = f"in any of the {len(chosen)} documents"
+        if len(chosen) == 1:
+            where = f"in {chosen[0].id!r}"
         if not places:
-            raise NotFoundError(f"{excerpt} is not found {where}{self._hint(text, chosen)}")
-        times = (
-            "once"
-            if len(places) == 1
-            else f"{len(places)} times{' or more' * (len(places) >= _COUNTED)}"
-        )
-        if occurrence is None and len(places) > 1:
-            named = ", ".join(
-                f"{document.id!r} at {span.start}" for document, span in places[:_NAMED]
-            )
-            more = ", ..." if len(places) > _NAMED else ""
-            raise AmbiguousError(
-                f"{excerpt} occurs {times} ({named}{more}): give occurrence, or start and end"
-            )
-        if occurrence is not None and occurrence > len(places):
-            raise NotFoundError(f"{excerpt} occurs {times} {where}, not {occurrence} times")
+            hint = self._hint(text, chosen)
+            raise NotFoundError(f"the excerpt {quote(text)} is not found {where}{hint}")
+        self._check_occurrence(text, places, where, occurrence)
         document, span = places[(occurrence or 1) - 1]
         if not exact:
-            stands = (
-                f"{quote(span.slice(document.text))} at {span.start}-{span.end} of {document.id!r}"
-            )
-            self.notes.append(f"{excerpt} is {stands}, and was taken as that")
+            words = quote(span.slice(document.text))
+            place = f"{words} at {span.start}-{span.end} of {document.id!r}"
+            self.notes.append(f"the excerpt {quote(text)} is {place}, and was taken as that")
         return Evidence(document.id, span)
+
+    def _check_occurrence(
+        self,
+        text: str,
+        places: Sequence[tuple[Document, Span]],
+        where: str,
+        occurrence: int | None,
+    ) -> None:
+        """Raise `EvidenceError` if the text stands at several places and none is chosen, or at fewer."""
+        times = "once" if len(places) == 1 else f"{len(places)} times"
+        if len(places) >= _COUNTED:
+            times += " or more"
+        if occurrence is not None and occurrence > len(places):
+            raise NotFoundError(
+                f"the excerpt {quote(text)} occurs {times} {where}, not {occurrence} times"
+            )
+        if occurrence is None and len(places) > 1:
+            named = [f"{document.id!r} at {span.start}" for document, span in places[:_NAMED]]
+            if len(places) > _NAMED:
+                named.append("...")
+            raise AmbiguousError(
+                f"the excerpt {quote(text)} occurs {times} ({', '.join(named)}): give occurrence, or start and end"
+            )
 
     def _loosely(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
         """Where the excerpt stands with other white space, case, quotation marks, dashes, Unicode form or HTML tags."""
@@ -203,8 +234,15 @@ class EvidenceFinder:
             texts = LazySequence(attrgetter("text"), chosen)
             self._loose[only] = Searchable(texts, loosen_page, window=8, stride=4)
         searched = self._loose[only]
+        is_placed = False
         for owner, start in searched.places(sought, None):
+            is_placed = True
             yield chosen[owner], searched.forms[owner].span(start, start + len(sought))
+        if is_placed or not self._by_words:
+            return
+        located = self._aligned(text, only)
+        if located.match == "folded":
+            yield self._documents[located.document_id], located.spans[0]
 
     def _places(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, int]]:
         """Where the excerpt stands. Without an index, ten thousand excerpts in a gigabyte would take hours."""
@@ -234,12 +272,15 @@ class EvidenceFinder:
     def _aligner(self) -> Aligner:
         return Aligner(self._listed)
 
+    def _aligned(self, text: str, document_id: str) -> Retrieved:
+        return self._aligner.locate(text, document_id=document_id)
+
     def _hint(self, text: str, chosen: Sequence[Document]) -> str:
         """What resembles a missing excerpt; or that a document was not read."""
         only = chosen[0].id if len(chosen) == 1 else ""
         if self._hints:
             self._hints -= 1
-            located = self._aligner.locate(text, document_id=only)
+            located = self._aligned(text, only)
             if located.spans:
                 place = (
                     f"{located.document_id!r} at {located.spans[0].start}-{located.spans[0].end}"
@@ -279,13 +320,15 @@ class QuestionReader:
         documents: Sequence[Document],
         reserved: Iterable[str] = (),
         unread: Mapping[str, str] | None = None,
+        *,
+        by_words: bool = False,
     ) -> None:
         self.queries: list[Query] = []
         self.without_evidence: list[Query] = []
         self.problems: list[DataProblem] = []
         self.repeated: list[DataProblem] = []
         self.notes: list[DataProblem] = []
-        self._finder = EvidenceFinder(documents, unread)
+        self._finder = EvidenceFinder(documents, unread, by_words=by_words)
         self._collections = {document.id: _collection(document) for document in documents}
         self._named = self._collections.keys() | (unread or {}).keys()
         self._seen: dict[str, str] = {}
@@ -442,7 +485,8 @@ def load_benchmark(
     `Benchmark.problems` with the reason. An excerpt in another spelling at one place is accepted with a warning.
 
     Args:
-        documents: a folder, a text file, a ``documents.jsonl``, a dataset's file, or the documents themselves.
+        documents: a folder, a text file, a ``documents.jsonl``, a dataset's file, or the documents themselves: those
+            that the app has read. Evidence that was marked in other texts is found in them by its words.
         questions: a ``questions.jsonl``, a ``.csv``, or objects such as their lines.
         name: the benchmark's; by default the name of the folder or file.
         layout: a layout's name; "auto" recognises it.
@@ -469,7 +513,10 @@ def load_benchmark(
         name = place.resolve().name if place.is_dir() else place.stem
     rows = list(contents.questions)
     reader = QuestionReader(
-        contents.documents, [str(row.get("id")) for _, row in rows], contents.unread
+        contents.documents,
+        [str(row.get("id")) for _, row in rows],
+        contents.unread,
+        by_words=not isinstance(documents, str | Path),
     )
     for place_of_row, row in rows:
         reader.add(place_of_row, row)
