@@ -125,6 +125,55 @@ def test_questions_of_a_document_that_agree_count_as_few_witnesses() -> None:
     assert together.questions_needed[0] > 480
 
 
+@pytest.mark.parametrize("more", [1, 10, 24])
+def test_a_verdict_between_two_does_not_turn_when_systems_are_added_or_removed(more: int) -> None:
+    """Twelve documents: what is far behind stays behind, and nothing becomes tied or changes its side."""
+    draw = np.random.default_rng(3)
+    documents = tuple(f"document {i // 8}" for i in range(96))
+    hard = np.repeat(draw.normal(0.6, 0.1, 12), 8) + draw.normal(0, 0.2, 96)
+    means = [0.0, -0.02, -0.07, -0.25, *np.linspace(-0.01, -0.2, 24)]
+    rows = [hard + mean + np.repeat(draw.normal(0, 0.06, 12), 8) + draw.normal(0, 0.15, 96) for mean in means]
+    systems = [replace(report(f"s{number}", row), documents=documents) for number, row in enumerate(rows)]
+    few, many = compare(systems[:4], resamples=1000), compare(systems[: 4 + more], resamples=1000)
+    for gap in few.differences:
+        other = many.between(gap.a, gap.b)
+        assert (other.mean, other.low, other.high) == (gap.mean, gap.low, gap.high)
+        assert (other.excludes_zero, other.p_value, other.equivalent) == (
+            gap.excludes_zero,
+            gap.p_value,
+            gap.equivalent,
+        )
+        assert other.adjusted_p >= other.p_value
+    for found in (few, many):
+        assert found.between("s0", "s3").distinct, "however many systems there are"
+        assert "s3" not in found.tied
+        assert not any(found.between(found.tied[0], name).excludes_zero for name in found.tied[1:])
+
+
+def test_what_documents_leave_open_is_said_with_how_many_would_do() -> None:
+    draw = np.random.default_rng(1)
+    documents = tuple(f"{i // 6}" for i in range(72))
+    rows = [np.repeat(draw.normal(0.5 - 0.16 * (number > 0), 0.15, 12), 6) for number in range(9)]
+    systems = [replace(report(f"s{number}", row), documents=documents) for number, row in enumerate(rows)]
+    found = compare(systems, resamples=1000)
+    names = [gap.b for gap in found.unsettled]
+    assert names, "likely behind, not for sure"
+    assert not set(names) & set(found.tied)
+    assert all(12 < found.units_needed(gap) < 60 for gap in found.unsettled)
+    assert "likely behind" in found.verdict
+    assert "not enough documents: 12, some " in found.verdict
+
+
+def test_each_system_is_compared_with_the_baseline() -> None:
+    systems = [report("today", near(-0.1, 1)), report("a", near(0, 2)), report("b", near(-0.1, 3))]
+    found = compare(systems)
+    assert found.baseline == "today"
+    assert [(gap.a, gap.b, gap.distinct) for gap in found.against] == [("a", "today", True), ("b", "today", False)]
+    assert [gap.b for gap in compare(systems, baseline="b").against] == ["b", "b"]
+    with pytest.raises(OptionError, match="no system is called 'c': expected one of today, a and b"):
+        compare(systems, baseline="c")
+
+
 def test_few_shared_documents_are_named_and_not_resampled() -> None:
     documents = tuple(f"{i % 5}" for i in range(400))
     few = [replace(report(name, near(0, seed)), documents=documents) for seed, name in enumerate("ab")]
@@ -197,6 +246,7 @@ def test_where_few_scores_differ_or_few_differ_much_no_number_is_given() -> None
         ([report("a", [1]), report("a", [0])], {}, DataError, "two reports have the name 'a'"),
         ([report("a", [1]), report("b", [0, 1])], {}, DataError, "'a' and 'b' were scored on different queries"),
         ([report("a", [1])], {"measure": "IoU@5"}, OptionError, "a was not evaluated with IoU@5"),
+        ([report("a", [1])], {"measure": False}, OptionError, "measure is a measure or its name, got False"),
         ([report("a", [1])], {"resamples": 3}, OptionError, "resamples is at least 100, got 3"),
         ([report("a", [1])], {"by": "cluster"}, OptionError, 'by is "auto", "question" or "document", got'),
         ([report("a", [1, 0])], {"by": "document"}, DataError, "documents that the reports do not name"),

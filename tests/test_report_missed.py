@@ -9,7 +9,7 @@ from chunkcore import Benchmark, Document, Retrieved, Run, Span, score
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.report import html_report, markdown_report, write_report
-from chunkcore.report.advice import missed_by
+from chunkcore.report.missed import missed_by
 from chunkcore.study.comparing import StudySettings, compare_systems
 from chunkcore.study.page import ReportPage
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.resampling import (
-    holm,
     intervals,
     mean_intervals,
     pareto_front,
@@ -84,7 +83,7 @@ def test_few_units_are_permuted_in_every_way_as_scipy_does(size: int) -> None:
     expected = stats.permutation_test(
         (apart,), np.mean, permutation_type="samples", n_resamples=np.inf, alternative="two-sided"
     ).pvalue
-    assert randomisation_test(apart[:, None])[0] == pytest.approx(expected)
+    assert randomisation_test(apart[:, None]).alone[0] == pytest.approx(expected)
 
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=8))
@@ -94,32 +93,44 @@ def test_the_p_value_is_the_share_of_all_falls_of_the_signs(apart: list[int]) ->
         for signs in itertools.product([-1, 1], repeat=len(apart))
     ]
     expected = sum(each >= abs(sum(apart)) for each in falls) / len(falls)
-    assert randomisation_test(np.array(apart, dtype=float)[:, None])[0] == pytest.approx(expected)
+    assert randomisation_test(np.array(apart, dtype=float)[:, None]).alone[0] == pytest.approx(expected)
 
 
 def test_questions_without_a_difference_or_a_score_count_for_nothing() -> None:
     apart = np.array([1.0, 1, 1, 1, 1, 1, -1])
     padded = np.concatenate([apart, np.zeros(50), np.full(20, np.nan)])
-    assert randomisation_test(padded[:, None])[0] == randomisation_test(apart[:, None])[0] == 16 / 128
-    nothing = randomisation_test(np.column_stack([np.full(4, np.nan), np.zeros(4)]))
+    assert randomisation_test(padded[:, None]).alone[0] == randomisation_test(apart[:, None]).alone[0] == 16 / 128
+    nothing = randomisation_test(np.column_stack([np.full(4, np.nan), np.zeros(4)])).alone
     assert np.isnan(nothing[0])
     assert nothing[1] == 1
 
 
 def test_clusters_change_their_sign_together() -> None:
     apart = np.repeat([0.2, 0.1, 0.3, 0.1], 10)[:, None]
-    assert randomisation_test(apart)[0] < 0.001
-    assert randomisation_test(apart, clusters=[str(row // 10) for row in range(40)])[0] == 2 / 16
+    assert randomisation_test(apart).alone[0] < 0.001
+    assert randomisation_test(apart, clusters=[str(row // 10) for row in range(40)]).alone[0] == 2 / 16
 
 
-# --- Holm ---
+# --- many pairs ---
 
 
-def test_holm_by_hand() -> None:
-    assert holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm(np.array([0.5, 0.9])).tolist() == [1.0, 1.0]
-    np.testing.assert_array_equal(holm(np.array([np.nan, 0.02, 0.03])), [np.nan, 0.04, 0.04])
-    assert holm(np.array([])).tolist() == []
+def test_the_correction_for_many_columns_is_the_step_down_maximum_by_brute_force() -> None:
+    apart = np.random.default_rng(2).normal([1.2, 0.9, 0.3, 0.0], 1, (9, 4))
+    scale = np.sqrt((apart**2).sum(axis=0))
+    falls = [np.abs(signs @ apart) / scale for signs in np.array(list(itertools.product([-1, 1], repeat=9)))]
+    order = np.argsort(-np.abs(apart.sum(axis=0)) / scale)
+    expected, largest = np.zeros(4), 0.0
+    for place, column in enumerate(order):
+        bar = abs(apart[:, column].sum()) / scale[column] - 1e-9
+        largest = max(largest, np.mean([fall[order[place:]].max() >= bar for fall in falls]))
+        expected[column] = largest
+    np.testing.assert_allclose(randomisation_test(apart).together, expected)
+
+
+def test_alike_columns_cost_nothing_and_twelve_units_suffice_for_any_number() -> None:
+    apart = np.repeat(np.random.default_rng(0).normal(1, 0.3, (12, 1)), 400, axis=1)
+    together = randomisation_test(apart).together
+    assert (together == 2 / 4096).all()
 
 
 # --- equivalence ---

@@ -1,7 +1,7 @@
 """`compare`: which differences between systems are real, which are negligible, and a verdict in words.
 
-Paired bootstrap intervals; paired randomisation tests with Holm's correction; two one-sided tests for equivalence.
-docs/evidence/statistics.md has simulations of each.
+Paired bootstrap intervals; paired randomisation tests, corrected for all pairs by their max-statistic; two one-sided
+tests for equivalence. docs/evidence/statistics.md has simulations of each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -21,23 +21,21 @@ from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import (
     FEWEST_UNALIKE,
-    holm,
     intervals,
     questions_to_show,
     randomisation_test,
     resampled_means,
     share_intervals,
     units_of,
+    units_to_show,
 )
 from chunkcore.evaluation.results import Report
 from chunkcore.frames import Frame, Markup, columns_of, html_table
-from chunkcore.options import check_number, named_options
+from chunkcore.options import check_number
 from chunkcore.spans import Scores
 
 By = Literal["auto", "question", "document"]
 _UNLOCATED = 0.01  # a share of unlocated pieces that the verdict names
-_PER_PAIR = 10  # sign patterns drawn per pattern that the smallest corrected p-value counts
-_BEST_FROM = 0.9  # of the resamples: in so many the best comes first
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +44,9 @@ class Difference:
 
     Attributes:
         mean: of a - b over the queries; its interval is `low` to `high`, not widened for the number of pairs.
-        distinct: the difference is significant: the interval excludes 0, and `adjusted_p` is at most 1 - confidence.
+        distinct: the difference is shown: the interval excludes 0, and `adjusted_p` is at most 1 - confidence.
         p_value: of the randomisation test, for this pair alone.
-        adjusted_p: the p-value corrected for all pairs by Holm's method.
+        adjusted_p: the p-value corrected for all pairs by the max-statistic; see `randomisation_test`.
         equivalent: two one-sided tests at 1 - confidence reject a difference of the margin or more. If fewer than six
             queries score differently, there must also be enough queries to show a difference of the margin.
         effect: Cohen's d of paired samples: mean / standard deviation of the differences; NaN if they are all equal.
@@ -70,6 +68,11 @@ class Difference:
     wins: int = 0
     losses: int = 0
 
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval excludes 0. It depends on this pair alone, whatever else is compared."""
+        return self.low > 0 or self.high < 0
+
     def reverse(self) -> Difference:
         swapped = replace(self, a=self.b, b=self.a, wins=self.losses, losses=self.wins)
         return replace(
@@ -88,6 +91,7 @@ class Comparison(Frame):
         intervals: of each system's own mean, by name.
         firsts: by name, the share of resamples in which the system has the highest mean.
         by: what was resampled, "question" or "document".
+        baseline: the system in use today, by name.
 
     The other attributes are the arguments of `compare`.
     """
@@ -102,12 +106,15 @@ class Comparison(Frame):
     confidence: float
     margin: float
     by: Literal["question", "document"]
+    baseline: str
 
     def __repr__(self) -> str:
-        tied = f"best: {self.best}" if self.best else f"tied: {', '.join(self.tied)}"
-        return f"Comparison({self.measure}: {len(self.reports)} systems, {tied})"
+        result = f"tied: {', '.join(self.tied)}"
+        if self.best:
+            result = f"best: {self.best}"
+        return f"Comparison({self.measure}: {len(self.reports)} systems, {result})"
 
-    def tidy(self) -> dict[str, Sequence[Any]]:
+    def tidy(self) -> dict[str, Sequence[object]]:
         """A row a system: its mean by the measure, the interval, the share of firsts, ties.
 
         Each pair is in `differences`; each question's scores are in the reports.
@@ -115,24 +122,14 @@ class Comparison(Frame):
         rows = []
         for report in self.reports:
             name, value = report.name, report.mean(self.measure)
-            rows.append(
-                (
-                    name,
-                    str(self.measure),
-                    value,
-                    *self.intervals[name],
-                    self.firsts[name],
-                    name in self.tied,
-                )
-            )
+            ends, first = self.intervals[name], self.firsts[name]
+            rows.append((name, str(self.measure), value, *ends, first, name in self.tied))
         return columns_of(("system", "measure", "mean", "low", "high", "first", "tied"), rows)
 
     def _repr_html_(self) -> str:
-        columns, order = self.tidy(), [self.reports.index(report) for report in self.ranked]
-        table = html_table(
-            {name: [values[at] for at in order] for name, values in columns.items()}, len(order)
-        )
-        return f"{Markup.of(self.verdict)}{table}"
+        order = [self.reports.index(report) for report in self.ranked]
+        columns = {name: [values[at] for at in order] for name, values in self.tidy().items()}
+        return f"{Markup.of(self.verdict)}{html_table(columns, len(order))}"
 
     def between(self, a: str, b: str) -> Difference:
         """The difference a - b, in either order of the pair. Raises `KeyError` if there is no such pair."""
@@ -141,44 +138,77 @@ class Comparison(Frame):
         return self._pairs[b, a].reverse()
 
     @cached_property
+    def against(self) -> tuple[Difference, ...]:
+        """Each other system's difference from the baseline, the best first."""
+        names = [report.name for report in self.standing]
+        if self.baseline not in names:
+            return ()
+        return tuple(self.between(name, self.baseline) for name in names if name != self.baseline)
+
+    @cached_property
     def best(self) -> str | None:
-        """The system that is distinct from every other, and first in 90 % of the resamples; None if there is none."""
-        beats_all = len(self.tied) == 1 < len(self.standing)
-        return self.tied[0] if beats_all and self.firsts[self.tied[0]] >= _BEST_FROM else None
+        """The system that every other is shown to be behind; None if there is none."""
+        names = [report.name for report in self.standing]
+        behind = [self.between(names[0], name).distinct for name in names[1:]]
+        return names[0] if behind and all(behind) else None
 
     @cached_property
     def tied(self) -> tuple[str, ...]:
-        """The system with the best mean, and all that are statistically tied with it."""
+        """The system with the best mean, and all whose difference from it has 0 in its interval."""
         names = [report.name for report in self.standing]
-        return tuple(
-            name for name in names if name == names[0] or not self.between(names[0], name).distinct
-        )
+        if not names:
+            return ()
+        apart = {name for name in names[1:] if self._surely_apart(self.between(names[0], name))}
+        return tuple(name for name in names if name not in apart)
+
+    @cached_property
+    def unsettled(self) -> tuple[Difference, ...]:
+        """The first's differences with 0 outside their intervals, that may be chance among so many systems."""
+        gaps = [self.between(self.tied[0], report.name) for report in self.standing[1:]]
+        return tuple(gap for gap in gaps if self._surely_apart(gap) and not gap.distinct)
+
+    def _surely_apart(self, gap: Difference) -> bool:
+        """Whether this pair alone is shown to differ; so few differences prove nothing, even if all have one sign."""
+        return gap.excludes_zero and gap.p_value <= 1 - self.confidence + 1e-12
 
     @cached_property
     def questions_needed(self) -> tuple[int, int] | None:
         """While the first is tied: how many questions would find a difference of `margin` from the next in 8 of 10
         cases, from and to; None if nothing is open, or too few scores differ.
         """
-        if len(self.tied) == 1 or self.lead is None or self.lead.equivalent:
+        if len(self.tied) < 2 or self.lead is None or self.lead.equivalent:
             return None
-        first, rival = (
-            report for name in self.tied[:2] for report in self.standing if report.name == name
-        )
-        apart = first.values(self.measure) - rival.values(self.measure)
-        shared = 1 - (1 - self.confidence) / sum(
-            not difference.distinct for difference in self.differences
-        )
-        clusters = shared_documents(first.documents, self.by)
+        undecided = sum(not difference.distinct for difference in self.differences)
+        shared = 1 - (1 - self.confidence) / undecided
+        apart, clusters = self._apart(self.lead)
         low, high = questions_to_show(self.margin, apart, confidence=shared, clusters=clusters)
         return None if math.isnan(low) else (math.ceil(low), math.ceil(high))
 
+    def units_needed(self, gap: Difference) -> int:
+        """About how many documents (or questions, see `by`) show a gap of this size, among so many systems."""
+        shared = 1 - (1 - self.confidence) / max(1, len(self.standing) - 1)
+        apart, clusters = self._apart(gap)
+        needed = units_to_show(apart, confidence=shared, clusters=clusters)
+        return max(self.units + 1, math.ceil(needed))
+
+    @property
+    def units(self) -> int:
+        """The documents that were resampled, or the questions."""
+        first = self.reports[0]
+        return len(set(first.documents)) if self.by == "document" else len(first.query_ids)
+
+    def _apart(self, gap: Difference) -> tuple[Scores, list[str] | None]:
+        reports = {report.name: report for report in self.reports}
+        apart = reports[gap.a].values(self.measure) - reports[gap.b].values(self.measure)
+        return apart, shared_documents(reports[gap.a].documents, self.by)
+
     @cached_property
     def verdict(self) -> str:
-        """The result in two to five sentences."""
-        measure, lead = self.measure, self.lead
+        """The result in two to six sentences."""
         if not self.standing:
-            return f"{measure} is not defined for any of the systems. There is nothing to compare."
+            return f"{self.measure} is not defined for any of the systems. There is nothing to compare."
         sentences = [_opening(self)]
+        lead = self.lead
         if lead is None:
             sentences.append(
                 "It is the only system that was scored, so there is nothing to compare it with."
@@ -188,8 +218,10 @@ class Comparison(Frame):
             sentences.append(f"{same}, so no number of such questions would separate them.")
         else:
             sentences.append(_lead(self, lead))
+        if self.unsettled:
+            sentences.append(f"{unsettled_gaps(self)}.")
         if self.questions_needed is not None:
-            low, high = (f"{int(float(f'{count:.1e}')):,}" for count in self.questions_needed)
+            low, high = map(rounded, self.questions_needed)
             takes = f"takes {low} to {high} such questions to show in 8 of 10 cases"
             sentences.append(f"A difference of {self.within} {takes}.")
         return " ".join([*sentences, *(f"{caveat}." for caveat in _caveats(self))])
@@ -202,49 +234,48 @@ class Comparison(Frame):
     @cached_property
     def ranked(self) -> tuple[Report, ...]:
         """All reports, the best mean first; ties in the given order; last those in which the measure is undefined."""
-        means = {
-            report.name: self.measure.sign * report.mean(self.measure) for report in self.reports
-        }
-        keys = {name: -math.inf if math.isnan(value) else value for name, value in means.items()}
-        return tuple(sorted(self.reports, key=lambda report: -keys[report.name]))
+        undefined = [report for report in self.reports if report not in self.standing]
+        return (*self.standing, *undefined)
 
     @cached_property
     def standing(self) -> tuple[Report, ...]:
         """The reports in which the measure is defined, best first."""
-        return tuple(report for report in self.ranked if not math.isnan(report.mean(self.measure)))
+        means = {report: self.measure.sign * report.mean(self.measure) for report in self.reports}
+        defined = [report for report in self.reports if not math.isnan(means[report])]
+        return tuple(sorted(defined, key=lambda report: -means[report]))
 
     @cached_property
     def lead(self) -> Difference | None:
         """Of the first from the next that is tied with it, else from the second; None without another."""
-        behind = [*self.tied[1:], *(report.name for report in self.standing[1:])]
-        return self.between(self.tied[0], behind[0]) if behind else None
+        others = [*self.tied[1:], *(report.name for report in self.standing[1:])]
+        return self.between(self.tied[0], others[0]) if others else None
 
     @cached_property
     def _pairs(self) -> dict[tuple[str, str], Difference]:
         return {(difference.a, difference.b): difference for difference in self.differences}
 
-    def with_measure(self, measure: Measure) -> Comparison | None:
-        """The comparison by another measure, at the same settings, cached; None if a report lacks the measure."""
+    def intervals_by(self, measure: Measure) -> Mapping[str, tuple[float, float]]:
+        """The intervals of the means by another measure, by name; empty if a report lacks it."""
         if measure == self.measure:
-            return self
-        if any(measure not in report.scores for report in self.reports):
-            return None
-        if measure not in self._others:
-            names = ("resamples", "seed", "confidence", "margin", "by")
-            settings: dict[str, Any] = {name: getattr(self, name) for name in names}
-            self._others[measure] = compare(self.reports, measure, **settings)
-        return self._others[measure]
+            return self.intervals
+        if measure not in self._intervals:
+            clusters = shared_documents(self.reports[0].documents, self.by)
+            self._intervals[measure] = {}
+            if all(measure in report.scores for report in self.reports):
+                samples = _Samples(self.reports, measure, self.resamples, self.seed, clusters)
+                self._intervals[measure] = samples.intervals(self.confidence)
+        return self._intervals[measure]
 
     @cached_property
-    def _others(self) -> dict[Measure, Comparison]:
+    def _intervals(self) -> dict[Measure, dict[str, tuple[float, float]]]:
         return {}
 
 
-@named_options()
 def compare(
     reports: Sequence[Report],
     measure: Measure | str = "",
     *,
+    baseline: str = "",
     resamples: int = 10_000,
     seed: int = 0,
     confidence: float = 0.95,
@@ -256,18 +287,20 @@ def compare(
     Args:
         reports: of the same benchmark's queries, in the same order.
         measure: of the verdict; by default Recall@1000tok, else Recall@5, else the first that was scored.
+        baseline: the name of the system that is in use today; by default the first.
         margin: the smallest difference that matters, in the measure's unit.
         by: what is resampled. "document" draws documents with all their questions, so that the verdict holds for other
             documents too. "auto" is "document" if questions share documents, and there are six documents at least.
 
     Raises:
-        OptionError: no such measure, or an option out of range.
+        OptionError: no such measure or baseline, or an option out of range.
         DataError: no reports, a repeated name, different queries, or too few or unknown documents for "document".
 
     Warns:
         ChangedDocumentsWarning: the reports are of different documents.
 
-    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13; Holm (1979); Schuirmann (1987).
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13; Westfall and Young,
+    Resampling-Based Multiple Testing (1993); Schuirmann (1987).
 
     >>> ids, where = tuple(map(str, range(40))), ("",) * 40
     >>> scores = {"a": np.ones(40), "b": np.tile([1.0, 0.0], 20)}
@@ -278,36 +311,41 @@ def compare(
     """
     check_number("resamples", resamples, 100, 1_000_000)
     check_number("seed", seed)
-    check_number("confidence", confidence, whole=False)
+    check_number("margin", margin, whole=False)
+    if isinstance(measure, bool) or not isinstance(measure, str | Measure):
+        raise OptionError(f"measure is a measure or its name, got {echo(measure)}")
     if not 0.5 <= confidence < 1:
         raise OptionError(f"confidence is from 0.5 to under 1, got {confidence}")
-    check_number("margin", margin, whole=False)
     _check_reports(reports)
+    names = [report.name for report in reports]
+    if baseline and baseline not in names:
+        raise OptionError(
+            f"no system is called {echo(baseline)}: expected one of {enumerated(names)}"
+        )
     settled = get_measure(measure or _usual_measure(reports))
     clusters = shared_documents(reports[0].documents, by)
-    samples = _Samples(reports, settled, resamples, seed, confidence, clusters)
-    names = [report.name for report in reports]
-    low, high = samples.intervals()
+    samples = _Samples(reports, settled, resamples, seed, clusters)
     return Comparison(
         reports=tuple(reports),
         measure=settled,
-        differences=tuple(samples.differences(margin)),
-        intervals=dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True)),
-        firsts=dict(zip(names, samples.firsts().tolist(), strict=True)),
+        differences=tuple(samples.differences(confidence, margin)),
+        intervals=samples.intervals(confidence),
+        firsts=samples.firsts(),
         resamples=resamples,
         seed=seed,
         confidence=confidence,
         margin=margin,
         by="question" if clusters is None else "document",
+        baseline=baseline or names[0],
     )
 
 
 def _usual_measure(reports: Sequence[Report]) -> Measure:
     usual = [get_measure("Recall@1000tok"), get_measure("Recall@5")]
-    return next(
-        (m for m in (*usual, *reports[0].scores) if all(m in report.scores for report in reports)),
-        usual[0],
-    )
+    for measure in (*usual, *reports[0].scores):
+        if all(measure in report.scores for report in reports):
+            return measure
+    return usual[0]
 
 
 def _check_reports(reports: Sequence[Report]) -> None:
@@ -318,11 +356,9 @@ def _check_reports(reports: Sequence[Report]) -> None:
         check_type("what is compared", report, Report, "a Report, as of run_experiment or score")
     if not reports:
         raise DataError("there is no report to compare: expected at least one")
-    repeated = [
-        name for name, count in Counter(report.name for report in reports).items() if count > 1
-    ]
-    if repeated:
-        raise DataError(f"two reports have the name {repeated[0]!r}: give each system its own")
+    for name, count in Counter(report.name for report in reports).items():
+        if count > 1:
+            raise DataError(f"two reports have the name {name!r}: give each system its own")
     for report in reports[1:]:
         if report.query_ids != reports[0].query_ids:
             raise DataError(
@@ -353,7 +389,7 @@ def shared_documents(documents: Sequence[str], by: str) -> list[str] | None:
 
 
 class _Samples:
-    """The systems' scores and paired differences, and their means in each resample; a column a system or a pair."""
+    """The systems' scores by one measure, and their means in each resample; a column a system."""
 
     def __init__(
         self,
@@ -361,123 +397,139 @@ class _Samples:
         measure: Measure,
         resamples: int,
         seed: int,
-        confidence: float,
         clusters: list[str] | None,
     ) -> None:
-        self._measure, self._confidence, self._clusters = measure, confidence, clusters
+        self._names = [report.name for report in reports]
+        self._measure, self._clusters = measure, clusters
+        self._resamples, self._seed = resamples, seed
         self._scores = np.column_stack([report.values(measure) for report in reports])
-        self._pairs = list(combinations([report.name for report in reports], 2))
-        first, second = (
-            np.array(list(combinations(range(len(reports)), 2)), dtype=np.int64).reshape(-1, 2).T
+        self._means = self._resampled(self._scores)
+
+    def _resampled(self, columns: Scores) -> Scores:
+        return resampled_means(
+            columns, resamples=self._resamples, seed=self._seed, clusters=self._clusters
         )
-        self._apart = self._scores[:, first] - self._scores[:, second]
-        both = np.column_stack([self._scores, self._apart])
-        means = resampled_means(both, resamples=resamples, seed=seed, clusters=clusters)
-        self._means, self._apart_means = means[:, : len(reports)], means[:, len(reports) :]
-        flips = max(resamples, math.ceil(_PER_PAIR * len(self._pairs) / (1 - confidence)))
-        self._p = randomisation_test(self._apart, flips=flips, seed=seed, clusters=clusters)
 
-    def intervals(self) -> tuple[Scores, Scores]:
+    def intervals(self, confidence: float) -> dict[str, tuple[float, float]]:
         if self._measure.is_share:
-            return share_intervals(self._scores, self._means, self._confidence, self._clusters)
-        return intervals(self._means, units_of(self._scores, self._clusters), self._confidence)
+            ends = share_intervals(self._scores, self._means, confidence, self._clusters)
+        else:
+            ends = intervals(self._means, units_of(self._scores, self._clusters), confidence)
+        low, high = (end.tolist() for end in ends)
+        return dict(zip(self._names, zip(low, high, strict=True), strict=True))
 
-    def firsts(self) -> Scores:
+    def firsts(self) -> dict[str, float]:
         """The share of resamples in which each system has the best mean; equal systems share."""
-        signed = np.where(np.isnan(self._means), -np.inf, self._measure.sign * self._means)
-        first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~np.isnan(self._means)
-        shares: Scores = (first / np.maximum(1, first.sum(axis=1, keepdims=True))).mean(axis=0)
-        return shares
+        undefined = np.isnan(self._means)
+        signed = np.where(undefined, -np.inf, self._measure.sign * self._means)
+        first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~undefined
+        shares = first / np.maximum(1, first.sum(axis=1, keepdims=True))
+        return dict(zip(self._names, shares.mean(axis=0).tolist(), strict=True))
 
-    def differences(self, margin: float) -> Iterator[Difference]:
-        alpha = 1 - self._confidence
-        units = units_of(self._apart, self._clusters)
+    def differences(self, confidence: float, margin: float) -> Iterator[Difference]:
+        pairs = list(combinations(range(len(self._names)), 2))
+        first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        columns = self._scores[:, first] - self._scores[:, second]
+        means, units = self._resampled(columns), units_of(columns, self._clusters)
+        alpha = 1 - confidence
+        low, high = intervals(means, units, confidence)
         # Two one-sided tests at alpha are an interval at 1 - 2 alpha; there is none below 0.5.
-        levels = (self._confidence, max(0.0, 1 - 2 * alpha))
-        ends = np.array([intervals(self._apart_means, units, level) for level in levels])
-        adjusted = holm(self._p).tolist()
-        for number, (a, b) in enumerate(self._pairs):
-            apart = self._apart[~np.isnan(self._apart[:, number]), number]
-            (low, high), (narrow, wide) = ends[:, :, number].tolist()
-            mean = float(apart.mean()) if len(apart) else math.nan
-            deviation = float(apart.std(ddof=1)) if len(apart) > 1 else 0.0
+        narrow, wide = intervals(means, units, max(0.0, 1 - 2 * alpha))
+        p_values = randomisation_test(
+            columns, flips=self._resamples, seed=self._seed, clusters=self._clusters
+        )
+        for number, (a, b) in enumerate(pairs):
+            apart = columns[~np.isnan(columns[:, number]), number]
+            mean, deviation = math.nan, 0.0
+            if len(apart):
+                mean = float(apart.mean())
+            if len(apart) > 1:
+                deviation = float(apart.std(ddof=1))
             # After n equal scores, a share of -ln(alpha) / n may still differ, each by up to 1.
-            some = np.count_nonzero(apart) >= FEWEST_UNALIKE
-            unseen = 0.0 if some else -math.log(alpha) / max(1, int(units[number]))
-            yield Difference(
-                a,
-                b,
+            unseen = 0.0
+            if np.count_nonzero(apart) < FEWEST_UNALIKE:
+                unseen = -math.log(alpha) / max(1, int(units[number]))
+            inside = -margin < narrow[number] and wide[number] < margin
+            plain = Difference(
+                self._names[a],
+                self._names[b],
                 self._measure,
                 mean,
-                low,
-                high,
-                # Six differences of one sign (p = 2 / 64) must not fail by the rounding of 1 - 0.95.
-                distinct=(low > 0 or high < 0) and adjusted[number] <= alpha + 1e-12,
-                p_value=float(self._p[number]),
-                adjusted_p=adjusted[number],
-                equivalent=-margin < narrow and wide < margin and unseen < margin,
+                float(low[number]),
+                float(high[number]),
+                distinct=False,
+                p_value=float(p_values.alone[number]),
+                adjusted_p=float(p_values.together[number]),
+                equivalent=bool(inside and unseen < margin),
                 effect=mean / deviation if deviation > 1e-12 else math.nan,
                 wins=int(np.count_nonzero(apart > 0)),
                 losses=int(np.count_nonzero(apart < 0)),
             )
+            # Six differences of one sign (p = 2 / 64) must not fail by the rounding of 1 - 0.95.
+            is_shown = plain.excludes_zero and plain.adjusted_p <= alpha + 1e-12
+            yield replace(plain, distinct=is_shown)
 
 
 def _opening(comparison: Comparison) -> str:
     measure, first, standing = comparison.measure, comparison.standing[0], len(comparison.standing)
-    queries = int(np.count_nonzero(~np.isnan(first.values(measure))))
-    low, high = comparison.intervals[first.name]
-    questions = f"{queries:,} question{'' if queries == 1 else 's'}"
+    questions = counted(int(np.count_nonzero(~np.isnan(first.values(measure)))), "question")
     if comparison.by == "document":
-        questions += f" about {len(set(first.documents)):,} documents, which were resampled whole"
-    interval = (
-        f"{100 * comparison.confidence:g} % interval {measure.show(low)} to {measure.show(high)}"
-    )
+        questions += f" about {comparison.units:,} documents, which were resampled whole"
+    low, high = map(measure.show, comparison.intervals[first.name])
+    interval = f"{100 * comparison.confidence:g} % interval {low} to {high}"
     score = f"{measure.show(first.mean(measure))}{measure.suffix} ({interval}) over {questions}"
-    most, more = ("highest", "higher") if measure.higher_is_better else ("lowest", "lower")
     if standing == 1:
         return f"{first.name} has a {measure} of {score}."
+    most, more = ("highest", "higher") if measure.higher_is_better else ("lowest", "lower")
     if comparison.best is not None:
-        others = (
-            "the other system" if standing == 2 else f"each of the {standing - 1} other systems"
-        )
+        others = "the other system"
+        if standing > 2:
+            others = f"each of the {standing - 1} other systems"
         best = f"{first.name} is best: its {measure} is {score}"
         return f"{best}, {more} than that of {others} by more than chance explains."
-    share = f"is first in {100 * comparison.firsts[first.name]:.0f} % of resamples of these {comparison.by}s"
     highest = f"No system can be called best: {first.name} has the {most} {measure}, {score}"
+    share = f"is first in {100 * comparison.firsts[first.name]:.0f} % of resamples of these {comparison.by}s"
     if len(comparison.tied) == 1:
-        return f"{highest}, but {share}, which is less than {100 * _BEST_FROM:g} %."
-    return (
-        f"{highest}. It is statistically tied with {enumerated(comparison.tied[1:])}, and {share}."
-    )
+        return f"{highest}, and {share}."
+    tied = f"It is statistically tied with {enumerated(comparison.tied[1:])}"
+    return f"{highest}. {tied}, and {share}."
 
 
 def _lead(comparison: Comparison, lead: Difference) -> str:
     measure = lead.measure
     ahead = lead if measure.higher_is_better else lead.reverse()
-    mean, low, high = (measure.show(value) for value in (ahead.mean, ahead.low, ahead.high))
+    mean, low, high = map(measure.show, (ahead.mean, ahead.low, ahead.high))
     interval = f"{100 * comparison.confidence:g} % interval of the difference {low} to {high}"
-    unalike = (
-        f"higher on {lead.wins:,} question{'' if lead.wins == 1 else 's'}, lower on {lead.losses:,}"
-    )
+    unalike = f"higher on {counted(lead.wins, 'question')}, lower on {lead.losses:,}"
     sentence = f"It is {mean}{measure.points} ahead of {lead.b} ({interval}; {unalike})"
-    if not lead.distinct and (lead.low > 0 or lead.high < 0):
-        pairs = len(comparison.differences)
-        among = f"among {pairs} pairs " if pairs > 1 else ""
-        # So few differences prove nothing, even if all have one sign.
-        if 2 * 0.5 ** (lead.wins + lead.losses) > 1 - comparison.confidence + 1e-12:
-            sentence += ", but they score differently on too few questions to tell"
-        else:
-            sentence += (
-                f", but {among}chance alone may well give that much (p = {lead.adjusted_p:.2g})"
-            )
+    if lead.excludes_zero and lead.b in comparison.tied:
+        sentence += ", but they score differently on too few questions to tell"
     within = comparison.within
     alike = [name for name in comparison.tied[1:] if comparison.between(lead.a, name).equivalent]
     if lead.distinct and lead.equivalent:
         sentence += f"; the intervals show that the difference is under {within}"
     elif alike:
-        sentence += f"; the intervals show that {enumerated(alike)} "
-        sentence += f"{'is' if len(alike) == 1 else 'are'} within {within}"
+        verb = "is" if len(alike) == 1 else "are"
+        sentence += f"; the intervals show that {enumerated(alike)} {verb} within {within}"
     return f"{sentence}."
+
+
+def unsettled_gaps(comparison: Comparison) -> str:
+    """Which systems are likely behind the first, and how many documents or questions would settle it."""
+    gaps = comparison.unsettled
+    names = [gap.b for gap in gaps]
+    verb = "is" if len(names) == 1 else "are"
+    likely = f"{listed(names)} {verb} likely behind, as the interval leaves out 0"
+    if len(names) > 1:
+        likely = f"{listed(names)} {verb} likely behind, as the intervals leave out 0"
+    most = max(gap.adjusted_p for gap in gaps)
+    pairs = counted(len(comparison.differences), "pair")
+    chance = f"among {pairs} chance alone may give as much (p = {most:.2g})"
+    needed = max(comparison.units_needed(gap) for gap in gaps)
+    enough = (
+        f"not enough {comparison.by}s: {comparison.units:,}, some {rounded(needed)} would settle it"
+    )
+    return f"{likely}, but {chance}; {enough}"
 
 
 def _caveats(comparison: Comparison) -> Iterator[str]:
@@ -488,17 +540,38 @@ def _caveats(comparison: Comparison) -> Iterator[str]:
         if report.unanswered:
             count = f"{len(report.unanswered):,} of {len(report.query_ids):,}"
             yield f"{report.name} left {count} questions unanswered, scored as 0"
-        if (share := report.unlocated_share) >= _UNLOCATED:
-            what = f"{100 * share:.0f} % of what {report.name} retrieved"
+        if report.unlocated_share >= _UNLOCATED:
+            what = f"{100 * report.unlocated_share:.0f} % of what {report.name} retrieved"
             yield f"{what} was found in no document, and counts as no evidence"
     documents = comparison.reports[0].documents
-    if comparison.by == "question" and 1 < len(set(documents)) < min(
-        FEWEST_UNALIKE, len(documents)
-    ):
-        about = f"The questions are about {len(set(documents))} documents, too few to resample"
+    count = len(set(documents))
+    if comparison.by == "question" and 1 < count < min(FEWEST_UNALIKE, len(documents)):
+        about = f"The questions are about {count} documents, too few to resample"
         yield f"{about}: the intervals hold for other questions about these alone"
 
 
 def enumerated(names: Sequence[str]) -> str:
     """The names as in a sentence: a, b and c."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+_NAMED = 3  # systems of a list; the table has the others
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first three names, and how many more there are."""
+    if len(names) <= _NAMED:
+        return enumerated(names)
+    return enumerated([*names[:_NAMED], f"{len(names) - _NAMED} more"])
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun: 1 question, 2 questions."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def rounded(count: float) -> str:
+    """A count with two digits that matter."""
+    return f"{int(float(f'{count:.1e}')):,}"

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.spans import Numbers, Scores
 
-FEWEST_UNALIKE = (
-    6  # questions; the spread of fewer differing scores says nothing about other questions
-)
+# Questions; the spread of fewer differing scores says nothing about other questions.
+FEWEST_UNALIKE = 6
 
 
 def mean_std(values: Scores | Numbers) -> tuple[float, float, int]:
@@ -30,10 +30,10 @@ def mean_std(values: Scores | Numbers) -> tuple[float, float, int]:
 
 def column_means(columns: Scores) -> Scores:
     """Each column's mean without NaN; NaN for an empty column."""
-    defined = ~np.isnan(columns)
-    counts = defined.sum(axis=0)
-    sums = np.where(defined, columns, 0.0).sum(axis=0)
-    means: Scores = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    counts = np.count_nonzero(~np.isnan(columns), axis=0)
+    sums = np.nansum(columns, axis=0)
+    means: Scores = np.full(sums.shape, np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
     return means
 
 
@@ -53,7 +53,7 @@ def student_quantile(share: float, freedom: int) -> float:
     if freedom == 2:
         return (2 * share - 1) / math.sqrt(2 * share * (1 - share))
     z = NormalDist().inv_cdf(share)
-    terms: tuple[float, ...] = (
+    terms = (
         z,
         (z**3 + z) / 4,
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,
@@ -82,16 +82,13 @@ def mean_intervals(
     True
     """
     means = resampled_means(columns, resamples=resamples, seed=seed)
-    return (
-        share_intervals(columns, means, 0.95)
-        if shares
-        else intervals(means, units_of(columns, None), 0.95)
-    )
+    if shares:
+        return share_intervals(columns, means, 0.95)
+    return intervals(means, units_of(columns, None), 0.95)
 
 
-_STEEPER = (
-    2.0  # few questions show too little of a skew: docs/evidence/statistics.md has the coverage
-)
+# Few questions show too little of a skew: docs/evidence/statistics.md has the coverage.
+_STEEPER = 2.0
 
 
 def share_intervals(
@@ -115,24 +112,18 @@ def share_intervals(
     values = cluster_sums(np.nan_to_num(columns), clusters)
     units = np.count_nonzero(counts, axis=0)
     low, high = intervals(means, units, confidence)
-    with np.errstate(divide="ignore", invalid="ignore"):  # an empty column is NaN, as intended
-        mean = values.sum(axis=0) / counts.sum(axis=0)
-        apart = (values - mean * counts) * units / counts.sum(axis=0)
-        error = np.sqrt(np.sum(apart**2, axis=0) / (units - 1) / units)
-        skew = np.sum(apart**3, axis=0) / np.sum(apart**2, axis=0) ** 1.5
-    for column in np.flatnonzero(units).tolist():
-        if units[column] < 2:
-            low[column], high[column] = 0.0, 1.0
-            continue
-        reach = student_quantile((1 + confidence) / 2, int(units[column]) - 1)
-        ends = score_interval(
-            float(mean[column]),
-            float(error[column]),
-            reach,
-            int(units[column]),
-            float(skew[column]),
-        )
-        low[column], high[column] = min(low[column], ends[0]), max(high[column], ends[1])
+    low[units == 1], high[units == 1] = 0.0, 1.0
+    for column in np.flatnonzero(units > 1).tolist():
+        total, size = counts[:, column].sum(), int(units[column])
+        mean = values[:, column].sum() / total
+        apart = (values[:, column] - mean * counts[:, column]) * size / total
+        squares = np.sum(apart**2)
+        error = math.sqrt(squares / (size - 1) / size)
+        skew = float(np.sum(apart**3) / squares**1.5) if squares else math.nan
+        reach = student_quantile((1 + confidence) / 2, size - 1)
+        ends = score_interval(float(mean), error, reach, size, skew)
+        low[column] = min(low[column], ends[0])
+        high[column] = max(high[column], ends[1])
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
@@ -147,20 +138,21 @@ def score_interval(
     >>> [round(end, 3) for end in score_interval(0.9, 0.055, 2.045, 30)]
     [0.734, 0.967]
     """
-    most = mean * (1 - mean)
-    share = (
-        error**2 / most if most > 1e-12 else 1 / units
-    )  # of the largest variance that this mean can have
+    largest_variance = mean * (1 - mean)
+    share = 1 / units
+    if largest_variance > 1e-12:
+        share = error**2 / largest_variance
     slope = share * (1 - 2 * mean)
-    if error > 1e-12 and (more := skew * error - slope) * slope > 0:
-        slope += _STEEPER * more
+    steeper = skew * error - slope
+    if error > 1e-12 and steeper * slope > 0:
+        slope += _STEEPER * steeper
     # (x - mean)² = reach² variance(x), with variance(mean + d) = error² + slope d - share d²
     square = reach**2
     whole = 1 + square * share
     root = math.sqrt((square * slope) ** 2 + 4 * whole * square * error**2)
-    return tuple(
-        min(1.0, max(0.0, mean + (square * slope + side * root) / (2 * whole))) for side in (-1, 1)
-    )  # type: ignore[return-value]
+    low = mean + (square * slope - root) / (2 * whole)
+    high = mean + (square * slope + root) / (2 * whole)
+    return max(0.0, low), min(1.0, high)
 
 
 def resampled_means(
@@ -171,17 +163,18 @@ def resampled_means(
     values = cluster_sums(np.nan_to_num(columns), clusters)
     means = np.full((resamples, columns.shape[1]), np.nan)
     units = len(values)
-    if units:
-        generator = np.random.default_rng(seed)
-        rows = max(1, _BLOCK // units)
-        for first in range(0, resamples, rows):
-            some = means[first : first + rows]
-            drawn = generator.integers(0, units, size=(len(some), units))
-            drawn += (np.arange(len(some)) * units)[:, None]
-            times = np.bincount(drawn.reshape(-1), minlength=len(some) * units)
-            weights = times.reshape(len(some), units).astype(np.float64)
-            below = weights @ counts
-            np.divide(weights @ values, below, out=some, where=below > 0)
+    if not units:
+        return means
+    generator = np.random.default_rng(seed)
+    rows = max(1, _BLOCK // units)
+    for first in range(0, resamples, rows):
+        some = means[first : first + rows]
+        drawn = generator.integers(0, units, size=(len(some), units))
+        drawn += (np.arange(len(some)) * units)[:, None]
+        times = np.bincount(drawn.reshape(-1), minlength=len(some) * units)
+        weights = times.reshape(len(some), units).astype(np.float64)
+        below = weights @ counts
+        np.divide(weights @ values, below, out=some, where=below > 0)
     return means
 
 
@@ -216,12 +209,18 @@ def cluster_sums(columns: NDArray[np.generic], clusters: Sequence[str] | None) -
 
 def units_of(columns: Scores, clusters: Sequence[str] | None) -> Numbers:
     """The number of units with a value, for each column."""
-    return np.asarray(
-        np.count_nonzero(cluster_sums(~np.isnan(columns), clusters), axis=0), dtype=np.int64
-    )
+    counts = cluster_sums(~np.isnan(columns), clusters)
+    return np.count_nonzero(counts, axis=0).astype(np.int64)
 
 
 _EXACT = 12  # units; up to these, all sign patterns are tried
+
+
+class PValues(NamedTuple):
+    """Two-sided p-values, float64, shape (columns,): of a column alone, and corrected for all columns together."""
+
+    alone: Scores
+    together: Scores
 
 
 def randomisation_test(
@@ -230,53 +229,62 @@ def randomisation_test(
     flips: int = 10_000,
     seed: int = 0,
     clusters: Sequence[str] | None = None,
-) -> Scores:
-    """The two-sided p-value of each column's mean under random signs of the differences: float64, shape (columns,).
+) -> PValues:
+    """The p-values of each column's mean under random signs of the differences.
 
-    The p-value is the share of sign patterns whose mean is at least as far from 0 as the observed one: of all 2ⁿ
-    patterns for up to 12 units, else of `flips` random patterns and the observed one. No distribution is assumed.
+    `alone` is the share of sign patterns whose mean is at least as far from 0 as the observed one: of all 2ⁿ patterns
+    for up to 12 units, else of `flips` random patterns and the observed one. `together` is the share of patterns in
+    which any column that is no farther from 0, in units of the root of its sum of squares, gets as far as this one: the
+    step-down max-statistic, which controls the family-wise error rate. Columns share each pattern, so that the
+    correction follows how alike they are, and few units do not make it hopeless. No distribution is assumed.
+
     `differences` has the shape (queries, columns); NaN counts as no difference, an empty column gives NaN. `clusters`
     is each query's group, such as its document, which shares one sign. Time and memory: flips x queries x columns.
 
     Source: Smucker, Allan and Carterette, A Comparison of Statistical Significance Tests for Information Retrieval
-    Evaluation (CIKM 2007); Phipson and Smyth, Permutation P-values Should Never Be Zero (2010).
+    Evaluation (CIKM 2007); Phipson and Smyth, Permutation P-values Should Never Be Zero (2010); Westfall and Young,
+    Resampling-Based Multiple Testing (1993), algorithm 4.1.
 
-    >>> randomisation_test(np.array([[1.0], [1.0], [0.5], [0.0], [1.0], [1.0], [1.0]])).tolist()
+    >>> randomisation_test(np.array([[1.0], [1.0], [0.5], [0.0], [1.0], [1.0], [1.0]])).alone.tolist()
     [0.03125]
     """
     sums = cluster_sums(np.nan_to_num(differences), clusters)
     sums = sums[np.any(sums != 0, axis=1)]
-    units = len(sums)
     # Sums that differ only by rounding count as equal.
-    bar = np.abs(sums.sum(axis=0)) - 1e-9 * np.abs(sums).sum(axis=0)
+    observed = np.abs(sums.sum(axis=0)) - 1e-9 * np.abs(sums).sum(axis=0)
+    scale = np.sqrt(np.sum(sums**2, axis=0))
+    scale[scale == 0] = 1.0
+    order = np.argsort(observed / scale, kind="stable")
+    alone = np.zeros(len(observed), dtype=np.int64)
+    together = np.zeros(len(observed), dtype=np.int64)
+    patterns = 0
+    for signs in _sign_patterns(len(sums), flips, seed, columns=sums.shape[1]):
+        apart = np.abs(signs @ sums)
+        alone += np.count_nonzero(apart >= observed, axis=0)
+        farthest = np.maximum.accumulate((apart / scale)[:, order], axis=1)
+        together[order] += np.count_nonzero(farthest >= (observed / scale)[order], axis=0)
+        patterns += len(signs)
+    if len(sums) > _EXACT:  # the observed signs are one more pattern
+        alone, together, patterns = alone + 1, together + 1, patterns + 1
+    strongest_first = order[::-1]
+    together[strongest_first] = np.maximum.accumulate(together[strongest_first])
+    undefined = np.isnan(differences).all(axis=0)
+    own, corrected = (
+        np.where(undefined, np.nan, counts / patterns) for counts in (alone, together)
+    )
+    return PValues(own, corrected)
+
+
+def _sign_patterns(units: int, flips: int, seed: int, columns: int) -> Iterator[Scores]:
+    """Blocks of sign patterns, shape (patterns, units): all of them for few units, else random ones."""
     if units <= _EXACT:
-        signs = 1.0 - 2.0 * (np.arange(2**units)[:, None] >> np.arange(units) & 1)
-        p = np.mean(np.abs(signs @ sums) >= bar, axis=0)
-    else:
-        generator = np.random.default_rng(seed)
-        count = np.zeros(sums.shape[1], dtype=np.int64)
-        rows = max(1, _BLOCK // max(sums.shape))
-        for first in range(0, flips, rows):
-            drawn = generator.integers(0, 2, size=(min(rows, flips - first), units), dtype=np.int8)
-            count += np.count_nonzero(np.abs((2.0 * drawn - 1.0) @ sums) >= bar, axis=0)
-        p = (1 + count) / (1 + flips)
-    return np.where(np.isnan(differences).all(axis=0), np.nan, p)
-
-
-def holm(p_values: Scores) -> Scores:
-    """P-values adjusted for the family-wise error rate; NaN stays and does not count.
-
-    Source: Holm, A Simple Sequentially Rejective Multiple Test Procedure (1979).
-
-    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    adjusted = np.full(len(p_values), np.nan)
-    defined = np.flatnonzero(~np.isnan(p_values))
-    order = defined[np.argsort(p_values[defined], kind="stable")]
-    steps = p_values[order] * np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(1, np.maximum.accumulate(steps))
-    return adjusted
+        yield 1.0 - 2.0 * (np.arange(2**units)[:, None] >> np.arange(units) & 1)
+        return
+    generator = np.random.default_rng(seed)
+    rows = max(1, _BLOCK // max(units, columns))
+    for first in range(0, flips, rows):
+        drawn = generator.integers(0, 2, size=(min(rows, flips - first), units), dtype=np.int8)
+        yield 2.0 * drawn - 1.0
 
 
 _FEW_LARGE = 0.25
@@ -301,33 +309,45 @@ def questions_to_show(
     """
     defined = ~np.isnan(differences)
     apart = differences[defined]
-    if np.count_nonzero(apart) < FEWEST_UNALIKE or not margin:
+    unalike = np.count_nonzero(apart)
+    if unalike < FEWEST_UNALIKE or not margin:
         return math.nan, math.nan
-    labels = (
-        None
-        if clusters is None
-        else [name for name, kept in zip(clusters, defined.tolist(), strict=True) if kept]
-    )
-    sums, sizes = cluster_sums(
-        np.column_stack([apart - apart.mean(), np.ones(len(apart))]), labels
-    ).T
+    labels = None if clusters is None else np.array(clusters, dtype=object)[defined].tolist()
+    both = np.column_stack([apart - apart.mean(), np.ones(len(apart))])
+    sums, sizes = cluster_sums(both, labels).T
     # What a question adds to the variance of the sum, unit by unit, as a share of the most that it can.
     most = float(max(np.max(sizes**2), np.max(sums**2)))
     squares = sums**2 / most
-    alike = float(
-        squares.sum() ** 2 / max((squares**2).sum(), 1e-300)
-    )  # so many equal squares spread as much
-    if not alike or alike < _FEW_LARGE * np.count_nonzero(apart) * len(sums) / len(apart):
+    units = len(squares)
+    # So many equal squares spread as much.
+    alike = float(squares.sum() ** 2 / max((squares**2).sum(), 1e-300))
+    if not alike or alike < _FEW_LARGE * unalike * units / len(apart):
         return math.nan, math.nan
-    error = float(squares.std(ddof=1)) / math.sqrt(len(squares))
-    skew = float(
-        np.mean((squares - squares.mean()) ** 3) / max(squares.std(), 1e-12) ** 3
-    ) / math.sqrt(len(squares))
-    reach = student_quantile(0.95, len(squares) - 1)
-    ends = score_interval(float(squares.mean()), error, reach, len(squares), skew)
-    quantiles = NormalDist().inv_cdf(0.5 + confidence / 2) + NormalDist().inv_cdf(_POWER)
-    per_share = quantiles**2 * most * len(squares) / len(apart) / margin**2
-    return ends[0] * per_share, ends[1] * per_share
+    error = float(squares.std(ddof=1)) / math.sqrt(units)
+    third = float(np.mean((squares - squares.mean()) ** 3))
+    skew = third / max(float(squares.std()), 1e-12) ** 3 / math.sqrt(units)
+    reach = student_quantile(0.95, units - 1)
+    low, high = score_interval(float(squares.mean()), error, reach, units, skew)
+    per_share = _quantiles(confidence) ** 2 * most * units / len(apart) / margin**2
+    return low * per_share, high * per_share
+
+
+def units_to_show(
+    differences: Scores, *, confidence: float = 0.95, clusters: Sequence[str] | None = None
+) -> float:
+    """About how many units (questions, or clusters of them) show a difference like this one in 8 of 10 cases.
+
+    >>> round(units_to_show(np.tile([0.3, -0.1, 0.0], 30)))
+    52
+    """
+    sums = cluster_sums(np.nan_to_num(differences)[:, None], clusters)[:, 0]
+    return float((_quantiles(confidence) * sums.std(ddof=1) / sums.mean()) ** 2)
+
+
+def _quantiles(confidence: float) -> float:
+    """Standard errors between 0 and a difference that a test at this confidence shows in 8 of 10 cases."""
+    normal = NormalDist()
+    return normal.inv_cdf(0.5 + confidence / 2) + normal.inv_cdf(_POWER)
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
@@ -342,7 +362,8 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
     rows = np.array(points, dtype=np.float64).reshape(-1, 2) * (1, -1)
     places = np.flatnonzero(np.isfinite(rows).all(axis=1))
     rows = rows[places]
-    beaten = [bool(((rows <= row).all(axis=1) & (rows < row).any(axis=1)).any()) for row in rows]
-    kept = np.flatnonzero(~np.array(beaten, dtype=np.bool_))
+    no_worse = (rows[:, None] <= rows).all(axis=2)
+    better = (rows[:, None] < rows).any(axis=2)
+    kept = np.flatnonzero(~(no_worse & better).any(axis=0))
     order = np.lexsort(rows[kept].T[::-1])
     return [int(place) for place in places[kept][order]]

@@ -23,7 +23,8 @@ from chunkcore.files import installed_version
 from chunkcore.lazy import needed
 from chunkcore.options import split_spec
 from chunkcore.report import plots, tables
-from chunkcore.report.advice import Advice, missed_by
+from chunkcore.report.advice import Advice
+from chunkcore.report.missed import missed_by
 from chunkcore.report.viewer import viewer
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.run import RankedList

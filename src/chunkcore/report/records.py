@@ -23,8 +23,9 @@ from chunkcore.evaluation.results import Report
 from chunkcore.files import checksum, read_json, write_files, write_text
 from chunkcore.plain import plain
 from chunkcore.report import tables
-from chunkcore.report.advice import Advice, missed_by, missed_table
+from chunkcore.report.advice import Advice
 from chunkcore.report.html import html_report
+from chunkcore.report.missed import missed_by, missed_table
 from chunkcore.report.plots import name_lines
 from chunkcore.report.tables import Cell, Table
 from chunkcore.study.page import ReportPage

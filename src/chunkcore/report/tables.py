@@ -16,7 +16,7 @@ import numpy as np
 
 from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem
-from chunkcore.evaluation.comparison import enumerated
+from chunkcore.evaluation.comparison import listed
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.results import Cost, Report
 from chunkcore.report.plots import signed
@@ -266,12 +266,10 @@ def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Rank
 
 
 def total_seconds(report: Report) -> float | None:
-    """Chunking, embedding and searching together; None if all are unknown."""
-    return (
-        sum(report.seconds.get(step, 0) for step in STEPS)
-        if report.seconds.keys() & set(STEPS)
-        else None
-    )
+    """Chunking, embedding and searching together; None if one is unknown, as where a cache had vectors."""
+    if not set(STEPS) <= report.seconds.keys():
+        return None
+    return sum(report.seconds[step] for step in STEPS)
 
 
 def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked] | None:
@@ -302,7 +300,7 @@ def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked] | 
             for name in page.collections
         ),
     ]
-    return Table(f"{measure} by collection", tuple(columns), scored)
+    return Table(f"{measure} by group of questions", tuple(columns), scored)
 
 
 def difference_table(page: ReportPage) -> Table[Ranked]:
@@ -363,14 +361,6 @@ def warnings(page: ReportPage) -> list[str]:
     if (count := len(page.reports[0].query_ids)) < FEW:
         few = f"with fewer than {FEW}, intervals are often too narrow"
         sentences.append(f"Only {plural(count, 'question')} asked: {few}.")
-    # The least p-value of all pairs' is that of every document's sign alike, times their number (Holm).
-    comparison, documents = page.comparison, set(page.reports[0].documents)
-    least = len(comparison.differences) * 2.0 ** (1 - len(documents))
-    if comparison.by == "document" and least > 1 - comparison.confidence:
-        cannot = f"{len(documents)} documents cannot show a difference between {len(page.reports)} systems"
-        sentences.append(
-            f"{cannot}, however large: compare fewer systems, or ask about more documents."
-        )
     sentences += dict.fromkeys(text for report in page.reports for text in _about(report))
     sentences += [text for k in page.ks if (text := _short_of(k, page.reports))]
     problems = page.benchmark.problems if page.benchmark else ()
@@ -416,15 +406,6 @@ def _short_of(k: Depth, reports: Sequence[Report]) -> str:
         return ""
     most = f"{'up to ' * (len(short) > 1)}{max(short.values()):,} of the questions"
     return f"{listed(list(short))} found fewer than {describe_depth(k)} for {most}."
-
-
-_NAMED = 3  # systems of a list; the table has the others
-
-
-def listed(names: Sequence[str]) -> str:
-    """The first three names, and how many more there are."""
-    shown, left = names[:_NAMED], len(names) - _NAMED
-    return enumerated([*shown, f"{left} more"] if left > 0 else shown)
 
 
 # How a retrieved piece was matched to its document.

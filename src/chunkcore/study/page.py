@@ -126,8 +126,8 @@ class ReportPage:
 
     def interval(self, report: Report, measure: Measure) -> tuple[float, float]:
         """The interval of a report's mean; NaN if a system lacks the measure."""
-        comparison = self.comparison.with_measure(measure)
-        return comparison.intervals[report.name] if comparison else (math.nan, math.nan)
+        ends = self.comparison.intervals_by(measure)
+        return ends.get(report.name, (math.nan, math.nan))
 
 
 def mean(report: Report, measure: Measure) -> float:

@@ -1,0 +1,169 @@
+"""`missed_by`: the questions of which a system found least, each with the reason from its ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
+from chunkcore.evaluation.measures import Depth, budget_of
+from chunkcore.evaluation.results import Report
+from chunkcore.report.tables import Column, Table, percent
+from chunkcore.retrieval.lexicon import word_keys
+from chunkcore.run import Retrieved
+from chunkcore.spans import Numbers
+from chunkcore.study.comparing import overlap
+from chunkcore.study.page import ReportPage
+from chunkcore.text import text_of_spans
+from chunkcore.tokens import get_counter
+
+MOST = 10  # questions
+_EXCERPT = 300  # characters
+_MATCHING = "first5"  # words are compared as the passages' lexical search does
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A question of which a system found little."""
+
+    question: str
+    recall: float  # the share of its evidence that was found, 0 to 1
+    evidence: str  # the piece of which least was found
+    passage: str  # the first that overlaps that piece, else the first retrieved; "" for none
+    reason: str  # why, in one sentence, from the ranking
+
+
+def missed_by(page: ReportPage, name: str) -> list[Missed]:
+    """The ten questions of which a page's system found least at the verdict's depth.
+
+    None if it found everything, or without its run or the benchmark.
+    """
+    benchmark, k = page.benchmark, page.chosen_k
+    reports = {report.name: report for report in page.reports}
+    report = reports.get(name)
+    if benchmark is None or report is None or report.run is None or k not in report.found:
+        return []
+    queries = {query.id: query for query in benchmark.queries}
+    rows = []
+    for query, shares in zip(report.query_ids, report.found[k], strict=True):
+        if query in queries and not np.isnan(shares).all():
+            recall = float(np.nanmean(shares))
+            if recall < 1:
+                rows.append((recall, queries[query], shares))
+    worst = sorted(rows, key=lambda row: row[0])[:MOST]
+    ranking = _Ranking(page, report)
+    return [ranking.missed(query, recall, shares) for recall, query, shares in worst]
+
+
+class _Ranking:
+    """What a system retrieved, and the documents' texts."""
+
+    def __init__(self, page: ReportPage, report: Report) -> None:
+        assert page.benchmark is not None
+        self._texts = {document.id: document.text for document in page.benchmark.documents}
+        self._report, self._k, self._above = report, page.chosen_k, page.above
+        self._counter = get_counter(page.counter)
+
+    def missed(self, query: Query, recall: float, shares: Sequence[float]) -> Missed:
+        piece = query.evidence[int(np.nanargmin(shares))]
+        assert self._report.run is not None
+        hits = self._report.run.results.get(query.id, ())
+        ranks = [rank for rank, hit in enumerate(hits) if overlap(hit, piece)]
+        passage = ""
+        if len(hits):
+            passage = self._text(hits[ranks[0] if ranks else 0])
+        evidence = text_of_spans(self._texts[piece.document_id], [piece.span])
+        reason = self._reason(query, piece, hits, ranks)
+        return Missed(query.text, recall, _excerpt(evidence), _excerpt(passage), reason)
+
+    def _reason(
+        self, query: Query, piece: Evidence, hits: Sequence[Retrieved], ranks: Sequence[int]
+    ) -> str:
+        sizes = self._counter.count_many([self._text(hit) for hit in hits]).tolist()
+        if ranks:
+            overlaps = [overlap(hits[rank], piece) for rank in ranks]
+            return _found_in_part(ranks, overlaps, sizes, len(piece.span), self._k)
+        evidence = text_of_spans(self._texts[piece.document_id], [piece.span])
+        asked_words = set(word_keys(query.text, _MATCHING))
+        if asked_words.isdisjoint(word_keys(evidence, _MATCHING)):
+            return "No shared word: question and evidence have none in common."
+        if not len(hits):
+            return "No answer: nothing was retrieved for this question."
+        better = self._above(self._report, query.text, piece) if self._above else None
+        if better is not None:
+            return _outranked(better, self._k)
+        place = "other documents were preferred"
+        if any(hit.document_id == piece.document_id for hit in hits):
+            place = "another part of its document was preferred"
+        retrieved = f"{len(hits):,} passages ({sum(sizes):,} tokens) retrieved"
+        return f"Outranked: it is not among the {retrieved}; {place}."
+
+    def _text(self, hit: Retrieved) -> str:
+        if hit.document_id not in self._texts or not hit.spans:
+            return hit.text
+        return text_of_spans(self._texts[hit.document_id], hit.spans)
+
+
+def _outranked(better: Numbers, k: Depth) -> str:
+    """How far down a ranking evidence is; `better` has the tokens of each chunk above it."""
+    budget = budget_of(k)
+    place = f"its best chunk is number {len(better) + 1:,}"
+    if budget:
+        over = int(better.sum()) - budget
+    else:
+        over = len(better) - (k if isinstance(k, int) else 1)
+    if over < 0:
+        return f"Outranked: {place}, but the passages were made of other chunks."
+    if budget:
+        return f"Outranked by {max(1, over):,} tokens: {place}."
+    return f"Outranked: {place}."
+
+
+def _found_in_part(
+    ranks: Sequence[int], overlaps: Sequence[int], sizes: Sequence[int], length: int, k: Depth
+) -> str:
+    """Why evidence that hits overlap is not found: outranked, cut by the budget, or split by a boundary."""
+    before = [0, *accumulate(sizes)]  # tokens before each hit
+    budget = budget_of(k)
+    if budget:
+        inside = [rank for rank in ranks if before[rank] < budget]
+    else:
+        inside = [rank for rank in ranks if rank < (k if isinstance(k, int) else 1)]
+    if not inside:
+        number = f"Outranked: its passage is number {ranks[0] + 1:,}"
+        if budget:
+            number += f", {max(1, before[ranks[0]] - budget):,} tokens too deep"
+        return f"{number}."
+    over = before[inside[-1] + 1] - budget if budget else 0
+    if over > 0:
+        return f"Cut by the budget: the passage with it ends {over:,} tokens past it."
+    if sum(overlaps[: len(inside)]) < length:
+        return "Split by a boundary: a neighbouring chunk has the rest of it and was not retrieved."
+    return "Found in part: other evidence of the question was retrieved, this piece not whole."
+
+
+def _excerpt(text: str) -> str:
+    shown = " ".join(text.split())
+    if len(shown) <= _EXCERPT:
+        return shown
+    words = shown[:_EXCERPT].rpartition(" ")[0] or shown[:_EXCERPT]
+    return f"{words} […]"
+
+
+def missed_table(missed: Sequence[Missed]) -> Table[Missed] | None:
+    """A row a question; None without one."""
+    if not missed:
+        return None
+    columns = (
+        Column[Missed]("Question", lambda row: row.question, kind="text"),
+        Column[Missed]("Found, %", lambda row: percent(row.recall, 0)),
+        Column[Missed]("Why", lambda row: row.reason, kind="text"),
+        Column[Missed]("Evidence", lambda row: row.evidence, kind="text"),
+        Column[Missed](
+            "Best passage", lambda row: row.passage or "none was retrieved", kind="text"
+        ),
+    )
+    return Table("What it missed", columns, tuple(missed))
