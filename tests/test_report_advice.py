@@ -113,7 +113,10 @@ def test_a_cheap_one_is_not_used_where_it_seems_worse_by_more_than_the_margin() 
 def test_what_is_surely_equal_needs_no_more_questions() -> None:
     scores = np.tile(HARD, 5)
     advice = advise(report("a", scores), report("b", scores))
-    assert lines(advice)["To settle it"] == "Nothing: all of these are within 2.0 points of each other (equivalent)."
+    assert (
+        lines(advice)["To settle it"]
+        == "Nothing between these: all of the tied are within 2.0 points of each other (equivalent)."
+    )
 
 
 def test_with_few_questions_the_next_command_is_given_and_it_is_one() -> None:

@@ -254,9 +254,12 @@ class Scoring:
         ),
     ] = None
     baseline: Annotated[
-        Path | None,
-        _scores(metavar="FILE", help="An earlier report.json: fail on a significant drop."),
-    ] = None
+        str,
+        _scores(
+            metavar="NAME|FILE",
+            help="What you run today: a system here; or an earlier report.json: fail on a significant drop.",
+        ),
+    ] = ""
     counter: Annotated[str, _scores(metavar="NAME", help="Whose tokens count.")] = "cl100k_base"
 
 
@@ -300,8 +303,13 @@ def study_settings(
             "measure": scoring.measure,
             "counter": scoring.counter,
             "requirements": tuple(scoring.require or ()),
-            "earlier": None if scoring.baseline is None else read_reports(scoring.baseline),
         }
+        if scoring.baseline and (
+            scoring.baseline.endswith(".json") or Path(scoring.baseline).exists()
+        ):
+            more["earlier"] = read_reports(scoring.baseline)
+        else:
+            more["baseline"] = scoring.baseline
         if scoring.k:
             more["depths"] = tuple(dict.fromkeys(read_depths(scoring.k)))
     return StudySettings(**{**vars(statistics), "margin": statistics.margin / 100}, **more)

@@ -219,7 +219,7 @@ class Comparison(Frame):
         else:
             sentences.append(_lead(self, lead))
         if self.unsettled:
-            sentences.append(f"{unsettled_gaps(self)}.")
+            sentences.append(_unsettled(self))
         if self.questions_needed is not None:
             low, high = map(rounded, self.questions_needed)
             takes = f"takes {low} to {high} such questions to show in 8 of 10 cases"
@@ -514,22 +514,19 @@ def _lead(comparison: Comparison, lead: Difference) -> str:
     return f"{sentence}."
 
 
-def unsettled_gaps(comparison: Comparison) -> str:
+def _unsettled(comparison: Comparison) -> str:
     """Which systems are likely behind the first, and how many documents or questions would settle it."""
     gaps = comparison.unsettled
     names = [gap.b for gap in gaps]
-    verb = "is" if len(names) == 1 else "are"
-    likely = f"{listed(names)} {verb} likely behind, as the interval leaves out 0"
+    likely = f"{names[0]} is likely behind, as the interval leaves out 0"
     if len(names) > 1:
-        likely = f"{listed(names)} {verb} likely behind, as the intervals leave out 0"
-    most = max(gap.adjusted_p for gap in gaps)
+        likely = f"{listed(names)} are likely behind, as the intervals leave out 0"
     pairs = counted(len(comparison.differences), "pair")
-    chance = f"among {pairs} chance alone may give as much (p = {most:.2g})"
-    needed = max(comparison.units_needed(gap) for gap in gaps)
-    enough = (
-        f"not enough {comparison.by}s: {comparison.units:,}, some {rounded(needed)} would settle it"
-    )
-    return f"{likely}, but {chance}; {enough}"
+    most = max(gap.adjusted_p for gap in gaps)
+    chance = f"among {pairs} chance alone may do that (p up to {most:.2g})"
+    needed = max(map(comparison.units_needed, gaps))
+    enough = f"{comparison.units:,}, some {rounded(needed)} would settle it"
+    return f"{likely}, but {chance}; not enough {comparison.by}s: {enough}."
 
 
 def _caveats(comparison: Comparison) -> Iterator[str]:

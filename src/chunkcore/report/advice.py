@@ -17,7 +17,6 @@ from chunkcore.evaluation.comparison import (
     counted,
     listed,
     rounded,
-    unsettled_gaps,
 )
 from chunkcore.evaluation.measures import Measure, budget_of, describe_depth
 from chunkcore.evaluation.results import Report
@@ -134,8 +133,8 @@ class _Choice:
             yield "Why this one", self._reason()
         likely = [gap.b for gap in self._gaps.values() if self._ahead(gap) and not gap.distinct]
         if likely:
-            verb = "their intervals leave" if len(likely) > 1 else "its interval leaves"
-            yield "Likely worse", f"{listed(likely)}: {verb} out 0, but not for sure among so many."
+            leaves = "their intervals leave" if len(likely) > 1 else "its interval leaves"
+            yield "Likely worse", f"{listed(likely)}: {leaves} out 0. {self._not_enough()}"
         avoided = " ".join(self._avoided())
         if avoided:
             yield "Avoid", avoided
@@ -220,27 +219,33 @@ class _Choice:
         if dear:
             yield f"{listed(dear)}: no gain that these questions show."
 
+    def _not_enough(self) -> str:
+        """Why what is likely is not sure."""
+        comparison = self.comparison
+        among = f"Among {counted(len(comparison.differences), 'pair')} chance may do that"
+        return f"{among}: not enough {comparison.by}s ({comparison.units:,})."
+
     def _settled(self) -> str:
-        """How many more documents and questions settle what is open."""
-        comparison, sentences = self.comparison, []
+        """How many documents and questions settle what is open."""
+        comparison, parts = self.comparison, []
         if self._tied and all(self._gaps[name].equivalent for name in self._tied):
-            sentences.append(
-                f"Nothing: all of these are within {comparison.within} of each other (equivalent)."
-            )
+            within = f"all of the tied are within {comparison.within} of each other"
+            parts.append(f"nothing between these: {within} (equivalent)")
         elif self._tied and comparison.questions_needed is not None:
             low, high = (max(0, needed - self.questions) for needed in comparison.questions_needed)
             more = f"{rounded(low)} to {rounded(high)} more questions"
             if comparison.by == "document":
-                each = self.questions / comparison.units
-                more += (
-                    f" ({rounded(low / each)} to {rounded(high / each)} more documents like these)"
-                )
-            sentences.append(
-                f"{more}; so many show a difference of {comparison.within} in 8 of 10 cases."
-            )
-        if comparison.unsettled:
-            sentences.append(f"{unsettled_gaps(comparison)}.")
-        return " ".join(sentences)
+                size = self.questions / comparison.units
+                documents = f"{rounded(low / size)} to {rounded(high / size)} more documents"
+                more += f", which is {documents} like these,"
+            parts.append(f"{more} show a difference of {comparison.within} in 8 of 10 cases")
+        unsettled = [gap for gap in self._gaps.values() if self._ahead(gap) and not gap.distinct]
+        if unsettled:
+            needed = max(map(comparison.units_needed, unsettled))
+            units = f"some {rounded(needed)} {comparison.by}s, {comparison.units:,} now"
+            parts.append(f"{units}, show whether the likely worse are worse")
+        text = "; ".join(parts)
+        return text and f"{text[0].upper()}{text[1:]}."
 
 
 def _beats(gap: Difference, comparison: Comparison) -> bool:

@@ -111,10 +111,9 @@ def _outranked(better: Numbers, k: Depth) -> str:
     """How far down a ranking evidence is; `better` has the tokens of each chunk above it."""
     budget = budget_of(k)
     place = f"its best chunk is number {len(better) + 1:,}"
+    over = len(better) - (k if isinstance(k, int) else 1)
     if budget:
         over = int(better.sum()) - budget
-    else:
-        over = len(better) - (k if isinstance(k, int) else 1)
     if over < 0:
         return f"Outranked: {place}, but the passages were made of other chunks."
     if budget:

@@ -14,7 +14,7 @@ from chunkcore.chunkers.llm import llms_of
 from chunkcore.concurrency import Progress
 from chunkcore.errors import OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, question_documents
-from chunkcore.evaluation.comparison import By, Comparison, compare
+from chunkcore.evaluation.comparison import By, Comparison, compare, enumerated
 from chunkcore.evaluation.gate import Check, Gate, parse_requirement
 from chunkcore.evaluation.measures import (
     DEFAULT_DEPTHS,
@@ -68,25 +68,35 @@ BEHIND = "hits"  # passages behind a retriever show the hits' own text
 
 @dataclass(frozen=True, kw_only=True)
 class StudySettings:
-    """How systems are scored, compared and held to a gate."""
+    """How systems are scored, compared and held to a gate.
 
-    depths: tuple[Depth, ...] = (
-        DEFAULT_DEPTHS  # what is scored: numbers of pieces, token budgets, "min"
-    )
-    measure: str = ""  # of the verdict; by default Recall at the first depth
-    counter: str | TokenCounter = "cl100k_base"  # of the tokens that are scored
-    margin: float = 0.02  # the smallest difference that matters, as a share
-    by: By = "auto"  # what is resampled, "question", "document" or "auto"; see `compare`
+    Attributes:
+        depths: what is scored: numbers of pieces, token budgets, "min".
+        measure: of the verdict; by default Recall at the first depth.
+        baseline: the system in use today: a report's name, or a chunker's; by default your first run, else the first
+            system.
+        counter: of the tokens that are scored.
+        margin: the smallest difference that matters, as a share.
+        by: what is resampled, "question", "document" or "auto"; see `compare`.
+        seed, resamples: as of `compare`.
+        prices: of the embedder and of the chunkers' language models.
+        requirements: such as "HitRate@5>=0.70".
+        earlier: reports that no system may fall behind significantly; None for no gate.
+        extras: also passages behind a retriever, and other balances of passages on held-out questions.
+    """
+
+    depths: tuple[Depth, ...] = DEFAULT_DEPTHS
+    measure: str = ""
+    baseline: str = ""
+    counter: str | TokenCounter = "cl100k_base"
+    margin: float = 0.02
+    by: By = "auto"
     seed: int = 0
     resamples: int = 10_000
-    prices: ModelPrices = field(
-        default_factory=ModelPrices
-    )  # of the embedder and of the chunkers' language models
-    requirements: tuple[str, ...] = ()  # such as "HitRate@5>=0.70"
-    earlier: Sequence[Report] | None = (
-        None  # that no system may fall behind significantly; None for no baseline
-    )
-    extras: bool = True  # also passages behind a retriever, and other balances of passages on held-out questions
+    prices: ModelPrices = field(default_factory=ModelPrices)
+    requirements: tuple[str, ...] = ()
+    earlier: Sequence[Report] | None = None
+    extras: bool = True
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -122,15 +132,32 @@ class StudySettings:
 
     def compare(self, reports: Sequence[Report], measure: Measure | None = None) -> Comparison:
         """The reports compared by the verdict's measure, or another."""
-        measure = measure or self.verdict_by
         return compare(
             reports,
-            measure,
+            measure or self.verdict_by,
+            baseline=self._baseline_of(reports),
             resamples=self.resamples,
             seed=self.seed,
             margin=self.margin,
             by=self.by,
         )
+
+    def check_baseline(self, names: Sequence[str]) -> None:
+        """Check before long work that the baseline is one of these chunkers and runs, or a system of theirs."""
+        wanted = self.baseline
+        if wanted and not any(wanted == name or wanted.startswith(f"{name} · ") for name in names):
+            raise OptionError(
+                f"no system is called {echo(wanted)}: expected one of {enumerated(names)}"
+            )
+
+    def _baseline_of(self, reports: Sequence[Report]) -> str:
+        """The name of the baseline among these reports; "" where it is not among them."""
+        for report in reports:
+            if self.baseline in (report.name, report.chunker):
+                return report.name
+            if not self.baseline and not report.system.chunker:
+                return report.name
+        return ""
 
     def checks(self, reports: Sequence[Report]) -> list[Check]:
         """Whether the reports pass the requirements, and are not significantly worse than the earlier ones."""
@@ -156,6 +183,7 @@ class StudySettings:
         progress: Progress,
     ) -> ReportPage:
         """Score and compare what systems retrieved elsewhere; `facts` are shown as settings."""
+        self.check_baseline([run.name for run in runs])
         scorer = self.scorer(benchmark)
         reports = []
         for number, run in enumerate(runs, 1):
@@ -203,6 +231,7 @@ def compare_systems(
     models = list(map(cached_embedder, embedders))
     built = build_chunkers(chunkers, models[0])
     settings.gate.check_names([name for name in built for _ in methods for _ in models])
+    settings.check_baseline([*built, *(run.name for run in runs)])
     settings.check(benchmark)  # raises before the work
     study = _Study(settings.scorer(benchmark), chunkers, models, settings, prepare, progress)
     stopped, balances = "", None
