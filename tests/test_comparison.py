@@ -138,16 +138,12 @@ def test_a_verdict_between_two_does_not_turn_when_systems_are_added_or_removed(m
     for gap in few.differences:
         other = many.between(gap.a, gap.b)
         assert (other.mean, other.low, other.high) == (gap.mean, gap.low, gap.high)
-        assert (other.excludes_zero, other.p_value, other.equivalent) == (
-            gap.excludes_zero,
-            gap.p_value,
-            gap.equivalent,
-        )
+        assert (other.likely, other.p_value, other.equivalent) == (gap.likely, gap.p_value, gap.equivalent)
         assert other.adjusted_p >= other.p_value
     for found in (few, many):
         assert found.between("s0", "s3").distinct, "however many systems there are"
         assert "s3" not in found.tied
-        assert not any(found.between(found.tied[0], name).excludes_zero for name in found.tied[1:])
+        assert not any(found.between(found.tied[0], name).likely for name in found.tied[1:])
 
 
 def test_what_documents_leave_open_is_said_with_how_many_would_do() -> None:

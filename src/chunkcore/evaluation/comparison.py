@@ -45,6 +45,7 @@ class Difference:
     Attributes:
         mean: of a - b over the queries; its interval is `low` to `high`, not widened for the number of pairs.
         distinct: the difference is shown: the interval excludes 0, and `adjusted_p` is at most 1 - confidence.
+        likely: this pair alone shows it, whatever else is compared: the interval excludes 0, and so small is `p_value`.
         p_value: of the randomisation test, for this pair alone.
         adjusted_p: the p-value corrected for all pairs by the max-statistic; see `randomisation_test`.
         equivalent: two one-sided tests at 1 - confidence reject a difference of the margin or more. If fewer than six
@@ -61,17 +62,13 @@ class Difference:
     low: float
     high: float
     distinct: bool
+    likely: bool = False
     p_value: float = math.nan
     adjusted_p: float = math.nan
     equivalent: bool = False
     effect: float = math.nan
     wins: int = 0
     losses: int = 0
-
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether the interval excludes 0. It depends on this pair alone, whatever else is compared."""
-        return self.low > 0 or self.high < 0
 
     def reverse(self) -> Difference:
         swapped = replace(self, a=self.b, b=self.a, wins=self.losses, losses=self.wins)
@@ -154,22 +151,18 @@ class Comparison(Frame):
 
     @cached_property
     def tied(self) -> tuple[str, ...]:
-        """The system with the best mean, and all whose difference from it has 0 in its interval."""
+        """The system with the best mean, and all that by their pair alone may be as good."""
         names = [report.name for report in self.standing]
         if not names:
             return ()
-        apart = {name for name in names[1:] if self._surely_apart(self.between(names[0], name))}
+        apart = {name for name in names[1:] if self.between(names[0], name).likely}
         return tuple(name for name in names if name not in apart)
 
     @cached_property
     def unsettled(self) -> tuple[Difference, ...]:
-        """The first's differences with 0 outside their intervals, that may be chance among so many systems."""
+        """The first's differences that are likely, but may be chance among so many systems."""
         gaps = [self.between(self.tied[0], report.name) for report in self.standing[1:]]
-        return tuple(gap for gap in gaps if self._surely_apart(gap) and not gap.distinct)
-
-    def _surely_apart(self, gap: Difference) -> bool:
-        """Whether this pair alone is shown to differ; so few differences prove nothing, even if all have one sign."""
-        return gap.excludes_zero and gap.p_value <= 1 - self.confidence + 1e-12
+        return tuple(gap for gap in gaps if gap.likely and not gap.distinct)
 
     @cached_property
     def questions_needed(self) -> tuple[int, int] | None:
@@ -465,9 +458,12 @@ class _Samples:
                 wins=int(np.count_nonzero(apart > 0)),
                 losses=int(np.count_nonzero(apart < 0)),
             )
-            # Six differences of one sign (p = 2 / 64) must not fail by the rounding of 1 - 0.95.
-            is_shown = plain.excludes_zero and plain.adjusted_p <= alpha + 1e-12
-            yield replace(plain, distinct=is_shown)
+            if plain.low > 0 or plain.high < 0:
+                # Six differences of one sign (p = 2 / 64) must not fail by the rounding of 1 - 0.95.
+                most = alpha + 1e-12
+                is_shown, is_likely = plain.adjusted_p <= most, plain.p_value <= most
+                plain = replace(plain, distinct=is_shown, likely=is_likely)
+            yield plain
 
 
 def _opening(comparison: Comparison) -> str:
@@ -502,7 +498,7 @@ def _lead(comparison: Comparison, lead: Difference) -> str:
     interval = f"{100 * comparison.confidence:g} % interval of the difference {low} to {high}"
     unalike = f"higher on {counted(lead.wins, 'question')}, lower on {lead.losses:,}"
     sentence = f"It is {mean}{measure.points} ahead of {lead.b} ({interval}; {unalike})"
-    if lead.excludes_zero and lead.b in comparison.tied:
+    if (lead.low > 0 or lead.high < 0) and not lead.likely:
         sentence += ", but they score differently on too few questions to tell"
     within = comparison.within
     alike = [name for name in comparison.tied[1:] if comparison.between(lead.a, name).equivalent]

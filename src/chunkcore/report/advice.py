@@ -104,7 +104,7 @@ class _Choice:
         self.use = next(name for name in self._near if name not in dear)
         others = [name for name in names if name != self.use]
         self._gaps = {name: self.comparison.between(self.use, name) for name in others}
-        self._tied = [name for name in others if not self._gaps[name].excludes_zero]
+        self._tied = [name for name in others if not self._gaps[name].likely]
 
     @property
     def questions(self) -> int:
@@ -176,7 +176,7 @@ class _Choice:
         shown = "no significant difference"
         if gap.distinct:
             shown = "more than chance explains"
-        elif gap.excludes_zero:
+        elif gap.likely:
             shown = "likely, but not shown among so many systems"
         return f"{self.use} is {_ahead(gap)} {baseline} ({_interval(gap, self.measure)}): {shown}."
 
@@ -200,8 +200,8 @@ class _Choice:
         return f"It has the {most} {costs.noun} of those within {within} of the highest score: {amounts}."
 
     def _ahead(self, gap: Difference) -> bool:
-        """Whether the first of a pair is ahead, by its interval alone, and by more than does not matter."""
-        return gap.excludes_zero and not gap.equivalent and self.measure.sign * gap.mean > 0
+        """Whether the first of a pair is likely ahead, and by more than does not matter."""
+        return gap.likely and not gap.equivalent and self.measure.sign * gap.mean > 0
 
     def _avoided(self) -> Iterator[str]:
         measure, costs = self.measure, self._costs
