@@ -33,7 +33,6 @@ from chunkcore.chunkers import Recursive, chunkers
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.segmenters import get_segmenter
 from chunkcore.tokens import TiktokenCounter
-from chunkcore.update import plan_update
 
 from tests.faults.written import benchmark, report, run
 from tests.results import keep_result
@@ -60,9 +59,6 @@ FACES: dict[str, Callable[[Any], object]] = {
     "boundaries": TiktokenCounter().boundaries,
     "sentence_ranges": sentence_ranges,
     "sentence_ranges(splitter)": lambda value: sentence_ranges("a b. c", value),
-    "plan_update(old)": lambda value: plan_update(value, DOCUMENT, CHUNKER),
-    "plan_update(document)": lambda value: plan_update([], value, CHUNKER),
-    "plan_update(chunker)": lambda value: plan_update([], DOCUMENT, value),
 }
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 
-from chunkcore import Chunk, Document, Span
+from chunkcore import Document
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.errors import OptionError
-from chunkcore.update import plan_update
 from hypothesis import strategies as st
 
 from tests.fuzzing.chunkers import chunkers
 from tests.fuzzing.targets import target
-from tests.fuzzing.texts import recipes, text_of, texts
+from tests.fuzzing.texts import texts
 from tests.promises import check_promises, chunks_of
 
 # Strategies that take a language model or a clustering through each text take ten times as long as the others.
@@ -42,27 +40,6 @@ def the_same_text_gives_the_same_chunks(chunker: Chunker, text: str) -> None:
     assert chunker.split_text(text) == [chunk.text for chunk in chunks]
     documents = [Document("b", "Others. And others."), Document("d", text), Document("e", "")]
     assert [chunk for chunk in chunker.chunk_many(documents) if chunk.document_id == "d"] == chunks
-
-
-@target(share=0.6, chunker=chunkers(without=SLOW), recipe=recipes(), place=st.integers(0, 120), edit=recipes(24))
-def an_updated_index_is_one_built_anew(chunker: Chunker, recipe: bytes, place: int, edit: bytes) -> None:
-    """What `plan_update` lets stay and come are the chunks of the changed text, and nothing else stays."""
-    old = chunks_of(chunker, text_of(recipe))
-    changed = text_of(recipe[:place] + edit + recipe[place + len(edit) // 2 :])
-    new = chunks_of(chunker, changed)
-    plan = plan_update(old, Document("d", changed), chunker)
-    assert sorted([*(kept.new for kept in plan.kept), *plan.added], key=lambda chunk: chunk.index) == new
-    assert sorted([*(kept.old.index for kept in plan.kept), *(chunk.index for chunk in plan.removed)]) == [
-        *range(len(old))
-    ]
-    assert all(kept.old.content_hash == kept.new.content_hash for kept in plan.kept)
-    if not any(chunk.segments for chunk in [*old, *new]):  # those first that stand where they stood
-        stood = Counter(map(_place, old)) & Counter(map(_place, new))
-        assert sum(kept.old.spans == kept.new.spans for kept in plan.kept) == sum(stood.values())
-
-
-def _place(chunk: Chunk) -> tuple[str, tuple[Span, ...]]:
-    return chunk.content_hash, chunk.spans
 
 
 @target(share=0.3, chunker=chunkers(named=True))
