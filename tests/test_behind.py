@@ -205,3 +205,15 @@ def test_a_hit_with_another_text_stays_as_it_is_and_says_nothing_of_its_document
     assert "Its price is 4." in " ".join(passage.text for passage in after)
     written = Retrieved("salt", (Span(0, 14),), 1.0, "The colour of salt is white.")  # by a model, of this place
     assert index.behind("What colour?", [written], documents="whole")[0].text.startswith("Salt is white.")
+
+
+def test_one_character_finds_longer_runs_and_no_passage_is_a_tag() -> None:
+    page = Document(
+        "a.html", "<p>ここに犬がいます。</p>\n\n<div class='x y z w v u'><span></span></div>\n\n<p>Tea is hot.</p>"
+    )
+    index = index_of([page, Document("b", "Rain falls.")])
+    (passage,) = index.retrieve("犬", max_tokens=12)
+    assert "犬" in passage.text
+    hit = Retrieved("a.html", (Span(0, len(page.text)),), 1.0)
+    texts = [passage.text for passage in index.behind("x y", [hit], max_tokens=20)]
+    assert all("犬" in text or "hot" in text for text in texts)

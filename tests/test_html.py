@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from chunkcore.boundaries.html import html_blocks, parse_html
 from chunkcore.chunkers import Html
+from chunkcore.retrieval import lexicon
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.text import Chunk, Document
 from hypothesis import example, given, settings
@@ -226,3 +227,20 @@ def test_what_a_page_hides_is_no_word_and_entities_are_what_they_mean() -> None:
     assert len(seen) == len(page)
     assert seen.split() == ["Té", "&", "water", "open"]
     assert page.index("water") == seen.index("water")
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        ("H<sub>2</sub>O", ["h2o", "h", "2", "o"]),
+        ("tea<!-- -->pot", ["teapot", "tea", "pot"]),
+        ("Wert&shy;papier", ["wertpapier", "wert", "papier"]),
+        ("caf&eacute;s", ["cafés", "café", "s"]),
+        ("<b>Tea</b> <i>pot</i>", ["tea", "pot"]),
+        ("tea<br>pot<p>hot", ["tea", "pot", "hot"]),
+        ("<a>Home</a><a href=x>News</a>", ["home", "news"]),
+    ],
+)
+def test_tags_inside_a_word_do_not_part_it(page: str, found: list[str]) -> None:
+    seen = without_tags(Document("a.html", page))
+    assert (len(seen), lexicon.words(seen)) == (len(page), found)

@@ -77,7 +77,14 @@ def found(method: RetrievalMethod, corpus: ChunkedCorpus, query: str, k: int = 1
         ("ภาษาไทย", ["ภา", "าษ", "ษา", "าไ", "ไท", "ทย"]),
         ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
         ("العربية", ["العربية"]),
-        ("snake_case 3.14", ["snake_case", "3", "14"]),
+        ("snake_case 3.14 __a__", ["snake_case", "snake", "case", "3", "14", "__a__", "a"]),
+        ("Wert\u00adpapier ta\u2060r", ["wertpapier", "wert", "papier", "tar", "ta", "r"]),
+        (
+            "\u0643\u062a\u0640\u0640\u0627\u0628 \u0643\u0650\u062a\u064e\u0627\u0628\u064c",
+            ["\u0643\u062a\u0627\u0628"] * 2,
+        ),
+        ("İstanbul", ["istanbul"]),
+        ("東\u2060京", ["東京"]),
         ("<|endoftext|>\x00a\ud800b", ["endoftext", "a", "b"]),
     ],
 )
@@ -95,7 +102,7 @@ def test_words_of_any_text_hold_its_letters_and_no_space(text: str) -> None:
     ("text", "expected"),
     [
         ("Terminates, termination; term", ["termi", "termi", "term"]),
-        ("20191231 A1234567 covid19_2020", ["20191231", "a1234567", "covid"]),
+        ("20191231 A1234567 covid19_2020", ["20191231", "a1234567", "covid", "covid", "2020"]),
         ("документация документы", ["докум", "докум"]),
         ("Kündigungsfrist", ["kündi"]),
         ("भाषाओं", ["भाषाओ"]),

@@ -269,7 +269,9 @@ def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, words: Set
     text = without_tags(Document(place["document_id"], passage.text))
     if has_tags(place["document_id"]):  # whose white space means nothing
         text = "\n".join(
-            " ".join(line.split()) for line in _CUT_TAG.sub("", text).splitlines() if line.strip()
+            " ".join(line.split())
+            for line in _CUT_TAG.sub("", text).replace("\u2060", "").splitlines()
+            if line.strip()
         )
     for piece in _WORDS.split(text):
         bold = bool(piece) and not words.isdisjoint(word_keys(piece, _FORM))

@@ -9,7 +9,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import count, pairwise
+from itertools import chain, count, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,21 @@ from chunkcore.text import Document
 
 # Scripts without spaces between words; and Hangul, whose words include their particles.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_RUN = regex.compile(rf"(?V1)([{_UNSPACED}]+)|[[\p{{L}}\p{{M}}\p{{N}}_]--[{_UNSPACED}]]+")
+# Signs inside a word that a reader does not see: soft hyphen, zero-width non-joiner, word joiner, byte-order mark.
+_UNSEEN_JOINTS = "\u00ad\u200c\u2060\ufeff"
+_LETTERS = rf"\p{{L}}\p{{M}}\p{{N}}_{_UNSEEN_JOINTS}"
+_RUN = regex.compile(rf"(?V1)([{_UNSPACED}]+)|[[{_LETTERS}]--[{_UNSPACED}]]+")
 _ASCII = re.compile(r"\w+", re.ASCII)
-_SPACED = regex.compile(r"[\p{L}\p{M}\p{N}_]+")
+_SPACED = regex.compile(rf"[{_LETTERS}]+")
 _HAS_UNSPACED = regex.compile(rf"[{_UNSPACED}]")
+_JOINTS = re.compile(f"[_{_UNSEEN_JOINTS}]+")
+_JOINTS_TO_DROP = re.compile(f"[{_UNSEEN_JOINTS}]+")
+_JOINTS_IN_UNSPACED = regex.compile(rf"(?<=[{_UNSPACED}])[{_UNSEEN_JOINTS}]+(?=[{_UNSPACED}])")
+# What does not make another word: Arabic tatweel and vowel marks, Hebrew points, joiners and marks of direction.
+_IGNORED = regex.compile(
+    "[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed"
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u034f\u061c\u200d-\u200f\u2061-\u2064\ufe00-\ufe0f]+"
+)
 _GRAPHEME = regex.compile(r"\X")
 # Normalizing sorts marks in a row in quadratic time. Unicode's stream-safe form (UAX #15, section 13) puts a joiner
 # after each 30; the last two characters here become marks in compatibility form.
@@ -37,6 +48,13 @@ _UNSEEN = re.compile(
     r"<(script|style|template)\b[^<>]*>.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
+# Tags inside a word, which a reader sees as one word; two links in a row are two words.
+_IN_WORD = re.compile(
+    r"(?<=\w)(?!</a\s*><a\b)(?:<!--(?:(?!-->).){0,200}-->|</?(?:a|abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd"
+    r"|mark|nobr|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var|wbr)(?:\s[^<>]*)?/?>)+(?=[\w&])",
+    re.DOTALL | re.IGNORECASE,
+)
+_WORD_JOINER = "\u2060"
 _NAVIGATION = re.compile(r"(?is)<nav\b[^<>]*>.*?</nav\s*>")
 _ENTITY = re.compile(r"&#?\w{1,31};")
 _FIRST = regex.compile(r"first([1-9]\d?)")
@@ -47,26 +65,55 @@ _ARABIC = regex.compile(r"[وف]?(?:ال|بال|كال|لل)(?=\w\w)|و(?=\w\w\w
 def words(text: str) -> list[str]:
     """The text's words: runs of letters, digits, marks and _, in Unicode's compatibility form (NFKC), case-folded.
 
-    Scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) and Korean give pairs of neighbouring
-    characters, as Lucene's CJKAnalyzer does. No stemming, no stop words; accents stay. Linear time.
+    A word with _, a soft hyphen or another joint inside is followed by its parts. Vowel marks of Arabic and Hebrew do
+    not count. Scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) and Korean give pairs of
+    neighbouring characters, as Lucene's CJKAnalyzer does. No stemming, no stop words; accents stay. Linear time.
 
-    >>> words("The Fox's DEN, n° 7: ﬁne Straße")
-    ['the', 'fox', 's', 'den', 'n', '7', 'fine', 'strasse']
+    >>> words("The Fox's DEN, n° 7: ﬁne Straße, MAX_TEA")
+    ['the', 'fox', 's', 'den', 'n', '7', 'fine', 'strasse', 'max_tea', 'max', 'tea']
     >>> words("東京都 tower")
     ['東京', '京都', 'tower']
     """
+    return _words(text)[0]
+
+
+def _words(text: str) -> tuple[list[str], list[str]]:
+    """The text's words, and the single characters of its pairs of characters."""
     if text.isascii():
-        return _ASCII.findall(text.lower())
-    folded = unicodedata.normalize("NFKC", _MARKS.sub(rf"\g<0>{_JOINER}", text)).casefold()
+        runs = _ASCII.findall(text.lower())
+        return (_with_parts(runs) if "_" in text else runs), []
+    folded = unicodedata.normalize("NFKC", _MARKS.sub(rf"\g<0>{_JOINER}", text))
+    folded = _IGNORED.sub("", folded).casefold().replace("i\u0307", "i")
     if not _HAS_UNSPACED.search(folded):
-        return _SPACED.findall(folded)  # type: ignore[no-any-return]
+        return _with_parts(_SPACED.findall(folded)), []
     pieces: list[str] = []
-    for match in _RUN.finditer(folded):
+    singles: list[str] = []
+    for match in _RUN.finditer(_JOINTS_IN_UNSPACED.sub("", folded)):
         if match[1] is None:
-            pieces.append(match[0])
+            pieces += _with_parts([match[0]])
+            continue
+        characters = _GRAPHEME.findall(match[0])
+        if len(characters) == 1:
+            pieces += characters
         else:
-            characters = _GRAPHEME.findall(match[0])
-            pieces += [a + b for a, b in pairwise(characters)] or characters
+            pieces += [a + b for a, b in pairwise(characters)]
+            singles += characters
+    return pieces, singles
+
+
+def _with_parts(runs: Iterable[str]) -> list[str]:
+    """Words without the joints that nobody sees, each followed by its parts between joints."""
+    pieces: list[str] = []
+    for run in runs:
+        if not _JOINTS.search(run):
+            pieces.append(run)
+            continue
+        whole = _JOINTS_TO_DROP.sub("", run)
+        parts = [part for part in _JOINTS.split(run) if part]
+        if whole:
+            pieces.append(whole)
+        if parts != [whole]:
+            pieces += parts
     return pieces
 
 
@@ -78,8 +125,8 @@ def has_tags(name: str) -> bool:
 def without_tags(document: Document, fill: str = " ") -> str:
     """The document's text; of HTML what a reader sees of it, as long as the text.
 
-    A space and `fill` stand in place of each tag, comment, script, style and navigation; an entity is what it means,
-    then `fill`.
+    A space and `fill` stand in place of each tag, comment, script, style and navigation, word joiners in place of tags
+    inside a word; an entity is what it means, then `fill`.
 
     >>> without_tags(Document("a.html", "<b>Tea</b>!")), without_tags(Document("a.txt", "<b>"))
     ('   Tea    !', '<b>')
@@ -92,17 +139,24 @@ def without_tags(document: Document, fill: str = " ") -> str:
     def blank(match: re.Match[str]) -> str:
         return " " + fill * (len(match[0]) - 1)
 
-    text = _UNSEEN.sub(blank, document.text)
+    def join(match: re.Match[str]) -> str:
+        return _WORD_JOINER * len(match[0])
+
+    text = _UNSEEN.sub(blank, _IN_WORD.sub(join, document.text))
     end = text.lower().rfind("</nav") + 1  # a navigation that is never closed hides nothing
     if end and len(text.lower()) == len(text):
         end = text.find(">", end) + 1 or len(text)
         text = _NAVIGATION.sub(blank, text[:end]) + text[end:]
+    text = _TAG.sub(blank, text)
 
     def meant(entity: re.Match[str]) -> str:
         meaning = html.unescape(entity[0])
-        return meaning + fill * (len(entity[0]) - len(meaning))
+        after = text[entity.end() : entity.end() + 1]
+        is_in_word = after.isalnum() or after in (_WORD_JOINER, "&")
+        rest = _WORD_JOINER if is_in_word else fill
+        return meaning + rest * (len(entity[0]) - len(meaning))
 
-    return _ENTITY.sub(meant, _TAG.sub(blank, text))
+    return _ENTITY.sub(meant, text)
 
 
 def word_keys(text: str, form: str = "whole") -> list[str]:
@@ -169,11 +223,13 @@ class Postings:
     def of(cls, texts: Iterable[str], form: str = "whole") -> Postings:
         """Of the texts' `word_keys`. Time O(n log n) in the words, 12 bytes of memory a word."""
         numbers: defaultdict[str, int] = defaultdict(count().__next__)
-        occurrences, lengths = array("i"), array("q")
+        occurrences, lengths, sizes_of_texts = array("i"), array("q"), array("q")
         for text in texts:
-            text_words = words(text)
+            # A question of one character finds it in longer runs. Single characters make no text longer.
+            text_words, singles = _words(text)
             lengths.append(len(text_words))
-            occurrences.extend(map(numbers.__getitem__, text_words))
+            sizes_of_texts.append(len(text_words) + len(singles))
+            occurrences.extend(map(numbers.__getitem__, chain(text_words, singles)))
         letters = check_words(form)
         keys, which = np.unique(
             text_keys(_cut(word, letters) if letters else word for word in numbers),
@@ -181,7 +237,7 @@ class Postings:
         )
         sizes = np.array(lengths, dtype=np.int64)
         places = which[np.array(occurrences, dtype=np.int64)] * len(sizes)
-        places += np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+        places += np.repeat(np.arange(len(sizes), dtype=np.int64), sizes_of_texts)
         places.sort()
         first = np.flatnonzero(np.diff(places, prepend=-1))
         return cls._sorted(keys, places[first], np.diff(first, append=len(places)), sizes)

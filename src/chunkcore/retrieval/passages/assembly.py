@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from chunkcore.errors import DataError
 from chunkcore.retrieval.budget import Budget
+from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import union
 from chunkcore.text import Document, Span, text_of_spans
@@ -50,6 +51,11 @@ def with_source(hit: Retrieved, documents: Documents) -> Retrieved:
             "give the document as it was indexed"
         )
     return with_spans(hit, hit.spans, documents)
+
+
+def has_text(piece: Retrieved) -> bool:
+    """Whether a reader sees something of a piece: of HTML, more than tags."""
+    return bool(without_tags(Document(piece.document_id, piece.text)).strip())
 
 
 def passage_of(units: Sequence[Retrieved], score: float, documents: Documents) -> Retrieved:

@@ -21,6 +21,7 @@ from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words
 from chunkcore.retrieval.passages.assembly import (
     Row,
+    has_text,
     passages_of,
     with_source,
     with_table_headers,
@@ -373,7 +374,8 @@ class WindowIndex(PassageIndex):
         budget.left += reserved
         if headers:
             passages = with_table_headers(passages, headers, budget, self.sources)
-        return without_bare_headers(passages, self.sources)
+        whole = without_bare_headers(passages, self.sources)
+        return RankedList(passage for passage in whole if has_text(passage))
 
     def _candidates(self, answer: _Candidates, budget: Budget) -> tuple[Numbers, Numbers]:
         """The best units, and gaps between them, that fill the budget; and their tokens."""
