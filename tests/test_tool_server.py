@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ import pytest
 
 pytest.importorskip("mcp", reason="mcp (the extra mcp) is not installed")
 
-from chunkcore.scale.folder_index import index_files, open_index, tool_server
+from chunkcore.files import installed_version
+from chunkcore.scale.folder_index import index_files, open_index
+from chunkcore.serve import tool_server
 from mcp import Client, StdioServerParameters, stdio_client
 
 FERRY = "# Ferry\n\nThe ferry to Saltholm leaves at noon.\nDogs travel free on the ferry.\n"
@@ -42,30 +45,62 @@ def test_a_client_searches_and_reads_a_span_over_standard_input_and_output(docs:
         answer = await client.call_tool("search", {"question": "when does the ferry leave?", "max_tokens": 30})
         row = answer.structured_content["result"][0]
         read = await client.read_resource(row["uri"])
-        return [tool.name for tool in tools.tools], row, read.contents[0].text
+        [block] = answer.content
+        return client.server_info.version, tools.tools, row, block.text, read.contents[0].text
 
-    environment = {"XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path)}
     program = ["-m", "chunkcore", "serve", str(docs)]
     served = stdio_client(StdioServerParameters(command=sys.executable, args=program, env=environment))
-    names, row, text = ask(served, calls)
-    assert names == ["search"]
-    assert row["text"] == FERRY[slice(*row["spans"][0])]
-    assert "leaves at noon" in row["text"]
-    assert (row["file"], row["lines"][1] - row["lines"][0]) == (str(docs / "ferry 1.md"), row["text"].count("\n"))
+    version, [tool], row, answer, text = ask(served, calls)
+    assert version == installed_version()
+    assert (tool.name, tool.input_schema["additionalProperties"]) == ("search", False)
+    first, last = row["lines"]
+    cited, _, passage = answer.partition("\n")
+    assert cited == f"{docs / 'ferry 1.md'}, lines {first}-{last}, {row['uri']}"
+    assert passage == FERRY[slice(*row["spans"][0])]
+    assert "leaves at noon" in passage
+    assert (row["file"], last - first) == (str(docs / "ferry 1.md"), passage.count("\n"))
+    assert "text" not in row, "no answer is sent twice"
     assert text == FERRY
+
+
+WRONG = {
+    "max_tokens": {"max_tokens": 0},
+    "the question is empty": {"question": " "},
+    "has no option 'filter': expected some of question, max_tokens, where; did you mean 'where'": {"filter": {"a": 1}},
+    "has no option 'Where'": {"Where": {"level": "open"}},
+    "has no option 'top_k'": {"top_k": 1},
+}
 
 
 def test_wrong_calls_get_a_sentence(docs: Path) -> None:
     async def calls(client: Any) -> Any:
-        wrong = await client.call_tool("search", {"question": "ferry", "max_tokens": 0})
+        wrong = [await client.call_tool("search", {"question": "ferry"} | arguments) for arguments in WRONG.values()]
+        empty = await client.call_tool("search", {"question": "zebra"})
         try:
             await client.read_resource("span://nothing/0/9")
         except Exception as error:  # whatever the client raises
-            return wrong, str(error)
+            return wrong, empty, str(error)
 
-    wrong, unread = ask(tool_server(index_files(docs, None)), calls)
-    assert "max_tokens" in wrong.content[0].text
+    wrong, empty, unread = ask(tool_server(index_files(docs, None)), calls)
+    for sentence, answer in zip(WRONG, wrong, strict=True):
+        assert answer.is_error
+        assert sentence in answer.content[0].text
     assert "nothing" in unread
+    assert [block.text for block in empty.content] == ["No passage answers this question: try other words."]
+
+
+def test_files_that_are_added_or_changed_are_found_at_the_next_question(docs: Path) -> None:
+    async def calls(client: Any) -> Any:
+        answers = []
+        for file in ("owls.md", "owls.md", "bats.md"):
+            (docs / file).write_text(f"Owls hunt {len(answers)} mice.")
+            answers.append(await client.call_tool("search", {"question": "owls hunt", "max_tokens": 9}))
+        return answers
+
+    server = tool_server(index_files(docs, None), lambda: index_files(docs, None))
+    texts = ["".join(block.text for block in answer.content) for answer in ask(server, calls)]
+    assert ["0 mice" in texts[0], "1 mice" in texts[1], "2 mice" in texts[2] + texts[1]] == [True, True, True]
 
 
 def test_where_keeps_other_documents_out_and_rows_say_whether_they_are_related(tmp_path: Path) -> None:
@@ -96,9 +131,7 @@ def test_a_later_save_is_seen_at_the_next_question(docs: Path, tmp_path: Path) -
         return *files, await client.call_tool("search", {"question": "owls"})
 
     before, after, damaged = ask(tool_server(open_index(tmp_path / "index")), calls)
-    assert [answer.structured_content["result"][0]["text"] for answer in (before, after)] == [
-        FERRY.strip(),
-        "Owls hunt mice.",
-    ]
+    texts = [answer.content[0].text.partition("\n")[2] for answer in (before, after)]
+    assert texts == [FERRY.strip(), "Owls hunt mice."]
     assert damaged.is_error
     assert "make it again" in damaged.content[0].text

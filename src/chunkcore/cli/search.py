@@ -211,13 +211,14 @@ def serve(opening: Opening) -> None:
     """Serve the search as a tool for language models: a Model Context Protocol server on standard input and output.
 
     The tool `search` takes question, max_tokens and where; the resource span://... reads a span with its surroundings.
-    Both read every document of the index as it was last saved: `chunkcore index` while it serves is seen at the next
-    question.
+    Files that change, and an index that is saved anew while it serves, are seen at the next question.
     Put into the client's configuration: {"command": "chunkcore", "args": ["serve", "docs/"]}
     """
-    from chunkcore.scale.folder_index import tool_server
+    from chunkcore.scale.folder_index import is_index
+    from chunkcore.serve import tool_server
 
-    tool_server(opening.open()).run("stdio")
+    reopen = None if is_index(opening.docs) else opening.open
+    tool_server(opening.open(), reopen).run("stdio")
 
 
 def _check_source(docs: Path) -> None:

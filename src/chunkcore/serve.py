@@ -1,0 +1,156 @@
+"""`tool_server`: a folder's index as a tool for language models, by the Model Context Protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+from chunkcore.errors import ChunkcoreError, OptionError
+from chunkcore.files import installed_version
+from chunkcore.lazy import needed
+from chunkcore.options import check_option_names
+from chunkcore.retrieval.passages import WindowIndex
+from chunkcore.scale.folder_index import FolderIndex, file_stamps
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+    from mcp_types import CallToolResult
+
+    from chunkcore.run import Retrieved
+
+_AROUND = 500  # characters before and after a span
+_MOST = 20_000  # tokens of an answer at most
+_NOTHING = "No passage answers this question: try other words."
+_FAR = " (no nearer to the question than chance)"
+
+
+def tool_server(
+    searched: FolderIndex, reopen: Callable[[], FolderIndex] | None = None
+) -> MCPServer[Any]:
+    """A server with the tool ``search`` and the resource ``span://{document}/{start}/{end}``.
+
+    ``search(question, max_tokens, where)`` answers with a block of text per passage, under a line with its file, its
+    lines and the address of its span. The structured content has the places without the texts, as `FolderIndex.row`
+    describes them. The resource reads a span with 500 characters before and after it. Both read the index alone.
+
+    An index that is saved while it is served is seen at the next question; so are changed and added files if `reopen`
+    indexes them. ``server.run("stdio")`` serves.
+
+    Raises `MissingExtraError`: the package mcp is not installed.
+    """
+    package = needed("mcp.server.mcpserver", "mcp", "serve a tool")
+    tools = needed("mcp.server.mcpserver.tools", "mcp", "serve a tool")
+    exceptions = needed("mcp.server.mcpserver.exceptions", "mcp", "serve a tool")
+    source = _Source(searched, reopen)
+
+    def search(
+        question: str, max_tokens: int = 1000, where: dict[str, Any] | None = None
+    ) -> CallToolResult:
+        """Find the passages that answer a question, best first, at most max_tokens tokens together.
+
+        where: keep documents whose metadata have these values, such as {"level": "public"}.
+        """
+        try:
+            return _answer(source.latest(), question, max_tokens, where)
+        except ChunkcoreError as error:
+            raise exceptions.ToolError(str(error)) from error
+
+    search.__annotations__["return"] = needed("mcp_types", "mcp", "serve a tool").CallToolResult
+    tool = tools.Tool.from_function(search)
+    tool.parameters["additionalProperties"] = False
+
+    class Server(package.MCPServer):  # type: ignore[misc]
+        async def call_tool(
+            self, name: str, arguments: Mapping[str, Any], context: Any = None
+        ) -> Any:
+            """Refuses arguments that the tool does not have, which the package drops."""
+            try:
+                check_option_names(f"the tool {name}", arguments, tool.parameters["properties"])
+            except OptionError as error:
+                raise exceptions.ToolError(str(error)) from error
+            return await super().call_tool(name, arguments, context)
+
+    count = len(searched.index.corpus.documents)
+    server: MCPServer[Any] = Server(
+        "chunkcore",
+        version=installed_version(),
+        instructions=f"Searches {count:,} documents. Answers are exact spans; cite them by file and lines.",
+        tools=[tool],
+    )
+
+    @server.resource("span://{document}/{start}/{end}", mime_type="text/plain")
+    def span(document: str, start: str, end: str) -> str:
+        """The text of a span with 500 characters before and after it."""
+        try:
+            text = source.latest().document(unquote(document)).text
+            first, last = int(start), int(end)
+        except (ChunkcoreError, ValueError) as error:
+            reason = f"a span is span://DOCUMENT/START/END of a document here: {error}"
+            raise exceptions.ResourceError(reason) from error
+        return text[max(0, first - _AROUND) : max(0, last + _AROUND)]
+
+    return server
+
+
+class _Source:
+    """The index that is served, opened again when it or its files have changed."""
+
+    def __init__(self, searched: FolderIndex, reopen: Callable[[], FolderIndex] | None) -> None:
+        self._searched = searched
+        self._reopen = reopen
+        self._lock = Lock()
+        self._stamps = self._file_stamps()
+
+    def latest(self) -> FolderIndex:
+        with self._lock:
+            if self._reopen is None:
+                self._searched = self._searched.latest()
+            else:
+                stamps = self._file_stamps()
+                if stamps != self._stamps:
+                    self._searched = self._reopen()
+                    self._stamps = stamps
+            return self._searched
+
+    def _file_stamps(self) -> Mapping[str, Any]:
+        root = self._searched.root
+        if root is None or self._reopen is None:
+            return {}
+        return file_stamps(root, follow_links=self._searched.follow_links)
+
+
+def _answer(
+    searched: FolderIndex, question: str, max_tokens: int, where: Mapping[str, Any] | None
+) -> CallToolResult:
+    if not question.strip():
+        raise OptionError("the question is empty: write what to look for")
+    index = searched.index.within(where) if where else searched.index
+    passages = index.retrieve(question, max_tokens=min(max_tokens, _MOST))
+    related = not isinstance(index, WindowIndex) or index.is_related(question)
+    places = [_place(searched, passage, related=related) for passage in passages]
+    texts = [_shown(place, passage) for place, passage in zip(places, passages, strict=True)]
+    return _result(texts or [_NOTHING], places)
+
+
+def _result(texts: Sequence[str], places: Sequence[Mapping[str, Any]]) -> CallToolResult:
+    from mcp_types import CallToolResult, TextContent
+
+    content = [TextContent(type="text", text=text) for text in texts]
+    return CallToolResult(content=content, structured_content={"result": places})
+
+
+def _place(searched: FolderIndex, passage: Retrieved, *, related: bool) -> dict[str, Any]:
+    """A passage's row without what the text blocks say."""
+    row = searched.row(passage)
+    del row["parts"], row["text"]
+    name = quote(passage.document_id, safe="")
+    start, end = passage.spans[0].start, passage.spans[-1].end
+    return {**row, "uri": f"span://{name}/{start}/{end}", "related": related}
+
+
+def _shown(place: Mapping[str, Any], passage: Retrieved) -> str:
+    first, last = place["lines"]
+    note = "" if place["related"] else _FAR
+    return f"{place['file']}, lines {first}-{last}, {place['uri']}{note}\n{passage.text}"
