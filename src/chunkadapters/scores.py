@@ -125,7 +125,8 @@ def _benchmark(benchmark: Benchmark | str) -> Benchmark:
     if isinstance(benchmark, Benchmark):
         return benchmark
     raise OptionError(
-        f"expected a Benchmark or a collection's name, got {type(benchmark).__name__}"
+        f"expected a Benchmark or a collection's name, got {type(benchmark).__name__}: the retriever comes first, "
+        "then the benchmark"
     )
 
 

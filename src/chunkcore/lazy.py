@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from chunkcore import guesses
 from chunkcore.errors import MissingExtraError, shortened
 
 
@@ -31,6 +32,8 @@ def on_first_use(package: str) -> bool:
 
     def get(name: str) -> Any:
         if name not in homes:
+            if name in guesses.HOMES:
+                raise ImportError(guesses.elsewhere(package, name))
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(homes[name]), name)
         setattr(module, name, value)

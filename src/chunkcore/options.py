@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import lru_cache, partial, wraps
@@ -13,38 +13,9 @@ from inspect import Parameter, cleandoc, signature
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from chunkcore import guesses
 from chunkcore.errors import OptionError, echo, suggestion
 from chunkcore.plain import plain
-
-# What other libraries call an option: the first that a thing has is suggested.
-_OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "chunk_size": ("size", "sentences"),
-    "chunk_overlap": ("overlap",),
-    "keep_separator": ("keep",),
-    "is_separator_regex": ("regex",),
-    "length_function": ("counter",),
-    "strip_whitespace": ("strip",),
-    "buffer_size": ("buffer",),
-    "breakpoint_threshold_type": ("threshold",),
-    "breakpoint_threshold_amount": ("amount",),
-    "embeddings": ("embedder", "vectors"),
-    "embedder": ("vectors",),
-    "embed_model": ("embedder",),
-    "tokenizer": ("counter",),
-    "encoding_name": ("counter",),
-    "model_name": ("counter",),
-    "separator": ("separators",),
-    "min_chunk_size": ("minimum",),
-    "max_chunk_size": ("maximum", "size"),
-    "top_k": ("k",),
-    "similarity_top_k": ("k",),
-    "store": ("retriever", "document_store"),
-    "vectorstore": ("retriever",),
-    "vector_store": ("retriever",),
-    "base_retriever": ("retriever",),
-    "filter": ("where",),
-    "filters": ("where",),
-}
 
 
 @dataclass(frozen=True)
@@ -127,7 +98,7 @@ def _attributes(cls: type) -> dict[str, str]:
     return {}
 
 
-def check_option_names(owner: str, given: Iterable[str], names: Iterable[str]) -> None:
+def check_option_names(owner: str, options: Iterable[str], names: Iterable[str]) -> None:
     """Raise `OptionError` for unknown options.
 
     >>> check_option_names("the chunker blank", ["sise"], ["size"])
@@ -135,20 +106,25 @@ def check_option_names(owner: str, given: Iterable[str], names: Iterable[str]) -
     chunkcore.errors.OptionError: the chunker blank has no option 'sise': expected some of size; did you mean 'size'?
     """
     names = list(names)
-    unknown = sorted(set(given) - set(names))
-    if unknown:
-        guesses = {
-            name: repr(option)
-            for name, ours in _OPTIONS.items()
-            for option in ours[::-1]
-            if option in names
-        }
-        expected = (
-            f"expected some of {', '.join(names)}{suggestion(unknown[:3], names, guesses)}"
-            if names
-            else "it has none"
-        )
-        raise OptionError(f"{owner} has no option {', '.join(map(echo, unknown[:3]))}: {expected}")
+    unknown = sorted(set(options) - set(names))
+    if not unknown:
+        return
+    expected = "it has none"
+    if names:
+        hint = suggestion(unknown[:3], names, _hints_of_guesses(names))
+        expected = f"expected some of {', '.join(names)}{hint}"
+    listed = ", ".join(map(echo, unknown[:3]))
+    raise OptionError(f"{owner} has no option {listed}: {expected}")
+
+
+def _hints_of_guesses(names: Collection[str]) -> dict[str, str]:
+    """The option among `names` that each guess means, as an error quotes it."""
+    hints = {}
+    for guess, options in guesses.OPTIONS.items():
+        meant = [option for option in options if option in names]
+        if meant:
+            hints[guess] = repr(meant[0])
+    return hints
 
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])

@@ -15,7 +15,7 @@ import pytest
 from chunkcore.errors import ModelError, NoAnswerError
 from chunkcore.models.llm import BadAnswerError, OpenAILLM, Question, ask
 from chunkcore.models.llm.base import found_json
-from chunkcore.models.llm.endpoint import LARGEST
+from chunkcore.models.endpoint import LARGEST
 
 from tests import fake_llm_server
 from tests.fake_llm_server import FakeServer, running

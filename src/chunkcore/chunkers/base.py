@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
+from chunkcore import guesses
 from chunkcore.columns import LazyItems
 from chunkcore.concurrency import batches_of, ordered
 from chunkcore.errors import OptionError, check_type, echo
@@ -396,16 +397,7 @@ chunkers: Registry[type[Chunker]] = Registry(
         "sentence": "chunkcore.chunkers.sentence:Sentence",
         "single_linkage": "chunkcore.chunkers.clusters:SingleLinkage",
     },
-    guesses={
-        "semantic": "'cluster_semantic', or 'breakpoint', which is LangChain's and LlamaIndex' semantic splitter",
-        "token": "'fixed_token'",
-        "tokens": "'fixed_token'",
-        "character": "'recursive:counter=characters'",
-        "characters": "'recursive:counter=characters'",
-        "recursive_character": "'recursive:counter=characters'",
-        "recursivecharactertextsplitter": "'recursive:counter=characters'",
-        "late": "the retriever 'late'",
-    },
+    guesses=guesses.CHUNKERS,
 )
 
 

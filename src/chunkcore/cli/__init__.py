@@ -9,13 +9,14 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextvars import copy_context
 from functools import lru_cache
 from typing import Annotated, Any, cast
 
 import typer
 
+from chunkcore import guesses
 from chunkcore.cli import chunk, questions, reports, search, segments, shelf
 from chunkcore.cli.running import StoppedError, StopSignals
 from chunkcore.errors import ChunkcoreError, shortened
@@ -48,40 +49,45 @@ def _any_command(
         raise typer.Exit
 
 
-# In the order in which help lists them.
-app.command()(chunk.chunk)
-app.command()(search.search)
-app.command()(search.index)
-app.command()(search.serve)
-app.command()(reports.compare)
-app.command()(reports.score)
-app.command()(reports.tune)
-app.add_typer(questions.app, name="questions")
-app.command()(reports.answer)
-app.add_typer(segments.app, name="segments")
-app.add_typer(shelf.datasets, name="datasets")
-app.add_typer(shelf.cache, name="cache")
-app.command(name="list")(shelf.list_names)
+# Help lists the commands by the job that they are for.
+_FIND, _CUT = "Find passages in your files", "Cut documents"
+_MEASURE = "Find out which chunker and retriever find the evidence"
+_ASK, _KEEP = "Get questions to measure with", "Look after it"
 
-# What other tools call an option.
-OTHER_NAMES = {
-    "--top-k": "-k",
-    "--top_k": "-k",
-    "--topk": "-k",
-    "--top": "-k",
-    "--questions": "--count",
-    "--chunk-size": "--chunker",
-    "--chunk_size": "--chunker",
-    "--tokens": "--max-tokens",
-    "--filter": "--where",
-    "--strategy": "--chunker",
-    "--splitter": "--chunker",
-    "--model": "--embedder",
-    "--documents": "--docs",
-    "--texts": "--docs",
-    "--queries": "--questions",
-    "--folder": "--output",
-}
+app.command(rich_help_panel=_FIND, short_help="Print the passages that answer a question.")(
+    search.search
+)
+app.command(rich_help_panel=_FIND, short_help="Save an index of files, or bring it up to date.")(
+    search.index
+)
+app.command(rich_help_panel=_FIND, short_help="Serve the search to language models (MCP).")(
+    search.serve
+)
+app.command(rich_help_panel=_CUT, short_help="Cut files into chunks: JSON lines with offsets.")(
+    chunk.chunk
+)
+app.command(
+    name="list", rich_help_panel=_CUT, short_help="Names of chunkers, retrievers, measures, ..."
+)(shelf.list_names)
+app.command(rich_help_panel=_MEASURE, short_help="Compare chunkers, retrievers and embedders.")(
+    reports.compare
+)
+app.command(rich_help_panel=_MEASURE, short_help="Score what any system retrieved: run files.")(
+    reports.score
+)
+app.command(rich_help_panel=_MEASURE, short_help="Search options; score the choice fairly.")(
+    reports.tune
+)
+app.command(rich_help_panel=_MEASURE, short_help="Let a language model answer, and compare.")(
+    reports.answer
+)
+app.command(rich_help_panel=_ASK, short_help="Mark evidence in your documents, in a browser.")(
+    questions.label
+)
+app.add_typer(questions.app, name="questions", rich_help_panel=_ASK)
+app.add_typer(shelf.datasets, name="datasets", rich_help_panel=_ASK)
+app.add_typer(segments.app, name="segments", rich_help_panel=_KEEP)
+app.add_typer(shelf.cache, name="cache", rich_help_panel=_KEEP)
 
 # What typer raises for a wrong option. Newer versions carry a copy of click, so the class is found by one that both
 # export.
@@ -149,33 +155,37 @@ def _say(sentence: str, *, code: int = 2) -> int:
 
 
 def _usage(error: Exception) -> str:
-    message = shortened(str(getattr(error, "format_message", lambda: error)()), 300).replace(
-        "Value error, ", ""
-    )
+    """A sentence for a wrong option or command, with the one that is meant."""
+    text = getattr(error, "format_message", lambda: str(error))()
+    message = shortened(text, 300).replace("Value error, ", "").rstrip(".")
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "chunkcore")
-    options = {
-        name
-        for option in getattr(getattr(context, "command", None), "params", ())
-        for name in option.opts
-    }
-    named = re.search(r"--[\w-]+", message)
-    wrong = named[0] if named else ""
-    if OTHER_NAMES.get(wrong) in options:
-        message = f"No such option: {wrong}. Did you mean {OTHER_NAMES[wrong]}?"
-    elif wrong == "--docs" and "No such" in message and options & {"docs", "files"}:
-        message = "No such option: --docs; the documents are the first argument"
-    elif "extra argument" in message and "--docs" in options:
-        message = (
-            f"{message}: expected DOCS once, questions after --questions, braces in quotation marks"
-        )
-    elif "extra argument" in message and "question" in options:
-        message = f"{message}: put the question in quotation marks"
-    return (
-        f"{message} See {path} --help"
-        if message.endswith("?")
-        else f"{message.rstrip('.')}; see {path} --help"
-    )
+    parameters = getattr(getattr(context, "command", None), "params", ())
+    options = {name for parameter in parameters for name in parameter.opts}
+    return _meant(message, options) or f"{message}{_advice(message, options)}; see {path} --help"
+
+
+def _meant(message: str, options: Set[str]) -> str:
+    """The whole message for a guess that stands in our table, else ""."""
+    flag = re.search(r"No such option: (--[\w-]+)", message)
+    command = re.search(r"No such command '(\w+)'", message)
+    if flag is not None:
+        meant = guesses.FLAGS.get(flag[1], "")
+        if meant.partition(" ")[0] in options:
+            return f"No such option: {flag[1]}. Did you mean {meant}?"
+    elif command is not None and command[1] in guesses.COMMANDS:
+        return f"No such command '{command[1]}'. Did you mean chunkcore {guesses.COMMANDS[command[1]]}?"
+    return ""
+
+
+def _advice(message: str, options: Set[str]) -> str:
+    if "No such option: --docs" in message and options & {"docs", "files"}:
+        return "; the documents are the first argument"
+    if "extra argument" in message and "--docs" in options:
+        return ": expected DOCS once, questions after --questions, braces in quotation marks"
+    if "extra argument" in message and "question" in options:
+        return ": put the question in quotation marks"
+    return ""
 
 
 def _open_closed_streams() -> None:

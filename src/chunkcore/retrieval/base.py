@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore import guesses
 from chunkcore.chunkers.base import Chunker
 from chunkcore.errors import DataError, OptionError, check_type
 from chunkcore.models.base import Embedder
@@ -460,11 +461,5 @@ retrievers: Registry[type[RetrievalMethod]] = Registry(
         "late": "chunkcore.retrieval.methods:Late",
         "passages": "chunkcore.retrieval.passages.index:Passages",
     },
-    guesses={
-        **dict.fromkeys(
-            ("semantic", "vector", "vectors", "embedding", "similarity", "mmr", "faiss"), "'dense'"
-        ),
-        **dict.fromkeys(("lexical", "keyword", "keywords", "sparse", "tfidf", "tf-idf"), "'bm25'"),
-        **dict.fromkeys(("ensemble", "fusion", "rrf"), "'hybrid'"),
-    },
+    guesses=guesses.RETRIEVERS,
 )

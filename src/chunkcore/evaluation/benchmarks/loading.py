@@ -563,7 +563,10 @@ def contents_of(
     if isinstance(questions, str | Path) and (
         Path(questions).is_dir() or not Path(questions).exists()
     ):
-        raise DataError(f"{questions} is no file: expected a questions.jsonl or a questions_df.csv")
+        problem = f"{questions} is no file: expected a questions.jsonl or a questions_df.csv"
+        if Path(questions).is_dir():
+            problem += "; the documents come first: load_benchmark(documents, questions)"
+        raise DataError(problem)
     if isinstance(documents, str | Path):
         root = Path(documents)
         if not root.exists():

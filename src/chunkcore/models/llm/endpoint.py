@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import re
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urljoin, urlsplit
 
-from chunkcore.errors import ModelError, NoAnswerError, OptionError, echo
-from chunkcore.lazy import needed
+from chunkcore.errors import NoAnswerError, OptionError, echo
 from chunkcore.models.cache import LLMCache
+from chunkcore.models.endpoint import (
+    Endpoint,
+    StatusError,
+    UnreadableError,
+    read_address_options,
+    split_address,
+)
 from chunkcore.models.llm.base import (
     LLM,
     BadAnswerError,
@@ -31,78 +31,9 @@ from chunkcore.options import check_number
 from chunkcore.plain import digest
 from chunkcore.registry import Registry
 
-LONGEST_WAIT = 31_536_000  # seconds: a year
-LARGEST = 16 * 2**20  # bytes of a response, unpacked; today's longest answers have one million
-
-SCHEMA_REFUSED = (
-    400,
-    404,
-    415,
-    422,
-    501,
-)  # the HTTP statuses of endpoints without structured output
-_OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
-_OPENAI = "api.openai.com"
-_KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
-_SHOWN = 300  # characters of an endpoint's message that an error repeats
-_SECRET = (
-    12  # characters: a shorter key may be a word, such as "none", and is not redacted from answers
-)
-
-
-class TooLargeError(Exception):
-    """A response has over `LARGEST` bytes."""
-
-
-def bounded_client(openai: Any, seconds: float) -> Any:
-    """A client for the openai package that reads a response for at most `seconds` and `LARGEST` bytes.
-
-    The package's own time-out is between two pieces of a response: it would wait for ever for a server that sends a
-    byte now and then, and fill the memory with a response that never ends. Too late is a time-out to the package,
-    noticed when a piece comes; too large is a broken connection, caused by a `TooLargeError`.
-    """
-
-    class Bounded(openai.DefaultHttpxClient):  # type: ignore[misc]
-        """A client that reads responses piece by piece, and follows no redirect: it would send the passages there."""
-
-        def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
-            end = time.monotonic() + seconds
-            response = super().send(request, stream=True, **options)
-            if stream:
-                return response
-            errors = import_module(
-                type(request).__module__.partition(".")[0]
-            )  # httpx; httpx2 with a later package
-            body = bytearray()
-            try:
-                for piece in response.iter_bytes():
-                    body += piece
-                    if len(body) > LARGEST:
-                        raise errors.ReadError(
-                            "the response is too large", request=request
-                        ) from TooLargeError()
-                    if time.monotonic() > end:
-                        raise errors.ReadTimeout("the response takes too long", request=request)
-            finally:
-                response.close()
-            headers = [
-                header
-                for header in response.headers.multi_items()
-                if header[0].lower() not in _OF_THE_BODY
-            ]
-            return type(response)(
-                response.status_code,
-                headers=headers,
-                content=bytes(body),
-                request=request,
-                extensions=response.extensions,
-            )
-
-        def __del__(self) -> None:
-            with suppress(Exception):
-                self.close()
-
-    return Bounded(follow_redirects=False)
+# HTTP statuses of endpoints without structured output.
+SCHEMA_REFUSED = (400, 404, 415, 422, 501)
+_SECRET = 12  # characters: a shorter key may be a word, such as "none", and stays in answers
 
 
 @dataclass(eq=False, repr=False)
@@ -143,180 +74,60 @@ class OpenAILLM(MeteredLLM):
     concurrency: int = 4
 
     def __post_init__(self) -> None:
-        url = self.base_url = _checked_url(self.base_url)
-        if not isinstance(self.model, str) or not self.model.strip():
-            raise OptionError(f"an endpoint's model has a name, got {self.model!r}")
-        if self.key and not _KEY_NAME.fullmatch(self.key):
-            raise OptionError(
-                "key names an environment variable that ends in _API_KEY, and is not the key itself"
-            )
+        endpoint = Endpoint(self.model, self.base_url, self.key, self.timeout, self.tries)
         if self.temperature is not None:
             check_number("temperature", self.temperature, whole=False)
         if self.max_tokens is not None:
             check_number("max_tokens", self.max_tokens, 1)
-        check_number("timeout", self.timeout, 0.001, LONGEST_WAIT, whole=False)
-        check_number("tries", self.tries, 1)
         check_number("concurrency", self.concurrency, 1, 1_000)
-        self._options = {
-            field.name: value
-            for field in fields(self)[2:]
-            if (value := getattr(self, field.name)) != field.default
-        }
-        fragment = "&".join(
-            f"{name}={'none' if value is None else value}" for name, value in self._options.items()
-        )
-        identity = digest([self.model, url, self.temperature, self.max_tokens], 8)
+        self.base_url = endpoint.url
+        self._options = {}
+        for field in fields(self)[2:]:
+            value = getattr(self, field.name)
+            if value != field.default:
+                self._options[field.name] = value
+        shown = {name: "none" if value is None else value for name, value in self._options.items()}
+        fragment = "&".join(f"{name}={value}" for name, value in shown.items())
+        address = f"openai:{self.model}@{self.base_url}"
+        identity = digest([self.model, self.base_url, self.temperature, self.max_tokens], 8)
         super().__init__(
-            name=f"openai:{self.model}@{url}" + (f"#{fragment}" if fragment else ""),
+            name=f"{address}#{fragment}" if fragment else address,
             fingerprint=f"openai:{identity}",
             concurrency=self.concurrency,
         )
-        is_openai = urlsplit(url).hostname == _OPENAI
-        self._key_name = self.key if self.key is not None else "OPENAI_API_KEY" if is_openai else ""
-        self._limit_name = "max_completion_tokens" if is_openai else "max_tokens"
-        self._client: Any = None
-        self._client_of = 0
-        self._lock = threading.Lock()
+        self._endpoint = endpoint
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), **self._options), (self.model, self.base_url)
 
     def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
-        openai = needed("openai", "llm", "ask a model behind an endpoint")
-        client = self._connected(openai)
-        request: dict[str, Any] = {
-            "temperature": self.temperature,
-            self._limit_name: self.max_tokens,
-        }
+        limit_name = "max_completion_tokens" if self._endpoint.is_openai else "max_tokens"
+        request: dict[str, Any] = {"temperature": self.temperature, limit_name: self.max_tokens}
         if schema is not None:
             answer_schema = {"name": "answer", "strict": True, "schema": dict(schema)}
             request["response_format"] = {"type": "json_schema", "json_schema": answer_schema}
         request = {name: value for name, value in request.items() if value is not None}
         try:
-            answer = client.chat.completions.create(
-                model=self.model, messages=list(messages), **request
-            )
-        except openai.APITimeoutError:
-            raise NoAnswerError(
-                f"{self._where} gave no answer in {self.timeout} s{self._times}"
-            ) from None
-        except openai.APIStatusError as error:
-            raise self._error(error, schema is not None) from None
-        except openai.APIConnectionError as error:
-            if isinstance(getattr(error.__cause__, "__cause__", None), TooLargeError):
-                raise NoAnswerError(
-                    f"{self._where} answered with more than {LARGEST:,} bytes{self._times}"
-                ) from None
-            reason = self._clean(str(error.__cause__ or error))
-            raise ModelError(
-                f"{self._where} cannot be reached ({reason}): start it, or correct the address"
-            ) from None
-        except (openai.OpenAIError, ValueError) as error:  # a body that is no JSON, or no UTF-8
-            reason = self._clean(error)
-            raise BadAnswerError(
-                f"expected a JSON response, got one that cannot be read ({reason})"
-            ) from None
-        reply = _read_endpoint(answer)
-        return replace(reply, text=self._redacted(reply.text, least=_SECRET))
-
-    def _error(self, error: Any, with_schema: bool) -> Exception:
-        status = int(error.status_code)
-        if 300 <= status < 400:
-            target = urljoin(
-                f"{self.base_url}/chat/completions", error.response.headers.get("location", "")
-            )
-            return ModelError(
-                f"{self._where} redirects to another address (HTTP {status}), to which nothing was sent. If you trust "
-                f"it, set {target.removesuffix('/chat/completions')} as the address"
-            )
-        message = (
-            f"{self._where} answered with HTTP {status}{self._times}: {self._clean(error.message)}"
-        )
-        code = str(getattr(error, "code", "") or "")
-        if code != "content_filter" and with_schema and status in SCHEMA_REFUSED:
-            return SchemaRefusedError(message)
-        if code == "content_filter" or is_busy(status, code):
-            return NoAnswerError(message)
-        if status in (401, 403):
-            key = (
-                f"the key in {self._key_name}"
-                if self._key_name
-                else "no key; name one with #key=NAME_API_KEY"
-            )
-            return ModelError(f"{message} (it was sent {key})")
-        return ModelError(message)
-
-    def _connected(self, openai: Any) -> Any:
-        with self._lock:
-            # A forked process must not use its parent's connections.
-            if self._client is None or self._client_of != os.getpid():
-                key = os.environ.get(self._key_name, "")
-                if self._key_name and not key:
-                    raise ModelError(
-                        f"the environment variable {self._key_name} is to hold the key of {self._where}"
-                    )
-                self._client = openai.OpenAI(
-                    api_key=key or "none",
-                    base_url=self.base_url,
-                    timeout=self.timeout,
-                    max_retries=self.tries - 1,
-                    http_client=bounded_client(openai, self.timeout),
+            answer = self._endpoint.call(
+                lambda client: client.chat.completions.create(
+                    model=self.model, messages=list(messages), **request
                 )
-                if urlsplit(self.base_url).hostname != _OPENAI:
-                    # The package reads them from the environment and would send them to any endpoint.
-                    self._client.organization = self._client.project = None
-                self._client_of = os.getpid()
-            return self._client
-
-    @property
-    def _where(self) -> str:
-        return f"the model {self.model!r} at {self.base_url}"
-
-    @property
-    def _times(self) -> str:
-        return f", {self.tries} times" if self.tries != 1 else ""
-
-    def _clean(self, message: object) -> str:
-        return self._redacted(" ".join(str(message).split()))[:_SHOWN]
-
-    def _redacted(self, text: str, *, least: int = 1) -> str:
-        """An endpoint's text without the key, if the key has at least so many characters."""
-        key = os.environ.get(self._key_name, "") if self._key_name else ""
-        return text.replace(key, "[key]") if len(key) >= least else text
+            )
+        except UnreadableError as error:
+            problem = f"expected a JSON response, got one that cannot be read ({error})"
+            raise BadAnswerError(problem) from None
+        except StatusError as error:
+            raise _meaning(error, with_schema=schema is not None) from None
+        reply = _read_endpoint(answer)
+        return replace(reply, text=self._endpoint.redacted(reply.text, least=_SECRET))
 
 
-def is_busy(status: int, code: str) -> bool:
-    """Whether an HTTP error may go away by itself; "insufficient_quota" does not."""
-    return (status in (408, 409, 429) or status >= 500) and code != "insufficient_quota"
-
-
-def _checked_url(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except (ValueError, AttributeError) as error:
-        # The URL is not repeated: what stands before a host cannot be distinguished in it.
-        raise OptionError(
-            f"base_url is no URL such as http://localhost:8080/v1 ({type(error).__name__})"
-        ) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise OptionError(
-            f"base_url begins with http:// or https:// and a host, got {_without_key(url)!r}"
-        )
-    if parts.username is not None or parts.password is not None:
-        raise OptionError(
-            "base_url holds a name or password; put the key into an environment variable instead"
-        )
-    if parts.query or parts.fragment:
-        raise OptionError(
-            f"base_url has neither ? nor # after {_without_key(url)!r}; a key is named, see `key`"
-        )
-    return url.rstrip("/")
-
-
-def _without_key(url: object) -> str:
-    """An invalid address, without a possible key."""
-    return re.sub(r"(?<=//)[^/]*@", "[key]@", re.split(r"[?#]", str(url))[0])
+def _meaning(error: StatusError, *, with_schema: bool) -> Exception:
+    """What an HTTP status says of a question: ask without a schema, ask again, or give up."""
+    is_filtered = error.code == "content_filter"
+    if with_schema and not is_filtered and error.status in SCHEMA_REFUSED:
+        return SchemaRefusedError(str(error))
+    return NoAnswerError(str(error)) if is_filtered or error.is_busy else error
 
 
 def _read_endpoint(answer: Any) -> Reply:
@@ -517,29 +328,11 @@ def _openai(rest: str) -> LLM:
 
 
 def _parsed(rest: str) -> tuple[OpenAILLM, Path | None]:
-    address, _, fragment = rest.partition("#")
-    model, at, url = address.rpartition("@")
-    spec = _shown(f"openai:{rest}")
-    if not at:
+    model, url, text = split_address(rest)
+    if not url:
+        spec = _shown(f"openai:{rest}")
         raise OptionError(f"a language model is {_FORM}, or an object that is one; got {spec}")
-    try:
-        pairs = parse_qsl(fragment, keep_blank_values=True, strict_parsing=bool(fragment))
-    except ValueError as error:
-        raise OptionError(f"expected option=value&option=value after {spec} and #") from error
-    options: dict[str, Any] = {}
-    for name, text in pairs:
-        if name not in _READERS:
-            raise OptionError(
-                f"a language model has no option {echo(name)}: expected some of {', '.join(_READERS)}"
-            )
-        if name in options:
-            raise OptionError(f"the option {name} is given twice after {spec}; keep one")
-        try:
-            options[name] = _READERS[name](text)
-        except ValueError as error:
-            raise OptionError(
-                f"the option {name} of a language model is a number, got {echo(text)}"
-            ) from error
+    options = read_address_options(text, _READERS, "a language model")
     cache = options.pop("cache", "")
     return OpenAILLM(model, url, **options), Path(cache).expanduser() if cache else None
 

@@ -1,0 +1,134 @@
+"""What people write for a name of ours, and what errors suggest for it: other libraries' names, and likely guesses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# Options: the first that a thing has is suggested.
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "base_retriever": ("retriever",),
+    "breakpoint_threshold_amount": ("amount",),
+    "breakpoint_threshold_type": ("threshold",),
+    "buffer_size": ("buffer",),
+    "chunk_overlap": ("overlap",),
+    "chunk_size": ("size", "sentences"),
+    "embed_model": ("embedder",),
+    "embedder": ("vectors",),
+    "embeddings": ("embedder", "vectors"),
+    "encoding_name": ("counter",),
+    "filter": ("where",),
+    "filters": ("where",),
+    "is_separator_regex": ("regex",),
+    "keep_separator": ("keep",),
+    "length_function": ("counter",),
+    "max_chunk_size": ("maximum", "size"),
+    "max_tokens": ("size",),
+    "min_chunk_size": ("minimum",),
+    "model_name": ("counter",),
+    "separator": ("separators",),
+    "similarity_top_k": ("k",),
+    "store": ("retriever", "document_store"),
+    "strip_whitespace": ("strip",),
+    "tokenizer": ("counter",),
+    "top_k": ("k",),
+    "vector_store": ("retriever",),
+    "vectorstore": ("retriever",),
+}
+
+CHUNKERS = {
+    "character": "'recursive:counter=characters'",
+    "characters": "'recursive:counter=characters'",
+    "late": "the retriever 'late'",
+    "recursive_character": "'recursive:counter=characters'",
+    "recursivecharactertextsplitter": "'recursive:counter=characters'",
+    "semantic": "'cluster_semantic', or 'breakpoint', which is LangChain's and LlamaIndex' semantic splitter",
+    "token": "'fixed_token'",
+    "tokens": "'fixed_token'",
+}
+
+RETRIEVERS = {
+    "embedding": "'dense'",
+    "ensemble": "'hybrid'",
+    "faiss": "'dense'",
+    "fusion": "'hybrid'",
+    "keyword": "'bm25'",
+    "keywords": "'bm25'",
+    "lexical": "'bm25'",
+    "mmr": "'dense'",
+    "rrf": "'hybrid'",
+    "semantic": "'dense'",
+    "similarity": "'dense'",
+    "sparse": "'bm25'",
+    "tf-idf": "'bm25'",
+    "tfidf": "'bm25'",
+    "vector": "'dense'",
+    "vectors": "'dense'",
+}
+
+# Options of the command line; a text after the name says how it is used.
+FLAGS = {
+    "--chunk-size": "--chunker recursive:size=200",
+    "--chunk_size": "--chunker recursive:size=200",
+    "--documents": "--docs",
+    "--filter": "--where",
+    "--folder": "--output",
+    "--model": "--embedder",
+    "--overlap": "--chunker recursive:size=200,overlap=20",
+    "--queries": "--questions",
+    "--questions": "--count",
+    "--size": "--chunker recursive:size=200",
+    "--splitter": "--chunker",
+    "--strategy": "--chunker",
+    "--texts": "--docs",
+    "--tokens": "--max-tokens",
+    "--top": "-k",
+    "--top-k": "-k",
+    "--top_k": "-k",
+    "--topk": "-k",
+}
+
+COMMANDS = {
+    "ask": "search",
+    "benchmark": "compare",
+    "check": "questions check",
+    "eval": "compare",
+    "evaluate": "compare",
+    "generate": "questions generate",
+    "mcp": "serve",
+    "query": "search",
+    "run": "compare",
+    "split": "chunk",
+    "train": "segments train",
+    "validate": "questions check",
+    "verify": "datasets verify",
+}
+
+_FRAMEWORKS = ("langchain", "llamaindex", "haystack")
+_ALL = tuple(f"chunkadapters.{framework}" for framework in _FRAMEWORKS)
+
+# Names that are sought in `chunkcore` or `chunkadapters`, and the modules that have them.
+HOMES: Mapping[str, tuple[str, ...]] = {
+    "ChunkcoreDocumentSplitter": ("chunkadapters.haystack",),
+    "ChunkcoreEmbeddings": ("chunkadapters.langchain",),
+    "ChunkcoreNodeParser": ("chunkadapters.llamaindex",),
+    "ChunkcoreTextSplitter": ("chunkadapters.langchain",),
+    "IndexRetriever": ("chunkadapters.langchain", "chunkadapters.llamaindex"),
+    "PassageCompressor": ("chunkadapters.langchain",),
+    "PassagePostprocessor": ("chunkadapters.llamaindex",),
+    "PassageRetriever": ("chunkadapters.langchain", "chunkadapters.llamaindex"),
+    "aevaluate_retriever": _ALL,
+    "as_embedder": _ALL,
+    "as_llm": _ALL,
+    "evaluate_retriever": _ALL,
+    "from_document": _ALL,
+}
+
+
+def elsewhere(package: str, name: str) -> str:
+    """What an error says of a name that `package` lacks and another module has; "" for other names.
+
+    >>> elsewhere("chunkadapters", "ChunkcoreTextSplitter")
+    'chunkadapters has no ChunkcoreTextSplitter: it is in chunkadapters.langchain'
+    """
+    homes = " and ".join(HOMES.get(name, ()))
+    return f"{package} has no {name}: it is in {homes}" if homes else ""
