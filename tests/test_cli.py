@@ -285,8 +285,12 @@ def test_guesses_are_answered_with_the_name_that_is_meant(docs, capfd):
     assert "No such option: --top-k. Did you mean -k?" in capfd.readouterr().err
     assert main(["chunk", str(docs), "--chunk-size", "3"]) == main(["search", "--docs", str(docs), "fox"]) == 2
     told = capfd.readouterr().err
-    assert "--chunk-size. Did you mean --chunker?" in told
+    assert "--chunk-size. Did you mean --chunker recursive:size=200?" in told
     assert "the documents are the first argument" in told
+    assert main(["evaluate", str(docs)]) == main(["chunk", str(docs), "--size", "9"]) == 2
+    told = capfd.readouterr().err
+    assert "Did you mean chunkcore compare?" in told
+    assert "Did you mean --chunker recursive:size=200?" in told
     assert main(["list", "--docs", "x"]) == main(["search", str(docs), "--topics", "fox"]) == 2
     assert not re.search("first argument|-k", capfd.readouterr().err), "that is not what is meant"
     assert main(["list", "chunkers"]) == 0
@@ -394,6 +398,14 @@ def test_a_strategy_that_names_the_default_model_keeps_it_under_another(docs, qu
     assert models["all-MiniLM-L6-v2"].calls > 0, "its pieces"
     assert not {"Who barks?", "Which colour is the dog?"} & set(models["all-MiniLM-L6-v2"].texts)
     assert "Which colour is the dog?" in models["other"].texts
+
+
+def test_an_embedder_that_embeds_nothing_and_the_cost_of_an_endpoint_s_are_told(docs, questions, capfd, fake):
+    data = ["compare", str(docs), "--questions", str(questions), "-s", "sentence", "--dry-run"]
+    assert main([*data, "-r", "bm25", "-e", "other"]) == 0
+    assert "nothing embeds: bm25 searches words" in capfd.readouterr().err
+    assert main([*data, "-r", "dense", "-e", "openai:small", "--embed-price", "2"]) == 0
+    assert re.search(r"openai:small reads about [\d,]+ tokens for 1 chunker, cost 0\.\d+", capfd.readouterr().err)
 
 
 def test_a_file_of_the_users_is_refused_as_cache_and_left_alone(docs, questions, tmp_path, capfd, fake):

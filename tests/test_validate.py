@@ -82,11 +82,25 @@ def test_each_kind_is_found_at_its_place_and_alone(bad, kind, message):
     assert message in told
 
 
+def test_fix_writes_the_place_of_evidence_that_stands_in_other_words(tmp_path, capsys):
+    docs, questions = tmp_path / "docs", tmp_path / "q.jsonl"
+    docs.mkdir()
+    (docs / "story.txt").write_text(STORY.text)
+    near, lost = STORY.text[23:64].replace("runs", "rums"), "Nothing of the kind stands anywhere in here."
+    rows = [{"id": "q", "question": "Which?", "evidence": [near, lost]}]
+    questions.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    main(["questions", "check", str(docs), "--questions", str(questions), "-e", "none", "--fix"])
+    assert f"1 excerpt placed in {questions}" in capsys.readouterr().err
+    (written,) = map(json.loads, questions.read_text().splitlines())
+    place = {"document": "story.txt", "start": 23, "end": 64, "text": STORY.text[23:64]}
+    assert written["evidence"] == [place, lost]
+
+
 def test_documents_that_are_one_chunk_or_unasked_are_found():
     listed = found(documents=[STORY, NOTE])
     assert listed == [
         ("one-chunk", "note.txt", "3 tokens, and a chunk may have 12"),
-        ("unanswered", "note.txt", "no question has evidence in it"),
+        ("unanswered", "note.txt", "no question has evidence in 1 of 2 documents, such as this one"),
     ]
     assert found(documents=[STORY], options=ValidationOptions(counter="words", size=15, least=2)) == [
         ("one-chunk", "story.txt", "15 tokens, and a chunk may have 15")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
@@ -13,9 +14,10 @@ from typing import Any
 
 import pytest
 from chunkcore.errors import ModelError, NoAnswerError
+from chunkcore.models import get_embedder
+from chunkcore.models.endpoint import LARGEST, OpenAIEmbedder
 from chunkcore.models.llm import BadAnswerError, OpenAILLM, Question, ask
 from chunkcore.models.llm.base import found_json
-from chunkcore.models.endpoint import LARGEST
 
 from tests import fake_llm_server
 from tests.fake_llm_server import FakeServer, running
@@ -117,3 +119,17 @@ def test_a_connection_that_is_dropped_each_time_ends_the_work_and_may_have_been_
         ask(OpenAILLM(fault, server.url, tries=2), question())
     assert not isinstance(told.value, NoAnswerError | BadAnswerError)
     assert len(server.log) == 2
+
+
+def test_an_endpoint_s_embedder_keeps_the_order_sends_the_key_and_is_built_by_name(monkeypatch):
+    monkeypatch.setenv("MY_API_KEY", "a-secret-of-mine")
+    with running() as server:
+        model = get_embedder(f"openai:small@{server.url}#key=MY_API_KEY")
+        assert model.embed_documents(["tea", "coffee", ""]).tolist() == [[3, 16], [6, 16], [1, 16]]
+        assert pickle.loads(pickle.dumps(model)) == model
+    with pytest.raises(ModelError, match="cannot be reached"):
+        OpenAIEmbedder("small", server.url, tries=1).embed_queries(["tea"])
+    assert "secret" not in f"{model!r} {model.name} {model.fingerprint}"
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ModelError, match="OPENAI_API_KEY is to hold the key"):
+        get_embedder("openai:text-embedding-3-small").embed_queries(["tea"])

@@ -162,7 +162,10 @@ def _usage(error: Exception) -> str:
     path = getattr(context, "command_path", "chunkcore")
     parameters = getattr(getattr(context, "command", None), "params", ())
     options = {name for parameter in parameters for name in parameter.opts}
-    return _meant(message, options) or f"{message}{_advice(message, options)}; see {path} --help"
+    meant = _meant(message, options)
+    if meant or message.endswith("?"):
+        return f"{meant or message} See {path} --help"
+    return f"{message}{_advice(message, options)}; see {path} --help"
 
 
 def _meant(message: str, options: Set[str]) -> str:

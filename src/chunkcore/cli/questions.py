@@ -298,6 +298,9 @@ def check(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print all findings as JSON instead.")
     ] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Write the place of evidence that stands in other words.")
+    ] = False,
 ) -> None:
     """Find what is wrong with questions and their evidence, before chunkers are compared on them.
 
@@ -317,6 +320,8 @@ def check(
     except MissingExtraError as error:
         running.say(f"questions in nearly the same words are not looked for: {error}", err=True)
     checks = ValidationOptions(size=size, follow_links=source.follow_links)
+    if fix:
+        _fix(source, questions)
     findings = validate_benchmark(source.place, questions, options=checks, embedder=model)
     findings = [finding for finding in findings if finding.kind not in (ignore or ())]
     if as_json:
@@ -331,8 +336,19 @@ def check(
         typer.echo(json.dumps({"findings": rows}, indent=2))
     else:
         running.say(*_lines(findings, most))
-    if any(finding.kind != "respelled" for finding in findings):
+    if any(finding.kind not in ("respelled", "unanswered") for finding in findings):
         raise typer.Exit(1)
+
+
+def _fix(source: options.Documents, questions: Path | None) -> None:
+    from chunkcore.questions.fixing import fix_questions
+
+    file = questions or source.place / "questions.jsonl"
+    if file.suffix != ".jsonl":
+        raise OptionError(f"--fix rewrites a questions.jsonl, got {file}")
+    fixes = fix_questions(source.read(), file)
+    running.say(*map(str, fixes), err=True)
+    running.say(f"{running.several(len(fixes), 'excerpt')} placed in {file}", err=True)
 
 
 @app.command()

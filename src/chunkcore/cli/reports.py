@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +17,7 @@ from chunkcore.evaluation.benchmarks.documents import ANSWERS
 
 if TYPE_CHECKING:
     from chunkcore.answers.answering import AnswerStudy
+    from chunkcore.chunkers import Chunker
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.gate import Check
     from chunkcore.evaluation.measures import Depth
@@ -108,8 +109,9 @@ def compare(
     if save_runs is not None:
         options.check_folder(save_runs)
     benchmark = data.benchmark(output)
+    built = build_chunkers(chunkers, lazy_embedder(DEFAULT_MODEL))
+    running.say(*_embedding_notes(systems, built, retrievers, benchmark), err=True)
     if costs.dry_run:
-        built = build_chunkers(chunkers, lazy_embedder(DEFAULT_MODEL))
         running.say(*running.estimates(built, benchmark.documents, prices))
         return
     kept = running.KeptAnswers(costs.kept)
@@ -127,6 +129,42 @@ def compare(
     if save_runs is not None:
         write_runs(page.comparison.reports, benchmark, save_runs)
     _finish(page, data, output, settings.checks, [*kept.used(prices)], kept.resume())
+
+
+def _embedding_notes(
+    systems: Systems,
+    chunkers: Mapping[str, Chunker],
+    retrievers: Sequence[str],
+    benchmark: Benchmark,
+) -> Iterator[str]:
+    """What the named embedders will cost, or that nothing embeds."""
+    from chunkcore.retrieval import get_retriever
+    from chunkcore.tokens import get_counter
+
+    names = systems.embedder or []
+    embeds = [get_retriever(retriever).embeds for retriever in retrievers]
+    if (
+        names
+        and not any(embeds)
+        and not any(hasattr(each, "embedder") for each in chunkers.values())
+    ):
+        yield (
+            f"chunkcore: nothing embeds: {', '.join(retrievers)} searches words, so --embedder is not used; "
+            "name a retriever such as dense, hybrid or passages"
+        )
+        return
+    counter = get_counter("cl100k_base")
+    for name in names:
+        if name.startswith("openai:"):
+            texts = [document.text for document in benchmark.documents]
+            tokens = sum(map(counter.count, texts)) * len(chunkers)
+            cost = ""
+            if systems.embed_price is not None:
+                cost = f", cost {tokens * systems.embed_price / 1e6:,.4f}"
+            yield (
+                f"chunkcore: {name} reads about {tokens:,} tokens for {running.several(len(chunkers), 'chunker')}"
+                f"{cost}; what the cache holds is not sent again"
+            )
 
 
 @options.grouped

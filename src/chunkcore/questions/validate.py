@@ -108,7 +108,7 @@ def validate_benchmark(
     ...     print(found.kind, "|", found.place, "|", found.message[:41])
     not-found | question 2 | the excerpt 'The cat' is not found in 'fo
     ambiguous | question 1 | the excerpt 'naps.' occurs 2 times ('fox.
-    unanswered | fox.txt | no question has evidence in it
+    unanswered | fox.txt | no question has evidence in 1 of 1 docume
     """
     read = _Read(documents, questions, options or ValidationOptions())
     findings = [
@@ -234,13 +234,16 @@ class _Read:
         answered = {
             piece.document_id for located in self.questions for piece in located.query.evidence
         }
+        lonely = [document.id for document in self.documents if document.id not in answered]
+        if lonely:
+            counted = f"{len(lonely):,} of {len(self.documents):,} documents"
+            message = f"no question has evidence in {counted}, such as this one"
+            yield Finding("unanswered", lonely[0], "", message)
         for document in self.documents:
             count = self.counter.count(document.text)
             if count <= self.options.size:
                 message = f"{count:,} tokens, and a chunk may have {self.options.size:,}"
                 yield Finding("one-chunk", document.id, "", message)
-            if document.id not in answered:
-                yield Finding("unanswered", document.id, "", "no question has evidence in it")
 
     @cached_property
     def _firsts(self) -> dict[str, _Located]:
