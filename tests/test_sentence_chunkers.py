@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from chunkcore.chunkers import FixedSentences, Sentence
 from chunkcore.models.loading import EmbedderCounter
 from chunkcore.text import Document
@@ -50,6 +51,34 @@ def test_overlap_is_whole_sentences_where_they_fit() -> None:
     assert words(size=6, overlap=1)[1] == "Two is too. Three."
     # Two asked for, and one there is before the second chunk, which has no room for it.
     assert words(size=4, overlap_sentences=2) == ["One is short.", "Two is too. Three.", "Four has four words."]
+
+
+def test_a_line_of_a_record_is_whole_where_it_fits() -> None:
+    log = "\n".join(f"{hour:02d}:00 Gate {hour} open. All well now." for hour in range(10))
+    assert Sentence(size=10, counter="words").split_text(log) == log.split("\n")
+    verse = "\n".join(["the river runs along", "the hill is green today", "the gate is shut again"] * 4)
+    assert all("\n" not in chunk or len(chunk.split()) <= 9 for chunk in words_of(verse, size=9))
+    assert [line for chunk in words_of(verse, size=9) for line in chunk.split("\n")] == verse.split("\n")
+
+
+def words_of(text: str, size: int) -> list[str]:
+    return Sentence(size=size, counter="words").split_text(text)
+
+
+@pytest.mark.parametrize(
+    "head", ["* Rent {}", "\\section{{Rent {}}}", "== Rent {} ==", "RENT {}", "{} Rent", "Rent {}\n====="]
+)
+def test_a_heading_is_in_the_chunk_of_its_section(head: str) -> None:
+    text = "\n\n".join(f"{head.format(number)}\n\n" + "The rent is due. " * number for number in range(1, 9))
+    for size in range(8, 20):
+        assert not any(chunk.endswith(head.format(number)) for chunk in words_of(text, size) for number in range(1, 9))
+
+
+@pytest.mark.parametrize("mark", ["\u200b", "\u0f0b", "，", "\u104a"])
+def test_a_word_without_spaces_ends_at_its_mark(mark: str) -> None:
+    text = mark.join(["ཀཁག", "ཨོམ", "ལྷ་ས"[:2]] * 9)
+    chunks = Sentence(size=20, counter="characters").split_text(text)
+    assert all(chunk.endswith(mark) for chunk in chunks[:-1])
 
 
 def test_the_maximum_cuts_a_sentence_at_words_then_graphemes() -> None:

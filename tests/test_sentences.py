@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+import regex
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from hypothesis import given
@@ -24,6 +25,14 @@ SENTENCES = {
     "ellipses": ["Well... maybe not.", "So it goes…", "Then what?!", "Yes."],
     "years": ["It was 1990.", "In 1991 it was not."],
     "german": ["Am 3. Oktober kam z. B. Herr Dr. Maier.", "Er ging."],
+    "dates": ["Smlouva platí od 1. 3. 2024 do 31. 12. 2025.", "Az iroda 2024. 05. 03. napján nyílt.", "Vége."],
+    "ordinals": ["Das Haus im 3. Stock stammt aus dem 18. Jahrhundert.", "Der XIX. Kongress tagte.", "Er ging."],
+    "references": ["Vgl. § 4 Abs. 3 und Rn. 7.", "Zob. art. 3 ust. 1.", "Ver pág. 8 do livro.", "Согласно ст. 8 нет."],
+    "titles of scripts": ["डॉ. वर्मा आए।", "Он живёт на ул. Мира.", "Ông ở TP. Vinh."],
+    "clauses": ["4.2.1. The Buyer pays.", "4.2.2. The Seller pays.", "Art. 9. The seat is Bergen.", "§ 3. It ends."],
+    "lao": ["ບ້ານໃຫຍ່", "ນ້ຳໃສ"],
+    "greek": ["Πού πας;", "Στο σπίτι."],
+    "fullwidth": ["水は３．５度です．", "次です．"],
     "hindi": ["यह एक वाक्य है।", "यह दूसरा है॥", "तीसरा।"],
     "arabic": ["ما هذا؟", "هذا كتاب.", "یہ کتاب ہے۔", "ہاں"],
     "armenian": ["Սա նախադասություն է։", "Սա էլ։"],
@@ -52,6 +61,20 @@ def test_sentences_of_a_page_end_at_its_blocks_and_headings() -> None:
     sentences += ["<div>then</div>", "later</div></html>"]
     assert split(" ".join(sentences)) == sentences
     assert split("To mark up, write <p>this</p> <p>that</p>") == ["To mark up, write <p>this</p> <p>that</p>"]
+
+
+def test_every_full_stop_of_unicode_ends_a_sentence() -> None:
+    marks = [chr(code) for code in range(sys.maxunicode) if regex.match(r"\p{Sentence_Terminal}", chr(code))]
+    assert len(marks) > 150
+    assert [mark for mark in marks if len(split(f"Ab{mark} Cd")) != 2] == ["\u104a"]  # a comma of Burmese
+
+
+def test_lines_of_records_are_sentences_and_wrapped_lines_are_not() -> None:
+    log = ["09:14 Gate open. All well.", "09:20 Boat in", "09:31 Gate shut"]
+    assert split("\n".join(log)) == ["09:14 Gate open.", "All well.", *log[1:]]
+    assert split("The gate of the lock\nwas shut at noon, and\nnobody came to open it.") == [
+        "The gate of the lock\nwas shut at noon, and\nnobody came to open it."
+    ]
 
 
 def test_chinese_and_japanese_need_no_space() -> None:

@@ -14,7 +14,8 @@ from chunkcore.spans import Numbers, Ranges
 from chunkcore.spans import trim as trim
 from chunkcore.tokens import TokenizedText
 
-_SPACE = re.compile(r"\s+")
+# Where a word ends: before white space, after a comma, a tsheg or a zero width space of a script without spaces.
+_SPACE = re.compile(r"\s+|[\u200b\u0f0b\u104a\uff0c\u3001\uff1b\uff1a\u3002\uff01\uff1f]+")
 _NO_SPACE = re.compile(r"\S")
 _GRAPHEME = regex.compile(r"\X")
 _LONGEST = 1_000  # characters of a grapheme beyond what may fit that are looked at: some texts are one grapheme
@@ -251,8 +252,11 @@ def _reach(source: TokenizedText, start: int, tokens: int) -> int:
 
 def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool) -> int:
     limit = min(end, max(start + 1, _reach(source, start, maximum + 1)))
-    gaps = [gap.start() for gap in _SPACE.finditer(source.text, start + 1, limit)]
-    cut = _last_that_fits(source, start, gaps, maximum, strip=strip)
+    gaps = list(_SPACE.finditer(source.text, start + 1, limit))
+    line_ends = [gap.start() for gap in gaps if "\n" in gap.group() or "\r" in gap.group()]
+    cut = _last_that_fits(source, start, line_ends, maximum, strip=strip)
+    if cut is None:
+        cut = _last_that_fits(source, start, list(map(_word_end, gaps)), maximum, strip=strip)
     if cut is None:
         graphemes = list(_grapheme_ends(source, start, end, limit))
         cut = _last_that_fits(source, start, graphemes, maximum, strip=strip)
@@ -261,6 +265,10 @@ def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, stri
             places = range(start + 1, min(first, limit + 1))
             cut = _last_that_fits(source, start, places, maximum, strip=strip) or start + 1
     return cut
+
+
+def _word_end(gap: re.Match[str]) -> int:
+    return gap.start() if gap.group().isspace() else gap.end()
 
 
 def _grapheme_ends(source: TokenizedText, start: int, end: int, limit: int) -> Iterator[int]:

@@ -10,7 +10,19 @@ from typing import Any
 import numpy as np
 
 from chunkcore.boundaries import HTML_PAGE
+from chunkcore.boundaries.abbreviations import (
+    ABBREVIATIONS,
+    AFTER_ORDINAL,
+    BEFORE_NUMBER,
+    BEFORE_ORDINAL,
+    CLAUSE_LABELS,
+    NEVER,
+    SELDOM,
+    STARTERS,
+    UNITS,
+)
 from chunkcore.boundaries.html import BLOCK_TAGS
+from chunkcore.boundaries.records import record_lines
 from chunkcore.boundaries.separators import compiled, finder
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.escaping import encodable
@@ -21,21 +33,82 @@ SentenceSplitter = Callable[[str], Iterable[tuple[int, int]]]
 
 _BLOCK = 100_000  # characters per call of spaCy, whose parser's memory grows with them
 
-# A possible sentence end. The first character is of one set, for which `re` looks quickly; what follows it takes its
-# whole run and always matches, so the search is linear. `next`: the white space and openers after a stop.
-_STOPS, _FULL_STOPS, _LINES = ".!?…‽", "。！？｡।॥؟۔։።፧။។།", r"\n\r\x0b\x0c\x85\u2028\u2029"
-_CANDIDATE = re.compile(
-    rf"[{_STOPS}{_FULL_STOPS}{_LINES}](?:"
-    rf"(?P<stop>(?<=[{_STOPS}])[{_STOPS}]*[\"'’”»)\]}}*_]*(?:(?=(?P<next>\s+[\"'“‘«(\[{{¿¡*_]*)))?)"
-    rf"|(?P<full>(?<=[{_FULL_STOPS}])[{_FULL_STOPS}]*[\"'’”»)\]」』）】〉》〕］]*)"
-    r"|(?P<line>\s*))"
+# Full stops before white space, and full stops of scripts that need none: with U+037E and Tibetan's, Unicode's
+# Sentence_Terminal without U+104A, which is Burmese's comma.
+_STOPS = ".!?…‽‼⁇⁈⁉․\u2e2e\u2e3c\u2e53\u2e54﹒﹖﹗\u037e"
+_FULL_STOPS = (
+    r"\u0589\u061d-\u061f\u06d4\u0700-\u0702\u07f9\u0837\u0839\u083d\u083e\u0964\u0965\u0f0d-\u0f11\u104b"
+    r"\u1362\u1367\u1368\u166e\u1735\u1736\u17d4\u17d5\u1803\u1809\u1944\u1945\u1aa8-\u1aab\u1b4e\u1b4f\u1b5a\u1b5b"
+    r"\u1b5e\u1b5f\u1b7d-\u1b7f\u1c3b\u1c3c\u1c7e\u1c7f\u2cf9-\u2cfb\u2e60\u2e61\u3002\ua4ff\ua60e\ua60f\ua6f3\ua6f7"
+    r"\ua876\ua877\ua8ce\ua8cf\ua92f\ua9c8\ua9c9\uaa5d-\uaa5f\uaaf0\uaaf1\uabeb\ufe12\ufe15\ufe16\uff01\uff0e\uff1f"
+    r"\uff61"
 )
-_THAI = re.compile(r"(?<=[\u0e01-\u0e5b])[ \u3000]+(?=[\u0e01-\u0e45\u0e47-\u0e5b])")
+_RARE_FULL_STOPS = (  # beyond U+FFFF, where a set of `re` is ten times as slow
+    r"\U00010a56\U00010a57\U00010f55-\U00010f59\U00010f86-\U00010f89\U00011047\U00011048\U000110be-\U000110c1"
+    r"\U00011141-\U00011143\U000111c5\U000111c6\U000111cd\U000111de\U000111df\U00011238\U00011239\U0001123b\U0001123c"
+    r"\U000112a9\U000113d4\U000113d5\U0001144b\U0001144c\U000115c2\U000115c3\U000115c9-\U000115d7\U00011641\U00011642"
+    r"\U0001173c-\U0001173e\U00011944\U00011946\U00011a42\U00011a43\U00011a9b\U00011a9c\U00011c41\U00011c42\U00011ef7"
+    r"\U00011ef8\U00011f43\U00011f44\U00016a6e\U00016a6f\U00016af5\U00016b37\U00016b38\U00016b44\U00016d6e\U00016d6f"
+    r"\U00016e98\U0001bc9f\U0001da88"
+)
+_LINES = r"\n\r\x0b\x0c\x85\u2028\u2029"
+
+
+def _candidates(full_stops: str) -> re.Pattern[str]:
+    """Possible sentence ends; `next` is the white space and the openers after a stop.
+
+    The first character is of one set, for which `re` looks quickly; what follows it takes its whole run and always
+    matches, so the search is linear.
+    """
+    return re.compile(
+        rf"[{_STOPS}{full_stops}{_LINES}](?:"
+        rf"(?P<stop>(?<=[{_STOPS}])[{_STOPS}]*[\"'’”»)\]}}*_]*(?:(?=(?P<next>\s+[\"'“‘«(\[{{¿¡*_]*)))?)"
+        rf"|(?P<full>(?<=[{full_stops}])[{full_stops}]*[\"'’”»)\]」』）】〉》〕］]*)"
+        r"|(?P<line>\s*))"
+    )
+
+
+_CANDIDATE = _candidates(_FULL_STOPS)
+_RARE_SCRIPTS = (b"\xf0\x90", b"\xf0\x91", b"\xf0\x96", b"\xf0\x9b", b"\xf0\x9d")
+# Sentence ends of other kinds, each with the first bytes of its script's characters in UTF-8: to look for bytes is
+# far quicker than `re`.
+_OTHER_ENDS = (
+    (  # a space in Thai or Lao
+        (b"\xe0\xb8", b"\xe0\xb9", b"\xe0\xba", b"\xe0\xbb"),
+        re.compile(
+            r"(?<=[\u0e01-\u0e5b])(?=[ \u3000]+[\u0e01-\u0e45\u0e47-\u0e5b])(?<![ \u3000])"
+            r"|(?<=[\u0e81-\u0edf])(?=[ \u3000]+[\u0e81-\u0ec4\u0edc-\u0edf])"
+        ),
+    ),
+    (  # a Greek question mark that is written as a semicolon
+        (b"\xce",),
+        re.compile(r"(?<=[\u0370-\u03ff\u1f00-\u1fff];)(?=\s)"),
+    ),
+)
 _LINE_END = re.compile(r"\r\n|[\n\r\x0b\x85\u2028]")
-_ITEM = re.compile(r"(?:[-*+•‣◦·]|#{1,6}|\d{1,3}[.)]|\(?[a-z0-9]{1,3}\)|>|\|)[ \t]|[-=*_~`]{3,}")
-_HEADING = re.compile(r"#{1,6}[ \t]|[-=*_~`|+: \t]+$")
+_ITEM = re.compile(
+    r"(?:[-*+•‣◦·]|#{1,6}|={1,6}|\d{1,3}[.)]|\d{1,3}(?:\.\d{1,3})+\.?|\(?[a-z0-9]{1,3}\)|>|\||§{1,2})[ \t]"
+    rf"|[-=*_~`]{{3,}}|(?=[A-ZČĐ\u0400-\u04ff])(?:{CLAUSE_LABELS})\.? \d{{1,4}}[.:]"
+)
+_HEADING = re.compile(
+    r"#{1,6}[ \t]|={1,6}[ \t]|\*{1,6}[ \t].*$|\\(?:sub)*section\*?\{|[-=*_~`|+: \t]+$"
+)
+_LETTERS = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_]+(?=[\s,'’]|$)")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]$")
+_INDIC_INITIAL = re.compile(
+    r"[\u0904-\u0939\u0985-\u0dc6][\u0900-\u0903\u093a-\u0963\u0981-\u0dff]{0,3}$"
+)
+_CLAUSE = re.compile(
+    rf"(?:§{{1,2}}\s*|(?:{CLAUSE_LABELS})\.?\s+)?"
+    r"(?:\d{1,3}(?:\.\d{1,3})*[a-z]?|[^\W\d_]|[IVXLC]{1,7})",
+    re.IGNORECASE,
+)
+_ROMAN = re.compile(r"[IVXLC]{1,7}")
+_NUMBER_NEXT = re.compile(r"[§+]|[A-Z]{0,2}\d|[VX]\b|[IVXLC]{2,}\b|[A-Z]\. ?\d")
+_DATE_NEXT = re.compile(r"\d{1,2}\.(?:\s|$)|\d{4}\b")
+_DAY_AND_MONTH = re.compile(r"\d{1,2}\.\d{1,2}")
+_MONTH_AND_DAY_NEXT = re.compile(r"\d{1,2}\.\s?\d{1,2}\.")
 _BLOCK_EDGE = re.compile(
     rf"(?:</?(?:br|{'|'.join(sorted(BLOCK_TAGS))})\b[^<>]*>\s*)+", re.IGNORECASE
 )
@@ -45,44 +118,17 @@ _HEADING_OPENS = re.compile(
 _START_TAG = re.compile(r"<[^/]")
 _OPENERS = "\"'“‘«([{¿¡*_-—–/"
 _JAPANESE_GOES_ON = frozenset("とっのはがをにでもな、")
-
-
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
-# Abbreviations before a name or a number: they rarely end a sentence.
-_NEVER = _words(
-    """mr mrs ms mx dr prof rev hon gen col lt cpt capt cmdr sgt maj adm gov sen rep pres st ste mt ft fr sr. messrs
-    mmes mlle mme m. dipl ing hr fr frl nr no nos vol vols fig figs eq eqs sec ch pp p art cf vs v viz eg ie e.g i.e
-    z.b d.h u.a bzw vgl ca approx op ed eds trans al. sra srta dña exmo"""
-)
-# These end a sentence only before a word that often begins one.
-_SELDOM = _words(
-    """jr sr inc ltd co corp llc plc bros dept univ assn est etc al a.m p.m ph.d b.a m.a m.d u.s u.k u.n e.u d.c jan
-    feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun ave blvd rd hwy
-    usw resp min max temp orig abb bd aufl hrsg"""
-)
-_STARTERS = _words(
-    """The This That These Those He She It They We You I In On At As But And For If When While After Before However
-    A An His Her Its Their There Here Our My Your Since During By From With Although Though Because So Then Thus To
-    What Who Where Why How Which Both Some Many Most Several Each All Another Other One Two Later Also Not No Yes
-    Despite Following Under According Once Until Now Today Only Additionally Moreover Furthermore Nevertheless Or Nor
-    Der Die Das Ein Eine Er Sie Es Wir Ich Im In Und Aber Le La Les Il Elle Un Une El Los Las"""
-)
-_GERMAN_MONTHS = _words(
-    "Januar Februar März April Mai Juni Juli August September Oktober November Dezember"
-)
+_LONGEST_ABBREVIATION = 24
 
 
 def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> Ranges:
     r"""The sentences of a text: code-point ranges, int64, ``(n, 2)``, sorted, disjoint and stripped.
 
     They cover every character except white space; text that a splitter leaves out joins the sentence before it (the
-    first one, at the beginning). The default rules are linear: full stops with closing quotes and brackets, except
-    after abbreviations and initials and inside decimals, versions and addresses; full stops of Chinese, Japanese,
-    Arabic, Urdu, Hindi, Armenian, Amharic, Burmese, Khmer and Tibetan; Thai spaces; blank lines, list items, headings;
-    in a page of HTML, the edges of blocks.
+    first one, at the beginning). The default rules are linear: full stops of every script with closing quotes and
+    brackets, except after abbreviations, initials, the numbers of clauses and ordinals, and inside dates, decimals,
+    versions and addresses; spaces in Thai and Lao; blank lines, list items, headings, and lines of records
+    (`record_lines`); in a page of HTML, the edges of blocks.
 
     Args:
         splitter: "default"; "spacy" (its small English pipeline) or "spacy:PIPELINE"; "regex:PATTERN", which matches
@@ -143,16 +189,20 @@ def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
     return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
 
-def _cuts(text: str) -> Iterator[int]:
-    cuts = _cuts_at_marks(text)
+def _cuts(text: str) -> Iterable[int]:
+    data = b"" if text.isascii() else text.encode("utf-8", "surrogatepass")
+    is_rare = b"\xf0" in data and any(lead in data for lead in _RARE_SCRIPTS)
+    pattern = _candidates(_FULL_STOPS + _RARE_FULL_STOPS) if is_rare else _CANDIDATE
+    cuts = list(_cuts_at_marks(text, pattern))
+    more: set[int] = set()
     if HTML_PAGE.match(text):
-        cuts = iter(sorted({*cuts, *_cuts_at_tags(text)}))
-    # Thai begins with these bytes; to look for them is far quicker than `re`.
-    if text.isascii() or not any(
-        lead in text.encode("utf-8", "surrogatepass") for lead in (b"\xe0\xb8", b"\xe0\xb9")
-    ):
-        return cuts
-    return iter(sorted({*cuts, *(gap.start() for gap in _THAI.finditer(text))}))
+        more.update(_cuts_at_tags(text))
+    else:
+        more.update(end for _, end in record_lines(text))
+    for leads, ends in _OTHER_ENDS:
+        if leads[0][:1] in data and any(lead in data for lead in leads):
+            more.update(end.start() for end in ends.finditer(text))
+    return sorted(more.union(cuts)) if more else cuts
 
 
 def _cuts_at_tags(text: str, edges: re.Pattern[str] = re.compile("")) -> Iterator[int]:
@@ -168,69 +218,101 @@ def heading_tags(text: str) -> list[int]:
     return list(_cuts_at_tags(text, _HEADING_OPENS)) if HTML_PAGE.match(text) else []
 
 
-def _cuts_at_marks(text: str) -> Iterator[int]:
-    line, length = 0, len(text)
-    for candidate in _CANDIDATE.finditer(text):
+def _cuts_at_marks(text: str, pattern: re.Pattern[str]) -> Iterator[int]:
+    start = line = 0  # of the sentence, and of the line
+    length = len(text)
+    for candidate in pattern.finditer(text):
         kind = candidate.lastgroup
+        end = candidate.end()
         if kind == "line":
-            if _line_ends(text, candidate, line):
-                yield candidate.end()
-            line = candidate.end()
+            ends = _line_ends(text, candidate, line)
+            start = line = end
         elif kind == "full":
-            # Japanese sentences go on after some quotes.
-            end = candidate.end()
-            if text[end - 1] not in "」』" or text[end : end + 1] not in _JAPANESE_GOES_ON:
-                yield end
+            ends = _full_stop_ends(text, candidate, start)
         else:
             following = candidate.end("next")
             # Inside a word (3.14, a.b/c, v1.2), at the end of the text, or before a small letter.
             if following < 0 or following == length or text[following].islower():
                 continue
             stop = candidate.start()
-            if (
-                text[stop] != "."
-                or text[stop + 1] == "."
-                or _period_ends(text, stop, following, line)
-            ):
-                yield candidate.end()
+            is_period = text[stop] == "." and text[stop + 1] != "."
+            ends = not is_period or _period_ends(text, stop, following, start)
+        if ends:
+            yield end
+            start = end
 
 
-def _period_ends(text: str, stop: int, following: int, line: int) -> bool:
-    """Whether a single period ends a sentence: not after an abbreviation, an initial or a list number."""
-    # No abbreviation is longer, and a long word must not slow the search.
-    begin = max(line, stop - 24)
-    words = text[begin:stop].split()
+def _full_stop_ends(text: str, stop: re.Match[str], start: int) -> bool:
+    end = stop.end()
+    if text[end - 1] in "」』":  # Japanese sentences go on after some quotes
+        return text[end : end + 1] not in _JAPANESE_GOES_ON
+    if stop.group() != "．":
+        return True
+    is_decimal = text[end - 2 : end - 1].isdecimal() and text[end : end + 1].isdecimal()
+    return not is_decimal and not _CLAUSE.fullmatch(text[start : stop.start()].strip())
+
+
+def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
+    """Whether a single period ends the sentence: not after an abbreviation, an initial or the number of a clause."""
+    # A long word must not slow the search.
+    begin = max(start, stop - _LONGEST_ABBREVIATION)
+    words = text[begin:stop].rsplit(None, 2)
     if not words:
         return True
     word = words[-1].lstrip(_OPENERS)
-    if word.isdecimal() and len(word) <= 3:
-        if len(words) == 1 and begin == line:
-            return False
-        month = _WORD.match(text, following)
-        return not (month and len(word) <= 2 and month.group() in _GERMAN_MONTHS)
     lower = word.lower()
-    if lower in _NEVER:
-        return (
-            text[following].isalpha()
-            and lower in ("no", "p", "v", "ch", "art")
-            and _begins(text, following)
-        )
-    if lower in _SELDOM or _DOTTED.match(word):
+    is_first = begin == start and len(words) < 3
+    if len(word) > 3 and not is_first and lower.isalpha() and lower not in ABBREVIATIONS:
+        return word.isupper() is False or not _ROMAN.fullmatch(word)
+    before = words[-2] if len(words) > 1 else ""
+    if is_first and _CLAUSE.fullmatch(" ".join(words)):
+        return False
+    if word[-1:].isdecimal():
+        return not _goes_on_after_number(text, word, before, following)
+    if lower in UNITS and before[-1:].isdecimal():
+        return True
+    if lower in NEVER or _INDIC_INITIAL.match(word):
+        return False
+    if lower in BEFORE_NUMBER or lower.endswith(("'art", "’art")):
+        return not _NUMBER_NEXT.match(text, following)
+    if lower in SELDOM or _DOTTED.match(word):
+        return _begins(text, following)
+    is_ordinal = before.islower() or before.lower() in BEFORE_ORDINAL
+    if is_ordinal and _ROMAN.fullmatch(word):
         return _begins(text, following)
     return True
 
 
+def _goes_on_after_number(text: str, word: str, before: str, following: int) -> bool:
+    """Whether a number with a period is a part of a date, or an ordinal."""
+    if text[following] == "§":
+        return True
+    if len(word) == 4 and word.isdecimal():
+        return _MONTH_AND_DAY_NEXT.match(text, following) is not None
+    if len(word) > 2:
+        is_day = _DAY_AND_MONTH.fullmatch(word) is not None
+        return is_day and text[following : following + 4].isdecimal()
+    if _DATE_NEXT.match(text, following):
+        return True
+    noun = _LETTERS.match(text, following)
+    if noun is None:
+        return False
+    if noun.group() in AFTER_ORDINAL:
+        return True
+    return before.lower() in BEFORE_ORDINAL and noun.group() not in STARTERS
+
+
 def _begins(text: str, place: int) -> bool:
     word = _WORD.match(text, place)
-    return word is not None and word.group() in _STARTERS
+    return word is not None and word.group() in STARTERS
 
 
-def _line_ends(text: str, found: re.Match[str], line: int) -> bool:
+def _line_ends(text: str, gap: re.Match[str], line: int) -> bool:
     """Whether a sentence ends with its line: after a heading, or before a blank line, a list item or a heading."""
-    gap = found.group()
-    if "\x0c" in gap or "\u2029" in gap or len(_LINE_END.findall(gap)) > 1:
+    spaces = gap.group()
+    if "\x0c" in spaces or "\u2029" in spaces or len(_LINE_END.findall(spaces)) > 1:
         return True
-    return bool(_ITEM.match(text, found.end()) or _HEADING.match(text[line : found.start()]))
+    return bool(_ITEM.match(text, gap.end()) or _HEADING.match(text[line : gap.start()]))
 
 
 def _checked_starts(text: str, pairs: Iterable[tuple[int, int]]) -> list[int]:

@@ -27,6 +27,9 @@ from chunkcore.tokens import TokenizedText
 
 # The Chroma report's separators, for chunkers that group small pieces.
 PROSE_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
+# The marks that end a word or a clause where words have no spaces between them.
+_MARKS = ("\u200b", "\u0f0b", "。", "，", "、")
+SEPARATORS = ("\n\n", "\n", " ", *_MARKS, "")
 _NONE: Ranges = np.empty((0, 2), dtype=np.int64)
 
 
@@ -46,7 +49,8 @@ class Recursive(Chunker):
     Attributes:
         size: the target, in the counter's unit; at least 1.
         overlap: how much neighbouring chunks may share, ``0 <= overlap <= size``; whole pieces only.
-        separators: tried in this order; "" splits into characters.
+        separators: tried in this order; "" splits into characters. The default is the original's, with the marks of
+            scripts without spaces, which end a piece: zero width space, tsheg, and full stop and commas of Chinese.
         keep: where a separator goes: to the "start" of the piece after it, the "end" of the piece before it, or "drop".
             A separator dropped between two chunks is in no chunk. A dropped regular expression's groups are kept, as
             pieces.
@@ -69,7 +73,7 @@ class Recursive(Chunker):
 
     size: int = 200
     overlap: int = 0
-    separators: tuple[str, ...] = ("\n\n", "\n", " ", "")
+    separators: tuple[str, ...] = SEPARATORS
     keep: Keep = "start"
     regex: bool = False
     strip: bool = True
@@ -132,11 +136,13 @@ class Recursive(Chunker):
             matches = find_regex(source, pattern, texts, keep_groups=self.keep == "drop")
         else:
             matches = find_literal(source, separator, texts)
+        is_mark = separator in _MARKS and self.separators == SEPARATORS and self.keep == "start"
+        keep: Keep = "end" if is_mark else self.keep
         if is_last:
-            return pieces_between(texts, matches, self.keep), _NONE
+            return pieces_between(texts, matches, keep), _NONE
         occurs = np.bincount(matches.texts, minlength=len(texts)) > 0
         renumbered = matches._replace(texts=(np.cumsum(occurs) - 1)[matches.texts])
-        return pieces_between(texts[occurs], renumbered, self.keep), texts[~occurs]
+        return pieces_between(texts[occurs], renumbered, keep), texts[~occurs]
 
     def _merge(
         self, source: TokenizedText, separator: str, pieces: Places, sizes: Numbers

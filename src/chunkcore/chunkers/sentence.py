@@ -9,6 +9,8 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from chunkcore.boundaries import HTML_PAGE
+from chunkcore.boundaries.records import heading_flags, record_lines
 from chunkcore.boundaries.sentences import check_splitter, heading_tags, sentence_ranges
 from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.similarity import SemanticOverlap, check_overlap
@@ -28,10 +30,11 @@ class Sentence(Chunker):
     """As many whole sentences in a chunk as `size` allows.
 
     Sentence-based chunking of the chunking survey. A sentence counts with the white space before it. A sentence over
-    `size` is a chunk of its own. A chunk over `maximum` is cut between sentences, a sentence at words, a word at
-    graphemes. A chunk ends before a heading of an HTML page, and where a document's mark ``section`` begins, as at the
-    headings of a Word file. The minimum is soft: a smaller chunk joins the neighbour across less white space (ties: the
-    one before), if `maximum` allows.
+    `size` is a chunk of its own. A chunk over `maximum` is cut between sentences, a sentence at line ends, else at
+    words, a word at graphemes. With the default splitter, a line of a log, a chat or verse stays whole if it fits, and
+    a heading stays with the sentence after it. A chunk ends before a heading of an HTML page, and where a document's
+    mark ``section`` begins, as at the headings of a Word file. The minimum is soft: a smaller chunk joins the neighbour
+    across less white space (ties: the one before), if `maximum` allows.
 
     Chunks share whole sentences: the last `overlap_sentences`, or as many as `overlap` holds (at least one) if more.
     Fewer are shared if the next sentence would not fit. Linear time and memory.
@@ -72,6 +75,8 @@ class Sentence(Chunker):
 
     def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
         sentences = sentence_ranges(source.text, self.splitter)
+        if self.splitter == "default" and not HTML_PAGE.match(source.text):
+            sentences = _with_whole_lines(source, sentences, self.size)
         marks = source.document.marks if source.document else ()
         sections = {mark.span.start for mark in marks if mark.kind == "section"}
         headings = sorted(sections) or heading_tags(source.text)
@@ -154,3 +159,18 @@ class Sentence(Chunker):
             for reached, after in halves(low, end, fits):
                 ranges += split_to_maximum(source, starts[reached], ends[after - 1], maximum)
         return ranges
+
+
+def _with_whole_lines(source: TokenizedText, sentences: Ranges, size: int) -> Ranges:
+    """The sentences of a record's line that fits are one, and a heading is one with the sentence after it."""
+    goes_on = np.array(heading_flags(source.text, sentences), dtype=bool)
+    lines = np.array(record_lines(source.text), dtype=np.int64).reshape(-1, 2)
+    fits = source.counts(lines[:, 0], lines[:, 1]) <= size
+    starts = sentences[:, 0]
+    for start, end in lines[fits].tolist():
+        first, after = starts.searchsorted((start, end))
+        goes_on[first : max(first, after - 1)] = True
+    begins = np.append(True, ~goes_on[:-1])[: len(sentences)]
+    ends = ~goes_on
+    ends[-1:] = True
+    return np.column_stack((starts[begins], sentences[ends, 1]))
