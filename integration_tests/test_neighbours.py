@@ -103,6 +103,17 @@ def test_a_text_that_differs_where_chunks_overlap_does_not_mix():
     assert [passage.page_content for passage in retriever.invoke("Is tea hot?")] == [hit.page_content]
 
 
+@pytest.mark.parametrize("second", ["Ice is cold.", "It is tea."])
+def test_hits_under_a_stores_own_address_are_not_stitched(second):
+    start = 13 if second == "Ice is cold." else 4
+    hits = [
+        LangChainDocument(page_content=text, metadata={"source": "/data/store", "start_index": place})
+        for text, place in (("Tea is hot.", 0), (second, start))
+    ]
+    retriever = PassageRetriever(RunnableLambda(lambda question: hits), index=StoreIndex(lambda hits: []))
+    assert [passage.page_content for passage in retriever.invoke("Is tea hot?")] == ["Tea is hot.", second]
+
+
 def test_wrong_values_are_named():
     with pytest.raises(ChunkcoreError, match="function from hits"):
         StoreIndex(3)

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from chunkadapters.behind import UNITS, Behind, HitIndex, Limits, OpenedIndex, Passage
-from chunkcore.errors import DataError, OptionError, check_type
+from chunkadapters.behind import (
+    UNITS,
+    Behind,
+    HitIndex,
+    Limits,
+    OpenedIndex,
+    Passage,
+    PassageWarning,
+)
+from chunkcore.errors import DataError, OptionError, warn_user
 from chunkcore.locating import NO_PLACE, Hit, StatedPlace
 from chunkcore.retrieval import chunk_corpus, get_retriever
 from chunkcore.retrieval.where import Where
 from chunkcore.run import Retrieved
 from chunkcore.spans import shifted
-from chunkcore.text import Document, Span, offsets_within
+from chunkcore.text import Document, offsets_within
 
 __all__ = ["StoreIndex"]
 
 _GAP = 10  # characters between two chunks that are taken as white space
 
-Place = tuple[str, int, str]  # a document, where in it a text begins, and the text
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, order=True, slots=True)
 class _Region:
-    """A continuous text of a document that a store holds in chunks; its `id` is a number."""
+    """A continuous text of a document, of which a store holds chunks; `start` is its place in the document."""
 
-    id: str
     document_id: str
     start: int
     text: str
 
-    def holds(self, span: Span) -> bool:
-        return self.start <= span.start and span.end <= self.start + len(self.text)
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+    @property
+    def name(self) -> str:
+        return f"{self.document_id} from character {self.start}"
 
 
 class StoreIndex(HitIndex):
@@ -48,7 +56,9 @@ class StoreIndex(HitIndex):
             a chunk must not get it from this function: the retriever's filters belong into it, too.
 
     Chunks at most 10 characters apart are one text, with white space between them. Passages are of the texts that hold
-    a hit, with ``show="all"`` of all that came back. A hit without a place stays as it is. Cost: one call of the store.
+    a hit, with ``show="all"`` of all that came back. A hit without a place stays as it is. Some stores write their own
+    address over the names of documents: hits of a name that the function gave no piece of are not joined, and hits of a
+    name under which two different texts have one place stay as they are. Cost: one call of the store.
 
     Raises:
         OptionError: `neighbours` is no function, or the index is asked without a retriever.
@@ -57,6 +67,7 @@ class StoreIndex(HitIndex):
     >>> from langchain_core.documents import Document
     >>> from langchain_core.runnables import RunnableLambda
     >>> from chunkadapters.langchain import PassageRetriever
+    >>> from chunkcore import Span
     >>> chunks = {0: "Tea is hot.", 12: "It boils.", 22: "Ice is cold."}
     >>> hit = Document(page_content=chunks[12], metadata={"source": "tea.md", "start_index": 12})
     >>> def neighbours(hits):
@@ -80,16 +91,13 @@ class StoreIndex(HitIndex):
         )
 
     def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
-        placed = [hit for hit in hits if _parts(hit)]
-        pieces = [(hit.document, span.start, text) for hit in placed for span, text in _parts(hit)]
-        around = self._neighbours(placed) if placed else ()
-        check_type("what neighbours gives", around, Iterable, "several Retrieved")
-        pieces += map(_place, around)
-        regions = _regions(pieces)
-        by_document: dict[str, list[_Region]] = {}
-        for region in regions.values():
-            by_document.setdefault(region.document_id, []).append(region)
-        documents = [Document(region.id, region.text) for region in regions.values()]
+        placed = {hit: _parts(hit) for hit in hits}
+        asking = [hit for hit in hits if placed[hit]]
+        around = self._around(asking) if asking else []
+        parts = [part for hit in asking for part in placed[hit]]
+        regions = self._regions(parts, around)
+        by_name = {region.name: region for region in regions}
+        documents = [Document(name, region.text) for name, region in by_name.items()]
         corpus = chunk_corpus(documents, UNITS, workers=1)  # few and short: threads would cost more
         opened = OpenedIndex(get_retriever("passages:lexical").index(corpus))
         opened._warned = self._warned
@@ -101,82 +109,99 @@ class StoreIndex(HitIndex):
             balance=options.balance,
             counter=options.limits.counter,
         )
-        found = opened.behind(question, [_into_region(hit, by_document) for hit in hits], options)
-        return [_out_of_region(passage, regions) for passage in found]
+        answer = opened.behind(question, [_into_region(hit, regions) for hit in hits], options)
+        return [_out_of_region(passage, by_name) for passage in answer]
+
+    def _around(self, hits: Sequence[Hit]) -> list[_Region]:
+        pieces = self._neighbours(hits)
+        if not isinstance(pieces, Iterable):
+            raise DataError(
+                f"what neighbours gives is several Retrieved, got {type(pieces).__name__}"
+            )
+        return [_region_of(piece) for piece in pieces]
+
+    def _regions(self, parts: Sequence[_Region], around: Sequence[_Region]) -> list[_Region]:
+        """Texts that overlap, touch or almost touch, joined; none of a document that has two texts at one place."""
+        confirmed = {region.document_id for region in around}
+        regions: list[_Region] = []
+        torn: set[str] = set()
+        for part in sorted({*parts, *around}):
+            before = regions[-1] if regions else None
+            if before is None or part.document_id != before.document_id:
+                regions.append(part)
+            elif part.start < before.end:
+                if not _agree(before, part):
+                    torn.add(part.document_id)
+                more = part.text[before.end - part.start :]
+                regions[-1] = replace(before, text=before.text + more)
+            elif part.document_id in confirmed and part.start <= before.end + _GAP:
+                gap = _white_space(part.start - before.end)
+                regions[-1] = replace(before, text=before.text + gap + part.text)
+            else:
+                regions.append(part)
+        if torn - self._warned:
+            self._warned |= torn
+            warn_user(
+                f"the store has two different texts at one place of {min(torn)!r}, so that its hits stay as they are. "
+                "Was it written anew, or does the store write one name over those of its documents?",
+                PassageWarning,
+            )
+        return [region for region in regions if region.document_id not in torn]
 
 
-def _parts(hit: Hit) -> list[tuple[Span, str]]:
+def _white_space(length: int) -> str:
+    if length > 1:
+        return "\n".ljust(length)
+    return " " * length
+
+
+def _agree(before: _Region, part: _Region) -> bool:
+    """Whether two overlapping texts are the same where they overlap."""
+    shared = before.text[part.start - before.start :]
+    return part.text.startswith(shared) or shared.startswith(part.text)
+
+
+def _parts(hit: Hit) -> list[_Region]:
     """The spans of a hit with their texts; [] if the text does not fit them, or is derived."""
     offsets = offsets_within(hit.text, hit.spans)
     if offsets is None or not hit.document or hit.derived:
         return []
     return [
-        (span, hit.text[offset : offset + len(span)])
+        _Region(hit.document, span.start, hit.text[offset : offset + len(span)])
         for offset, span in zip(offsets, hit.spans, strict=True)
     ]
 
 
-def _place(piece: Any) -> Place:
-    if (
-        not isinstance(piece, Retrieved)
-        or len(piece.spans) != 1
-        or len(piece.spans[0]) != len(piece.text)
-    ):
+def _region_of(piece: Retrieved) -> _Region:
+    is_piece = isinstance(piece, Retrieved) and len(piece.spans) == 1
+    if not is_piece or len(piece.spans[0]) != len(piece.text):
         raise DataError(
             f"neighbours gives Retrieved(document_id, (span,), text=...) with the span's text, got {piece!r}"
         )
-    return piece.document_id, piece.spans[0].start, piece.text
+    return _Region(piece.document_id, piece.spans[0].start, piece.text)
 
 
-def _regions(places: Iterable[Place]) -> dict[str, _Region]:
-    """Texts that overlap, touch or almost touch, joined. Of two that differ where they overlap, the first counts."""
-    joined: list[Place] = []
-    for name, start, text in sorted(
-        set(places), key=lambda place: (place[0], place[1], -len(place[2]))
-    ):
-        before, first, whole = joined[-1] if joined else ("", 0, "")
-        gap = start - first - len(whole)
-        if not joined or name != before or gap > _GAP:
-            joined.append((name, start, text))
-        elif gap > 0:
-            joined[-1] = name, first, whole + ("\n".ljust(gap) if gap > 1 else " ") + text
-        elif text.startswith(whole[start - first :]):
-            joined[-1] = name, first, whole + text[-gap:]
-    return {str(number): _Region(str(number), *place) for number, place in enumerate(joined)}
-
-
-def _into_region(hit: Hit, regions: Mapping[str, list[_Region]]) -> Hit:
+def _into_region(hit: Hit, regions: Iterable[_Region]) -> Hit:
     """The hit with its place in a region; without a name and place if none holds it."""
-    candidates = regions.get(hit.document, []) if hit.spans else []
-    number = (
-        bisect_right([region.start for region in candidates], hit.spans[0].start) - 1
-        if candidates
-        else -1
-    )
-    if number < 0 or not all(map(candidates[number].holds, hit.spans)):
-        return replace(hit, names=(), stated=NO_PLACE, document="")
-    region = candidates[number]
-    return replace(
-        hit,
-        names=(region.id,),
-        stated=StatedPlace(shifted(hit.spans, -region.start)),
-        document=region.id,
-    )
+    start, end = hit.stated.start, hit.stated.end
+    for region in regions:
+        if start is None or end is None or region.document_id != hit.document:
+            continue
+        if region.start <= start and end <= region.end:
+            stated = StatedPlace(shifted(hit.spans, -region.start))
+            return replace(hit, names=(region.name,), stated=stated, document=region.name)
+    return replace(hit, names=(), stated=NO_PLACE, document="")
 
 
-def _out_of_region(passage: Passage, regions: Mapping[str, _Region]) -> Passage:
+def _out_of_region(passage: Passage, regions: dict[str, _Region]) -> Passage:
     if passage.document is None:
         return passage
     region = regions[passage.document.id]
 
     def moved(piece: Retrieved) -> Retrieved:
-        parts = tuple(map(moved, piece.parts))
-        return replace(
-            piece,
-            document_id=region.document_id,
-            spans=shifted(piece.spans, region.start),
-            parts=parts,
-        )
+        parts = tuple(moved(part) for part in piece.parts)
+        spans = shifted(piece.spans, region.start)
+        return replace(piece, document_id=region.document_id, spans=spans, parts=parts)
 
     document = Document(region.document_id, region.text)
     return replace(passage, retrieved=moved(passage.retrieved), document=document)

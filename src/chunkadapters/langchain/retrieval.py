@@ -156,8 +156,8 @@ def langsmith_evaluator(
     scorer = QuestionScorer(benchmark, counter)
 
     def score_spans(inputs: dict[str, Any], outputs: dict[str, Any]) -> dict[str, Any]:
-        question = _held(inputs, question_key, "inputs")
-        documents = _held(outputs, documents_key, "outputs")
+        question = _value_of(inputs, question_key, "inputs")
+        documents = _value_of(outputs, documents_key, "outputs")
         if not isinstance(question, str) or not isinstance(documents, list | tuple):
             raise DataError(
                 f"expected a question's text and a list of documents, got {type(question).__name__} and "
@@ -185,7 +185,7 @@ def _as_document(row: object) -> object:
     return Document(page_content=text, metadata=values.get("metadata") or {}, id=values.get("id"))
 
 
-def _held(mapping: Any, key: str, what: str) -> Any:
+def _value_of(mapping: Any, key: str, what: str) -> Any:
     if not isinstance(mapping, Mapping) or key not in mapping:
         keys = (
             ", ".join(map(str, mapping)) if isinstance(mapping, Mapping) else type(mapping).__name__
