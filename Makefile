@@ -4,6 +4,7 @@
 #   make demo DOCS=path/ QUESTIONS=path.jsonl       compare them on yours
 #   make test                                       all tests that need no server
 #   make docs                                       the documentation, as a site in site/
+#   make findings                                   what other libraries do otherwise than expected, tried again
 #   make test-integration                           with databases too, which it installs
 #   make test-packages                              what is released: built, and installed with each extra alone
 #   make test-engines                               with Ray, Spark (which needs Java), Daft and DuckDB, which it installs
@@ -13,7 +14,7 @@ VENV ?= .venv
 OUTPUT ?= demo-report
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-integration test-engines check docs bench chroma golden lock clean fuzz
+.PHONY: demo test test-integration test-engines check docs bench chroma golden lock clean findings fuzz
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/ready
@@ -110,6 +111,10 @@ lock: $(VENV)/ready
 	$(BIN)/pip install --quiet uv
 	$(COMPILE) pyproject.toml .ci/langchain_tests.in --override .ci/overrides.txt $(LOCKED) --output-file .ci/requirements.lock
 	$(COMPILE) .ci/language_model.in --output-file .ci/language_model.lock
+
+# What other libraries do otherwise than expected, run without this package; prints what has changed since.
+findings:
+	@for file in findings/*.sh; do bash $$file >/tmp/finding.txt 2>&1 && echo "as noted  $$file" || { echo "CHANGED   $$file"; tail -3 /tmp/finding.txt; }; done
 
 clean:
 	rm -rf $(VENV) demo-report site .pytest_cache .mypy_cache .ruff_cache .hypothesis
