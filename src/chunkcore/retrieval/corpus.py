@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import os
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from itertools import chain
-from operator import attrgetter
-from typing import Any, overload
+from itertools import chain, compress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers.base import Chunker, get_chunker
-from chunkcore.columns import LazySequence
-from chunkcore.errors import DataError, check_type, echo
+from chunkcore.chunkers.base import Chunker, DocumentChunks, get_chunker
+from chunkcore.columns import LazyItems, LazySequence
+from chunkcore.errors import DataError, echo
 from chunkcore.frames import Frame
-from chunkcore.options import named_options
 from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags
 from chunkcore.run import PieceColumns, Retrieved
-from chunkcore.spans import Numbers, Ranges, shifted
+from chunkcore.spans import Numbers, Ranges, ragged_indices, shifted
 from chunkcore.text import (
     Chunk,
     Document,
@@ -39,7 +36,7 @@ def repeated_id(name: str) -> DataError:
     )
 
 
-class ChunkedCorpus(Sequence[Chunk], Frame):
+class ChunkedCorpus(LazyItems[Chunk], Frame):
     """Chunks as columns, with their documents; `Chunk` objects are made on each read.
 
     A chunk is five numbers. One that is more than a slice of a given document (with a context, metadata, segments, of
@@ -52,8 +49,9 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     Attributes:
         fingerprint: of the chunker of the first chunk; None without chunks.
+        columns: the document's number (-1: none here), index, start, end and tokens of each chunk: int64, shape
+            (5, chunks).
         special: by place, the chunks that are more than one slice of their document.
-        segmented: whether chunks have segments.
         made_postings: those of the chunks' texts that were made, by form of words; see `postings`.
         parent: of a selection, the corpus that it was selected from.
         places: of a selection, its chunks' numbers in `parent`.
@@ -73,29 +71,27 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         *,
         chunker: Chunker | Callable[[], Chunker] | None = None,
     ) -> None:
-        check_type("chunks", chunks, Iterable, "several Chunks")
-        check_type("documents", documents, Sequence, "a list of Documents")
-        for document in documents:
-            check_document(document)
         self.documents = documents
-        self._numbers = {document.id: number for number, document in enumerate(documents)}
-        if len(self._numbers) < len(documents):
-            twice = next(
-                document.id
-                for number, document in enumerate(documents)
-                if self._numbers[document.id] > number
-            )
-            raise repeated_id(twice)
-        self._columns = tuple(array("q") for _ in range(5))  # document, index, start, end, tokens
-        self.fingerprint: str | None = None
+        self._numbers = _numbers_of(documents)
         self._chunker = chunker
+        self.fingerprint: str | None = None
         self.special: dict[int, Chunk] = {}
-        self.segmented: bool = False
         self.made_postings: dict[str, Postings] = {}
         self.parent: ChunkedCorpus | None = None
         self.places: Numbers = np.zeros(0, dtype=np.int64)
-        for chunk in chunks:
-            self._append(chunk)
+        rows = []
+        for place, chunk in enumerate(chunks):
+            if not isinstance(chunk, Chunk):
+                raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
+            if self.fingerprint is None:
+                self.fingerprint = chunk.fingerprint
+            span = chunk.spans[0]
+            number = self._numbers.get(chunk.document_id, -1)
+            row = (number, chunk.index, span.start, span.end, chunk.token_count)
+            if number < 0 or self._slice(*row) != chunk:
+                self.special[place] = chunk
+            rows.append(row)
+        self.columns: NDArray[np.int64] = np.array(rows, dtype=np.int64).reshape(-1, 5).T
 
     @classmethod
     def of_columns(
@@ -108,15 +104,35 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         fingerprint: str | None = None,
         chunker: Chunker | Callable[[], Chunker] | None = None,
     ) -> ChunkedCorpus:
-        """Chunks without `Chunk` objects, such as a saved index has; `columns` as `columns()` gives them."""
+        """Chunks without `Chunk` objects, such as a saved index has."""
         corpus = cls((), documents, chunker=chunker)
-        corpus._columns = tuple(
-            array("q", np.ascontiguousarray(column).tobytes()) for column in columns
-        )
-        corpus.made_postings = dict(postings or {})
+        corpus.columns = columns
         corpus.fingerprint = fingerprint
         corpus.special = dict(special or {})
-        corpus.segmented = any(chunk.segments for chunk in corpus.special.values())
+        corpus.made_postings = dict(postings or {})
+        return corpus
+
+    @classmethod
+    def of_documents(
+        cls, documents: Sequence[Document], chunked: Iterable[DocumentChunks], chunker: Chunker
+    ) -> ChunkedCorpus:
+        """The chunks of each document, as its chunker cuts them."""
+        corpus = cls((), documents, chunker=chunker)
+        special: dict[int, Chunk] = {}
+        lengths, ranges, tokens = [0], [np.zeros((0, 2), dtype=np.int64)], [corpus.places]
+        for chunks in chunked:
+            first = sum(lengths)
+            special |= {first + place: chunk for place, chunk in chunks.special.items()}
+            lengths.append(len(chunks))
+            ranges.append(chunks.ranges)
+            tokens.append(chunks.counts)
+        counts = np.array(lengths[1:], dtype=np.int64)
+        numbers, indices = ragged_indices(np.zeros_like(counts), counts)
+        starts, ends = np.concatenate(ranges).T
+        corpus.columns = np.stack((numbers, indices, starts, ends, np.concatenate(tokens)))
+        corpus.special = special
+        if len(corpus):
+            corpus.fingerprint = chunker.fingerprint
         return corpus
 
     @classmethod
@@ -125,28 +141,21 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     ) -> ChunkedCorpus:
         """The chunks of a corpus's `kept` documents (one truth value each), then those of `added`; postings stay."""
         rows = corpus.rows_of(kept)
-        columns, more = corpus.columns()[:, rows], added.columns()
+        columns, more = corpus.columns[:, rows], added.columns.copy()
         renumbered = np.append(np.cumsum(kept) - 1, -1)  # the last for chunks of no document
         columns[0] = renumbered[columns[0]]
         more[0] += int(kept.sum())
-        places = {int(row): place for place, row in enumerate(rows.tolist())}
-        special = {
-            places[place]: chunk for place, chunk in corpus.special.items() if place in places
-        }
-        special |= {len(rows) + place: chunk for place, chunk in added.special.items()}
         numbers = np.full(len(corpus), -1, dtype=np.int64)
         numbers[rows] = np.arange(len(rows))
+        special = corpus.special_of(rows)
+        special |= {len(rows) + place: chunk for place, chunk in added.special.items()}
         new = np.arange(len(added), dtype=np.int64) + len(rows)
         size = len(rows) + len(added)
         postings = {
             form: Postings.joined([(before, numbers), (added.postings(form), new)], size)
             for form, before in corpus.made_postings.items()
         }
-        documents = [
-            document
-            for document, stays in zip(corpus.documents, kept.tolist(), strict=True)
-            if stays
-        ]
+        documents = list(compress(corpus.documents, kept.tolist()))
         return cls.of_columns(
             [*documents, *added.documents],
             np.concatenate((columns, more), axis=1),
@@ -165,11 +174,14 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     def rows_of(self, kept: NDArray[np.bool_]) -> Numbers:
         """The chunks of the `kept` documents, one truth value each, and those of no document here: int64, ascending."""
-        return np.flatnonzero(np.append(kept, True)[self.columns()[0]])
+        return np.flatnonzero(np.append(kept, True)[self.columns[0]])
 
-    def columns(self) -> NDArray[np.int64]:
-        """The document's number (-1: none here), index, start, end and tokens of each chunk: shape (5, chunks)."""
-        return np.array(self._columns, dtype=np.int64).reshape(5, -1)
+    def special_of(self, rows: Numbers) -> dict[int, Chunk]:
+        """The special chunks among some chunks, by their place among these."""
+        if not self.special:
+            return {}
+        places = enumerate(rows.tolist())
+        return {place: self.special[row] for place, row in places if row in self.special}
 
     def selected(self, chunks: Numbers) -> ChunkedCorpus:
         """These chunks, by ascending number, as a corpus; words and documents are shared.
@@ -178,17 +190,10 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         >>> [chunk.text for chunk in corpus.selected(np.array([1]))]
         ['a crow']
         """
-        places = chunks.tolist() if self.special else ()
-        special = {
-            number: self.special[place]
-            for number, place in enumerate(places)
-            if place in self.special
-        }
-        columns = self.columns()[:, chunks]
         part = ChunkedCorpus.of_columns(
             self.documents,
-            columns,
-            special=special,
+            self.columns[:, chunks],
+            special=self.special_of(chunks),
             fingerprint=self.fingerprint,
             chunker=self._chunker,
         )
@@ -213,41 +218,24 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         """See `Chunks`."""
         return chunk_columns(self)
 
-    def _append(self, chunk: Chunk) -> None:
-        if not isinstance(chunk, Chunk):
-            raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
-        if self.fingerprint is None:
-            self.fingerprint = chunk.fingerprint
-        place = len(self)
-        number = self._numbers.get(chunk.document_id, -1)
-        values = number, chunk.index, chunk.spans[0].start, chunk.spans[0].end, chunk.token_count
-        for column, value in zip(self._columns, values, strict=True):
-            column.append(value)
-        self.segmented |= bool(chunk.segments)
-        if number < 0 or self._made(place) != chunk:
-            self.special[place] = chunk
-
     def __len__(self) -> int:
-        return len(self._columns[0])
+        return self.columns.shape[1]
 
-    def __iter__(self) -> Iterator[Chunk]:
-        return map(self.__getitem__, range(len(self)))
+    def item(self, place: int) -> Chunk:
+        if place in self.special:
+            return self.special[place]
+        return self._slice(*self.columns[:, place].tolist())
 
-    @overload
-    def __getitem__(self, place: int) -> Chunk: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Chunk]: ...
-    def __getitem__(self, place: int | slice) -> Chunk | Sequence[Chunk]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(*place.indices(len(self)))]
-        number = range(len(self))[place]
-        return self.special[number] if number in self.special else self._made(number)
-
-    def _made(self, place: int) -> Chunk:
-        number, index, start, end, tokens = (column[place] for column in self._columns)
+    def _slice(self, number: int, index: int, start: int, end: int, tokens: int) -> Chunk:
         document = self.documents[number]
         text, spans = document.text[start:end], (Span(start, end),)
         return Chunk(document.id, index, spans, text, tokens, fingerprint=self.fingerprint or "")
+
+    def _embedded_text(self, place: int) -> str:
+        if place in self.special:
+            return self.special[place].embedded_text
+        number, _, start, end, _ = self.columns[:, place].tolist()
+        return self.documents[number].text[start:end]
 
     def document(self, document_id: str) -> Document | None:
         """The document of this id; None if there is none."""
@@ -257,17 +245,16 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     @property
     def token_counts(self) -> Numbers:
         """Tokens of each chunk in its chunker's unit: int64, shape (chunks,)."""
-        return np.array(self._columns[4], dtype=np.int64)
+        return self.columns[4]
 
     @cached_property
     def document_numbers(self) -> Numbers:
         """Each chunk's document: its place in `documents`, or a number from ``len(documents)`` on: int64."""
-        numbers = np.array(self._columns[0], dtype=np.int64)
+        numbers = self.columns[0].copy()
         others: dict[str, int] = {}
         for place in np.flatnonzero(numbers < 0).tolist():
-            numbers[place] = len(self.documents) + others.setdefault(
-                self[place].document_id, len(others)
-            )
+            other = others.setdefault(self[place].document_id, len(others))
+            numbers[place] = len(self.documents) + other
         return numbers
 
     @cached_property
@@ -284,18 +271,16 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     @property
     def extents(self) -> Ranges:
         """Each chunk's first and last place in its document, without what is `repeating`: int64, shape (chunks, 2)."""
-        extents = self.columns()[[2, 3]].T
+        extents = self.columns[[2, 3]].T
         for place, chunk in self.special.items():
-            extents[place] = (
-                chunk.spans[1].start if place in self.repeating else chunk.start,
-                chunk.end,
-            )
+            start = chunk.spans[1].start if place in self.repeating else chunk.start
+            extents[place] = start, chunk.end
         return extents
 
     @property
     def texts(self) -> Sequence[str]:
         """Each chunk's context and text, as they are embedded."""
-        return LazySequence(attrgetter("embedded_text"), self)
+        return LazySequence(self._embedded_text, range(len(self)))
 
     @property
     def lexical_texts(self) -> Sequence[str]:
@@ -306,7 +291,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
         def read(place: int) -> str:
             chunk = self[place]
-            number = self._columns[0][place]
+            number = int(self.columns[0, place])
             if number < 0 or len(chunk.spans) > 1 or chunk.derived:
                 text = without_tags(Document(chunk.document_id, chunk.text))
             else:
@@ -327,21 +312,21 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     @cached_property
     def retrieved(self) -> Sequence[Retrieved]:
         """Each chunk as a piece: a `Run`'s pool."""
-        names = dict(zip(self._numbers.values(), self._numbers, strict=True))
-        document, starts, ends = self.columns()[[0, 2, 3]]
-        document[
-            [
-                place
-                for place, chunk in self.special.items()
-                if len(chunk.spans) > 1 or chunk.derived
-            ]
-        ] = -1
-        ids = [names.get(number, "") for number in range(len(self.documents))]
-        return PieceColumns(self._piece, ids, document, starts, ends)
+        document, starts, ends = self.columns[[0, 2, 3]]
+        for place, chunk in self.special.items():
+            if len(chunk.spans) > 1 or chunk.derived:
+                document[place] = -1
+        names = [document.id for document in self.documents]
+        return PieceColumns(self._piece, names, document, starts, ends)
 
     def _piece(self, place: int) -> Retrieved:
         chunk = self[place]
         return Retrieved(chunk.document_id, chunk.spans, 0.0, chunk.text, id=chunk.id)
+
+    @cached_property
+    def segmented(self) -> bool:
+        """Whether chunks have segments."""
+        return any(chunk.segments for chunk in self.special.values())
 
     @property
     def embedded_texts(self) -> Sequence[str]:
@@ -355,24 +340,36 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     @cached_property
     def _segments(self) -> tuple[list[str], Numbers]:
-        texts = []
+        texts: list[str] = []
+        counts = []
         for chunk in self:
             document = self.document(chunk.document_id)
-            texts.append(segment_texts(chunk, document.text if document else None))
-        return [text for parts in texts for text in parts], np.repeat(
-            np.arange(len(texts)), [*map(len, texts)]
-        )
+            parts = segment_texts(chunk, document.text if document else None)
+            texts += parts
+            counts.append(len(parts))
+        return texts, np.repeat(np.arange(len(counts), dtype=np.int64), counts)
 
 
-@named_options()
+def _numbers_of(documents: Sequence[Document]) -> dict[str, int]:
+    """Each document's number by its id."""
+    numbers: dict[str, int] = {}
+    for number, document in enumerate(documents):
+        check_document(document)
+        if numbers.setdefault(document.id, number) < number:
+            raise repeated_id(document.id)
+    return numbers
+
+
 def chunk_corpus(
-    documents: Sequence[Document],
+    documents: Iterable[Document],
     chunker: Chunker | str,
     *,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ChunkedCorpus:
     """The chunks of all documents, by a chunker or a spec of one, in `workers` threads (default: one per core).
+
+    `progress` is called with the number of documents that are done.
 
     Raises `OptionError`: `workers` is under 1.
 
@@ -381,27 +378,22 @@ def chunk_corpus(
     ['a b ', 'c']
     """
     chunker = get_chunker(chunker)
-    if isinstance(documents, Document | str) or not isinstance(documents, Iterable):
-        raise DataError(
-            f"chunk_corpus takes a list of Documents, such as benchmark.documents; got {type(documents).__name__}"
-        )
-    documents = documents if isinstance(documents, Sequence) else list(documents)
+    if not isinstance(documents, Sequence):
+        documents = list(documents)
     threads = (os.cpu_count() or 1) if workers is None else workers
-    chunks = chunker.chunk_many(documents, workers=threads)
-    cut = chunks if progress is None else _with_progress(chunks, documents, progress)
-    return ChunkedCorpus(cut, documents, chunker=chunker)
+    chunked = chunker.chunks_per_document(documents, workers=threads)
+    if progress is not None:
+        chunked = _with_progress(chunked, progress)
+    return ChunkedCorpus.of_documents(documents, chunked, chunker)
 
 
 def _with_progress(
-    chunks: Iterable[Chunk], documents: Sequence[Document], progress: Callable[[int], None]
-) -> Iterator[Chunk]:
-    done = {document.id: number for number, document in enumerate(documents)}
-    last = 0
-    for chunk in chunks:
-        if done[chunk.document_id] > last:
-            last = done[chunk.document_id]
-            progress(last)
-        yield chunk
+    chunked: Iterator[DocumentChunks], progress: Callable[[int], None]
+) -> Iterator[DocumentChunks]:
+    for number, chunks in enumerate(chunked):
+        if number:
+            progress(number)
+        yield chunks
 
 
 def segment_texts(chunk: Chunk, source: str | None = None) -> list[str]:

@@ -226,7 +226,7 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
         begin += len(data)
     yield "documents.jsonl", [b"".join(rows)]
     yield "texts.bin", texts
-    yield "chunks.npy", _array_parts(corpus.columns())
+    yield "chunks.npy", _array_parts(corpus.columns)
     names = [field.name for field in fields(Chunk)]
     lines = []
     for number in sorted(corpus.special):
