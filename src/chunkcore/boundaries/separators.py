@@ -146,7 +146,7 @@ class Places(NamedTuple):
 
 
 def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places:
-    r"""Each occurrence of a string in every text, from left to right, without overlap.
+    r"""Each occurrence of a string in every text (at least one), from left to right, without overlap.
 
     >>> from chunkcore.tokens import CharacterCounter
     >>> source = CharacterCounter().tokenize("a\n\nb\n\n\n\nc")
@@ -154,20 +154,26 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
     [1, 4, 6]
     """
     width = len(separator)
-    overlaps = any(separator.endswith(separator[:length]) for length in range(1, width))
-    if len(texts) and not overlaps:
-        # One comparison over the whole range serves many texts.
-        begin, end = int(texts[0, 0]), int(texts[-1, 1])
-        places = (source.code_points[begin : end - width + 1] == ord(separator[0])).nonzero()[
-            0
-        ] + begin
-        for shift, character in enumerate(separator[1:], 1):
-            places = places[source.code_points[places + shift] == ord(character)]
-        first = np.searchsorted(places, texts[:, 0])
-        per_text = np.maximum(np.searchsorted(places, texts[:, 1] - width, side="right") - first, 0)
-        owners, inside = ragged_indices(first, per_text)
-        return Places(places[inside], places[inside] + width, owners)
-    return find_regex(source, re.compile(re.escape(separator)), texts, keep_groups=False)
+    # One comparison over the whole range serves many texts.
+    begin, end = int(texts[0, 0]), int(texts[-1, 1])
+    codes = source.code_points[begin : end - width + 1]
+    places = (codes == ord(separator[0])).nonzero()[0] + begin
+    for shift, character in enumerate(separator[1:], 1):
+        places = places[source.code_points[places + shift] == ord(character)]
+    first = places.searchsorted(texts[:, 0])
+    after = places.searchsorted(texts[:, 1] - width, side="right")
+    owners, inside = ragged_indices(first, np.maximum(after - first, 0))
+    places = places[inside]
+    close = (np.diff(places) < width) & (owners[1:] == owners[:-1])
+    if close.any():
+        apart = np.ones(len(places), dtype=np.bool_)
+        last = 0
+        for place in (close.nonzero()[0] + 1).tolist():
+            if apart[place - 1]:
+                last = places[place - 1]
+            apart[place] = places[place] - last >= width
+        places, owners = places[apart], owners[apart]
+    return Places(places, places + width, owners)
 
 
 def find_regex(

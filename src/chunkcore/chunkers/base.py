@@ -44,7 +44,7 @@ from chunkcore.text import (
 from chunkcore.tokens import TokenCounter, TokenizedText
 
 # Small documents are split together: fewer array operations.
-_BATCH_CHARACTERS = 75_000
+_BATCH_CHARACTERS = 200_000
 _BATCH_DOCUMENTS = 64
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _SHARE = 0.6  # of a model's limit; the chunking survey, "Embedding Model Token Limits": 50 to 75 %
