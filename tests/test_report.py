@@ -284,11 +284,13 @@ def test_the_line_joins_what_no_other_point_beats():
     assert [by_place[place] for place in line.split()] == ["2", "1", "4"]
 
 
-def test_discs_and_names_of_many_lines_stay_in_their_panel():
-    lines = {f"passages:lexical,words=whole · size={number}": (50.0, 99.9) for number in range(12)}
-    drawn = plots.panels([plots.Panel("keep", ("start", "end"), lines)], width=250, title="")
-    heights = [float(y) for y in re.findall(r'class="disc s\d" x="[\d.]+" y="([-\d.]+)"', drawn)]
-    assert (min(heights) > 20, "…" in drawn, ">110<" in drawn) == (True, False, False)
+def test_no_colour_stands_for_two_systems_and_points_of_one_place_stand_beside_each_other():
+    points = [plots.Point(number, "", 100, 50, 40, 60) for number in range(1, 14)]
+    drawn = plots.scatter(points, width=860, x_label="", y_label="", title="")
+    dots = re.findall(r'class="dot s(\d)" cx="([\d.]+)"', drawn)
+    assert [tone for tone, _ in dots] == [*"12345678", *"00000"]
+    places = sorted(float(x) for _, x in dots)
+    assert min(np.diff(places)) >= 18
 
 
 # ---- files

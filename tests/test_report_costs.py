@@ -9,7 +9,6 @@ import pytest
 from chunkcore.datasets import load_dataset
 from chunkcore.evaluation.results import Cost
 from chunkcore.report import ReportPage, html_report, markdown_report
-from chunkcore.report.html import WIDTHS, option_plot
 from chunkcore.report.tables import Table, cost_axis, cost_table, score_table
 from chunkcore.study.tuning import TuneOptions, tune
 
@@ -71,15 +70,13 @@ def test_every_mean_is_drawn_with_its_interval_and_what_may_be_best_is_filled():
     assert source.index("Mean Recall@5 of every system") < source.index("<table")
 
 
-def test_a_search_is_shown_with_its_plots_and_folds():
+def test_a_search_is_shown_with_its_folds():
     options = TuneOptions(measure="F1@3", resamples=100)
     tuning = tune(
         load_dataset("lochmere"), "recursive:size={80,160}", FakeEmbedder(), retrievers="dense", options=options
     )
     searched = replace(study(), tuning=tuning)
     source = html_report(searched)
-    for _, width in WIDTHS:
-        assert option_plot(tuning, width=width) in source
     assert 'href="#tuning"' in source
     assert "Chosen without each part of the questions" in markdown_report(searched)
     assert "#tuning" not in html_report(study())

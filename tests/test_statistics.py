@@ -164,7 +164,11 @@ def test_a_short_simulation_is_misled_no_more_often_than_promised() -> None:
     pair = simulation.equal_pair(simulation.many_ties, 40, runs)
     assert pair["distinct"] <= at_most(0.05, runs)
     assert runs - pair["covered"] <= at_most(0.06, runs)
-    assert simulation.equal_family(simulation.found_or_not, 4, 40, runs)["distinct"] <= at_most(0.05, runs)
+    equal = simulation.family(13, 12, 8, 0.0, runs)
+    assert equal["false"] <= at_most(0.05, runs)
+    assert equal["best"] == 0
+    behind = simulation.family(16, 12, 8, 0.2, 20)
+    assert behind["found"] > 0.6 * behind["true"] > 0 == behind["found, Holm"], "12 documents suffice for 16 systems"
     assert simulation.equivalent(simulation.even, 0.1, 0.1, 60, runs) <= at_most(0.05, runs)
     by_document = simulation.clustered(20, 10, runs)
     assert by_document["distinct by document"] <= at_most(0.05, runs) < by_document["distinct by question"]

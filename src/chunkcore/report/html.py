@@ -15,13 +15,12 @@ from typing import Any
 
 from chunkcore.errors import DataError
 from chunkcore.escaping import page_text, script_json
-from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
-from chunkcore.evaluation.results import Report, system_name
+from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
 from chunkcore.lazy import needed
-from chunkcore.options import split_spec
 from chunkcore.report import plots, tables
 from chunkcore.report.advice import Advice
 from chunkcore.report.missed import missed_by
@@ -36,9 +35,9 @@ from chunkcore.text import Chunks
 WIDTHS = (("wide", 860), ("narrow", 326))
 
 
-def both_widths(draw: Callable[[int], str]) -> dict[str, Any]:
+def both_widths(draw: Callable[..., str], *values: object) -> dict[str, Any]:
     """A plot's two drawings, by the name of their width."""
-    return {kind: markup(draw(width)) for kind, width in WIDTHS}
+    return {kind: markup(draw(*values, width)) for kind, width in WIDTHS}
 
 
 def policy(style: str, script: str) -> str:
@@ -122,15 +121,6 @@ def html_report(page: ReportPage) -> str:
     views = [_view(page, k, unit, axis) for unit in page.units for k in page.ks]
     data = questions(page, shown.documents if shown else {}) | {"documents": shown and shown.index}
     advice = Advice.of(page)
-    benchmark = page.benchmark
-    facts = [("Collection", benchmark.name if benchmark else page.reports[0].benchmark)]
-    if benchmark:
-        facts.append(("Documents", tables.amount(len(benchmark.documents))))
-    facts.append(("Questions", tables.amount(len(page.reports[0].query_ids))))
-    facts += [
-        ("Systems", tables.amount(len(page.reports))),
-        ("Verdict by", str(page.comparison.measure)),
-    ]
     return str(
         page_template().render(
             policy=policy(style, script),
@@ -143,26 +133,33 @@ def html_report(page: ReportPage) -> str:
             version=installed_version(),
             advice=advice,
             missed=missed_by(page, advice.use),
-            facts=facts,
+            facts=_facts(page),
             warnings=tables.warnings(page),
             views=views,
             axis=axis,
             costs=tables.cost_table(page),
-            means=both_widths(lambda width: _means(page, width)),
-            forest=both_widths(lambda width: _forest(page, width)),
+            means=both_widths(_means, page),
+            forest=both_widths(_forest, page),
             differences=tables.difference_table(page),
             pairs_note=tables.pairs_note(page),
             meanings=_meanings(page, views),
             chunks=tables.chunk_table(page),
             problems=tables.problem_table(page),
-            tuning=_tuning(page.tuning) if page.tuning else None,
+            tuning=page.tuning,
+            tuning_tables=tables.tuning_tables(page.tuning) if page.tuning else (),
         )
     )
 
 
-def _tuning(tuning: Tuning) -> dict[str, Any]:
-    plot = both_widths(lambda width: option_plot(tuning, width=width))
-    return {"verdict": tuning.verdict, "tables": tables.tuning_tables(tuning), "plot": plot}
+def _facts(page: ReportPage) -> dict[str, str]:
+    benchmark, first = page.benchmark, page.reports[0]
+    facts = {"Collection": benchmark.name if benchmark else first.benchmark}
+    if benchmark:
+        facts["Documents"] = tables.amount(len(benchmark.documents))
+    facts["Questions"] = tables.amount(len(first.query_ids))
+    facts["Systems"] = tables.amount(len(page.reports))
+    facts["Verdict by"] = str(page.comparison.measure)
+    return facts
 
 
 def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
@@ -170,48 +167,65 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
 
     It has no questions if no system has per-depth results. `documents` has the listed ones' numbers in the viewer.
     """
-    benchmark = page.benchmark
     ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
-    queries = benchmark.queries if benchmark and ks else ()
-    longest = min(EXCERPT, EXCERPTS // max(1, sum(len(query.evidence) for query in queries)))
-    sources = {document.id: document for document in benchmark.documents} if benchmark else {}
-    rows = [{query: row for row, query in enumerate(report.query_ids)} for report in page.reports]
+    rows = []
+    if page.benchmark and ks:
+        excerpt = _Excerpts(page.benchmark, documents)
+        found = _Found(page, ks)
+        for query in page.benchmark.queries:
+            answer = query.metadata.get("answer")
+            row = {
+                "id": page_text(query.id),
+                "text": page_text(query.text),
+                "collection": page_text(query.collection),
+                "answer": page_text(answer) if isinstance(answer, str) else "",
+                "evidence": list(map(excerpt.of, query.evidence)),
+                "found": found.of(query),
+            }
+            rows.append(row)
+    systems = [page_text(report.name) for report in page.reports]
+    return {"systems": systems, "ks": list(map(str, ks)), "questions": rows}
 
-    def evidence(piece: Evidence) -> list[Any]:
+
+class _Excerpts:
+    """Evidence as the script reads it."""
+
+    def __init__(self, benchmark: Benchmark, numbers: Mapping[str, int]) -> None:
+        pieces = sum(len(query.evidence) for query in benchmark.queries)
+        self._longest = min(EXCERPT, EXCERPTS // max(1, pieces))
+        self._texts = {document.id: document.text for document in benchmark.documents}
+        self._numbers = numbers
+
+    def of(self, piece: Evidence) -> list[Any]:
         """Document, start, end, excerpt, and the document's number in the viewer (-1: not listed)."""
         span, name = piece.span, piece.document_id
-        excerpt = page_text(sources[name].text[span.start : min(span.end, span.start + longest)])
-        shown = f"{excerpt} […]" if len(span) > longest else excerpt
-        return [page_text(name), span.start, span.end, shown, documents.get(name, -1)]
+        end = min(span.end, span.start + self._longest)
+        excerpt = page_text(self._texts[name][span.start : end])
+        if end < span.end:
+            excerpt += " […]"
+        return [page_text(name), span.start, span.end, excerpt, self._numbers.get(name, -1)]
 
-    def found(query: Query, k: Depth) -> list[list[int | None]]:
-        pairs = [
-            (report.found.get(k, ()), at.get(query.id))
-            for report, at in zip(page.reports, rows, strict=True)
-        ]
-        return [
-            [whole_percent(share) for share in shares[row]]
-            if row is not None and row < len(shares)
-            else []
-            for shares, row in pairs
-        ]
 
-    def question(query: Query) -> dict[str, Any]:
-        answer = query.metadata.get("answer")
-        return {
-            "id": page_text(query.id),
-            "text": page_text(query.text),
-            "collection": page_text(query.collection),
-            "answer": page_text(answer) if isinstance(answer, str) else "",
-            "evidence": [evidence(piece) for piece in query.evidence],
-            "found": [found(query, k) for k in ks],
-        }
+class _Found:
+    """The share of each piece of evidence that each system found, in percent."""
 
-    return {
-        "systems": [page_text(report.name) for report in page.reports],
-        "ks": [str(k) for k in ks],
-        "questions": [question(query) for query in queries],
-    }
+    def __init__(self, page: ReportPage, ks: Sequence[Depth]) -> None:
+        self._shares: list[list[dict[str, tuple[float, ...]]]] = []
+        for k in ks:
+            systems = [_by_query(report, k) for report in page.reports]
+            self._shares.append(systems)
+
+    def of(self, query: Query) -> list[list[list[int | None]]]:
+        """By depth and system."""
+        return [[_percents(shares, query) for shares in systems] for systems in self._shares]
+
+
+def _by_query(report: Report, k: Depth) -> dict[str, tuple[float, ...]]:
+    return dict(zip(report.query_ids, report.found.get(k, ()), strict=False))
+
+
+def _percents(shares: Mapping[str, tuple[float, ...]], query: Query) -> list[int | None]:
+    return list(map(whole_percent, shares.get(query.id, ())))
 
 
 def whole_percent(share: float) -> int | None:
@@ -227,21 +241,20 @@ def whole_percent(share: float) -> int | None:
     return 100 if share >= 1 else min(99, max(1, round(100 * share)))
 
 
-def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    columns = (column for view in views for column in view["scores"].columns)
-    meanings = list(
-        dict.fromkeys((column.title, column.meaning) for column in columns if column.meaning)
-    )
+def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> dict[str, str]:
+    """What the columns and depths mean."""
+    meanings = {}
+    for view in views:
+        for column in view["scores"].columns:
+            if column.meaning:
+                meanings[column.title] = column.meaning
     if "min" in page.ks:
-        meanings.append(
-            (
-                "k = min",
-                "For each question, as many pieces as there are chunks that hold its evidence.",
-            )
-        )
-    if budgets := [str(k) for k in page.ks if budget_of(k) is not None]:
-        means = "The best pieces until so many tokens are retrieved; the last one is cut there."
-        meanings.append((", ".join(budgets), means))
+        holding = "as many pieces as there are chunks that hold its evidence"
+        meanings["k = min"] = f"For each question, {holding}."
+    budgets = [str(k) for k in page.ks if budget_of(k) is not None]
+    if budgets:
+        best = "The best pieces until so many tokens are retrieved; the last one is cut there."
+        meanings[", ".join(budgets)] = best
     return meanings
 
 
@@ -255,8 +268,8 @@ def _view(page: ReportPage, k: Depth, unit: Unit, axis: tables.CostAxis | None) 
         "shown": k == page.chosen_k and unit == page.comparison.measure.unit,
         "scores": tables.score_table(page, k, unit),
         "collections": tables.collection_table(page, k, unit),
-        "plot": both_widths(lambda width: _scatter(page, k, unit, retrieved, width)),
-        "cost_plot": axis and both_widths(lambda width: _scatter(page, k, unit, axis, width)),
+        "plot": both_widths(_scatter, page, k, unit, retrieved),
+        "cost_plot": axis and both_widths(_scatter, page, k, unit, axis),
     }
 
 
@@ -274,11 +287,8 @@ def _scatter(page: ReportPage, k: Depth, unit: Unit, axis: tables.CostAxis, widt
     points = []
     for (number, report), value in zip(page.systems, axis.values, strict=True):
         low, high = page.interval(report, measure)
-        points.append(
-            plots.Point(
-                number, report.name, value, 100 * mean(report, measure), 100 * low, 100 * high
-            )
-        )
+        y = mean(report, measure)
+        points.append(plots.Point(number, report.name, value, 100 * y, 100 * low, 100 * high))
     return plots.scatter(
         points,
         width=width,
@@ -294,19 +304,19 @@ def _means(page: ReportPage, width: int) -> str:
     comparison, measure = page.comparison, page.comparison.measure
     rows, notes = [], []
     for number, report in page.systems:
-        value, (low, high) = (
-            mean(report, measure),
-            comparison.intervals.get(report.name, (math.nan, math.nan)),
-        )
-        if math.isfinite(value):
-            tied = report.name in comparison.tied
-            rows.append(plots.Row(number, report.name, 100 * value, 100 * low, 100 * high, tied))
-            share = comparison.firsts.get(report.name, 0)
-            notes.append(f"first in {100 * share:.0f} %" if share >= 0.005 else "")
+        value = mean(report, measure)
+        if math.isnan(value):
+            continue
+        low, high = page.interval(report, measure)
+        tied = report.name in comparison.tied
+        rows.append(plots.Row(number, report.name, 100 * value, 100 * low, 100 * high, tied))
+        share = comparison.firsts[report.name]
+        notes.append(f"first in {100 * share:.0f} %" if share >= 0.005 else "")
+    unit = ", %" if measure.is_share else " × 100"
     return plots.intervals(
         rows,
         width=width,
-        x_label=f"{measure}{', %' if measure.is_share else ' × 100'}",
+        x_label=f"{measure}{unit}",
         title=f"Mean {measure} of every system, with its {page.level} interval",
         notes=notes if len(rows) > 1 else (),
     )
@@ -339,9 +349,7 @@ def plot(result: object) -> Drawing:
             tokens, limit=limit, width=560, height=200, title="Tokens of each chunk"
         )
     elif isinstance(result, Tuning):
-        svg = option_plot(result, width=860) or _means(
-            ReportPage(compare(result.shown, result.measure)), 860
-        )
+        svg = _means(ReportPage(compare(result.shown, result.measure)), 860)
     elif isinstance(result, Comparison | Report):
         svg = _means(ReportPage(compare([result]) if isinstance(result, Report) else result), 860)
     else:
@@ -360,63 +368,32 @@ def plot(result: object) -> Drawing:
 def _places(hits: RankedList) -> str:
     """Where in their documents the pieces' parts lie, the better the darker."""
     parts = [part for part in hits.parts if part.spans]
-    low, high = (edge((part.score for part in parts), default=0.0) for edge in (min, max))
+    scores = [part.score for part in parts]
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
     rows: dict[str, list[plots.Stretch]] = {}
     for part in parts:
         share = (part.score - low) / (high - low) if high > low else 1.0
         tip = f"{part.score:.4g}: {part.text}"
-        rows.setdefault(part.document_id, []).extend(
-            plots.Stretch(span.start, span.end, share, tip) for span in part.spans
-        )
+        for span in part.spans:
+            stretch = plots.Stretch(span.start, span.end, share, tip)
+            rows.setdefault(part.document_id, []).append(stretch)
     return plots.stretches(rows, width=860, title="Where in their documents the pieces lie")
 
 
 def _forest(page: ReportPage, width: int) -> str:
-    top, *others = page.systems
+    """Each system's difference from the baseline."""
+    comparison = page.comparison
+    numbers = {report.name: number for number, report in page.systems}
     rows = []
-    for number, report in others:
-        gap = page.comparison.between(report.name, top.report.name)
-        if math.isfinite(gap.mean) and math.isfinite(gap.low):
-            rows.append(
-                plots.Row(
-                    number, report.name, 100 * gap.mean, 100 * gap.low, 100 * gap.high, gap.distinct
-                )
-            )
+    for gap in comparison.against:
+        if math.isfinite(gap.low):
+            ends = (100 * gap.mean, 100 * gap.low, 100 * gap.high)
+            rows.append(plots.Row(numbers[gap.a], gap.a, *ends, gap.distinct))
+    measure, baseline = comparison.measure, comparison.baseline
     return plots.intervals(
         rows,
         width=width,
-        x_label=f"points of {page.comparison.measure} from system 1",
-        title=f"Difference of every other system from {top.report.name}, in points of {page.comparison.measure}",
+        x_label=f"points of {measure} from {plots.shorten(baseline, 40)}",
+        title=f"Difference of every other system from {baseline}, in points of {measure}",
         differences=True,
-    )
-
-
-def option_plot(tuning: Tuning, *, width: int) -> str:
-    """The measure against each option of a chunker that varies, a line a retriever and other options; "" if none."""
-    tried: dict[tuple[str, str], dict[str, None]] = {}  # by chunker and option, its values in order
-    for configuration in tuning.configurations.values():
-        chunker, options = split_spec(configuration.chunker)
-        for option, value in options.items():
-            tried.setdefault((chunker, option), {})[str(value)] = None
-    shown = []
-    for (chunker, option), values in tried.items():
-        lines: dict[str, dict[str, float]] = {}
-        for report in tuning.reports:
-            system = tuning.configurations[report.name]
-            name, chosen = split_spec(system.chunker)
-            if name == chunker and option in chosen:
-                others = ", ".join(
-                    f"{key}={value}" for key, value in chosen.items() if key != option
-                )
-                line = lines.setdefault(system_name(system.retriever, others), {})
-                line[str(chosen[option])] = 100 * report.mean(tuning.measure)
-        numbers = all(re.fullmatch(r"[\d.]+", value) for value in values)
-        labels = sorted(values, key=float) if numbers else list(values)
-        drawn = {
-            name: [line.get(value, math.nan) for value in labels] for name, line in lines.items()
-        }
-        if len(labels) > 1:
-            shown.append(plots.Panel(f"{option} of {chunker}", tuple(labels), drawn))
-    return plots.panels(
-        shown, width=width, title=f"{tuning.measure} in percent against each option that was varied"
     )

@@ -38,6 +38,20 @@ const switched = [showViews];
   switches.addEventListener("submit", (event) => event.preventDefault());
 }
 
+// ---- code to copy
+for (const button of all("button.copy")) {
+  button.addEventListener("click", async () => {
+    const code = button.parentElement.querySelector("pre");
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+    } catch { // a page from a file may not be allowed to: select the code
+      getSelection().selectAllChildren(code);
+      document.execCommand("copy");
+    }
+    button.textContent = "Copied";
+  });
+}
+
 // ---- sortable columns: a heading sorts its table, numbers from high to low at first
 const SIZES = { k: 1e3, M: 1e6, G: 1e9 };
 const shownValue = (row, at) => {
@@ -68,7 +82,7 @@ for (const table of all(".scroll table")) {
 }
 
 // ---- what a question's shares look like
-const chip = (index) => element("span", `chip s${(index % 8) + 1}`, String(index + 1));
+const chip = (index) => element("span", `chip s${index < 8 ? index + 1 : 0}`, String(index + 1));
 const shade = (share) => (share === null ? 0 : share === 0 ? 0 : share === 100 ? 4 : share < 34 ? 1 : share < 67 ? 2 : 3);
 const foundText = (index, share) => `${data.systems[index]}: ${share === null ? "not known" : `${share} % found`}`;
 
