@@ -16,9 +16,9 @@ pytest.importorskip("haystack")
 
 from chunkadapters import langchain, llamaindex
 from chunkadapters.places import WHOLE, PlaceKeys, chunk_records, decode_segments
-from chunkcore import get_chunker
+from chunkcore import Benchmark, Evidence, Query, get_chunker
 from chunkcore.chunkers.base import Draft
-from chunkcore.text import Chunk, Document, Span
+from chunkcore.text import Chunk, Document, Span, text_of_spans
 from haystack import Document as HaystackDocument
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.runnables import RunnableLambda
@@ -38,6 +38,25 @@ def _registered():
 frameworks = pytest.mark.parametrize("framework", FRAMEWORKS.values(), ids=FRAMEWORKS.keys())
 
 TEXT = "0123456789abcdefghijABCDEFGHIJ----------"
+
+
+TABLE = "# Prices\n\nAll hold.\n\n| part | price |\n|---|---|\n" + "".join(
+    f"| part{n} | {n} euro |\n" for n in range(30)
+)
+
+
+@frameworks
+@pytest.mark.parametrize("chunkers", [("markdown:size=20",), ("markdown:size=60", "fixed_token:size=40,overlap=0")])
+def test_the_text_of_a_chunk_and_of_a_hit_is_the_text_of_its_place(framework, chunkers):
+    chunks = framework.cut(TABLE, *map(get_chunker, chunkers))
+    assert any(len(chunk.spans) > 1 for chunk in chunks)
+    for chunk in chunks:
+        assert chunk.text == text_of_spans(TABLE, chunk.spans)
+    benchmark = Benchmark("b", [Document("d", TABLE)], [Query("q", "What?", (Evidence("d", Span(0, 8)),))])
+    run = framework.hooks.run_retriever(framework.answer([chunk.own for chunk in chunks]), benchmark)
+    located = run.results["q"]
+    assert [hit.spans for hit in located] == [chunk.spans for chunk in chunks]
+    assert [hit.text for hit in located] == [text_of_spans(TABLE, hit.spans) for hit in located]
 
 
 @frameworks
