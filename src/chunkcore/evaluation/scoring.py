@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.errors import DataError, OptionError, check_type, echo
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.counting import (
     Axis,
@@ -97,7 +97,6 @@ class Scorer:
         counter: str | TokenCounter = "cl100k_base",
         min_rule: MinRule = "holding",
     ) -> None:
-        check_type("what is scored on", benchmark, Benchmark, "a Benchmark, as of load_benchmark")
         if min_rule not in get_args(MinRule):
             raise OptionError(f'min_rule is "holding" or "touching", got {echo(min_rule)}')
         self.benchmark = benchmark
@@ -119,19 +118,28 @@ class Scorer:
     def score(
         self, run: Run, measures: Iterable[Measure | str] | Measure | str | None = None
     ) -> Report:
-        check_type("what is scored", run, Run, "a Run, as of run_retriever or read_run")
         began = time.perf_counter()
         chosen = retrieval_measures(measures_at() if measures is None else measures)
+        if not chosen:
+            raise OptionError('measures is empty: expected some, such as ["Recall@1000tok"]')
         ranked = self._ranked(run)
-        pool = None if run.pool is None else self._pool_spans(run.pool, run.name)
+        pool = None
+        if run.pool is not None:
+            pool = self._pool_spans(run.pool, run.name)
         spans = pool
         if spans is None or ranked.pieces is not run.pool:
             spans = SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
         retrieved = RankedSpans.of(spans, ranked.numbers, ranked.counts)
-        counts = _RunCounts(self, retrieved, None if pool is None else self._holding(pool))
-        tokens = {
-            measure.k: counts.tokens(measure.k) for measure in chosen if measure.k is not None
-        }
+        holding = None if pool is None else self._holding(pool)
+        counts = _RunCounts(self, retrieved, holding)
+        depths = dict.fromkeys(measure.k for measure in chosen if measure.k is not None)
+        amounts, found = {}, {}
+        for k in depths:
+            amounts[k], shares = counts.tokens(k)
+            found[k] = self.relevance("token").by_query(shares)
+        chunks = None
+        if pool is not None:
+            chunks = ChunkStatistics(self.relevance("token").count(pool).sizes)
         queries = self.benchmark.queries
         return Report(
             name=run.name,
@@ -139,15 +147,11 @@ class Scorer:
             query_ids=tuple(query.id for query in queries),
             collections=tuple(query.collection for query in queries),
             scores={measure: counts.scores(measure) for measure in chosen},
-            retrieved_tokens={k: amounts for k, (amounts, _) in tokens.items()},
-            found={
-                k: self.relevance("token").by_query(shares) for k, (_, shares) in tokens.items()
-            },
+            retrieved_tokens=amounts,
+            found=found,
             located=_located(ranked.pieces, retrieved),
             unanswered=tuple(query.id for query in queries if query.id not in run.results),
-            chunks=None
-            if pool is None
-            else ChunkStatistics(self.relevance("token").count(pool).sizes),
+            chunks=chunks,
             seconds={**run.seconds, "score": time.perf_counter() - began},
             min_rule=self.min_rule,
             run=run,

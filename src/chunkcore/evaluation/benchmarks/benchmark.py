@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.errors import DataError, check_type, echo, warn_user
+from chunkcore.errors import DataError, echo, warn_user
 from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES
 from chunkcore.files import write_checked
 from chunkcore.options import check_number
@@ -71,19 +72,23 @@ def parts_of(document: Document) -> tuple[Part, ...]:
     parts: list[Part] = []
     end = 0
     for row in rows if isinstance(rows, list | tuple) and rows else [rows]:
-        values: list[Any] = (
-            [row.get(key) for key in ("id", "start", "end")] if isinstance(row, Mapping) else []
-        )
-        if [type(value) for value in values] != [str, int, int] or not end <= values[1] < values[
-            2
-        ] <= document.size:
+        part = _part(row)
+        if part is None or not end <= part.span.start < part.span.end <= document.size:
             raise DataError(
                 f"the parts of document {document.id!r} are a list of objects with id, start and end, in order, apart, "
                 f"and within its {document.size} characters; got {echo(row)} after {end}"
             )
-        parts.append(Part(values[0], Span(values[1], values[2])))
-        end = values[2]
+        parts.append(part)
+        end = part.span.end
     return tuple(parts)
+
+
+def _part(row: object) -> Part | None:
+    if not isinstance(row, Mapping):
+        return None
+    identity, start, end = row.get("id"), row.get("start"), row.get("end")
+    is_part = isinstance(identity, str) and type(start) is int and type(end) is int
+    return Part(identity, Span(start, end)) if is_part and 0 <= start < end else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +97,6 @@ class Evidence:
 
     document_id: str
     span: Span
-
-    def __post_init__(self) -> None:
-        check_type("the document_id of evidence", self.document_id, str, "a string")
-        check_type("the span of evidence", self.span, Span, "a Span")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +108,6 @@ class Query:
     evidence: tuple[Evidence, ...]
     collection: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in ("id", "text", "collection"):
-            check_type(f"the {name} of a query", getattr(self, name), str, "a string")
-        check_type(
-            f"query {echo(self.id)}: its evidence", self.evidence, tuple, "a tuple of Evidence"
-        )
-        for evidence in self.evidence:
-            check_type(
-                f"query {echo(self.id)}: each of its evidence", evidence, Evidence, "an Evidence"
-            )
-        check_type(f"query {echo(self.id)}: its metadata", self.metadata, Mapping, "a mapping")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,46 +148,38 @@ class Benchmark:
         return f"Benchmark({self.name!r}: {len(self.documents):,} documents, {len(self.queries):,} questions)"
 
     def __post_init__(self) -> None:
-        check_type("a benchmark's name", self.name, str, "a string")
-        self._check_ids("documents", self.documents, Document)
-        self._check_ids("queries", self.queries, Query)
-        check_type("without_evidence", self.without_evidence, Sequence, "a list of Query objects")
-        self._check_ids("queries", [*self.queries, *self.without_evidence], Query)
+        for document in self.documents:
+            check_document(document, "one of the documents of a benchmark")
+        self._check_ids("documents", self.documents)
+        self._check_ids("queries", [*self.queries, *self.without_evidence])
         for query in self.queries:
             if not query.evidence:
                 raise DataError(
                     f"query {echo(query.id)} has no evidence: give it some, or leave it out"
                 )
             for evidence in query.evidence:
-                document = self._by_id.get(evidence.document_id)
-                place = (
-                    f"query {echo(query.id)} has evidence in document {echo(evidence.document_id)}"
-                )
-                if document is None:
-                    raise DataError(f"{place}, which is not in the benchmark")
-                if evidence.span.end > document.size:
-                    raise DataError(
-                        f"{place} that ends at {evidence.span.end}, and the document at {document.size}"
-                    )
+                self._check_evidence(query, evidence)
         for query in self.without_evidence:
             if query.evidence:
                 raise DataError(f"query {echo(query.id)} has evidence: it is one of the queries")
 
-    def _check_ids(self, name: str, items: Sequence[Document | Query], kind: type) -> None:
-        check_type(
-            f"the {name} of a benchmark", items, Sequence, f"a list of {kind.__name__} objects"
-        )
-        seen: set[str] = set()
-        for item in items:
-            if kind is Document:
-                check_document(item, "one of the documents of a benchmark")
-            else:
-                check_type(f"one of the {name} of a benchmark", item, kind, f"a {kind.__name__}")
-            if item.id in seen:
+    def _check_ids(self, name: str, items: Sequence[Document | Query]) -> None:
+        counts = Counter(item.id for item in items)
+        for identity, count in counts.items():
+            if count > 1:
                 raise DataError(
-                    f"two {name} of the benchmark {self.name!r} have the id {item.id!r}: make ids unique"
+                    f"two {name} of the benchmark {self.name!r} have the id {identity!r}: make ids unique"
                 )
-            seen.add(item.id)
+
+    def _check_evidence(self, query: Query, evidence: Evidence) -> None:
+        document = self._by_id.get(evidence.document_id)
+        place = f"query {echo(query.id)} has evidence in document {echo(evidence.document_id)}"
+        if document is None:
+            raise DataError(f"{place}, which is not in the benchmark")
+        if evidence.span.end > document.size:
+            raise DataError(
+                f"{place} that ends at {evidence.span.end}, and the document at {document.size}"
+            )
 
     def document(self, document_id: str) -> Document:
         """The document with this id. Raises `DataError` if there is none."""
@@ -261,11 +242,10 @@ def whole_sentences(benchmark: Benchmark) -> Benchmark:
     sentences = {document.id: sentence_ranges(document.text) for document in benchmark.documents}
 
     def widened(evidence: Evidence) -> Evidence:
-        (starts, ends), span = sentences[evidence.document_id].T, evidence.span
-        first, after = (
-            np.searchsorted(ends, span.start, side="right"),
-            np.searchsorted(starts, span.end, side="left"),
-        )
+        starts, ends = sentences[evidence.document_id].T
+        span = evidence.span
+        first = np.searchsorted(ends, span.start, side="right")
+        after = np.searchsorted(starts, span.end, side="left")
         if first >= after:
             return evidence
         wide = Span(min(span.start, int(starts[first])), max(span.end, int(ends[after - 1])))
@@ -299,21 +279,10 @@ def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benc
     """
     check_number("sentences", sentences, 1)
     check_number("seed", seed)
-    groups: list[list[Document]] = []
-    total = 0
-    for number in np.random.default_rng(seed).permutation(len(benchmark.documents)).tolist():
-        document = benchmark.documents[number]
-        if document.text:
-            count = len(sentence_ranges(document.text))
-            if not groups or abs(total + count - sentences) > abs(total - sentences):
-                groups.append([])
-                total = 0
-            groups[-1].append(document)
-            total += count
+    order = np.random.default_rng(seed).permutation(len(benchmark.documents)).tolist()
+    groups = _groups([benchmark.documents[number] for number in order], sentences)
     digits = len(str(len(groups)))
-    places: dict[
-        str, tuple[str, int]
-    ] = {}  # by an original's id: the joined document, and the start in it
+    places: dict[str, tuple[str, int]] = {}  # of the originals: the joined document, and the start
     documents = [
         _joined(f"stitched-{number:0{digits}}", group, places)
         for number, group in enumerate(groups, start=1)
@@ -327,29 +296,51 @@ def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benc
     )
 
 
+def _groups(documents: Iterable[Document], sentences: int) -> list[list[Document]]:
+    groups: list[list[Document]] = []
+    total = 0
+    for document in documents:
+        if not document.text:
+            continue
+        count = len(sentence_ranges(document.text))
+        if not groups or abs(total + count - sentences) > abs(total - sentences):
+            groups.append([])
+            total = 0
+        groups[-1].append(document)
+        total += count
+    return groups
+
+
 def _joined(name: str, group: Sequence[Document], places: dict[str, tuple[str, int]]) -> Document:
     parts: list[dict[str, Any]] = []
     marks: list[Mark] = []
     start = 0
     for document in group:
         end = start + len(document.text)
-        part = {"id": document.id, "start": start, "end": end}
-        parts.append(part | {"metadata": dict(document.metadata)} if document.metadata else part)
-        marks += [replace(mark, span=shifted((mark.span,), start)[0]) for mark in document.marks]
+        part: dict[str, Any] = {"id": document.id, "start": start, "end": end}
+        if document.metadata:
+            part["metadata"] = dict(document.metadata)
+        parts.append(part)
+        for mark in document.marks:
+            (span,) = shifted((mark.span,), start)
+            marks.append(replace(mark, span=span))
         places[document.id] = name, start
         start = end + len(SEAM)
-    return Document(
-        name, SEAM.join(document.text for document in group), {"parts": parts}, tuple(marks)
-    )
+    text = SEAM.join([document.text for document in group])
+    return Document(name, text, {"parts": parts}, tuple(marks))
 
 
 def _moved_query(query: Query, places: Mapping[str, tuple[str, int]]) -> Query:
-    moved = ((piece.span, *places[piece.document_id]) for piece in query.evidence)
-    evidence = tuple(Evidence(name, *shifted((span,), start)) for span, name, start in moved)
-    named = query.metadata.get("document_id")
-    place = places.get(named) if isinstance(named, str) else None
-    metadata = {**query.metadata, "document_id": place[0]} if place else query.metadata
-    return replace(query, evidence=evidence, metadata=metadata)
+    evidence = []
+    for piece in query.evidence:
+        name, start = places[piece.document_id]
+        (span,) = shifted((piece.span,), start)
+        evidence.append(Evidence(name, span))
+    metadata = dict(query.metadata)
+    named = metadata.get("document_id")
+    if isinstance(named, str) and named in places:
+        metadata["document_id"] = places[named][0]
+    return replace(query, evidence=tuple(evidence), metadata=metadata)
 
 
 # Surrogate pairs: JSON writes them like the single code point they encode.
@@ -377,8 +368,10 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
     documents = []
     for document in benchmark.documents:
         row: dict[str, Any] = {"id": document.id, "text": document.text}
-        row |= {"metadata": dict(document.metadata)} if document.metadata else {}
-        row |= {"marks": [mark.to_dict() for mark in document.marks]} if document.marks else {}
+        if document.metadata:
+            row["metadata"] = dict(document.metadata)
+        if document.marks:
+            row["marks"] = [mark.to_dict() for mark in document.marks]
         documents.append(_line(row, document.text, f"document {document.id!r}"))
     queries = (*benchmark.queries, *benchmark.without_evidence)
     questions = [
@@ -395,14 +388,18 @@ def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
         raise DataError(
             f"query {query.id!r} has the metadata {taken[0]!r}, which its line needs: call it otherwise"
         )
-    pieces = [(piece.document_id, piece.span) for piece in query.evidence]
-    evidence = [
-        {"document_id": name, "start": span.start, "end": span.end, "text": span.slice(texts[name])}
-        for name, span in pieces
-    ]
-    places = {"evidence": evidence} if evidence else {"without_evidence": True}
-    row = {"id": query.id, "question": query.text, **places, "collection": query.collection}
-    return row | dict(query.metadata)
+    row: dict[str, Any] = {"id": query.id, "question": query.text}
+    if query.evidence:
+        row["evidence"] = [_written(piece, texts[piece.document_id]) for piece in query.evidence]
+    else:
+        row["without_evidence"] = True
+    return {**row, "collection": query.collection, **query.metadata}
+
+
+def _written(evidence: Evidence, text: str) -> dict[str, Any]:
+    span = evidence.span
+    place = {"document_id": evidence.document_id, "start": span.start, "end": span.end}
+    return {**place, "text": span.slice(text)}
 
 
 def _line(row: Mapping[str, Any], text: str, what: str) -> str:
