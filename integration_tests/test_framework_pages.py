@@ -29,7 +29,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[s
     monkeypatch.chdir(tmp_path)
     for framework in ("langchain", "llamaindex"):  # else what they register on a page is lost after it
         if find_spec(PACKAGES[framework]) is not None:
-            importlib.import_module(f"chunkadapters.exact.{framework}")
+            importlib.import_module(f"chunkadapters.{framework}.exact")
 
     def runs(page: str) -> object:
         program = "\n".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))

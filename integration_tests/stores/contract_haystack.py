@@ -55,7 +55,7 @@ class HaystackContract:
         assert_found_by_spans(run_retriever(retriever, benchmark(), **asked))
 
     def test_its_hits_become_passages(self, store, retriever):
-        from chunkadapters._haystack import KEYS
+        from chunkadapters.haystack.documents import KEYS
         from chunkadapters.haystack import ChunkcorePassageRanker
 
         write(store, chunks_of(texts()))

@@ -259,7 +259,7 @@ def build(
     framework = name.partition("_")[0]
     if framework in ("langchain", "llamaindex"):  # a configuration may name a chunker of `exact`
         with suppress(ImportError):
-            import_module(f"chunkadapters.exact.{framework}")
+            import_module(f"chunkadapters.{framework}.exact")
     options = _translated(name, options)
     for option, value in options.items():
         if isinstance(value, str) and value.startswith(_BRIDGED):  # none can be built from it

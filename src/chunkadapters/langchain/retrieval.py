@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from inspect import signature
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -19,15 +17,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import (
     Runnable,
     RunnableConfig,
-    RunnableLambda,
-    RunnableSequence,
-    RunnableWithFallbacks,
-    ensure_config,
 )
-from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.config import var_child_runnable_config
-from langchain_core.runnables.configurable import DynamicRunnable
-from langchain_core.vectorstores import VectorStoreRetriever
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 from typing_extensions import Self
 
@@ -44,6 +34,7 @@ from chunkadapters.behind import (
     check_source,
     core_documents,
 )
+from chunkadapters.langchain.calls import dropping, for_children, stated_k
 from chunkadapters.langchain.splitter import KEYS, part_of, source_of
 from chunkadapters.places import is_derived, marks_of
 from chunkadapters.scores import (
@@ -108,9 +99,10 @@ def _asked_with(
     """A retriever that is asked with these arguments; a filter of one question is the argument ``filter``."""
 
     def filtered(where: Mapping[str, Any]) -> DeployedRetriever:
-        if isinstance(retriever, BaseRetriever) and not retriever._expects_other_args:
+        dropped_by = dropping(retriever, ["filter"])
+        if dropped_by is not None:
             raise OptionError(
-                f"a question has a filter (where), and {type(retriever).__name__} drops the arguments of a call"
+                f"a question has a filter (where), and {type(dropped_by).__name__} drops the arguments of a call"
             )
         return _asked_with(retriever, {"filter": dict(where)})
 
@@ -411,7 +403,7 @@ class PassageRetriever(BaseRetriever):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        with _for_children(config):
+        with for_children(config):
             return super().invoke(input, config, **kwargs)
 
     async def ainvoke(
@@ -420,7 +412,7 @@ class PassageRetriever(BaseRetriever):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        with _for_children(config):
+        with for_children(config):
             return await super().ainvoke(input, config, **kwargs)
 
     def _get_relevant_documents(
@@ -454,14 +446,18 @@ class PassageRetriever(BaseRetriever):
     def _asked(self, arguments: dict[str, Any]) -> tuple[Runnable, dict[str, Any]]:
         """The retriever to ask, and the arguments for it: a call's, and the number of hits."""
         if arguments:
-            dropped_by = _dropping(self.retriever, arguments)
+            if self.show == "all":
+                raise OptionError(
+                    f'show="all" shows text of every document, whatever {", ".join(arguments)} may hide: leave one out'
+                )
+            dropped_by = dropping(self.retriever, arguments)
             if dropped_by is not None:
                 raise OptionError(
                     f"{type(dropped_by).__name__} takes no {', '.join(arguments)} in a call: give it its own options"
                 )
         if self.fetch_k is None:
             return self.retriever, arguments
-        stated = _stated_k(self.retriever)
+        stated = stated_k(self.retriever)
         if stated is not None:
             return self.retriever, {"k": max(stated, self.fetch_k), **arguments}
         k = getattr(self.retriever, "k", None)
@@ -482,7 +478,7 @@ class PassageRetriever(BaseRetriever):
     def _warn_of_few(self, count: int) -> None:
         is_few = self.fetch_k is not None and count < self.fetch_k
         can_ask = (
-            _stated_k(self.retriever) is not None or type(getattr(self.retriever, "k", None)) is int
+            stated_k(self.retriever) is not None or type(getattr(self.retriever, "k", None)) is int
         )
         if not is_few or can_ask or self._has_warned:
             return
@@ -492,83 +488,6 @@ class PassageRetriever(BaseRetriever):
             f"{self.fetch_k} by its own options, or give fetch_k=None",
             PassageWarning,
         )
-
-
-@contextmanager
-def _for_children(config: RunnableConfig | None) -> Iterator[None]:
-    """Every runnable that is called meanwhile sees the configuration, whatever its caller passes on."""
-    own = {"callbacks", "run_id", "run_name"}
-    inherited = {key: value for key, value in ensure_config(config).items() if key not in own}
-    token = var_child_runnable_config.set(cast(RunnableConfig, inherited))
-    try:
-        yield
-    finally:
-        var_child_runnable_config.reset(token)
-
-
-def _dropping(runnable: Runnable, names: Collection[str]) -> Runnable | None:
-    """The runnable that would drop the arguments of a call in silence, of one and those inside; None if none would."""
-    inner: Iterable[Runnable] = ()
-    if isinstance(runnable, BaseRetriever):
-        if not runnable._expects_other_args:
-            return runnable
-        inner = [child for child in _held(runnable) if isinstance(child, _PASSING)]
-    elif isinstance(runnable, RunnableSequence):
-        inner = [runnable.first]
-    elif isinstance(runnable, DynamicRunnable):
-        inner = [runnable.prepare()[0]]
-    elif isinstance(runnable, RunnableBindingBase | RunnableWithFallbacks):
-        inner = _held(runnable)
-    elif not isinstance(runnable, RunnableLambda) and not _takes(runnable, names):
-        return runnable
-    for child in inner:
-        dropped_by = _dropping(child, names)
-        if dropped_by is not None:
-            return dropped_by
-    return None
-
-
-def _takes(runnable: Runnable, names: Iterable[str]) -> bool:
-    return set(names) <= signature(runnable.invoke).parameters.keys()
-
-
-# What may hold a retriever, and hands a call's arguments on.
-_PASSING = (
-    BaseRetriever,
-    RunnableSequence,
-    DynamicRunnable,
-    RunnableBindingBase,
-    RunnableWithFallbacks,
-)
-
-
-def _held(runnable: Runnable) -> list[Runnable]:
-    """The runnables among a runnable's fields."""
-    children: list[Runnable] = []
-    for value in vars(runnable).values():
-        values: Iterable[object] = value if isinstance(value, list | tuple) else [value]
-        if isinstance(value, Mapping):
-            values = value.values()
-        children += [item for item in values if isinstance(item, Runnable)]
-    return children
-
-
-def _stated_k(runnable: Runnable) -> int | None:
-    """The number of hits of a vector store's retriever that takes it in a call, also through wrappers; else None."""
-    if isinstance(runnable, DynamicRunnable):
-        return _stated_k(runnable.prepare()[0])
-    if isinstance(runnable, RunnableWithFallbacks):
-        numbers = [_stated_k(child) for child in _held(runnable)]
-        return None if None in numbers else max(cast(list[int], numbers))
-    if isinstance(runnable, RunnableBindingBase):
-        k = _stated_k(runnable.bound)
-        return k if k is None else runnable.kwargs.get("k", k)
-    search = VectorStoreRetriever._get_relevant_documents
-    if isinstance(runnable, VectorStoreRetriever) and (
-        type(runnable)._get_relevant_documents is search
-    ):
-        return runnable.search_kwargs.get("k", 1)
-    return None
 
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]

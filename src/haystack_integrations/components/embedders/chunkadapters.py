@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from haystack import Document, component
 
-from chunkadapters._haystack import Serialized, check_documents
+from chunkadapters.haystack.documents import Serialized, check_documents
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
 
 

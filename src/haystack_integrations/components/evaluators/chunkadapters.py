@@ -7,7 +7,7 @@ from typing import Any
 
 from haystack import Document, component
 
-from chunkadapters._haystack import Serialized, hit_of
+from chunkadapters.haystack.documents import Serialized, hit_of
 from chunkadapters.scores import QuestionScorer
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark

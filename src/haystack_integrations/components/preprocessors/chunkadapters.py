@@ -19,19 +19,10 @@ import numpy as np
 from haystack import Document, component
 from haystack.document_stores.types import DocumentStore
 
-from chunkadapters._haystack import (
-    KEYS,
-    ROOT,
-    Serialized,
-    as_model,
-    check_documents,
-    has_text,
-    restored,
-    takes_and_gives_documents,
-    warm_up,
-    written,
-)
 from chunkadapters.configuration import build, embedder_of, warn_on_truncation, workers_for
+from chunkadapters.haystack.documents import KEYS, ROOT, Serialized, check_documents, has_text
+from chunkadapters.haystack.models import as_model, restored, written
+from chunkadapters.haystack.sockets import takes_and_gives_documents, warm_up
 from chunkadapters.pieces import Aligned, Piece, Unplaced, placed_records
 from chunkadapters.places import (
     CONTEXT,

@@ -10,7 +10,6 @@ from typing import Any
 
 from haystack import Document, component
 
-from chunkadapters._haystack import KEYS, Serialized, check_documents, hit_of
 from chunkadapters.behind import (
     Behind,
     IndexLike,
@@ -24,6 +23,7 @@ from chunkadapters.behind import (
     core_documents,
     written_show,
 )
+from chunkadapters.haystack.documents import KEYS, Serialized, check_documents, hit_of
 from chunkadapters.places import marks_of
 from chunkcore.errors import OptionError
 from chunkcore.retrieval.passages.worth import BALANCE

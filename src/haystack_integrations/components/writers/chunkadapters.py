@@ -5,7 +5,7 @@ from __future__ import annotations
 from haystack import Document, component
 from haystack.document_stores.types import DocumentStore, DuplicatePolicy
 
-from chunkadapters._haystack import Serialized
+from chunkadapters.haystack.documents import Serialized
 
 
 @component

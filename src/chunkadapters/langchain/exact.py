@@ -16,7 +16,7 @@ from langchain_text_splitters import (
 )
 
 from chunkadapters.configuration import counter_of
-from chunkadapters.langchain import ChunkcoreTextSplitter
+from chunkadapters.langchain.splitter import ChunkcoreTextSplitter
 from chunkadapters.pieces import Aligned, Joined, Unplaced, check_sizes
 from chunkcore.boundaries.separators import (
     Keep,

@@ -9,14 +9,14 @@ from chunkcore.lazy import needed, on_first_use
 needed("haystack", "haystack", "split for Haystack", "haystack-ai")
 
 if TYPE_CHECKING or on_first_use(__name__):
-    from chunkadapters._haystack import aevaluate_retriever as aevaluate_retriever
-    from chunkadapters._haystack import arun_retriever as arun_retriever
-    from chunkadapters._haystack import as_embedder as as_embedder
-    from chunkadapters._haystack import as_llm as as_llm
-    from chunkadapters._haystack import evaluate_retriever as evaluate_retriever
-    from chunkadapters._haystack import from_document as from_document
-    from chunkadapters._haystack import run_retriever as run_retriever
     from chunkadapters.behind import PassageWarning as PassageWarning
+    from chunkadapters.haystack.documents import from_document as from_document
+    from chunkadapters.haystack.models import as_embedder as as_embedder
+    from chunkadapters.haystack.models import as_llm as as_llm
+    from chunkadapters.haystack.retrieval import aevaluate_retriever as aevaluate_retriever
+    from chunkadapters.haystack.retrieval import arun_retriever as arun_retriever
+    from chunkadapters.haystack.retrieval import evaluate_retriever as evaluate_retriever
+    from chunkadapters.haystack.retrieval import run_retriever as run_retriever
     from chunkadapters.places import join_pages as join_pages
     from chunkadapters.places import join_pages_by_source as join_pages_by_source
     from haystack_integrations.components.embedders.chunkadapters import (

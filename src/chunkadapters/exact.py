@@ -64,9 +64,9 @@ def exact_chunker(splitter: Any, *, unplaced: Unplaced = "mark") -> Chunker:
 def _module(splitter: Any) -> Any:
     roots = {cls.__module__.partition(".")[0] for cls in type(splitter).__mro__}
     if "langchain_text_splitters" in roots:
-        return import_module("chunkadapters.exact.langchain")
+        return import_module("chunkadapters.langchain.exact")
     if "llama_index" in roots:
-        return import_module("chunkadapters.exact.llamaindex")
+        return import_module("chunkadapters.llamaindex.exact")
     if hasattr(splitter, "__haystack_input__"):
         return import_module("haystack_integrations.components.preprocessors.chunkadapters")
     raise OptionError(

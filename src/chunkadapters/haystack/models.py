@@ -1,0 +1,179 @@
+"""Haystack's embedders and chat generators as chunkcore's models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from haystack import Document
+from haystack.core.serialization import component_from_dict, component_to_dict, import_class_by_name
+from haystack.dataclasses import ChatMessage
+
+from chunkadapters.haystack.sockets import (
+    embeds_documents,
+    embeds_text,
+    generates,
+    is_component,
+    warm_up,
+)
+from chunkadapters.models import BridgedEmbedder, BridgedLLM, titled
+from chunkcore.errors import ModelError, OptionError
+from chunkcore.models.llm import Message, Reply
+from chunkcore.models.llm.endpoint import reply_of
+
+_FROM = {
+    "system": ChatMessage.from_system,
+    "user": ChatMessage.from_user,
+    "assistant": ChatMessage.from_assistant,
+}
+
+
+def as_embedder(
+    component: Any,
+    text_embedder: Any = None,
+    *,
+    name: str | None = None,
+    fingerprint: str | None = None,
+    max_tokens: int | None = None,
+) -> BridgedEmbedder:
+    """Any Haystack document or text embedder as an `Embedder`, for chunkers, indexes, caches and comparisons.
+
+    The options of `ChunkcoreDocumentSplitter` take such a component as it is; elsewhere, wrap it:
+    ``CachedEmbedder(as_embedder(OpenAIDocumentEmbedder(), OpenAITextEmbedder()))``.
+
+    Args:
+        component: a document embedder, which gets all texts at once and batches them; or a text embedder, which gets
+            one at a time.
+        text_embedder: embeds questions; by default `component` does.
+        name, fingerprint, max_tokens: see `BridgedEmbedder`.
+
+    Raises `OptionError`: no such component, or a fingerprint is required, because its settings name no model.
+
+    >>> from haystack.components.embedders import MockDocumentEmbedder
+    >>> embedder = as_embedder(MockDocumentEmbedder(dimension=8))
+    >>> embedder.name, embedder.embed_documents(["tea", "coffee"]).shape
+    ('haystack:MockDocumentEmbedder:mock-model', (2, 8))
+    """
+    if not (embeds_documents(component) or embeds_text(component)):
+        raise OptionError(
+            f"expected a Haystack document or text embedder, got {type(component).__name__}"
+        )
+    if text_embedder is not None and not embeds_text(text_embedder):
+        raise OptionError(
+            f"text_embedder: expected a Haystack text embedder, got {type(text_embedder).__name__}"
+        )
+    return _Embedder(component, text_embedder, name, fingerprint, max_tokens)
+
+
+def as_llm(
+    generator: Any, *, name: str | None = None, fingerprint: str | None = None, concurrency: int = 1
+) -> BridgedLLM:
+    """Any Haystack chat generator as an `LLM`.
+
+    `OpenAIChatGenerator` and its subclasses, which most services' generators are, get a JSON schema as
+    ``response_format``; another generator is asked in words. Token counts are the reply's ``usage``. Options: see
+    `BridgedLLM`.
+
+    Raises `OptionError`: no chat generator, a fingerprint is required, or concurrency is under 1.
+
+    >>> from haystack.components.generators.chat import MockChatGenerator
+    >>> as_llm(MockChatGenerator("Yes.")).complete([{"role": "user", "content": "Tea?"}]).text
+    'Yes.'
+    """
+    if not generates(generator):
+        raise OptionError(f"expected a Haystack chat generator, got {type(generator).__name__}")
+    return _LLM(generator, name, fingerprint, concurrency)
+
+
+def as_model(value: Any) -> Any:
+    """An option's value: Haystack's models as chunkcore's, anything else as it is."""
+    if not is_component(value):
+        return value
+    return as_llm(value) if generates(value) else as_embedder(value)
+
+
+def written(value: Any, plain: Any) -> Any:
+    """A model as YAML holds it: a bridged component as it describes itself, anything else as `plain`."""
+    if not isinstance(value, _Embedder | _LLM):
+        return plain
+    if isinstance(value, _Embedder) and value.text_embedder is not None:
+        raise OptionError(
+            f"{value.name!r} is of two components, which a configuration cannot hold: pass one of them"
+        )
+    return component_to_dict(value.model, value.name)
+
+
+def restored(value: Any) -> Any:
+    """The component that `written` described; anything else as it is. Raises `DeserializationError`."""
+    if not (
+        isinstance(value, dict)
+        and isinstance(value.get("type"), str)
+        and "init_parameters" in value
+    ):
+        return value
+    return component_from_dict(import_class_by_name(value["type"]), value, "model")
+
+
+class _Embedder(BridgedEmbedder):
+    framework = "haystack"
+
+    def __init__(
+        self,
+        component: Any,
+        text_embedder: Any,
+        name: str | None,
+        fingerprint: str | None,
+        max_tokens: int | None,
+    ) -> None:
+        super().__init__(component, name, fingerprint, max_tokens)
+        self._whole_batches = embeds_documents(component)
+        self.text_embedder = text_embedder
+        self.symmetric = text_embedder is None
+
+    def warm_up(self) -> None:
+        for component in (self.model, self.text_embedder):
+            warm_up(component)
+
+    def _documents(self, texts: list[str]) -> Any:
+        warm_up(self.model)
+        if not self._whole_batches:
+            return [self.model.run(text=text)["embedding"] for text in texts]
+        numbered = [Document(id=str(place), content=text) for place, text in enumerate(texts)]
+        # Embedders may return documents in another order.
+        vectors = {
+            document.id: document.embedding
+            for document in self.model.run(documents=numbered)["documents"]
+        }
+        if len(vectors) != len(texts):
+            raise ModelError(
+                f"the model {self.name!r} was given {len(texts)} texts and answered with {len(vectors)}"
+            )
+        return [vectors.get(str(place)) for place in range(len(texts))]
+
+    def _queries(self, texts: list[str]) -> Any:
+        if self.text_embedder is None:
+            return self._documents(texts)
+        warm_up(self.text_embedder)
+        return [self.text_embedder.run(text=text)["embedding"] for text in texts]
+
+
+class _LLM(BridgedLLM):
+    framework = "haystack"
+
+    def warm_up(self) -> None:
+        warm_up(self.model)
+
+    def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+        warm_up(self.model)
+        options: dict[str, Any] = {}
+        if schema is not None:
+            # By name: the class itself takes a second to import.
+            if not any(cls.__name__ == "OpenAIChatGenerator" for cls in type(self.model).__mro__):
+                raise NotImplementedError
+            named = {"name": "answer", "strict": True, "schema": titled(schema)}
+            options["generation_kwargs"] = {
+                "response_format": {"type": "json_schema", "json_schema": named}
+            }
+        turns = [_FROM[turn["role"]](turn["content"]) for turn in messages]
+        reply = self.model.run(messages=turns, **options)["replies"][0]
+        return reply_of(reply.text or "", reply.meta)

@@ -1,0 +1,419 @@
+"""Haystack's retrievers and pipelines, run and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from haystack import Document, Pipeline
+
+from chunkadapters.haystack.documents import hit_of
+from chunkadapters.haystack.sockets import (
+    Socket,
+    find_documents,
+    find_queries,
+    is_component,
+    pipeline_sockets,
+    run,
+    run_async,
+    sockets_of,
+    warm_up,
+)
+from chunkadapters.models import at_once, finished
+from chunkadapters.scores import (
+    DEPTHS,
+    DeployedRetriever,
+    RetrieverHooks,
+    RunSettings,
+    Scoring,
+    check_foreign,
+)
+from chunkcore.concurrency import Progress
+from chunkcore.errors import DataError, OptionError, kind_of
+from chunkcore.run import Run
+
+if TYPE_CHECKING:
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+    from chunkcore.evaluation.measures import Depth, Measure
+    from chunkcore.evaluation.results import Report
+
+
+def _system(
+    retriever: Any,
+    *,
+    text_embedder: Any = None,
+    query_socket: str | Sequence[str] | None = None,
+    documents_socket: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+) -> DeployedRetriever:
+    """A retriever component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
+
+    Sockets are ``"component.input"`` in a pipeline and ``"input"`` of a component; docs/guides/haystack.md has the
+    options.
+    """
+    constant = _inputs(inputs, nested=isinstance(retriever, Pipeline))
+    if isinstance(retriever, Pipeline):
+        if text_embedder is not None:
+            raise OptionError(
+                "a pipeline embeds the question itself: connect the text embedder in it"
+            )
+        ask, aask = _of_pipeline(retriever, query_socket, documents_socket, constant)
+    elif is_component(retriever):
+        ask, aask = _of_component(
+            retriever, text_embedder, query_socket, documents_socket, constant
+        )
+    else:
+        hint = (
+            "; a store is asked through its retriever"
+            if hasattr(retriever, "filter_documents")
+            else ""
+        )
+        raise DataError(
+            f"expected a Haystack component or Pipeline, got {kind_of(retriever)}{hint}"
+        )
+    parts = [retriever, text_embedder, constant]
+    if isinstance(retriever, Pipeline):
+        parts += [retriever.get_component(name) for name in retriever.graph.nodes]
+
+    def filtered(where: Mapping[str, Any]) -> DeployedRetriever:
+        return _system(
+            retriever,
+            text_embedder=text_embedder,
+            query_socket=query_socket,
+            documents_socket=documents_socket,
+            inputs=_with_filters(retriever, constant, where),
+        )
+
+    return DeployedRetriever(type(retriever).__name__, ask, aask, parts, filtered)
+
+
+def _with_filters(
+    retriever: Any, constant: Mapping[str, Any], where: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The inputs with the filter of one question. Raises `OptionError`: no input takes filters."""
+    filters = where
+    if "operator" not in where:
+        conditions = []
+        for key, value in where.items():
+            operator = "in" if isinstance(value, list) else "=="
+            conditions.append({"field": f"meta.{key}", "operator": operator, "value": value})
+        filters = {"operator": "AND", "conditions": conditions}
+    is_pipeline = isinstance(retriever, Pipeline)
+    inputs = pipeline_sockets(retriever).inputs if is_pipeline else sockets_of(retriever).inputs
+    sockets = [socket for socket in inputs if socket.name == "filters" and socket.free]
+    if not sockets:
+        raise OptionError(
+            f"a question has a filter (where), and {type(retriever).__name__} has no input called filters"
+        )
+    if not is_pipeline:
+        return {**constant, "filters": filters}
+    values = {component: dict(given) for component, given in constant.items()}
+    for socket in sockets:
+        values.setdefault(socket.component, {})["filters"] = filters
+    return values
+
+
+RetrieverRun = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]
+
+
+def _of_pipeline(
+    pipeline: Pipeline,
+    query_socket: str | Sequence[str] | None,
+    documents_socket: str | None,
+    constant: dict[str, Any],
+) -> RetrieverRun:
+    inputs, outputs = pipeline_sockets(pipeline)
+    queries, documents = (
+        find_queries(inputs, query_socket),
+        find_documents(outputs, documents_socket),
+    )
+    _check_inputs(
+        inputs,
+        queries,
+        {f"{component}.{key}" for component, values in constant.items() for key in values},
+    )
+    pipeline.warm_up()
+    outer = {documents.component}
+
+    def data(query: str) -> dict[str, dict[str, Any]]:
+        whole = {component: dict(values) for component, values in constant.items()}
+        for socket in queries:
+            whole.setdefault(socket.component, {})[socket.name] = _question(socket, query)
+        return whole
+
+    def documents_in(result: Mapping[str, Any]) -> Any:
+        # Nothing, if a router led the question elsewhere.
+        return result.get(documents.component, {}).get(documents.name, [])
+
+    async def aask(query: str) -> Any:
+        return documents_in(await pipeline.run_async(data(query), include_outputs_from=outer))
+
+    return lambda query: documents_in(pipeline.run(data(query), include_outputs_from=outer)), aask
+
+
+def _of_component(
+    retriever: Any,
+    text_embedder: Any,
+    query_socket: str | Sequence[str] | None,
+    documents_socket: str | None,
+    constant: dict[str, Any],
+) -> RetrieverRun:
+    inputs, outputs = sockets_of(retriever)
+    documents = find_documents(outputs, documents_socket)
+    vectors = [socket for socket in inputs if socket.mandatory and socket.holds(list[float])]
+    if not vectors and text_embedder is not None:
+        raise OptionError(f"{type(retriever).__name__} takes no embedding: leave text_embedder out")
+    if vectors and text_embedder is None:
+        raise OptionError(
+            f"{type(retriever).__name__} takes an embedding ({vectors[0]}): give the text_embedder that goes with "
+            "its index, or the pipeline that holds both"
+        )
+    texts = any(socket.mandatory and socket.holds(str) for socket in inputs)
+    queries = (
+        [] if vectors and not texts and query_socket is None else find_queries(inputs, query_socket)
+    )
+    _check_inputs(inputs, [*queries, *vectors[:1]], set(constant))
+    embedder = None if text_embedder is None else _query_embedder(text_embedder)
+    warm_up(retriever)
+
+    async def answer(
+        query: str, run: Callable[[Any, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+    ) -> Any:
+        values = {**constant, **{socket.name: _question(socket, query) for socket in queries}}
+        if embedder is not None:
+            text, vector = embedder
+            values[vectors[0].name] = (await run(text_embedder, {text.name: query}))[vector.name]
+        return (await run(retriever, values))[documents.name]
+
+    return lambda query: finished(answer(query, at_once(run))), lambda query: answer(
+        query, run_async
+    )
+
+
+def _query_embedder(component: Any) -> tuple[Socket, Socket]:
+    if not is_component(component):
+        raise DataError(
+            f"text_embedder: expected a Haystack text embedder, got {type(component).__name__}"
+        )
+    inputs, outputs = sockets_of(component)
+    vectors = [socket for socket in outputs if socket.holds(list[float])]
+    if not vectors:
+        raise DataError(
+            f"text_embedder: {type(component).__name__} gives no single embedding; a document embedder embeds "
+            "documents, the question needs the text embedder that goes with it"
+        )
+    text = find_queries(inputs, None)[0]
+    warm_up(component)
+    return text, vectors[0]
+
+
+def _question(socket: Socket, query: str) -> Any:
+    return [query] if socket.holds(list[str]) and not socket.holds(str) else query
+
+
+def _inputs(inputs: Any, *, nested: bool) -> dict[str, Any]:
+    shaped = isinstance(inputs, Mapping) and not (
+        nested and any(not isinstance(value, Mapping) for value in inputs.values())
+    )
+    if inputs is None or shaped:
+        return dict(inputs or {})
+    example = '{"retriever": {"top_k": 20}}' if nested else '{"top_k": 20}'
+    raise OptionError(f"inputs is like {example}, got {inputs!r}")
+
+
+def _check_inputs(inputs: Sequence[Socket], queries: Sequence[Socket], constant: set[str]) -> None:
+    """Raise `OptionError` unless every mandatory input has a value, and every given one is there."""
+    names = {str(socket) for socket in inputs}
+    if unknown := sorted(constant - names):
+        raise OptionError(
+            f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(names))}"
+        )
+    covered = constant | {str(socket) for socket in queries}
+    missing = [
+        str(socket)
+        for socket in inputs
+        if socket.free and socket.mandatory and str(socket) not in covered
+    ]
+    if missing:
+        raise OptionError(
+            f"nothing is given for the mandatory {', '.join(missing)}: say what, as inputs={{...}}, "
+            "or name it among query_socket if it takes the question too"
+        )
+
+
+_hooks: RetrieverHooks[Any, Document] = RetrieverHooks(_system, hit_of, "Haystack documents")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asking:
+    """How a component or a pipeline is asked; see `run_retriever`."""
+
+    text_embedder: Any
+    query_socket: str | Sequence[str] | None
+    documents_socket: str | None
+    inputs: Mapping[str, Any] | None
+
+    def system(self, retriever: Any) -> DeployedRetriever:
+        check_foreign(retriever)
+        return _system(
+            retriever,
+            text_embedder=self.text_embedder,
+            query_socket=self.query_socket,
+            documents_socket=self.documents_socket,
+            inputs=self.inputs,
+        )
+
+
+def run_retriever(
+    retriever: Any,
+    benchmark: Benchmark | str,
+    *,
+    text_embedder: Any = None,
+    query_socket: str | Sequence[str] | None = None,
+    documents_socket: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    pool: Iterable[Document] | None = None,
+    name: str | None = None,
+    retries: int = 2,
+    retry_wait: float = 0.5,
+    progress: Progress | None = None,
+) -> Run:
+    """Ask a retriever, or a whole pipeline, every question of a benchmark, and locate its hits.
+
+    Args:
+        retriever: a component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
+        benchmark: whose documents the retriever searches; or the name of a collection that ships with chunkcore.
+        text_embedder: embeds the questions for a component that takes an embedding.
+        query_socket: the inputs that take the question, ``"component.input"`` of a pipeline; by default the only
+            mandatory string.
+        documents_socket: the output that counts; by default the only one of documents.
+        inputs: what every run gets besides, such as ``{"retriever": {"top_k": 20}}``.
+        pool, name, retries, retry_wait, progress: see `chunkadapters.scores.RetrieverHooks.run_retriever`, as for what
+            is returned and raised.
+
+    A question's metadata ``where`` go to the inputs called ``filters``.
+    """
+    asking = _Asking(
+        text_embedder=text_embedder,
+        query_socket=query_socket,
+        documents_socket=documents_socket,
+        inputs=inputs,
+    )
+    settings = RunSettings(name=name, retries=retries, retry_wait=retry_wait, progress=progress)
+    return _hooks.run_system(asking.system(retriever), benchmark, settings, pool)
+
+
+async def arun_retriever(
+    retriever: Any,
+    benchmark: Benchmark | str,
+    *,
+    text_embedder: Any = None,
+    query_socket: str | Sequence[str] | None = None,
+    documents_socket: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    pool: Iterable[Document] | None = None,
+    name: str | None = None,
+    retries: int = 2,
+    retry_wait: float = 0.5,
+    progress: Progress | None = None,
+    concurrency: int = 8,
+) -> Run:
+    """`run_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
+    asking = _Asking(
+        text_embedder=text_embedder,
+        query_socket=query_socket,
+        documents_socket=documents_socket,
+        inputs=inputs,
+    )
+    settings = RunSettings(
+        name=name,
+        retries=retries,
+        retry_wait=retry_wait,
+        progress=progress,
+        concurrency=concurrency,
+    )
+    return await _hooks.arun_system(asking.system(retriever), benchmark, settings, pool)
+
+
+def evaluate_retriever(
+    retriever: Any,
+    benchmark: Benchmark | str,
+    *,
+    measures: Sequence[Measure | str] | Measure | str | None = None,
+    k: Depth | Sequence[Depth] = DEPTHS,
+    counter: str = "cl100k_base",
+    text_embedder: Any = None,
+    query_socket: str | Sequence[str] | None = None,
+    documents_socket: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    pool: Iterable[Document] | None = None,
+    name: str | None = None,
+    retries: int = 2,
+    retry_wait: float = 0.5,
+    progress: Progress | None = None,
+) -> Report:
+    """Score a deployed retriever, or a whole pipeline.
+
+    Args:
+        retriever: see `run_retriever`, as for the arguments from `text_embedder` on.
+        benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore.
+        measures: one or a list, such as ``["Recall@1000tok", "Precision@5"]``; by default Recall, Precision, IoU and
+            F1 at `k`, and PrecisionOmega if there is a `pool`.
+        k: the depths of the default measures: an equal budget of tokens first, then so many hits.
+        counter: whose tokens are counted.
+
+    Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
+    """
+    scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
+    run = run_retriever(
+        retriever,
+        scoring.benchmark,
+        text_embedder=text_embedder,
+        query_socket=query_socket,
+        documents_socket=documents_socket,
+        inputs=inputs,
+        pool=pool,
+        name=name,
+        retries=retries,
+        retry_wait=retry_wait,
+        progress=progress,
+    )
+    return scoring.report(run)
+
+
+async def aevaluate_retriever(
+    retriever: Any,
+    benchmark: Benchmark | str,
+    *,
+    measures: Sequence[Measure | str] | Measure | str | None = None,
+    k: Depth | Sequence[Depth] = DEPTHS,
+    counter: str = "cl100k_base",
+    text_embedder: Any = None,
+    query_socket: str | Sequence[str] | None = None,
+    documents_socket: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    pool: Iterable[Document] | None = None,
+    name: str | None = None,
+    retries: int = 2,
+    retry_wait: float = 0.5,
+    progress: Progress | None = None,
+    concurrency: int = 8,
+) -> Report:
+    """`evaluate_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
+    scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
+    run = await arun_retriever(
+        retriever,
+        scoring.benchmark,
+        text_embedder=text_embedder,
+        query_socket=query_socket,
+        documents_socket=documents_socket,
+        inputs=inputs,
+        pool=pool,
+        name=name,
+        retries=retries,
+        retry_wait=retry_wait,
+        progress=progress,
+        concurrency=concurrency,
+    )
+    return scoring.report(run)

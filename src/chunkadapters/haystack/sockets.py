@@ -1,0 +1,199 @@
+"""Haystack's components and pipelines by their inputs and outputs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any, NamedTuple, Union, cast, get_args, get_origin
+
+from haystack import Document, Pipeline
+
+from chunkcore.errors import OptionError
+
+
+def is_component(candidate: Any) -> bool:
+    """Whether it is an object of a class that Haystack's ``component`` decorated."""
+    return hasattr(candidate, "__haystack_input__") and hasattr(candidate, "__haystack_output__")
+
+
+def warm_up(component: Any) -> None:
+    """Load what a component loads, if it loads anything."""
+    if hasattr(component, "warm_up"):
+        component.warm_up()
+
+
+def run(component: Any, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The outputs of a component."""
+    return cast("Mapping[str, Any]", component.run(**values))
+
+
+async def run_async(component: Any, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The outputs of a component, by its asynchronous method if it has one."""
+    if getattr(component, "__haystack_supports_async__", False):
+        return cast("Mapping[str, Any]", await component.run_async(**values))
+    return await asyncio.to_thread(run, component, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """An input or an output; `component` is "" for a component on its own, `free` false if it is connected inside."""
+
+    component: str
+    name: str
+    type: Any
+    mandatory: bool = False
+    free: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.component}.{self.name}" if self.component else self.name
+
+    def holds(self, kind: Any) -> bool:
+        """Whether its type is `kind`, or a union with it. `typing.List` is `list`."""
+        types = get_args(self.type) if get_origin(self.type) in (Union, UnionType) else (self.type,)
+        shape = get_origin(kind), get_args(kind)
+        return any(
+            item == kind or (get_args(item) and (get_origin(item), get_args(item)) == shape)
+            for item in types
+        )
+
+
+class Sockets(NamedTuple):
+    """The inputs and the outputs."""
+
+    inputs: Sequence[Socket]
+    outputs: Sequence[Socket]
+
+
+def sockets_of(component: Any) -> Sockets:
+    """The sockets of a component; none of anything else."""
+    if not is_component(component):
+        return Sockets((), ())
+    # Haystack has public sockets only for components in a pipeline, and a component can be in only one.
+    inputs, outputs = (
+        component.__haystack_input__._sockets_dict,
+        component.__haystack_output__._sockets_dict,
+    )
+    return Sockets(
+        [Socket("", name, socket.type, socket.is_mandatory) for name, socket in inputs.items()],
+        [Socket("", name, socket.type) for name, socket in outputs.items()],
+    )
+
+
+def pipeline_sockets(pipeline: Pipeline) -> Sockets:
+    """The sockets of all components of a pipeline."""
+
+    def flat(
+        described: Mapping[str, Mapping[str, Any]], free: Mapping[str, Mapping[str, Any]]
+    ) -> list[Socket]:
+        return [
+            Socket(
+                component,
+                name,
+                socket["type"],
+                socket.get("is_mandatory", False),
+                name in free.get(component, {}),
+            )
+            for component, sockets in described.items()
+            for name, socket in sockets.items()
+        ]
+
+    return Sockets(
+        flat(pipeline.inputs(include_components_with_connected_inputs=True), pipeline.inputs()),
+        flat(pipeline.outputs(include_components_with_connected_outputs=True), pipeline.outputs()),
+    )
+
+
+def find_queries(
+    inputs: Sequence[Socket], query_socket: str | Sequence[str] | None
+) -> list[Socket]:
+    """The inputs that take the question: the named ones, else the only mandatory string. Raises `OptionError`."""
+    if query_socket is not None:
+        names = [query_socket] if isinstance(query_socket, str) else query_socket
+        if (
+            not isinstance(names, list | tuple)
+            or not all(isinstance(name, str) for name in names)
+            or not names
+        ):
+            raise OptionError(
+                f"query_socket is an input's name or a list of names, got {query_socket!r}"
+            )
+        return [_named(name, inputs, "query_socket") for name in names]
+    mandatory = [
+        socket for socket in inputs if socket.free and socket.mandatory and socket.holds(str)
+    ]
+    if len(mandatory) > 1:
+        raise OptionError(
+            f"several inputs take a string: {_listed(mandatory)}; say which take the question, as query_socket="
+            f"{[str(socket) for socket in mandatory]!r} or one of them, and what the others take as inputs={{...}}"
+        )
+    if not mandatory:
+        raise OptionError(
+            f"no mandatory input takes a string: name one of {_listed(inputs)} as query_socket"
+        )
+    return mandatory
+
+
+def find_documents(outputs: Sequence[Socket], documents_socket: str | None) -> Socket:
+    """The output of documents: the named one, else the only one.
+
+    If no output gives documents, connected ones are searched: the retriever of a pipeline that ends in a generator.
+    Raises `OptionError`: no such output, no output of documents, or several.
+    """
+    if documents_socket is not None:
+        return _named(documents_socket, outputs, "documents_socket")
+    matches = [socket for socket in outputs if socket.holds(list[Document])]
+    matches = [socket for socket in matches if socket.free] or matches
+    if not matches:
+        raise OptionError(
+            f"no output gives a list of documents: name one of {_listed(outputs)} as documents_socket"
+        )
+    if len(matches) > 1:
+        raise OptionError(
+            f"several outputs give documents: {_listed(matches)}; "
+            f'say which counts, as documents_socket="{matches[0]}" for instance'
+        )
+    return matches[0]
+
+
+def _named(name: str, candidates: Sequence[Socket], option: str) -> Socket:
+    for socket in candidates:
+        if str(socket) == name:
+            return socket
+    raise OptionError(f"{option}: there is no {name!r}; expected one of {_listed(candidates)}")
+
+
+def _listed(sockets: Iterable[Socket]) -> str:
+    return ", ".join(map(str, sockets)) or "none"
+
+
+def _has(sockets: Sequence[Socket], name: str) -> bool:
+    return any(socket.name == name for socket in sockets)
+
+
+def embeds_documents(component: Any) -> bool:
+    """Whether it is a document embedder."""
+    inputs, outputs = sockets_of(component)
+    return [socket.name for socket in inputs if socket.mandatory] == ["documents"] and _has(
+        outputs, "documents"
+    )
+
+
+def embeds_text(component: Any) -> bool:
+    """Whether it is a text embedder."""
+    return any(
+        socket.name == "embedding" and socket.holds(list[float])
+        for socket in sockets_of(component).outputs
+    )
+
+
+def generates(component: Any) -> bool:
+    """Whether it is a chat generator."""
+    inputs, outputs = sockets_of(component)
+    return _has(inputs, "messages") and _has(outputs, "replies")
+
+
+def takes_and_gives_documents(component: Any) -> bool:
+    """Whether it is a component with an input and an output named ``documents``."""
+    return all(_has(side, "documents") for side in sockets_of(component))
