@@ -68,7 +68,7 @@ FACES = {
     "chunkcore/__init__": "numpy",
     "chunkadapters/langchain/__init__": "langchain_text_splitters",
     "chunkadapters/llamaindex/__init__": "llama_index",
-    "chunkadapters/haystack": "haystack",
+    "chunkadapters/haystack/__init__": "haystack",
 }
 
 

@@ -55,8 +55,8 @@ class HaystackContract:
         assert_found_by_spans(run_retriever(retriever, benchmark(), **asked))
 
     def test_its_hits_become_passages(self, store, retriever):
-        from chunkadapters.haystack.documents import KEYS
         from chunkadapters.haystack import ChunkcorePassageRanker
+        from chunkadapters.haystack.documents import KEYS
 
         write(store, chunks_of(texts()))
         question = benchmark().queries[0].text
