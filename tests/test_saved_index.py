@@ -89,6 +89,16 @@ def test_an_update_is_the_index_of_the_documents_as_they_are(retriever: str, tmp
         index.save(tmp_path / "other")
 
 
+def test_an_update_by_another_chunker_without_a_changed_document_is_refused() -> None:
+    documents = [Document("a", "A fox naps. A crow sings.")]
+    index = get_retriever("bm25").index(chunk_corpus(documents, "sentence:size=8"))
+    assert index.update(documents) is index.update(documents, chunker="sentence:size=8") is index
+    with pytest.raises(OptionError, match="no document has changed"):
+        index.update(documents, chunker="sentence:size=4")
+    with pytest.raises(OptionError, match="unknown chunker"):
+        index.update(documents, chunker="sentense")
+
+
 def test_chunks_with_context_segments_and_several_spans_are_kept(tmp_path: Path) -> None:
     document = Document("t.md", "| a | b |\n| 1 | 2 |\n| 3 | 4 |\n")
     chunks = [

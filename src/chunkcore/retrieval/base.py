@@ -8,29 +8,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore import guesses
-from chunkcore.chunkers.base import Chunker
-from chunkcore.errors import DataError, OptionError, check_type
+from chunkcore.chunkers.base import Chunker, get_chunker
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.models.base import Embedder
 from chunkcore.options import (
     check_number,
     check_option_names,
     check_options,
     format_spec,
-    named_options,
     plain_options,
 )
 from chunkcore.registry import Registry
 from chunkcore.retrieval.budget import check_limits, fitting
 from chunkcore.retrieval.corpus import ChunkedCorpus, chunk_corpus, repeated_id
-from chunkcore.retrieval.saved import Contents, Origin, SavedVectors, write_index
-from chunkcore.retrieval.vectors import SelectedVectors, TextVectors
+from chunkcore.retrieval.saved import Contents, Origin, write_index
+from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.retrieval.where import Where, allowed_documents
 from chunkcore.run import RankedList, RankedPieces, Retrieved
 from chunkcore.spans import Numbers, Scores
@@ -92,9 +89,10 @@ class Hits(NamedTuple):
         for number in range(len(self.indices)):
             indices, scores = self.row(number)
             others, values = more.row(number)
-            new = ~np.isin(others, indices)
-            together = np.concatenate((scores, values[new]))
-            rows.append((np.concatenate((indices, others[new])), np.minimum.accumulate(together)))
+            is_new = ~np.isin(others, indices)
+            indices = np.concatenate((indices, others[is_new]))
+            scores = np.concatenate((scores, values[is_new]))
+            rows.append((indices, np.minimum.accumulate(scores)))
         return Hits.of(rows)
 
 
@@ -106,20 +104,21 @@ class Index(ABC):
         nested: whether the answer to a smaller limit is a prefix of that to a larger one.
         method: the retriever that made the index.
         vectors: of its chunks and queries; None if it uses none.
+        superseded: `update` or `delete` has made a newer index of this one.
+        origin: the saved index from which it was loaded, or into which it was saved.
+        base: the origin of the index that this one updates.
     """
 
     nested: ClassVar[bool] = True
     method: RetrievalMethod
     vectors: TextVectors | None = None
-    norms: Mapping[str, NDArray[Any]] = MappingProxyType(
-        {}
-    )  # that took a pass over the vectors to measure; saved, too
-    superseded: bool = False  # `update` or `delete` has made a newer index of this one
-    origin: Origin | None = None  # where it was loaded from or saved into
-    base: Origin | None = None  # the origin of the index that this one updates
+    superseded: bool = False
+    origin: Origin | None = None
+    base: Origin | None = None
 
     def __init__(self, corpus: ChunkedCorpus) -> None:
         self.corpus = corpus
+        self._parts: dict[bytes, Index] = {}
 
     @abstractmethod
     def rank(self, queries: Sequence[str], k: int) -> Hits:
@@ -129,7 +128,7 @@ class Index(ABC):
         """The best `k` chunks of each query; see `rank`. Raises `OptionError`: no list of strings, or k is under 1."""
         if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
             raise OptionError(
-                f"search takes a list of questions, got {queries!r:.80}: put one question in a list"
+                f"search takes a list of questions, got {echo(queries)}: put one question in a list"
             )
         check_number("k", k, 1)
         return self.rank(queries, k)
@@ -139,24 +138,18 @@ class Index(ABC):
 
         Its numbers of chunks are those of its own corpus. The last few are kept.
 
-        Raises `OptionError`: not a filter, or the index was not made by a `RetrievalMethod`.
+        Raises `OptionError`: not a filter.
         """
         names, metadata = self.corpus.described
         allowed = np.flatnonzero(allowed_documents(where, names, metadata))
         key = allowed.tobytes()
-        parts: dict[bytes, Index] = self.__dict__.setdefault("_parts", {})
-        if (part := parts.get(key)) is None:
-            method: RetrievalMethod | None = getattr(self, "method", None)
-            if method is None:
-                raise OptionError(
-                    f"{type(self).__name__} cannot filter: make it by a RetrievalMethod's index(corpus)"
-                )
+        part = self._parts.get(key)
+        if part is None:
             chunks = np.flatnonzero(np.isin(self.corpus.document_numbers, allowed))
-            vectors = None if self.vectors is None else SelectedVectors(self.vectors, self.norms)
-            part = method.index(self.corpus.selected(chunks), vectors)
-            for oldest in list(parts)[: len(parts) + 1 - _PARTS]:
-                parts.pop(oldest, None)
-            parts[key] = part
+            part = self.method.index(self.corpus.selected(chunks), self.vectors)
+            if len(self._parts) >= _PARTS:
+                self._parts.pop(next(iter(self._parts)), None)
+            self._parts[key] = part
         return part
 
     def save(self, folder: Path | str, *, notes: Mapping[str, Any] | None = None) -> Path:
@@ -172,19 +165,18 @@ class Index(ABC):
         `OSError`: the disk is full, or the folder cannot be written to.
         """
         self._check_whole()
-        check_type("the folder of an index", folder, str | Path, "a path")
-        check_type("notes", notes, Mapping | None, "a mapping, or None")
         if self.superseded:
             warnings.warn(
                 "this index was updated: save what update or delete returned", stacklevel=2
             )
         try:
-            plain = json.loads(json.dumps(dict(notes or {}), allow_nan=False))
+            saved_notes = json.loads(json.dumps(dict(notes or {}), allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
             raise DataError(f"the notes of an index are JSON values: {error}") from error
-        contents = Contents(self.method.name, self.corpus, self.vectors, self.norms, plain)
+        contents = Contents(self.method.name, self.corpus, self.vectors, saved_notes)
         self.origin = write_index(contents, Path(folder), self.base)
-        self.base = self.base and self.origin
+        if self.base is not None:
+            self.base = self.origin
         return Path(folder)
 
     def update(
@@ -195,10 +187,13 @@ class Index(ABC):
         Only new and changed documents are cut, by the chunker that cut the others if none is given, and embedded. This
         index stays as it is, for readers that use it.
 
-        Raises `DataError`: an item is no `Document`; `OptionError`: the chunker is not known.
+        Raises `DataError`: an item is no `Document`; `OptionError`: the chunker is not known, or another one is given
+        and no document has changed.
         """
         self._check_whole()
-        check_type("documents", documents, Iterable, "several Documents")
+        chosen = self.corpus.chunker
+        if chunker is not None:
+            chosen = get_chunker(chunker)
         changes: dict[str, Document] = {}
         for document in documents:
             check_document(document)
@@ -209,8 +204,11 @@ class Index(ABC):
             if changes.get(document.id) == document:
                 del changes[document.id]
         if not changes:
+            if self.corpus.chunker not in (None, chosen):
+                raise OptionError(
+                    "no document has changed, and unchanged ones are not cut again: index them anew with the chunker"
+                )
             return self
-        chosen = chunker if chunker is not None else self.corpus.chunker
         if chosen is None:
             raise OptionError(
                 "this index was made of chunks, not of documents: give update the chunker="
@@ -227,14 +225,17 @@ class Index(ABC):
 
     def _rebuilt(self, gone: Collection[str], added: ChunkedCorpus) -> Index:
         """The index without the documents `gone`, with the corpus `added` after it. Only what is added is embedded."""
-        before, vectors = self.corpus, None
+        before = self.corpus
         stays = np.array([document.id not in gone for document in before.documents], dtype=np.bool_)
         corpus = ChunkedCorpus.joined(before, stays, added)
+        vectors = None
         if self.vectors is not None:
             rows = np.flatnonzero(np.isin(before.owners, before.rows_of(stays)))
-            parts = [self.vectors.texts(before)[rows]] if len(rows) or not len(added) else []
-            parts += [self.vectors.texts(added)[:]] if len(added) else []
-            vectors = SavedVectors(self.vectors.embedder, corpus, np.concatenate(parts))
+            parts = [self.vectors.texts(added)[:]] if len(added) else []
+            if len(rows) or not parts:
+                parts.insert(0, self.vectors.texts(before)[rows])
+            vectors = TextVectors(self.vectors.embedder)
+            vectors.hold(corpus, np.concatenate(parts))
         self.superseded = True
         index = self.method.index(corpus, vectors)
         index.base = self.base or self.origin
@@ -274,11 +275,11 @@ class Index(ABC):
 
         `sizes` has each chunk's tokens, by default its chunker's counts; `counter` is for a `PassageIndex`.
         """
-        depth = max(len(self.corpus), 1) if k is None and max_tokens is None else k or _FIRST
         if max_tokens is None:
-            return self.pieces(self.rank(queries, depth))
-        counts = self.corpus.token_counts if sizes is None else sizes
-        return self.pieces(self.search_tokens(queries, depth, max_tokens, counts))
+            return self.pieces(self.rank(queries, k or max(len(self.corpus), 1)))
+        if sizes is None:
+            sizes = self.corpus.token_counts
+        return self.pieces(self.search_tokens(queries, k or _FIRST, max_tokens, sizes))
 
     def retrieve(
         self,
@@ -286,7 +287,6 @@ class Index(ABC):
         k: int | None = None,
         max_tokens: int | None = None,
         where: Where | None = None,
-        **others: Any,
     ) -> RankedList:
         """The best pieces, best first: at most `k`, and at most `max_tokens` tokens; without a limit, 10 pieces.
 
@@ -297,22 +297,23 @@ class Index(ABC):
             where: the documents that are searched: their ids, a mapping of metadata that must be equal, or a function
                 of a document's metadata. The answer is that of an index over these documents alone.
 
-        Raises `OptionError`: a limit is under 1, the query is not a string, `where` is not a filter, or another option.
+        Raises `OptionError`: a limit is under 1, the query is not a string, or `where` is not a filter.
         """
-        check_option_names("retrieve", others, ["k", "max_tokens", "where"])
         if not isinstance(query, str):
             raise OptionError(
                 f"retrieve takes one question as a string, got {type(query).__name__}"
             )
         check_limits(k, max_tokens)
+        if k is None and max_tokens is None:
+            k = DEFAULT_K
         index = self if where is None else self.within(where)
-        return index.best_pieces(
-            query, DEFAULT_K if k is None and max_tokens is None else k, max_tokens
-        )
+        return index.best_pieces(query, k, max_tokens)
 
     def best_pieces(self, query: str, k: int | None, max_tokens: int | None) -> RankedList:
         """The answer of `retrieve`, whose arguments were checked."""
-        deep = min(len(self.corpus) if k is None else k, len(self.corpus))
+        deep = len(self.corpus)
+        if k is not None:
+            deep = min(k, deep)
         if not deep:
             return RankedList()
         if max_tokens is None:
@@ -384,7 +385,6 @@ class RetrievalMethod(ABC):
     def check_chunks(self, corpus: ChunkedCorpus) -> None:
         """Call before chunks are embedded. Raises `DataError`: they cannot be indexed."""
 
-    @named_options()
     def index(
         self, corpus: ChunkedCorpus, vectors: TextVectors | Embedder | str | None = None
     ) -> Index:
@@ -397,12 +397,14 @@ class RetrievalMethod(ABC):
                 f"a retriever indexes chunks, got {type(corpus).__name__}: write "
                 f'get_retriever({self.name!r}).index(chunk_corpus(documents, "sentence:size=50"))'
             )
-        if vectors is None:
-            vectors = TextVectors() if self.embeds else None
-        elif not isinstance(vectors, TextVectors):
+        if vectors is None and self.embeds:
+            vectors = TextVectors()
+        elif vectors is not None and not isinstance(vectors, TextVectors):
             vectors = TextVectors(vectors)
         index = self.build(corpus, vectors)
-        index.method, index.vectors = self, vectors if self.embeds else None
+        index.method = self
+        if self.embeds:
+            index.vectors = vectors
         return index
 
     @abstractmethod

@@ -17,7 +17,7 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, NamedTuple
@@ -30,7 +30,6 @@ from chunkcore.columns import BLOCK
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.files import installed_version, wait_for_lock, write_parts
 from chunkcore.models.base import Embedder
-from chunkcore.models.loading import get_embedder
 from chunkcore.plain import plain
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
@@ -42,6 +41,7 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 _LOCK = ".lock"
 Origin = tuple[Path, str]  # the folder of a saved index, and the name of its data there
+_NORMS = "norms-windows.npy"
 _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
 _DATA = re.compile("data-[0-9a-f]{16}")
 _LEFT = re.compile(
@@ -62,12 +62,11 @@ _AGAIN = "make it again: chunkcore index DOCS -o FOLDER, or index.save(folder)"
 
 
 class Contents(NamedTuple):
-    """What is saved of an index: its retriever's name, its chunks and their vectors; norms and notes as of `Index`."""
+    """What is saved of an index: its retriever's name, its chunks, their vectors and notes as of `Index`."""
 
     retriever: str
     corpus: ChunkedCorpus
     vectors: TextVectors | None
-    norms: Mapping[str, NDArray[Any]]
     notes: Mapping[str, Any]
 
 
@@ -172,43 +171,6 @@ def stamp_of(file: Path) -> list[int]:
     return [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino]
 
 
-class SavedVectors(TextVectors):
-    """`TextVectors` whose corpus has its vectors already, in memory or in a file that is read by memory map."""
-
-    def __init__(
-        self,
-        embedder: Embedder | str,
-        corpus: ChunkedCorpus,
-        rows: Rows,
-        *,
-        fingerprint: str | None = None,
-        retriever: str = "",
-        norms: Mapping[str, NDArray[Any]] | None = None,
-    ) -> None:
-        super().__init__(embedder, [corpus])
-        self._rows = rows
-        self._fingerprint = fingerprint
-        self._norms = retriever, norms or {}
-
-    def texts(self, corpus: ChunkedCorpus) -> Rows:
-        return self._rows if corpus is self._corpora[0] else super().texts(corpus)
-
-    def norms(self, retriever: str, corpus: ChunkedCorpus) -> Mapping[str, NDArray[Any]]:
-        name, norms = self._norms
-        return norms if name == retriever and corpus is self._corpora[0] else {}
-
-    @cached_property
-    def embedder(self) -> Embedder:
-        """The model. Raises `DataError`: it is not the one that made the vectors."""
-        model = get_embedder(self._embedder)
-        if self._fingerprint is not None and model.fingerprint != self._fingerprint:
-            raise DataError(
-                f"the index was made with another model: its vectors are of fingerprint {self._fingerprint!r}, "
-                f"{model.name!r} has {model.fingerprint!r}; give load_index the embedder= that made it, or index again"
-            )
-        return model
-
-
 # ---- Writing
 
 
@@ -243,8 +205,9 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
             yield f"words-{form}-{name}.npy", _array_parts(getattr(postings, name))
     if vectors is not None:
         yield "vectors.npy", _array_parts(vectors.texts(corpus))
-        for name, norms in contents.norms.items():
-            yield f"norms-{name}.npy", _array_parts(norms)
+        norms = vectors.norms(contents.retriever, corpus)
+        if norms is not None:
+            yield _NORMS, _array_parts(norms)
 
 
 def _json(row: Mapping[str, Any], name: str) -> bytes:
@@ -386,7 +349,7 @@ class OpenedFolder:
         self.manifest = read_manifest(folder)
         self.folder = Path(folder)
 
-    def read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, SavedVectors | None]:
+    def read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, TextVectors | None]:
         """The corpus, and its vectors if it has some. Where another program saves meanwhile, its index is read."""
         while True:
             try:
@@ -399,23 +362,18 @@ class OpenedFolder:
             except _UNFIT as error:
                 raise _damaged(self.folder) from error
 
-    def _read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, SavedVectors | None]:
+    def _read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, TextVectors | None]:
         corpus = self._corpus()
         model = self.manifest["embedder"]
         if model is None:
             return corpus, None
-        norms = {name: self._array(f"norms-{name}.npy") for name in self._names("norms-")}
-        return corpus, SavedVectors(
-            model["name"] if embedder is None else embedder,
-            corpus,
-            _MappedRows(
-                self.folder / self.manifest["data"] / "vectors.npy",
-                self.manifest["files"]["vectors.npy"],
-            ),
-            fingerprint=model["fingerprint"],
-            retriever=self.manifest["retriever"],
-            norms=norms,
-        )
+        name = model["name"] if embedder is None else embedder
+        vectors = TextVectors(name, fingerprint=model["fingerprint"])
+        file, expected = "vectors.npy", self.manifest["files"]["vectors.npy"]
+        vectors.hold(corpus, _MappedRows(self.folder / self.manifest["data"] / file, expected))
+        if _NORMS in self.manifest["files"]:
+            vectors.hold_norms(self.manifest["retriever"], corpus, self._array(_NORMS))
+        return corpus, vectors
 
     def _corpus(self) -> ChunkedCorpus:
         data = memoryview(self._bytes("texts.bin"))
@@ -425,7 +383,8 @@ class OpenedFolder:
         ]
         rows = map(json.loads, self._bytes("special.jsonl").splitlines())
         special = {row["place"]: _chunk(row) for row in rows}
-        forms = sorted({name.split("-")[0] for name in self._names("words-")})
+        words = re.compile(r"words-(\w+)-keys\.npy")
+        forms = [match[1] for match in map(words.fullmatch, self.manifest["files"]) if match]
         postings = {
             form: Postings(*(self._array(f"words-{form}-{name}.npy") for name in _POSTINGS))
             for form in forms
@@ -439,14 +398,6 @@ class OpenedFolder:
             fingerprint=self.manifest["fingerprint"],
             chunker=None if chunker is None else partial(get_chunker, chunker),
         )
-
-    def _names(self, prefix: str) -> list[str]:
-        """What follows the prefix in the names of the arrays."""
-        return [
-            name[len(prefix) : -len(".npy")]
-            for name in self.manifest["files"]
-            if name.startswith(prefix)
-        ]
 
     def _bytes(self, name: str) -> bytes:
         path: Path = self.folder / self.manifest["data"] / name

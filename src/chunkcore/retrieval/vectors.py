@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from chunkcore.columns import LazySequence, blocks, concatenate, release, text_keys
 from chunkcore.concurrency import Progress, no_progress
-from chunkcore.errors import ModelError
+from chunkcore.errors import DataError, ModelError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.late import LateEmbedder
@@ -19,7 +19,7 @@ from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import check_number
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.spans import Numbers, Scores
-from chunkcore.text import Chunk
+from chunkcore.text import Chunk, Span
 
 # NumPy 2 takes the products of rows one by one, as fast as memory is read: on one core half the time of `matmul`.
 _dots: Callable[..., NDArray[np.floating]] = getattr(np, "vecdot", np.matmul)
@@ -330,6 +330,7 @@ class TextVectors:
         embedder: an embedder, or a name, loaded when needed.
         corpora: embedded together: each distinct text once, in blocks, longest first. Others are embedded alone.
         progress: called with a step ("embed" or "queries"), the count done, and the total.
+        fingerprint: of the model that made vectors that are held already; None: any.
 
     >>> from types import SimpleNamespace
     >>> from chunkcore.text import Span
@@ -347,43 +348,77 @@ class TextVectors:
         corpora: Sequence[ChunkedCorpus] = (),
         *,
         progress: Progress | None = None,
+        fingerprint: str | None = None,
     ) -> None:
         self._embedder = embedder
         self._corpora = corpora
         self._progress: Progress = progress or no_progress
+        self._fingerprint = fingerprint
         self._alone: list[TextVectors] = []  # one per other corpus
+        self._held: list[tuple[ChunkedCorpus, Rows]] = []
+        self._norms: dict[str, tuple[ChunkedCorpus, NDArray[np.float64]]] = {}
         self._queries: tuple[tuple[str, ...], Vectors] | None = None
 
-    @property
+    @cached_property
     def embedder(self) -> Embedder:
-        return get_embedder(self._embedder)
+        """The model. Raises `DataError`: it has another fingerprint than the one that made the vectors."""
+        model = get_embedder(self._embedder)
+        if self._fingerprint not in (None, model.fingerprint):
+            raise DataError(
+                f"the index was made with another model: its vectors are of fingerprint {self._fingerprint!r}, "
+                f"{model.name!r} has {model.fingerprint!r}; give load_index the embedder= that made it, or index again"
+            )
+        return model
 
     @cached_property
     def late_embedder(self) -> LateEmbedder:
         """The embedder of whole documents. Raises `OptionError` if the model gives no contextual token vectors."""
         return LateEmbedder(self.embedder)
 
+    def hold(self, corpus: ChunkedCorpus, rows: Rows) -> None:
+        """Take the vectors of a corpus, which are not computed again: in memory, or read by memory map."""
+        self._held.append((corpus, rows))
+
+    def hold_norms(self, retriever: str, corpus: ChunkedCorpus, norms: NDArray[np.float64]) -> None:
+        """Take what an index of this retriever's name measured on a corpus's vectors: a column a chunk."""
+        self._norms[retriever] = corpus, norms
+
+    def norms(self, retriever: str, corpus: ChunkedCorpus) -> NDArray[np.float64] | None:
+        """What an index of this retriever's name measured on the vectors of a corpus, or of its whole; or None."""
+        held, norms = self._norms.get(retriever, (None, None))
+        if norms is None or held is corpus:
+            return norms
+        return norms[:, corpus.places] if held is corpus.parent else None
+
     def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
         """The rows to search and their chunks; see `chunk_vectors`. Raises `ModelError`: the model failed twice."""
         return chunk_vectors(self.texts(corpus), corpus.owners, cluster_only=cluster_only)
 
     def texts(self, corpus: ChunkedCorpus) -> Rows:
-        """One row for each of the corpus's `embedded_texts`. Raises `ModelError`: the model failed twice."""
+        """One row for each of the corpus's `embedded_texts`; those of a selection are read from the whole's.
+
+        Raises `ModelError`: the model failed twice.
+        """
+        if corpus.parent is not None:
+            inside = np.flatnonzero(np.isin(corpus.parent.owners, corpus.places))
+            return select_rows(self.texts(corpus.parent), inside)
+        for held, rows in self._held:
+            if held is corpus:
+                return rows
         place, holder = self._holder(corpus)
         return SelectedRows(holder._matrix, holder._distinct[1][place])
-
-    def norms(self, retriever: str, corpus: ChunkedCorpus) -> Mapping[str, NDArray[Any]]:
-        """What an index of this retriever's name measured on the vectors, a column a chunk; empty if nothing."""
-        return {}
 
     def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
         """One row per chunk, the mean of its tokens' vectors in its document; and 0, 1, 2, ...
 
         Raises as `LateEmbedder.embed_chunks`; and `OptionError`: the model gives no contextual token vectors.
         """
+        numbers = np.arange(len(corpus), dtype=np.int64)
+        if corpus.parent is not None:
+            return select_rows(self.late(corpus.parent)[0], corpus.places), numbers
         place, holder = self._holder(corpus)
         vectors, rows = holder._late_rows
-        return vectors[rows[place]], np.arange(len(corpus), dtype=np.int64)
+        return vectors[rows[place]], numbers
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """One row per query; repeated queries are not embedded again. Raises `ModelError`: the model failed twice."""
@@ -400,6 +435,7 @@ class TextVectors:
         return self.embed(OTHER_QUESTIONS, queries=True)
 
     def _holder(self, corpus: ChunkedCorpus) -> tuple[int, TextVectors]:
+        """The vectors that embed a corpus, and its place among their corpora."""
         for place, together in enumerate(self._corpora):
             if together is corpus:
                 return place, self
@@ -436,19 +472,21 @@ class TextVectors:
 
     @cached_property
     def _late_rows(self) -> tuple[Vectors, list[list[int]]]:
-        places: dict[object, int] = {}
-        distinct: list[Chunk] = []
-        rows: list[list[int]] = [[] for _ in self._corpora]
-        for places_here, corpus in zip(rows, self._corpora, strict=True):
+        """The vectors of distinct chunks, and of each corpus its chunks' places among them."""
+        distinct: dict[tuple[str, tuple[Span, ...]], Chunk] = {}
+        for corpus in self._corpora:
             for chunk in corpus:
-                places_here.append(
-                    places.setdefault((chunk.document_id, chunk.spans), len(distinct))
-                )
-                if places_here[-1] == len(distinct):
-                    distinct.append(chunk)
-        documents = self._corpora[0].documents
-        tell = partial(self._progress, "embed")
-        return self.late_embedder.embed_chunks(documents, distinct, progress=tell), rows
+                distinct.setdefault((chunk.document_id, chunk.spans), chunk)
+        places = {key: place for place, key in enumerate(distinct)}
+        rows = [
+            [places[chunk.document_id, chunk.spans] for chunk in corpus] for corpus in self._corpora
+        ]
+        vectors = self.late_embedder.embed_chunks(
+            self._corpora[0].documents,
+            list(distinct.values()),
+            progress=partial(self._progress, "embed"),
+        )
+        return vectors, rows
 
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Vectors:
         """One row per text, which is not kept. Raises `ModelError`: the model failed twice."""
@@ -456,45 +494,6 @@ class TextVectors:
         if isinstance(model, CachedEmbedder):  # it checks and retries by itself
             return model.embed_queries(texts) if queries else model.embed_documents(texts)
         return embed(model, texts, queries=queries)
-
-
-class SelectedVectors(TextVectors):
-    """The vectors and `norms` of a selection of a corpus (`ChunkedCorpus.selected`), read from those of the whole."""
-
-    def __init__(self, vectors: TextVectors, norms: Mapping[str, NDArray[Any]]) -> None:
-        super().__init__()
-        self._vectors = vectors
-        self._norms = norms
-
-    @property
-    def embedder(self) -> Embedder:
-        return self._vectors.embedder
-
-    def texts(self, corpus: ChunkedCorpus) -> Rows:
-        if corpus.parent is None:
-            return self._vectors.texts(corpus)
-        inside = np.flatnonzero(np.isin(corpus.parent.owners, corpus.places))
-        return select_rows(self._vectors.texts(corpus.parent), inside)
-
-    def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
-        if corpus.parent is None:
-            return self._vectors.late(corpus)
-        rows, _ = self._vectors.late(corpus.parent)
-        return select_rows(rows, corpus.places), np.arange(len(corpus), dtype=np.int64)
-
-    def norms(self, retriever: str, corpus: ChunkedCorpus) -> Mapping[str, NDArray[Any]]:
-        return (
-            {}
-            if corpus.parent is None
-            else {name: array[:, corpus.places] for name, array in self._norms.items()}
-        )
-
-    def queries(self, texts: Sequence[str]) -> Vectors:
-        return self._vectors.queries(texts)
-
-    @cached_property
-    def of_others(self) -> Vectors:
-        return self._vectors.of_others
 
 
 def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Numbers]]:

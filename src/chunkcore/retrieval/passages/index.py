@@ -163,9 +163,10 @@ class WindowIndex(PassageIndex):
         self._sizes: Numbers = np.full(len(self.units), -1, dtype=np.int32)
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
-            measured = self._vectors.norms(options.name, corpus).get("windows")
+            measured = self._vectors.norms(options.name, corpus)
             self._dense = DenseWindows(self.units, rows, corpus.token_counts, measured)
-            self.norms = {"windows": self._dense.measured}
+            if measured is None:
+                self._vectors.hold_norms(options.name, corpus, self._dense.measured)
         if "lexical" in self._shares:
             _ = self._lexical
 
