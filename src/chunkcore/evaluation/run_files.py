@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from chunkcore.errors import DataError, OptionError, check_type, echo
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.evaluation.results import Report
 from chunkcore.files import checksum, json_lines, text_lines, utf8_line, write_parts
 from chunkcore.locating.alignment import Aligner
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import pairs_of
-from chunkcore.text import Document, Span
+from chunkcore.text import Document, Span, text_of_spans
 
 
 def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
@@ -34,36 +34,12 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
     pool: dict[str, Retrieved] = {}
     for number, row in _checked_rows(place, "pool"):
         where = f"{place}, line {number}"
-        name = row.get("id")
-        if not isinstance(name, str) or not name:
-            got = f"the keys {', '.join(map(repr, row))}"[:120] if row else "an empty object"
+        piece = _read_chunk(row, documents, where)
+        if piece.id in pool:
             raise DataError(
-                f"{where}: expected a chunk with an id, as chunkcore chunk writes it, got {got}"
+                f"{where}: a second chunk has the id {echo(piece.id)}: cut the documents once, into one file"
             )
-        if name in pool:
-            raise DataError(
-                f"{where}: a second chunk has the id {echo(name)}: cut the documents once, into one file"
-            )
-        document = documents.get(row.get("document_id", ""))
-        if document is None:
-            raise DataError(
-                f"{where}: the chunk is of the document {row.get('document_id')!r}, which the benchmark does not have: "
-                "give the documents that were cut, under the same ids"
-            )
-        spans = _read_spans(row.get("spans"), document, where)
-        text = row.get("text", "")
-        if not isinstance(text, str):
-            raise DataError(f"{where}: a chunk's text is a string, got {type(text).__name__}")
-        # A derived text is checked by the digest of its passage.
-        derived = row.get("derived") is True
-        digest = row.get("digest") if derived else None
-        changed = digest is not None and digest != slices_digest(document.text, spans)
-        if changed or (text and not derived and not _stands(text, spans, document)):
-            raise DataError(
-                f"{where}: the chunk's text does not stand at its spans in {document.id!r}: the chunks were cut from "
-                "another version of it; cut this one"
-            )
-        pool[name] = Retrieved(document.id, spans, 0.0, text, id=name)
+        pool[piece.id] = piece
     if not pool:
         raise DataError(
             f"{place} holds no chunks: expected a line a chunk, as chunkcore chunk writes it"
@@ -71,34 +47,59 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
     return pool
 
 
+def _read_chunk(row: Mapping[str, Any], documents: Mapping[str, Document], where: str) -> Retrieved:
+    name = row.get("id")
+    if not isinstance(name, str) or not name:
+        seen = ", ".join(map(repr, row)) or "no keys"
+        raise DataError(
+            f"{where}: expected a chunk with an id, as chunkcore chunk writes it, got the keys {echo(seen)}"
+        )
+    document = documents.get(row.get("document_id", ""))
+    if document is None:
+        raise DataError(
+            f"{where}: the chunk is of the document {row.get('document_id')!r}, which the benchmark does not have: "
+            "give the documents that were cut, under the same ids"
+        )
+    spans = _read_spans(row.get("spans"), document, where)
+    text = row.get("text", "")
+    if not isinstance(text, str):
+        raise DataError(f"{where}: a chunk's text is a string, got {type(text).__name__}")
+    if row.get("derived") is True:  # such a text is checked by the digest of its passage
+        is_there = row.get("digest") in (None, slices_digest(document.text, spans))
+    else:
+        is_there = text == "" or _stands(text, spans, document)
+    if not is_there:
+        raise DataError(
+            f"{where}: the chunk's text does not stand at its spans in {document.id!r}: the chunks were cut from "
+            "another version of it; cut this one"
+        )
+    return Retrieved(document.id, spans, 0.0, text, id=name)
+
+
+def _header(kind: str, body: Sequence[bytes]) -> dict[str, Any]:
+    """The first line of a file that we write, for `_checked_rows`."""
+    digest = checksum(b"".join(body))
+    return {"format": f"chunkcore {kind} 1", "lines": len(body), "checksum": digest}
+
+
 def _with_header(kind: str, lines: Iterable[bytes]) -> list[bytes]:
-    """The lines after one with their number and checksum, for `_checked_rows`."""
     body = list(lines)
-    header = {
-        "format": f"chunkcore {kind} 1",
-        "lines": len(body),
-        "checksum": checksum(b"".join(body)),
-    }
-    return [utf8_line(header), *body]
+    return [utf8_line(_header(kind, body)), *body]
 
 
 def _checked_rows(path: Path, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The lines' objects, compared with the header that we wrote; a file of another program has none."""
     for number, row in json_lines(path):
-        if number == 1 and row.get("format") == f"chunkcore {kind} 1":
-            with path.open("rb") as file:
-                body = list(file)[1:]
-            if row != {
-                "format": row["format"],
-                "lines": len(body),
-                "checksum": checksum(b"".join(body)),
-            }:
-                raise DataError(
-                    f"{path}, line 1: what follows is not what was written ({row.get('lines')} lines then, {len(body)} "
-                    "now): the file was damaged or edited; write it again, or take line 1 away to accept it"
-                )
-        else:
+        if number != 1 or row.get("format") != f"chunkcore {kind} 1":
             yield number, row
+            continue
+        with path.open("rb") as file:
+            body = list(file)[1:]
+        if row != _header(kind, body):
+            raise DataError(
+                f"{path}, line 1: what follows is not what was written ({row.get('lines')} lines then, {len(body)} "
+                "now): the file was damaged or edited; write it again, or take line 1 away to accept it"
+            )
 
 
 def _read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:
@@ -119,14 +120,9 @@ def _read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:
 
 
 def _stands(text: str, spans: Sequence[Span], document: Document) -> bool:
-    place = 0
-    for span in spans:
-        part = span.slice(document.text)
-        place = text.find(part, place)
-        if place < 0:
-            return False
-        place += len(part)
-    return len(spans) > 1 or place == len(text)
+    """Whether a text is that of the spans, whatever white space joins them."""
+    source = text_of_spans(document.text, spans)
+    return text == source or "".join(text.split()) == "".join(source.split())
 
 
 def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark) -> Path:
@@ -145,11 +141,11 @@ def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark
                     f"piece {number} of the pool has no {'place in the documents' if piece.id else 'id'}"
                 )
             document = documents[piece.document_id]
-            plain: dict[str, Any] = {"document_id": document.id, "id": piece.id}
-            plain |= {"spans": pairs_of(piece.spans), "text": piece.text}
+            row: dict[str, Any] = {"document_id": document.id, "id": piece.id}
+            row |= {"spans": pairs_of(piece.spans), "text": piece.text}
             if not _stands(piece.text, piece.spans, document):
-                plain |= {"derived": True, "digest": slices_digest(document.text, piece.spans)}
-            yield utf8_line(plain)
+                row |= {"derived": True, "digest": slices_digest(document.text, piece.spans)}
+            yield utf8_line(row)
 
     return write_parts(Path(path), _with_header("pool", lines()))
 
@@ -179,21 +175,17 @@ def read_run(
     Raises `DataError`: with file and line: a malformed line, an unknown query or document, a non-finite score, a
     repeated hit, ranks or scores out of order, or a wrong digest. Or no hits, or a damaged file.
     """
-    check_type("the path of a run", path, str | Path, "a path")
-    check_type("the path of chunks", chunks, str | Path | None, "a path, or None")
-    check_type("the benchmark", benchmark, Benchmark, "a Benchmark, as of load_benchmark")
     place = Path(path)
-    pool = read_pool(chunks, benchmark) if chunks is not None else {}
+    pool: dict[str, Retrieved] = {}
+    if chunks is not None:
+        pool = read_pool(chunks, benchmark)
+    rows = _json_rows(place) if _is_json(place) else _trec_rows(place)
     reader = _RunReader(benchmark, pool, aligner)
-    for where, row in _json_rows(place) if _is_json(place) else _trec_rows(place):
+    for where, row in rows:
         reader.add(where, row)
     if not reader.results:
         raise DataError(f"{place} holds no hits: expected a line a hit, TREC's six columns or JSON")
-    return Run(
-        name or place.name.removesuffix(place.suffix),
-        reader.results,
-        list(pool.values()) if pool else None,
-    )
+    return Run(name or place.stem, reader.results, list(pool.values()) or None)
 
 
 def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) -> Path:
@@ -203,9 +195,6 @@ def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) ->
     if it is not located; with the benchmark also a digest of the text at the place, so that `read_run` detects changed
     documents. Raises `OSError`: the file cannot be written.
     """
-    check_type("a run", run, Run, "a Run, as of run_retriever")
-    check_type("the path of a run", path, str | Path, "a path")
-    check_type("the benchmark", benchmark, Benchmark | None, "a Benchmark, or None")
     place = Path(path)
     if not _is_json(place):
         raise OptionError(f"a run is written as JSON lines: name the file .jsonl, got {place.name}")
@@ -251,17 +240,43 @@ def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 class _RunReader:
+    """Places the hits of a file, line by line."""
+
     def __init__(
         self, benchmark: Benchmark, pool: Mapping[str, Retrieved], aligner: Aligner | None
     ) -> None:
         self.results: dict[str, list[Retrieved]] = {}
-        self._benchmark, self._pool, self._aligner = benchmark, pool, aligner
+        self._benchmark = benchmark
+        self._pool = pool
+        self._aligner = aligner
         self._queries = {query.id for query in benchmark.queries}
         self._documents = {document.id: document for document in benchmark.documents}
-        self._seen: dict[str, dict[object, str]] = {}
+        self._seen: dict[object, str] = {}  # the line of each hit, by its query and place
         self._last: dict[str, tuple[float | None, float | None]] = {}
 
     def add(self, where: str, row: Mapping[str, Any]) -> None:
+        """Add a line's hit; a line with "results" says only that its question was asked."""
+        query = self._query(where, row)
+        pieces = self.results.setdefault(query, [])
+        if "results" in row:
+            return
+        texts = {key: row.get(key) or "" for key in _TEXTS}
+        for key, value in texts.items():
+            if not isinstance(value, str):
+                raise DataError(f'{where}: "{key}" is a string, got {value!r:.60}')
+        if not (texts["id"] or texts["document_id"] or texts["text"]):
+            raise DataError(
+                f'{where}: a hit has "document_id" and "spans", a "text", or the "id" of a chunk'
+            )
+        rank = _number(row.get("rank"), "rank", where)
+        score = _number(row.get("score"), "score", where)
+        self._check_order(where, query, rank, score)
+        spans = row.get("spans")
+        piece = self._placed(where, texts, spans, score or 0.0)
+        self._check_repeats(where, query, piece, is_text=bool(texts["text"]) and spans is None)
+        pieces.append(piece)
+
+    def _query(self, where: str, row: Mapping[str, Any]) -> str:
         query = row.get("query_id")
         if not isinstance(query, str):
             raise DataError(f'{where}: expected a "query_id" that is a string, got {query!r:.60}')
@@ -270,35 +285,17 @@ class _RunReader:
                 f"{where}: the query {query!r} is none of the {len(self._queries)} of {self._benchmark.name!r}, such "
                 f"as {echo(min(self._queries, default=''))}: give the questions that were asked"
             )
-        pieces = self.results.setdefault(query, [])
-        if "results" in row:
-            return
-        texts = {key: "" if row.get(key) is None else row[key] for key in _TEXTS}
-        for key, value in texts.items():
-            if not isinstance(value, str):
-                raise DataError(f'{where}: "{key}" is a string, got {value!r:.60}')
-        spans = row.get("spans")
-        if not (texts["id"] or texts["document_id"] or texts["text"]):
-            raise DataError(
-                f'{where}: a hit has "document_id" and "spans", a "text", or the "id" of a chunk'
-            )
-        rank, score = (
-            None if row.get(key) is None else _number(row[key], key, where)
-            for key in ("rank", "score")
-        )
-        self._check_order(where, query, rank, score)
-        piece = self._placed(where, texts, spans, 0.0 if score is None else score)
-        # Two hits with the same text may be different passages.
-        is_text = texts["text"] and spans is None
-        place = texts["id"] or (None if is_text else (piece.document_id, piece.spans))
-        first = (
-            where if place is None else self._seen.setdefault(query, {}).setdefault(place, where)
-        )
+        return query
+
+    def _check_repeats(self, where: str, query: str, piece: Retrieved, *, is_text: bool) -> None:
+        if is_text and not piece.id:
+            return  # two hits with the same text may be different passages
+        place = (query, piece.id) if piece.id else (query, piece.document_id, piece.spans)
+        first = self._seen.setdefault(place, where)
         if first is not where:
             raise DataError(
                 f"{where}: the query {echo(query)} has this hit already, in {first.rpartition(', ')[2]}"
             )
-        pieces.append(piece)
 
     def _check_order(self, where: str, query: str, rank: float | None, score: float | None) -> None:
         last_rank, last_score = self._last.get(query, (None, None))
@@ -313,78 +310,81 @@ class _RunReader:
             )
 
     def _placed(self, where: str, texts: Mapping[str, str], spans: Any, score: float) -> Retrieved:
-        name, text, digest = texts["id"], texts["text"], texts["digest"]
-        document = self._documents.get(texts["document_id"])
-        if document is None and (texts["document_id"] or spans is not None):
-            raise DataError(f"{where}: {self._no_document(texts['document_id'])}")
-        places = (
-            _read_spans(spans, document, where)
-            if document is not None and spans is not None
-            else ()
-        )
-        if (
-            document is not None
-            and places
-            and digest
-            and slices_digest(document.text, places) != digest
-        ):
-            raise DataError(
-                f"{where}: in {echo(document.id)} another text stands at these spans than when the run was written: "
-                "give the documents that were searched, or search these"
-            )
+        """A hit by its spans, its text, the id of its chunk, or as its whole document."""
+        name, text, document_id = texts["id"], texts["text"], texts["document_id"]
+        places: tuple[Span, ...] = ()
+        if spans is not None:
+            document = self._document(document_id, where)
+            places = _read_spans(spans, document, where)
+            if texts["digest"] not in ("", slices_digest(document.text, places)):
+                raise DataError(
+                    f"{where}: in {echo(document.id)} another text stands at these spans than when the run was "
+                    "written: give the documents that were searched, or search these"
+                )
+        elif document_id:
+            self._document(document_id, where)
         if text:
             self._aligner = self._aligner or Aligner(self._benchmark.documents)
-            piece = self._aligner.locate(
-                text, document_id=texts["document_id"], spans=places, score=score
-            )
+            piece = self._aligner.locate(text, document_id=document_id, spans=places, score=score)
             return replace(piece, id=name)
-        if document is not None and places:
-            return Retrieved(document.id, places, score, id=name)
+        if places:
+            return Retrieved(document_id, places, score, id=name)
         if name in self._pool:
             return self._pool[name].with_score(score)
-        if document is None and self._pool:
+        if not document_id and self._pool:
             raise DataError(
                 f"{where}: {name!r} is none of the {len(self._pool):,} chunks: give those searched"
             )
-        whole = document or self._documents.get(name)
-        if whole is None:
-            raise DataError(f"{where}: {self._no_document(name)}")
-        return Retrieved(
-            whole.id, (Span(0, len(whole.text)),) if whole.text else (), score, id=name
-        )
+        whole = self._document(document_id or name, where)
+        if whole.text:
+            places = (Span(0, len(whole.text)),)
+        return Retrieved(whole.id, places, score, id=name)
 
-    def _no_document(self, name: str) -> str:
-        if not name:
-            return 'there are "spans", and no "document_id" that says what they are of: give both, or the text alone'
-        return (
-            f"{name!r} is none of the {len(self._documents):,} documents of {self._benchmark.name!r}: give the "
-            "documents that were searched or, for a run of chunks, the file of chunks"
-        )
+    def _document(self, name: str, where: str) -> Document:
+        document = self._documents.get(name)
+        if document is not None:
+            return document
+        if name:
+            problem = (
+                f"{name!r} is none of the {len(self._documents):,} documents of {self._benchmark.name!r}: give the "
+                "documents that were searched or, for a run of chunks, the file of chunks"
+            )
+        else:
+            problem = 'there are "spans", and no "document_id" that says what they are of: give both, or the text alone'
+        raise DataError(f"{where}: {problem}")
 
 
-def _number(value: Any, what: str, where: str) -> float:
+def _number(value: object, what: str, where: str) -> float | None:
+    if value is None:
+        return None
+    number = math.nan
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         with suppress(ValueError, OverflowError):
-            if math.isfinite(number := float(value)):
-                return number
-    raise DataError(f"{where}: the {what} is a finite number, got {value!r:.60}")
+            number = float(value)
+    if not math.isfinite(number):
+        raise DataError(f"{where}: the {what} is a finite number, got {value!r:.60}")
+    return number
 
 
 def _json_run(run: Run, benchmark: Benchmark | None) -> Iterator[bytes]:
-    documents = (
-        {document.id: document for document in benchmark.documents} if benchmark is not None else {}
-    )
+    documents: dict[str, Document] = {}
+    if benchmark is not None:
+        documents = {document.id: document for document in benchmark.documents}
     for query, pieces in run.results.items():
         if not pieces:
             yield utf8_line({"query_id": query, "results": []})
         for rank, (piece, score) in enumerate(zip(pieces, _scores(pieces), strict=True), start=1):
-            plain: dict[str, Any] = {"query_id": query, "rank": rank, "score": score}
-            plain |= {"id": piece.id} if piece.id else {}
-            plain |= {"document_id": piece.document_id}
-            plain |= {"spans": pairs_of(piece.spans)} if piece.spans else {"text": piece.text}
+            row: dict[str, Any] = {"query_id": query, "rank": rank, "score": score}
+            if piece.id:
+                row["id"] = piece.id
+            row["document_id"] = piece.document_id
+            if piece.spans:
+                row["spans"] = pairs_of(piece.spans)
+            else:
+                row["text"] = piece.text
             if piece.spans and piece.document_id in documents:
-                plain["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
-            yield utf8_line(plain)
+                row["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
+            yield utf8_line(row)
 
 
 def _scores(pieces: Sequence[Retrieved]) -> list[float]:

@@ -6,9 +6,9 @@ Pk and WindowDiff slide a window and are errors: lower is better. Precision, rec
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import index
 from pathlib import Path
 from typing import NamedTuple
@@ -186,28 +186,45 @@ def _labelled(document: Document) -> LabelledText:
 def _offsets(document: Document, place: str) -> tuple[Numbers, Ranges | None]:
     """The boundaries and sentences of a text. Raises `DataError`, which begins with `place`."""
     size = len(document.text)
-    boundaries, sentences = document.metadata.get("boundaries"), document.metadata.get("sentences")
-    expected = f'{place}: expected "boundaries" to be ascending offsets inside the text, which has {size} characters'
-    if not isinstance(boundaries, list):
-        raise DataError(f"{expected}; got {echo(boundaries)}")
-    before = -1
-    for value in boundaries:
-        if type(value) is not int or not before < value < size:
-            raise DataError(f"{expected}; got {echo(value)} after {before}")
-        before = value
-    if sentences is None:
-        return np.array(boundaries, dtype=np.int64), None
-    expected = (
-        f'{place}: expected "sentences" to be pairs [start, end] of offsets, in order, that do not overlap or lie '
-        f"outside the text, which has {size} characters"
-    )
-    before = 0
-    for pair in sentences if isinstance(sentences, list) else [sentences]:
-        is_pair = isinstance(pair, list) and [type(item) for item in pair] == [int, int]
-        if not is_pair or not before <= pair[0] < pair[1] <= size:
-            raise DataError(f"{expected}; got {echo(pair)} after {before}")
-        before = pair[1]
-    return np.array(boundaries, dtype=np.int64), np.array(sentences, dtype=np.int64).reshape(-1, 2)
+    boundaries = document.metadata.get("boundaries")
+    sentences = document.metadata.get("sentences")
+    if not _ascends(boundaries, size, is_strict=True):
+        raise DataError(
+            f'{place}: expected "boundaries" to be ascending offsets inside the text, which has {size} characters; '
+            f"got {echo(boundaries)}"
+        )
+    ranges = None
+    if sentences is not None:
+        if not _are_ranges(sentences, size):
+            raise DataError(
+                f'{place}: expected "sentences" to be pairs [start, end] of offsets, in order, that do not overlap or '
+                f"lie outside the text, which has {size} characters; got {echo(sentences)}"
+            )
+        ranges = np.array(sentences, dtype=np.int64).reshape(-1, 2)
+    return np.array(boundaries, dtype=np.int64), ranges
+
+
+def _ascends(offsets: object, end: int, *, is_strict: bool) -> bool:
+    """Whether these are whole numbers from 0 on, in order, below `end` if strictly in order."""
+    if not isinstance(offsets, list) or not all(type(offset) is int for offset in offsets):
+        return False
+    if is_strict:
+        end -= 1
+        in_order = all(one < other for one, other in pairwise(offsets))
+    else:
+        in_order = all(one <= other for one, other in pairwise(offsets))
+    return in_order and (not offsets or 0 <= offsets[0] <= offsets[-1] <= end)
+
+
+def _are_ranges(pairs: object, end: int) -> bool:
+    """Whether these are pairs of a start and a greater end, in order."""
+    if not isinstance(pairs, list):
+        return False
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        return False
+    if not _ascends([offset for pair in pairs for offset in pair], end, is_strict=False):
+        return False
+    return all(start < stop for start, stop in pairs)
 
 
 # Pk and WindowDiff are errors: lower is better.
@@ -329,25 +346,26 @@ def _report(
 ) -> SegmentReport:
     columns = np.full((len(SEGMENT_MEASURES), len(texts)), math.nan)
     for number, (text, places) in enumerate(zip(texts, boundaries, strict=True)):
-        if (size := len(text.sentences)) >= 2:
-            gold, cuts = text.starts.tolist(), places.tolist()
-            errors = pk(gold, cuts, size), window_diff(gold, cuts, size)
-            columns[:, number] = [*errors, *boundary_scores(gold, cuts, size, tolerance)]
-    return SegmentReport(
-        name,
-        tuple(text.id for text in texts),
-        np.array([len(places) + 1 for places in boundaries], dtype=np.float64),
-        dict(zip(SEGMENT_MEASURES, columns, strict=True)),
-    )
+        size = len(text.sentences)
+        if size >= 2:
+            starts, cuts = text.starts.tolist(), places.tolist()
+            errors = pk(starts, cuts, size), window_diff(starts, cuts, size)
+            columns[:, number] = [*errors, *boundary_scores(starts, cuts, size, tolerance)]
+    names = tuple(text.id for text in texts)
+    segments = np.array([len(places) + 1 for places in boundaries], dtype=np.float64)
+    return SegmentReport(name, names, segments, dict(zip(SEGMENT_MEASURES, columns, strict=True)))
 
 
-_SPACE = re.compile(r"\s*")
+def _past_space(text: str, place: int) -> int:
+    while place < len(text) and text[place].isspace():
+        place += 1
+    return place
 
 
 def _in_sentences(text: LabelledText, offsets: Sequence[int]) -> Numbers:
     """The sentences whose starts are nearest to the offsets, except the first."""
-    past = (match.end() for offset in offsets if (match := _SPACE.match(text.text, offset)))
-    places = np.array([place for place in past if 0 < place < len(text.text)], dtype=np.int64)
+    begins = [_past_space(text.text, offset) for offset in offsets]
+    places = np.array([place for place in begins if 0 < place < len(text.text)], dtype=np.int64)
     if not len(text.begins):
         return places
     after = np.clip(np.searchsorted(text.begins, places), 0, len(text.begins) - 1)
