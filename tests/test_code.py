@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from chunkcore.boundaries.code import code_blocks, language_of
-from chunkcore.chunkers import Code
+from chunkcore.chunkers import Code, get_chunker
 from chunkcore.errors import OptionError
 from chunkcore.text import Chunk, Document
 from hypothesis import given, settings
@@ -258,11 +258,34 @@ def test_other_languages_are_cut_at_blank_lines_before_what_is_not_indented() ->
         ([], "module Coffee\n  def b\n  end\nend"),
     ]
     assert [text for _, text in chunk_corpus(text, "other", 4)] == [
-        "module Tea\n  def a",
-        "  end\nend",
-        "module Coffee\n  def b",
-        "  end\nend",
+        "module Tea",
+        "  def a\n\n  end\nend",
+        "module Coffee",
+        "  def b\n  end\nend",
     ]
+
+
+RECORDS = {  # texts with records, each of which fits
+    "a.json": ('[{{"name": 0, "list": [1, "]"]}}, {} ]', '{{"name": {}, "list": [1, "]"]}}', ", "),
+    "b.json": ('{{\n  "teas": [\n{}\n  ]\n}}', '    {{\n      "name": {},\n      "heat": 3\n    }}', ",\n"),
+    "a.yaml": ("teas:\n{}\n", "- name: {}\n  heat: 3", "\n"),
+    "a.toml": ("title = 1\n{}\n", "# about\n[[tea]]\nname = {}\n\nheat = 3", "\n"),
+    "a.ini": ("{}", "[tea{}]\nheat = 3", "\n"),
+    "a.xml": ("<teas><!-- <tea> -->{}</teas>", "<tea a='{}'><heat/>3</tea>", ""),
+    "a.kt": ("class Tea {{\n{}}}\n", "    fun pour{}() {{\n        a()\n\n        b()\n    }}\n", "\n"),
+    "a.cs": ("class Tea\n{{\n{}}}\n", "    void Pour{}()\n    {{\n        A();\n\n        B();\n    }}\n", "\n"),
+    "a.rb": ("class Tea\n{}end\n", "  def pour{}\n    a\n\n    b\n  end\n", "\n"),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_and_methods_without_a_grammar_are_whole_where_they_fit(name: str) -> None:
+    around, record, between = RECORDS[name]
+    records = [record.format(number) for number in range(100, 120)]
+    text = around.format(between.join(records))
+    chunks = [chunk.text for chunk in get_chunker("auto:size=60").chunk(Document(name, text))]
+    assert len(chunks) > 3
+    assert [record for record in records if not any(record.strip() in chunk for chunk in chunks)] == []
 
 
 def test_the_language_is_that_of_the_metadata_else_of_the_name() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 
 # How a page of HTML begins.
@@ -57,34 +59,80 @@ def lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def table_blocks(text: str) -> list[Block]:
-    r"""The rows of a CSV or TSV text; the first is the header of the others. Linear time.
+    r"""The rows of a CSV or TSV text, as Python's `csv` reads them. Linear time.
 
-    A line end within quotation marks ends no row, unless a mark is never closed.
+    The first row of the usual length is the header of the rows after it; titles, comments and ``sep=;`` above it lead.
 
-    >>> [(block.start, block.end, block.header) for block in table_blocks('kind,heat\n"black\ntea",hot\n')]
-    [(0, 9, None), (10, 25, (0, 9))]
+    >>> text = 'Teas\n\nkind,heat\n"black\ntea",hot\n'
+    >>> [(text[block.start : block.end], block.header) for block in table_blocks(text)]
+    [('Teas', None), ('kind,heat', None), ('"black\ntea",hot', (6, 15))]
     """
-    cuts, quotes = [], 0
-    for line in _LINE.finditer(text):
-        quotes += text.count('"', *line.span())
-        if quotes % 2 == 0 and line.end() < len(text):
-            cuts.append(line.end())
-    rows = (
-        [kept for kept in between(text, 0, len(text), cuts) if kept]
-        if quotes % 2 == 0
-        else lines(text, 0, len(text))
-    )
-    return [
-        Block(
-            start=start,
-            end=end,
-            whole=True,
-            leads=not turn,
-            header=rows[0] if turn else None,
-            text="words",
-        )
-        for turn, (start, end) in enumerate(rows)
-    ]
+    if not text:
+        return []
+    cuts, lengths = _csv_rows(text, _delimiter(text))
+    usual = _usual_length(lengths[:_SAMPLE])
+    blocks: list[Block] = []
+    header = None
+    for kept, length in zip(between(text, 0, len(text), cuts), lengths, strict=True):
+        if kept is None:
+            continue
+        above = header is None
+        blocks.append(Block(*kept, whole=True, leads=above, header=header, text="words"))
+        if above and length == usual and not text.startswith(_ABOVE_HEADER, kept[0]):
+            header = kept
+    return blocks
+
+
+_SAMPLE = 50  # rows that say how a table is written
+_ABOVE_HEADER = ("sep=", "# ")
+_DELIMITERS = "\t;|,"
+
+
+def _delimiter(text: str) -> str:
+    """The character that most of the first lines have in the same number; or what ``sep=`` says."""
+    sample = [line[0] for line in islice(_LINE.finditer(text), _SAMPLE)]
+    stated = sample[0].strip()
+    if stated.startswith("sep=") and len(stated) == 5:
+        return stated[-1]
+    best = (0, 0, ",")
+    for delimiter in _DELIMITERS:
+        counts = Counter(line.count(delimiter) for line in sample if delimiter in line)
+        if counts:
+            number, rows = max(counts.items(), key=lambda item: (item[1], item[0]))
+            best = max(best, (rows, number, delimiter))
+    return best[2]
+
+
+def _usual_length(lengths: Sequence[int]) -> int:
+    """The most frequent number of fields, of rows of several fields if there are some."""
+    several = [length for length in lengths if length > 1]
+    return Counter(several or lengths).most_common(1)[0][0]
+
+
+def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
+    """Where each row but the last ends, and the number of fields of each row."""
+    ends = [line.end() for line in _LINE.finditer(text) if line.end() > line.start()]
+    pieces = [text[start:end] for start, end in pairwise([0, *ends])]
+    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    # The line end more is a row of its own, unless a mark is open.
+    reader = csv.reader([*pieces, "\n"], delimiter=delimiter, quoting=quoting)
+    cuts: list[int] = []
+    lengths: list[int] = []
+    first = 0  # line of the row
+    try:
+        for row in reader:
+            last = reader.line_num
+            if last > len(ends):
+                break
+            cuts.append(ends[last - 1])
+            lengths.append(len(row))
+            first = last
+    except csv.Error:  # a field of over 131,072 characters
+        pass
+    for end in ends[first:]:  # a mark that is never closed is text
+        cuts.append(end)
+        lengths.append(1)
+    return cuts[:-1], lengths
 
 
 def _kept(text: str, start: int, end: int) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from chunkcore.boundaries import Block, between, lines
+from chunkcore.boundaries.nesting import nested_blocks
 from chunkcore.lazy import needed
 from chunkcore.spans import Numbers
 
@@ -252,7 +253,6 @@ _OPENING = re.compile(r"\w{0,3}\W*(?:\w*\()?")  # as in /** or C++'s R"mark(
 _CLOSING = re.compile(r"\W*(?:\)\w*\")?")
 _SPLICES = 40  # blocks that begin inside one line
 _NAME = 200  # longest definition name in a path, in code points
-_BLANK = re.compile(r"(?:\r\n?|\n)(?:[ \t\f]*(?:\r\n?|\n))+")
 
 
 def language_of(name: str) -> str | None:
@@ -268,8 +268,8 @@ def code_blocks(text: str, language: str) -> list[Block] | None:
     r"""The blocks of source code; definitions are their paths. They cover all text except white space. Linear time.
 
     Comments, attributes and decorators join the next definition, unless a blank line is between. Strings and comments
-    are cut between lines, except next to their opening and closing lines. A language without a grammar is cut at blank
-    lines before unindented lines, then at blank lines, then at lines.
+    are cut between lines, except next to their opening and closing lines. Of a language without a grammar see
+    `nested_blocks`.
 
     Returns None if the parser gave up: the text is not code of this language; use "other".
 
@@ -281,7 +281,7 @@ def code_blocks(text: str, language: str) -> list[Block] | None:
     """
     grammar = _GRAMMARS.get(language)
     if grammar is None:
-        return _between_blank_lines(text)
+        return nested_blocks(text, language)
     parsed = Parsed(text, language, load_grammar(grammar.package, grammar.function))
     if parsed.tree is None:
         return None
@@ -488,23 +488,3 @@ def _grouped(places: list[_Place]) -> list[tuple[Node, _Place]]:
     if waiting:
         groups.append((waiting[0], places[-1]))
     return groups
-
-
-def _between_blank_lines(text: str) -> list[Block]:
-    cuts = [gap.end() for gap in _BLANK.finditer(text)]
-    outer = [cut for cut in cuts if cut < len(text) and text[cut] not in " \t}])"]
-
-    def paragraphs(start: int, end: int) -> list[Block]:
-        inner = [gap.end() for gap in _BLANK.finditer(text, start, end) if gap.end() < end]
-        ranges = between(text, start, end, inner)
-        return [
-            Block(start=kept[0], end=kept[1], whole=True, text="lines") for kept in ranges if kept
-        ]
-
-    return [
-        Block(
-            start=kept[0], end=kept[1], whole=True, parts=partial(paragraphs, *kept), text="lines"
-        )
-        for kept in between(text, 0, len(text), outer)
-        if kept
-    ]

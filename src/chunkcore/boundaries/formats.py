@@ -12,13 +12,27 @@ from chunkcore.text import Document
 
 _NAME_KEYS = ("file_path", "file_name", "filename", "path", "source", "url")
 _TYPE_KEYS = ("mime_type", "mimetype", "content_type", "format")
-_ENDINGS: dict[str, Literal["markdown", "html", "table"]] = {
+Kind = Literal["markdown", "html", "code", "table", "prose"]
+_ENDINGS: dict[str, Kind] = {
     **dict.fromkeys(("md", "markdown", "mdown", "mdx", "mkd", "qmd", "rmd"), "markdown"),
     **dict.fromkeys(("htm", "html", "xhtml"), "html"),
     **dict.fromkeys(("csv", "tsv"), "table"),
+    **dict.fromkeys(("org", "tex", "wiki", "mediawiki", "adoc", "asciidoc", "rst"), "prose"),
 }
+_TYPES: dict[str, Kind] = {
+    **_ENDINGS,
+    "tab-separated-values": "table",
+    "prose": "prose",
+    "vtt": "prose",
+    "rtf": "prose",
+}
+_LANGUAGES_OF_TYPES = {"csrc": "c", "c++src": "cpp", "java-source": "java", "sh": "bash"}
+_PROGRAMS_OF_SITES = ("php", "pl", "cgi", "sh", "jsp")  # an address of these shows a page
 _LOOKED_AT = 20_000  # code points
 
+_ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://|www\.)[^/?#]*(?P<path>[^?#]*)", re.IGNORECASE)
+_PRODUCT = re.compile(r"[A-Z0-9]\w*\.js$")  # "Node.js" is no file
+_CODE_LINE = re.compile(r"[;{}):,]$|^(?:#!|//|/\*|import |from |def |class |function |use |<\?)")
 _TAGS = re.compile(
     r"</(?:p|div|h[1-6]|li|table|tr|td|section|article|main|span|a)\s*>", re.IGNORECASE
 )
@@ -34,7 +48,7 @@ _WEAK_MARKDOWN = re.compile(
 class Format(NamedTuple):
     """A format; code also has a language of `LANGUAGES`."""
 
-    kind: Literal["markdown", "html", "code", "table", "prose"]
+    kind: Kind
     language: str = "other"
 
 
@@ -42,26 +56,17 @@ def format_of(text: str, document: Document | None = None) -> Format:
     r"""The format of a text: from the metadata, else the file name, else the text.
 
     Metadata keys: ``mime_type``, ``mimetype``, ``content_type``, ``format``. File names: ``file_path``, ``file_name``,
-    ``filename``, ``path``, ``source``, ``url``, then the id. Of the text, the first 20,000 code points are read; the
-    default is prose.
+    ``filename``, ``path``, ``source``, ``url``, then the id. The address of a page that a program writes
+    (``https://example.org/index.php``) and a title ("Intro to Node.js") name no program, unless the text looks like
+    code. Of the text, the first 20,000 code points are read; the default is prose.
 
     >>> format_of("# Tea\n\nTwo kinds."), format_of("Tea", Document("tea.go", "Tea"))
     (Format(kind='markdown', language='other'), Format(kind='code', language='go'))
     """
     if document is not None:
-        for key in _TYPE_KEYS:
-            stated = document.metadata.get(key)
-            if isinstance(stated, str):
-                for kind in ("markdown", "html"):
-                    if kind in stated.lower():
-                        return Format(kind)
-                if stated == "prose":
-                    return Format("prose")
-        for name in _names(document):
-            if named := _ENDINGS.get(name.lower().rpartition(".")[2]):
-                return Format(named)
-        if language := document_language(document):
-            return Format("code", language)
+        stated = _stated_format(document) or _named_format(document)
+        if stated:
+            return stated
     text = text[:_LOOKED_AT]
     if HTML_PAGE.match(text) or (text.lstrip().startswith("<") and len(_TAGS.findall(text)) >= 3):
         return Format("html")
@@ -75,11 +80,60 @@ def document_language(document: Document) -> str | None:
     stated = document.metadata.get("language")
     if isinstance(stated, str) and stated.lower() in LANGUAGES:
         return stated.lower()
-    return next(filter(None, map(language_of, _names(document))), None)
+    for name in _names(document):
+        language = language_of(name)
+        if language:
+            return language
+    return None
+
+
+def _stated_format(document: Document) -> Format | None:
+    """What a MIME type says, such as ``text/x-python`` or ``image/svg+xml``."""
+    for key in _TYPE_KEYS:
+        stated = document.metadata.get(key)
+        if not isinstance(stated, str):
+            continue
+        kind = stated.partition(";")[0].strip().lower().rpartition("/")[2].removeprefix("x-")
+        for name in (kind, kind.rpartition("+")[2], kind.partition("+")[0]):
+            if name in _TYPES:
+                return Format(_TYPES[name])
+            language = _LANGUAGES_OF_TYPES.get(name, name)
+            if language in LANGUAGES and language != "other":
+                return Format("code", language)
+    return None
+
+
+def _named_format(document: Document) -> Format | None:
+    for name in _names(document):
+        kind = _ENDINGS.get(name.lower().rpartition(".")[2])
+        if kind:
+            return Format(kind)
+    language = document_language(document)
+    return Format("code", language) if language else None
 
 
 def _names(document: Document) -> Iterator[str]:
-    for key in _NAME_KEYS:
-        if isinstance(name := document.metadata.get(key), str):
+    """The names that can be a file's; of an address, its path."""
+    for name in (*map(document.metadata.get, _NAME_KEYS), document.id):
+        if not isinstance(name, str):
+            continue
+        address = _ADDRESS.match(name)
+        if address:
+            path = address["path"]
+            is_page = path.lower().rpartition(".")[2] in _PROGRAMS_OF_SITES
+            if is_page and not _looks_like_code(document.text):
+                continue
+            yield path
+        elif not _is_title(name) or _looks_like_code(document.text):
             yield name
-    yield document.id
+
+
+def _is_title(name: str) -> bool:
+    file = re.split(r"[/\\]", name)[-1]
+    return " " in file or (file == name and _PRODUCT.match(name) is not None)
+
+
+def _looks_like_code(text: str) -> bool:
+    rows = [line.strip() for line in text[:_LOOKED_AT].splitlines() if line.strip()]
+    code = sum(_CODE_LINE.search(row) is not None for row in rows)
+    return code > 0.3 * len(rows)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from chunkcore.boundaries import Block, between
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token
 
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -20,11 +22,24 @@ _FRONT = re.compile(
     r"\ufeff?(?:---|\+\+\+)[ \t]*(?:\r\n?|\n)(?=\s*(?:---|\+\+\+|\.\.\.|#|[\"']?\w[^\s:=]*[\"']?\s*[:=]))"
 )
 _FRONT_END = re.compile(r"(?:(?<=\n)|(?<=\r))(?:---|\+\+\+|\.\.\.)[ \t]*(?:\r\n?|\n|\Z)")
+_TABLE_TAG = re.compile(r"<(?P<end>/?)(?P<name>table|tr)\b", re.IGNORECASE)
+_TABLE = re.compile(r"<table\b.*?<tr\b", re.IGNORECASE | re.DOTALL)
+_CELL = re.compile(r"<td\b", re.IGNORECASE)
+_MATH = {"$$": "$$", "\\[": "\\]"}
 _MAX_NESTING = 24  # levels of lists (two each) and quotes; the parser's work per line grows with it
 _CONTAINERS = {"bullet_list", "ordered_list", "list_item", "blockquote"}
 _KEPT = {
     *(f"{kind}_{end}" for kind in _CONTAINERS for end in ("open", "close")),
-    *("table_open", "paragraph_open", "heading_open", "fence", "code_block", "html_block", "hr"),
+    *(
+        "table_open",
+        "paragraph_open",
+        "heading_open",
+        "fence",
+        "code_block",
+        "html_block",
+        "hr",
+        "math",
+    ),
 }
 
 
@@ -53,7 +68,8 @@ def markdown_blocks(text: str) -> list[Block]:
     begin = front_end.end() if front_end else 0
     body = text[begin:]
     starts = [begin, *[begin + ending.end() for ending in _LINE_END.finditer(body)]]
-    blocks = _Reader(text, starts).blocks(_nodes(body), begin, len(text))
+    reader = _Reader(text, starts)
+    blocks = reader.blocks(reader.with_whole_tables(_nodes(body)), begin, len(text))
     if front_end and (kept := between(text, 0, begin, [])[0]):
         return [Block(*kept, whole=True, text="lines"), *blocks]
     return blocks
@@ -66,6 +82,26 @@ class _Reader:
 
     def offset(self, line: int) -> int:
         return self.starts[line] if line < len(self.starts) else len(self.text)
+
+    def with_whole_tables(self, nodes: Sequence[_Node]) -> list[_Node]:
+        """The nodes; an HTML table that goes on after a blank line is one node with what it holds."""
+        whole: list[_Node] = []
+        depth = 0  # of open tables
+        last = self.text.lower().rfind("</table")
+        for node in nodes:
+            end = self.offset(node.last)
+            if node.level or self.offset(node.first) > last:
+                depth = 0
+            if depth:
+                whole[-1].last = node.last
+            else:
+                whole.append(node)
+            if whole[-1].kind == "html_block":
+                for mark in _TABLE_TAG.finditer(self.text, self.offset(node.first), end):
+                    if mark["name"].lower() == "table":
+                        depth += -1 if mark["end"] else 1
+                depth = max(0, depth)
+        return whole
 
     def blocks(
         self, nodes: Sequence[_Node], start: int, end: int, path: tuple[str, ...] | None = None
@@ -90,9 +126,11 @@ class _Reader:
         parts: Callable[[], list[Block]] | None = None
         if node.kind == "table" and node.last - node.first > 2:
             parts = partial(self.rows, node, *kept, path)
+        elif node.kind == "html_block" and _TABLE.search(self.text, *kept):
+            parts = partial(self.html_rows, *kept, path)
         elif node.children:
             parts = partial(self.blocks, node.children, *kept, path)
-        is_code = node.kind in ("fence", "code_block", "html_block", "table")
+        is_code = node.kind in ("fence", "code_block", "html_block", "table", "math")
         text: Literal["sentences", "lines"] = "lines" if is_code else "sentences"
         leads = node.kind == "heading"
         return Block(
@@ -103,13 +141,55 @@ class _Reader:
         header, *rows = between(
             self.text, start, end, map(self.offset, range(node.first + 2, node.last))
         )
-        if header is None:
-            return []
-        first = Block(*header, path, whole=True, leads=True, text="words")
-        return [
-            first,
-            *(Block(*row, path, whole=True, header=header, text="words") for row in rows if row),
-        ]
+        return _table(header, rows, header, path)
+
+    def html_rows(self, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
+        """The rows of the HTML tables in a range; header rows lead, and text around a table stays with its rows."""
+        blocks: list[Block] = []
+        marks = _html_marks(self.text, start, end, "table")
+        tables = [place for place, depth in marks if depth == 1]
+        for kept in between(self.text, start, end, tables[1:]):
+            if kept:
+                blocks += self.html_table(*kept, path)
+        return blocks
+
+    def html_table(self, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
+        marks = _html_marks(self.text, start, end, "tr")
+        places = [place for place, depth in marks if depth == 1]
+        rows_of = pairwise([*places, end])
+        body = [low for low, high in rows_of if _CELL.search(self.text, low, high)]
+        if not body:
+            return [Block(start, end, path, whole=True, text="lines")]
+        first, *rows = between(self.text, start, end, body)
+        has_header = first is not None and body[0] > places[0]
+        header = between(self.text, places[0], body[0], [])[0] if has_header else None
+        return _table(first, rows, header, path)
+
+
+def _table(
+    first: tuple[int, int] | None,
+    rows: Sequence[tuple[int, int] | None],
+    header: tuple[int, int] | None,
+    path: tuple[str, ...],
+) -> list[Block]:
+    """The part of a table up to its header, which leads, and the rows, which repeat the header."""
+    blocks = []
+    if first:
+        blocks.append(Block(*first, path, whole=True, leads=True, text="words"))
+    kept = [row for row in rows if row]
+    blocks += [Block(*row, path, whole=True, header=header, text="words") for row in kept]
+    return blocks
+
+
+def _html_marks(text: str, start: int, end: int, tag: str) -> Iterator[tuple[int, int]]:
+    """Where tags of tables begin, and how many tables are open there."""
+    depth = 0
+    for mark in _TABLE_TAG.finditer(text, start, end):
+        name = mark["name"].lower()
+        if name == "table":
+            depth += -1 if mark["end"] else 1
+        if name == tag and not mark["end"]:
+            yield mark.start(), depth
 
 
 def _nodes(text: str) -> list[_Node]:
@@ -161,6 +241,34 @@ def _tokens(text: str) -> list[Token]:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return (
-        MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable("table").disable("reference")
-    )
+    parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING})
+    parser.enable("table").disable("reference")
+    interrupts = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    parser.block.ruler.before("fence", "math", _math, interrupts)
+    return parser
+
+
+def _math(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+    """Rule of the parser: a formula between ``$$`` or square brackets with backslashes; it holds no blank line."""
+    if state.is_code_block(first):
+        return False
+    opening = state.src[state.bMarks[first] + state.tShift[first] : state.eMarks[first]].strip()
+    closing = _MATH.get(opening[:2])
+    if closing is None:
+        return False
+    if len(opening) > 3 and opening.endswith(closing):
+        last = first
+    else:
+        last = first + 1
+        while last < end and not state.isEmpty(last) and state.sCount[last] >= state.blkIndent:
+            line = state.src[state.bMarks[last] : state.eMarks[last]]
+            if line.rstrip().endswith(closing):
+                break
+            last += 1
+        else:
+            return False
+    if not silent:
+        token = state.push("math", "math", 0)
+        token.map = [first, last + 1]
+        state.line = last + 1
+    return True
