@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from chunkcore.errors import ChunkcoreError, DataError
-from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
+from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.files import csv_rows, json_lines, read_text, text_lines
+from chunkcore.reading.folders import load_documents
 from hypothesis import example, given
 from hypothesis import strategies as st
 

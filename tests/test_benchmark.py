@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
+from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.reading.folders import load_documents
 from chunkcore.text import Document, Span
 
 from tests.conftest import shared

@@ -17,7 +17,7 @@ import typer
 import typer.rich_utils
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.cli import app, main, running
-from chunkcore.evaluation.benchmarks.documents import REPORT_NAMES
+from chunkcore.reading.folders import REPORT_NAMES
 from chunkcore.text import Chunk, Document, Span
 from hypothesis import given, settings
 

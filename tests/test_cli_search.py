@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from chunkcore.cli import main
 from chunkcore.cli.options import default_cache
-from chunkcore.evaluation.benchmarks import documents
-from chunkcore.reading import read_file
+from chunkcore.reading import folders, read_file
 from chunkcore.retrieval import load_index
 from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.retrieval.saved import read_manifest
@@ -180,7 +179,7 @@ def reads(monkeypatch) -> list[str]:
         names.append(name)
         return read_file(path, name, *arguments, **options)
 
-    for module in (documents, folder_index):
+    for module in (folders, folder_index):
         monkeypatch.setattr(module, "read_file", counted)
     return names
 
@@ -364,7 +363,7 @@ def test_an_index_among_its_own_documents_is_none_of_them(docs, capfd):
     assert {document.id for document in load_index(docs / "sub" / "index").corpus.documents} == {
         document.id for document in index_files(docs, None).index.corpus.documents
     }
-    assert "manifest.json" not in {document.id.rpartition("/")[2] for document in documents.load_documents(docs)}
+    assert "manifest.json" not in {document.id.rpartition("/")[2] for document in folders.load_documents(docs)}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")

@@ -17,9 +17,9 @@ import pytest
 from chunkcore import Document, Span, get_chunker
 from chunkcore.boundaries import table_blocks
 from chunkcore.errors import DataError, MissingExtraError, OptionError
-from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.files import NoTextError
 from chunkcore.reading import Reader, Reading, UnreadError, base, read_file, readers
+from chunkcore.reading.folders import load_documents
 from chunkcore.scale import Stream, StreamOptions
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,7 +64,7 @@ def test_a_pdf_is_its_lines_page_by_page(tmp_path):
 )
 def test_a_word_divided_between_lines_is_joined_and_marked(tmp_path, hyphen, encoding):
     file = tmp_path / "tea.pdf"
-    data = pdf_bytes([lines_of("All infor-\nmation on x-ray tea.\nHamburg-\nAltona.")])
+    data = pdf_bytes([lines_of("All infor-\nmation on x-ray tea.\nHamburg-\nAltona.\nInformation.")])
     file.write_bytes(data.replace(b"/WinAnsiEncoding", encoding))
     document = document_of(file)
     assert document.text.startswith(f"All information on x{hyphen}ray tea.\nHamburg{hyphen}")
@@ -74,11 +74,12 @@ def test_a_word_divided_between_lines_is_joined_and_marked(tmp_path, hyphen, enc
 
 
 def test_headers_and_footers_of_most_pages_are_marked_and_no_text(tmp_path):
-    pages = [lines_of(f"Of tea\nPart {word} is hot.\nPage {n} of 4") for n, word in enumerate("abcd", start=1)]
+    pages = [lines_of(f"Of tea\nPart {word} {n} is hot.\nPage {n} of 4") for n, word in enumerate("abcd", start=1)]
     file = tmp_path / "tea.pdf"
     file.write_bytes(pdf_bytes(pages))
     document = document_of(file)
-    assert document.text == "\n\n".join(f"Part {word} is hot." for word in "abcd")
+    rest = "\n\n".join(f"Part {word} {n} is hot." for n, word in enumerate("bcd", start=2))
+    assert document.text == f"Of tea\nPart a 1 is hot.\nPage 1 of 4\n\n{rest}"  # once, so that search finds it
     assert document.marks[1].data == {"number": 2, "header": "Of tea", "footer": "Page 2 of 4"}
     file.write_bytes(pdf_bytes(pages[:2]))  # of two pages nobody can say
     assert "Of tea" in document_of(file).text
@@ -325,7 +326,7 @@ def test_html_wins_over_a_stub_of_text(tmp_path, stub):
     mail = f"Subject: Tea\nContent-Type: multipart/alternative; boundary=x\n\n{parts}"
     (tmp_path / "a.eml").write_text(mail)
     text = document_of(tmp_path / "a.eml").text
-    assert text.startswith("# Tea\n\n# Tea & cups\n\nIt is hot.\n\na | b")
+    assert text.startswith("# Tea\n\n# Tea & cups\n\nIt is hot.\n\n| a | b |\n| --- | --- |")
     assert "Home" not in text
     assert "browser" not in text
 

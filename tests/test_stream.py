@@ -19,8 +19,7 @@ import pytest
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks import load_documents
-from chunkcore.evaluation.benchmarks.documents import FolderWalk
+from chunkcore.reading.folders import FolderWalk, load_documents
 from chunkcore.scale import ResumableOutput, Stream, StreamOptions
 from chunkcore.scale.sources import cut_place, parts
 from hypothesis import given, settings

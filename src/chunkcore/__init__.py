@@ -54,7 +54,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.benchmarks import Evidence as Evidence
     from chunkcore.evaluation.benchmarks import Query as Query
     from chunkcore.evaluation.benchmarks import load_benchmark as load_benchmark
-    from chunkcore.evaluation.benchmarks.documents import load_documents as load_documents
     from chunkcore.evaluation.comparison import Comparison as Comparison
     from chunkcore.evaluation.comparison import compare as compare
     from chunkcore.evaluation.measures import Measure as Measure
@@ -68,6 +67,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.models.llm import LLM as LLM
     from chunkcore.models.llm import get_llm as get_llm
     from chunkcore.models.loading import get_counter as get_counter
+    from chunkcore.reading.folders import load_documents as load_documents
     from chunkcore.report import write_report as write_report
     from chunkcore.retrieval import ChunkedCorpus as ChunkedCorpus
     from chunkcore.retrieval import Index as Index

@@ -13,13 +13,14 @@ from random import Random
 from typing import Any
 
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
-from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
+from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.gate import parse_requirement
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.models.llm.base import BadAnswerError, found_json
 from chunkcore.reading import read_file
+from chunkcore.reading.folders import load_documents
 from chunkcore.retrieval.stage import get_retriever
 from chunkcore.segmenters.base import get_segmenter
 from chunkcore.study.tuning import expand_grid

@@ -11,9 +11,9 @@ from chunkcore.chunkers import get_chunker
 from chunkcore.errors import ChunkcoreError, NoAnswerError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.models.openvino import read_bert_folder
+from chunkcore.reading.folders import load_documents
 from chunkcore.report import read_reports
 from chunkcore.study.tuning import TuneOptions, plan
 from chunkcore.text import Document, Span

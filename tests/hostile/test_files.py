@@ -12,9 +12,9 @@ from chunkcore.cli import main
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.evaluation.run_files import write_runs
 from chunkcore.evaluation.scoring import score
+from chunkcore.reading.folders import load_documents
 from chunkcore.run import Retrieved, Run
 from chunkcore.text import Document, Span
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from chunkcore import Document, Span
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.reading import Reader, Reading, base, read_file
+from chunkcore.reading.folders import load_documents
 
 from tests.files import lines_of, paragraph, pdf_bytes, word_xml, write_docx, write_epub, write_zip
 

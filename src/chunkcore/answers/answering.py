@@ -19,7 +19,6 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, echo
 from chunkcore.evaluation.answer_measures import AnsweredQuestion, AnswerMeasure, AnswerModels
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.benchmarks.documents import ANSWERS
 from chunkcore.evaluation.measures import (
     Depth,
     budget_of,
@@ -34,6 +33,7 @@ from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import LLM, BadAnswerError, Estimator, Question, Usage, ask, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, quoted, schema_of
 from chunkcore.plain import plain
+from chunkcore.reading.folders import ANSWERS
 from chunkcore.retrieval.budget import Budget
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Scores

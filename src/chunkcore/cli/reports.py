@@ -13,7 +13,7 @@ import typer
 from chunkcore.cli import options, running
 from chunkcore.errors import OptionError, echo
 from chunkcore.escaping import terminal_text
-from chunkcore.evaluation.benchmarks.documents import ANSWERS
+from chunkcore.reading.folders import ANSWERS
 
 if TYPE_CHECKING:
     from chunkcore.answers.answering import AnswerStudy

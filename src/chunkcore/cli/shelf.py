@@ -150,7 +150,7 @@ def stitch(
     """
     from chunkcore.evaluation.benchmarks.benchmark import parts_of, write_benchmark
     from chunkcore.evaluation.benchmarks.benchmark import stitch as stitched
-    from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES
+    from chunkcore.reading.folders import BENCHMARK_NAMES
 
     sources = [path.resolve() for path in (data.folder, data.questions) if path is not None]
     for file in ((output / name).resolve() for name in BENCHMARK_NAMES):

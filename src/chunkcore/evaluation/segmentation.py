@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import Chunker
 from chunkcore.errors import DataError, echo
-from chunkcore.evaluation.benchmarks.documents import documents_of
 from chunkcore.evaluation.resampling import mean_intervals, mean_std
 from chunkcore.files import json_lines
 from chunkcore.options import check_number
+from chunkcore.reading.folders import documents_of
 from chunkcore.spans import Numbers, Ranges, Scores
 from chunkcore.text import Chunk, Document
 

@@ -72,11 +72,16 @@ readers: Registry[type[Reader]] = Registry(
     places={
         "DOCX": "chunkcore.reading.office:Docx",
         "EPUB": "chunkcore.reading.office:Epub",
+        "Office before 2007": "chunkcore.reading.office:OldOffice",
         "PDF": "chunkcore.reading.pdf:Pdf",
         "PPTX": "chunkcore.reading.office:Pptx",
+        "PostScript": "chunkcore.reading.office:PostScript",
+        "RTF": "chunkcore.reading.office:Rtf",
         "XLSX": "chunkcore.reading.office:Xlsx",
         "e-mail": "chunkcore.reading.messages:Email",
+        "mailbox": "chunkcore.reading.messages:Mailbox",
         "notebook": "chunkcore.reading.office:Notebook",
+        "saved page": "chunkcore.reading.messages:SavedPage",
     },
 )
 

@@ -1,212 +1,229 @@
-"""E-mail (``.eml``) as Markdown; HTML's visible text."""
+"""E-mail (``.eml``), mailboxes (``.mbox``) and saved pages (``.mht``) as Markdown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from email import policy
-from email.header import decode_header, make_header
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from email.header import decode_header
 from email.message import Message
 from email.parser import BytesParser
+from email.policy import compat32
 from pathlib import Path
-from typing import Any
 
-from chunkcore.boundaries.html import parse_html
+from chunkcore.errors import DataError
 from chunkcore.files import UnreadError
-from chunkcore.lazy import needed
 from chunkcore.reading.base import Reader, Reading, readers
-from chunkcore.reading.opening import charset, decode_text
+from chunkcore.reading.encodings import charset, decode_text
+from chunkcore.reading.html import visible_text
 from chunkcore.text import Document
 
 _SHOWN = ("From", "To", "Cc", "Date")
+_METADATA = ("subject", "from", "to", "date")
 _HEADER = 10_000  # characters of a header; the standard library takes the square of their number
 _LONG = re.compile(rb"(?i)(?:^|\n)(content-(?:type|disposition)):[^\n]{%d}" % _HEADER)
 _STUB = re.compile(r"(?i)\b(html|view|browser|online|client|reader)\b")
+_STUB_SIZE = 200  # characters
+_BEFORE_HEAD = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?=[\w-]+:|From )")
+_ENVELOPE = re.compile(rb"(?:\A|(?<=\n))From [^\n]*\d{4}[^\n]*\n")
+
+
+@dataclass
+class _Mail:
+    """What is read of a message: its blocks of text, and the names of what is not read."""
+
+    blocks: list[str] = field(default_factory=list)
+    attachments: list[str] = field(default_factory=list)
+
+    def add_head(self, part: Message) -> None:
+        subject = _header(part, "subject")
+        if subject:
+            self.blocks.append(f"# {subject}")
+        lines = [f"{key}: {_header(part, key)}" for key in _SHOWN if _header(part, key)]
+        if lines:
+            self.blocks.append("\n".join(lines))
+
+    def add(self, part: Message) -> None:
+        """Add a part as mail programs show it: of alternatives the best, of others all texts."""
+        if any(key in part for key in ("subject", "from", "date")):  # else it is a part of a mail
+            self.add_head(part)
+        kind = part.get_content_type()
+        payload = part.get_payload()
+        if isinstance(payload, list):
+            parts = [child for child in payload if isinstance(child, Message)]
+            if kind == "multipart/alternative":
+                self.add_best(parts)
+            else:
+                self.add_all(parts)
+            if not parts or not self.blocks:
+                self.add_text(str(part.preamble or ""))
+        elif _is_body(part):
+            self.add_text(_text(part))
+        else:
+            self.attachments.append(_plain(part.get_filename() or kind)[:200])
+
+    def add_all(self, parts: Sequence[Message]) -> None:
+        for part in parts:
+            self.add(part)
+
+    def add_best(self, parts: Sequence[Message]) -> None:
+        """Add the plain text, or where it is empty or a stub the longest of the other parts."""
+        mails = [_mail_of(part) for part in parts]
+        best = max(mails, key=lambda mail: len(mail.text), default=_Mail())
+        kinds = [part.get_content_type() for part in parts]
+        if "text/plain" in kinds:
+            plain = mails[kinds.index("text/plain")]
+            if not _is_stub(plain.text, best.text):
+                best = plain
+        self.blocks += best.blocks
+        self.attachments += best.attachments
+
+    def add_text(self, text: str) -> None:
+        if text.strip():
+            self.blocks.append(text.replace("\r\n", "\n").strip("\n"))
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(self.blocks)
+
+
+def _mail_of(part: Message) -> _Mail:
+    mail = _Mail()
+    mail.add(part)
+    return mail
+
+
+def _is_stub(text: str, best: str) -> bool:
+    if not text.strip():
+        return True
+    return len(text) < min(_STUB_SIZE, len(best)) and _STUB.search(text) is not None
+
+
+def _is_body(part: Message) -> bool:
+    """Whether a part is shown in the mail: a text that is no attachment. A name alone makes no attachment."""
+    kind = part.get_content_type()
+    if part.get_content_disposition() == "attachment":
+        return False
+    if part.get_filename():
+        return kind in ("text/plain", "text/html")
+    return kind.startswith(("text/", "multipart/"))
 
 
 @readers.register("e-mail")
 class Email(Reader):
     """An e-mail: its subject as a heading, sender, receivers and date, then its text and that of what it forwards.
 
-    Of a text and an HTML part the text is read, but where it is a stub ("This message needs an HTML reader."); of HTML
-    what a reader sees. Attachments are named in ``metadata["attachments"]`` and in a note, and not read.
+    Of a text and an HTML part the text is read, but where it is empty or a stub ("This message needs an HTML
+    reader."); of HTML what a reader sees. Attachments are named in ``metadata["attachments"]`` and in a note, and not
+    read.
     """
 
     endings = ("eml",)
 
     def read(self, data: bytes, name: str) -> Reading:
-        if match := _LONG.search(re.sub(rb"\r?\n[ \t]+", b" ", data)):
+        match = _LONG.search(re.sub(rb"\r?\n[ \t]+", b" ", data))
+        if match is not None:
             header = match[1].decode("ascii")
             raise UnreadError(
                 name,
                 f"has a header {header} of over {_HEADER:,} characters: shorten it, or take it out",
             )
-        message = BytesParser(policy=policy.compat32).parsebytes(data)
-        attachments: list[str] = []
-        text = "\n\n".join(filter(None, _blocks(message, attachments)))
-        if not text:
+        message = BytesParser(policy=compat32).parsebytes(_BEFORE_HEAD.sub(b"", data))
+        mail = _mail_of(message)
+        if not mail.blocks:
             raise UnreadError(name, "is an e-mail without a text: take it out")
-        metadata: dict[str, Any] = {"format": "markdown"}
-        metadata |= {
-            key: value
-            for key in ("subject", "from", "to", "date")
-            if (value := _header(message, key))
-        }
-        if not attachments:
-            return Reading(Document(name, text, metadata))
-        note = f"attachments are left out, save them as files: {', '.join(attachments[:5])}"
-        return Reading(Document(name, text, metadata | {"attachments": attachments}), (note,))
+        metadata: dict[str, object] = {"format": "markdown"}
+        metadata |= {key: _header(message, key) for key in _METADATA if key in message}
+        names = mail.attachments
+        if not names:
+            return Reading(Document(name, mail.text, metadata))
+        note = f"attachments are left out, save them as files: {', '.join(names[:5])}"
+        return Reading(Document(name, mail.text, metadata | {"attachments": names}), (note,))
 
 
-def _blocks(message: Message, attachments: list[str]) -> Iterator[str]:
-    waiting: list[Message] = [message]
-    while waiting:
-        part = waiting.pop()
-        if any(
-            key in part for key in ("subject", "from", "date")
-        ):  # a part of a mail has none of these
-            subject = _header(part, "subject")
-            yield f"# {subject}" if subject else ""
-            yield "\n".join(f"{key}: {value}" for key in _SHOWN if (value := _header(part, key)))
-        kind = part.get_content_type()
-        if part.is_multipart():
-            parts = [child for child in part.get_payload() if isinstance(child, Message)]
-            waiting += reversed(_preferred(parts) if kind == "multipart/alternative" else parts)
-        elif (
-            part.get_filename()
-            or part.get_content_disposition() == "attachment"
-            or not kind.startswith("text/")
-        ):
-            attachments.append(_plain(part.get_filename() or kind)[:200])
-        else:
-            text = _body(part)
-            yield (
-                visible_text(text)
-                if kind == "text/html"
-                else text.replace("\r\n", "\n").strip("\n")
-            )
+@readers.register("saved page")
+class SavedPage(Reader):
+    """A page that a browser saved (MHTML): what a reader sees of it, as Markdown."""
+
+    endings = ("mht", "mhtml")
+
+    def read(self, data: bytes, name: str) -> Reading:
+        message = BytesParser(policy=compat32).parsebytes(_BEFORE_HEAD.sub(b"", data))
+        pages = (part for part in message.walk() if part.get_content_type() == "text/html")
+        text = next((_text(page) for page in pages), "")
+        if not text:
+            raise UnreadError(name, "is a saved page without a text: take it out")
+        metadata = {"format": "markdown", "title": _header(message, "subject")}
+        return Reading(Document(name, text, metadata))
 
 
-def _preferred(parts: list[Message]) -> list[Message]:
-    """The text, or the HTML where the text is a stub; of other kinds the last."""
-    by_kind = {part.get_content_type(): part for part in reversed(parts)}
-    plain, html = by_kind.get("text/plain"), by_kind.get("text/html")
-    if plain is not None and html is not None:
-        text = _body(plain).strip()
-        is_stub = not text or (
-            len(text) < 200 and _STUB.search(text) and len(text) < len(visible_text(_body(html)))
-        )
-        return [html if is_stub else plain]
-    return [
-        part for part in (plain or html or by_kind.get("multipart/related"),) if part is not None
-    ] or parts[-1:]
+@readers.register("mailbox")
+class Mailbox(Reader):
+    """A mailbox (mbox): its e-mails one after another, each as of a file of its own."""
+
+    endings = ("mbox",)
+
+    def recognises(self, head: bytes) -> bool:
+        return _ENVELOPE.match(head) is not None and b"\nSubject:" in head
+
+    def read(self, data: bytes, name: str) -> Reading:
+        messages = _ENVELOPE.split(data.replace(b"\r\n", b"\n"))
+        texts: list[str] = []
+        notes: dict[str, None] = {}
+        for number, message in enumerate(filter(bytes.strip, messages), start=1):
+            try:
+                document, told = Email().read(re.sub(rb"(?m)^>(?=>*From )", b"", message), name)
+            except UnreadError as error:
+                notes[f"message {number:,} {error.reason}"] = None
+                continue
+            texts.append(document.text)
+            notes |= dict.fromkeys(told)
+        if not texts:
+            raise UnreadError(name, "is a mailbox without a text: take it out")
+        return Reading(Document(name, "\n\n".join(texts), {"format": "markdown"}), tuple(notes))
 
 
 def _header(message: Message, key: str) -> str:
-    value = message.get(key)
-    return "" if value is None else _plain(value)
+    """A header's text; "" without one. Bytes that no encoded word declares are told as those of a text."""
+    lines = [value for name, value in message.raw_items() if name.lower() == key.lower()]
+    if not lines:
+        return ""
+    data = str(lines[0])[:_HEADER].encode("utf-8", "surrogateescape")
+    return _plain(_told(data))
 
 
-def _plain(value: Any) -> str:
-    value = str(value)[:_HEADER]
+def _told(data: bytes) -> str:
     try:
-        if all(charset(name) for _, name in decode_header(value) if name):
-            value = make_header(decode_header(value))
-    except (LookupError, ValueError, TypeError, AttributeError):  # damaged
-        pass
-    return " ".join(str(value).split())
+        return decode_text(data, Path("a header of it"))[0]
+    except DataError:
+        return data.decode("utf-8", "replace")
 
 
-def _body(part: Message) -> str:
+def _plain(value: str) -> str:
+    """A header's value with its encoded words read; as it is where one names no charset."""
+    try:
+        words = decode_header(value[:_HEADER])
+    except ValueError:  # damaged
+        words = [(value, None)]
+    if all(charset(name) for _, name in words if name):
+        value = "".join(_word(word, name) for word, name in words)
+    return " ".join(value.split())
+
+
+def _word(word: str | bytes, name: str | None) -> str:
+    if isinstance(word, str):
+        return word
+    return word.decode(charset(name) or "utf-8", "replace")
+
+
+def _text(part: Message) -> str:
+    """The text of a part; of HTML what a reader sees."""
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes) or not data:
         return ""
     try:
-        return data.decode(charset(part.get_content_charset()) or "utf-8")
+        text = data.decode(charset(part.get_content_charset()) or "utf-8")
     except ValueError:
-        return decode_text(data, Path("a part of it"))[0]
-
-
-_SKIPPED = frozenset(
-    (
-        "script",
-        "style",
-        "template",
-        "head",
-        "noscript",
-        "iframe",
-        "object",
-        "embed",
-        "nav",
-        "#comment",
-    )
-)
-_INLINE_NAMES = """
-    a abbr b bdi bdo big button cite code data del dfn em font i input ins kbd label mark q rb rp rt ruby s samp small
-    span strong sub sup td th time tt u var wbr"""
-_INLINE = frozenset(_INLINE_NAMES.split())
-_LINES = frozenset(("pre", "listing", "textarea"))  # whose white space counts
-
-
-def visible_text(html: str) -> str:
-    r"""What a reader sees of an HTML page, as Markdown: headings, paragraphs, lists, and tables a row a line.
-
-    Scripts, styles and navigation are left out, links lose their targets, and nothing is fetched.
-
-    Raises `MissingExtraError`: justhtml is not installed.
-
-    >>> visible_text("<nav>Home</nav><h1>Tea</h1><ul><li>black<li>green</ul><p>Hot &amp; sweet")
-    '# Tea\n\n- black\n\n- green\n\nHot & sweet'
-    """
-    needed("justhtml", "files", "read HTML")
-    blocks: list[str] = []
-    run: list[str] = []
-    prefix = ""
-    verbatim = 0
-
-    def flush() -> None:
-        text = "".join(run)
-        if not verbatim:
-            text = "\n".join(filter(None, (" ".join(line.split()) for line in text.split("\n"))))
-        if text.strip():
-            blocks.append(prefix + text.strip("\n"))
-        run.clear()
-
-    for node, enters in _walk(parse_html(html)):
-        name = node.name
-        if name == "#text":
-            run.append(node.data if verbatim else re.sub(r"\s", " ", node.data))
-        elif name == "br" and enters:
-            run.append("\n")
-        elif name == "img" and enters:
-            run.append(str((node.attrs or {}).get("alt") or ""))
-        elif name in ("td", "th"):
-            run.append(" | " if enters and "".join(run).strip() else "")
-        elif name not in _INLINE:
-            flush()
-            verbatim += (1 if enters else -1) * (name in _LINES)
-            is_heading = len(name) == 2 and name[0] == "h" and name[1].isdigit()
-            prefix = (
-                ""
-                if not enters
-                else f"{'#' * int(name[1])} "
-                if is_heading
-                else "- "
-                if name == "li"
-                else ""
-            )
-    flush()
-    return "\n\n".join(blocks)
-
-
-def _walk(root: Any) -> Iterator[tuple[Any, bool]]:
-    """Each shown node in order, with True as it begins and, but for texts, with False as it ends."""
-    waiting: list[tuple[Any, bool]] = [(root, True)]
-    while waiting:  # not recursive: a stranger's page may be nested deeper than Python's stack
-        node, enters = waiting.pop()
-        if node.name in _SKIPPED:
-            continue
-        yield node, enters
-        if enters and node.name != "#text":
-            waiting.append((node, False))
-            waiting += [(child, True) for child in reversed(getattr(node, "children", None) or ())]
+        text, _ = decode_text(data, Path("a part of it"))
+    is_page = part.get_content_type() == "text/html"
+    return visible_text(text) if is_page else text

@@ -1,16 +1,20 @@
-"""Word, PowerPoint, EPUB and notebooks through MarkItDown; Excel through openpyxl."""
+"""Word, PowerPoint and EPUB through MarkItDown; Excel through openpyxl; RTF through striprtf; notebooks."""
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from io import BytesIO
+from typing import Any
 
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
-from chunkcore.reading import base
-from chunkcore.reading.base import Reader, Reading, readers
+from chunkcore.reading import base, word
+from chunkcore.reading.base import Reader, Reading, listed, readers
+from chunkcore.reading.html import fenced
 from chunkcore.text import Document, Mark, Span
 
 _ZIP = b"PK\x03\x04"
@@ -19,6 +23,7 @@ _NO_HEADER = re.compile(
 )  # of a table without <th>
 _SLIDE = re.compile(r"<!-- Slide number: (\d+) -->\n?")
 _PICTURE = re.compile(r"data:[\w.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
+_FORMULA = b"<f"
 _LOCKS = "META-INF/encryption.xml"
 _TITLE = "p[style-name='Title'] => h1:fresh"
 
@@ -33,19 +38,18 @@ class _Packed(Reader):
         return head.startswith(_ZIP) and self.telling in head
 
     def read(self, data: bytes, name: str) -> Reading:
-        if re.search(
-            rb'URI="[^"]*html?"', unpacked(data, name).get(_LOCKS, b"")
-        ):  # fonts alone may be locked
+        members = unpacked(data, name)
+        if re.search(rb'URI="[^"]*html?"', members.get(_LOCKS, b"")):  # fonts alone may be locked
             raise UnreadError(
                 name, "is protected against copying (DRM), so its text cannot be read"
             )
-        document = self.document(data, name)
-        if not document.text:
+        reading = self.reading(data, members, name)
+        if not reading.document.text:
             raise UnreadError(name, "has no text: it may hold pictures only")
-        return Reading(document)
+        return reading
 
-    def document(self, data: bytes, name: str) -> Document:
-        return Document(name, self.markdown(data), {"format": "markdown"})
+    def reading(self, data: bytes, members: Mapping[str, bytes], name: str) -> Reading:
+        return Reading(Document(name, self.markdown(data), {"format": "markdown"}))
 
     def markdown(self, data: bytes) -> str:
         return _NO_HEADER.sub(r"\2\n\1", _converted(data, self.name))
@@ -58,29 +62,56 @@ def _converted(data: bytes, kind: str) -> str:
 
     converter = getattr(converters, f"{kind.title()}Converter")()
     info = StreamInfo(extension=f".{kind.lower()}")
-    text = converter.convert(BytesIO(data), info, style_map=_TITLE).markdown.replace("\r\n", "\n")
+    plain = {"escape_underscores": False, "escape_asterisks": False}
+    converted = converter.convert(BytesIO(data), info, style_map=_TITLE, **plain)
+    text = converted.markdown.replace("\r\n", "\n")
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
 @readers.register("notebook")
 class Notebook(Reader):
-    """A Jupyter notebook as Markdown: its texts and code; no outputs, no pictures. The extra ``office``."""
+    """A Jupyter notebook as Markdown: its texts and code; no outputs, no pictures."""
 
     endings = ("ipynb",)
 
     def read(self, data: bytes, name: str) -> Reading:
-        text = _PICTURE.sub("data:", _converted(data, "ipynb"))
+        notebook = json.loads(data.decode("utf-8-sig"))
+        metadata = notebook.get("metadata", {})
+        language = metadata.get("kernelspec", {}).get("language")
+        language = language or metadata.get("language_info", {}).get("name") or "python"
+        blocks = [_cell(cell, str(language).lower()) for cell in notebook["cells"]]
+        text = "\n\n".join(filter(None, blocks)).strip()
         if not text:
             raise UnreadError(name, "is a notebook without a text: take it out")
-        return Reading(Document(name, text, {"format": "markdown"}))
+        return Reading(Document(name, _PICTURE.sub("data:", text), {"format": "markdown"}))
+
+
+def _cell(cell: Mapping[str, Any], language: str) -> str:
+    source = "".join(cell.get("source", ""))
+    if not source.strip():
+        return ""
+    if cell.get("cell_type") == "markdown":
+        return source.strip("\n")
+    return fenced(source, language if cell.get("cell_type") == "code" else "")
 
 
 @readers.register("DOCX")
 class Docx(_Packed):
-    """A Word document as Markdown: headings, lists, tables, notes. The extra ``office``."""
+    """A Word document as Markdown: headings, lists, tables, notes, text boxes. The extra ``office``.
+
+    Headers and footers of pages are told in a note.
+    """
 
     endings = ("docx", "docm", "dotx")
     telling = b"word/"
+
+    def reading(self, data: bytes, members: Mapping[str, bytes], name: str) -> Reading:
+        document = super().reading(word.prepared(data), members, name).document
+        running = word.running_lines(data)
+        text = word.numbered(document.text)
+        shown = ", ".join(repr(line[:100]) for line in running[:5])
+        note = f"headers and footers of its pages are no text of it: {shown}"
+        return Reading(replace(document, text=text), (note,) if running else ())
 
 
 @readers.register("EPUB")
@@ -98,7 +129,7 @@ class Pptx(_Packed):
     endings = ("pptx", "pptm")
     telling = b"ppt/"
 
-    def document(self, data: bytes, name: str) -> Document:
+    def reading(self, data: bytes, members: Mapping[str, bytes], name: str) -> Reading:
         pieces = _SLIDE.split(self.markdown(data))  # before the first slide, then numbers and texts
         texts, marks, size = [], [], 0
         for number, piece in zip(pieces[1::2], map(str.strip, pieces[2::2]), strict=True):
@@ -108,7 +139,8 @@ class Pptx(_Packed):
                 texts.append(piece)
                 marks.append(Mark("page", Span(start, size), {"number": int(number)}))
                 marks.append(Mark("section", Span(start, size)))
-        return Document(name, "\n\n".join(texts), {"format": "markdown"}, tuple(marks))
+        text = "\n\n".join(texts)
+        return Reading(Document(name, text, {"format": "markdown"}, tuple(marks)))
 
 
 @readers.register("XLSX")
@@ -118,19 +150,52 @@ class Xlsx(_Packed):
     endings = ("xlsx", "xlsm")
     telling = b"xl/"
 
-    def markdown(self, data: bytes) -> str:
+    def reading(self, data: bytes, members: Mapping[str, bytes], name: str) -> Reading:
         openpyxl = needed("openpyxl", "office", "read XLSX")
         book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True)
-        sheets = []
+        formulas = None
+        if any(_FORMULA in head or len(head) == _BLOCK for head in members.values()):
+            formulas = openpyxl.load_workbook(BytesIO(data), read_only=True)
+        sheets: list[str] = []
+        shown: list[str] = []  # the cells that show a formula
         for sheet in book.worksheets:
             base.on_reached(f"sheet {sheet.title[:50]!r}")
-            sheet.reset_dimensions()  # what the file says of them may be false
-            if rows := table(map(_cells, sheet.iter_rows(values_only=True))):
-                sheets.append(f"## {' '.join(sheet.title.split())}\n\n{rows}")
-        return "\n\n".join(sheets)
+            other = None if formulas is None else formulas[sheet.title]
+            text = table(_sheet_rows(sheet, other, shown))
+            if text:
+                sheets.append(f"## {' '.join(sheet.title.split())}\n\n{text}")
+        document = Document(name, "\n\n".join(sheets), {"format": "markdown"})
+        cells = f"cell{'s' * (len(shown) > 1)} {listed(shown)}"
+        note = f"no program has computed {cells}: the formula is shown; open it and save it"
+        return Reading(document, (note,) if shown else ())
 
 
-def _cells(row: tuple[object, ...]) -> list[str]:
+def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[str]]:
+    """A sheet's rows; where a value is missing, its formula, whose cell is added to `shown`."""
+    sheet.reset_dimensions()  # what the file says of them may be false
+    values = sheet.iter_rows(values_only=True)
+    if formulas is None:
+        yield from map(_cells, values)
+        return
+    formulas.reset_dimensions()
+    pairs = zip(values, formulas.iter_rows(values_only=True), strict=False)
+    for number, (row, others) in enumerate(pairs, start=1):
+        cells = list(row)
+        for column, (value, other) in enumerate(zip(row, others, strict=False)):
+            formula = str(getattr(other, "text", other))
+            if value is None and formula.startswith("="):
+                cells[column] = formula
+                shown.append(f"{sheet.title}!{_letters(column)}{number}")
+        yield _cells(cells)
+
+
+def _letters(column: int) -> str:
+    """A column's name: A for 0, AA for 26."""
+    first, last = divmod(column, 26)
+    return (_letters(first - 1) if first else "") + chr(ord("A") + last)
+
+
+def _cells(row: Iterable[object]) -> list[str]:
     cells = ["" if value is None else str(value) for value in row]
     while cells and not cells[-1]:
         cells.pop()
@@ -152,6 +217,48 @@ def table(rows: Iterable[Sequence[str]]) -> str:
             if len(lines) == 1:
                 lines.append(f"|{' --- |' * len(row)}")
     return "\n".join(lines)
+
+
+@readers.register("RTF")
+class Rtf(Reader):
+    """A text in Rich Text Format: its plain text, by striprtf. The extra ``files``."""
+
+    endings = ("rtf",)
+    magic = b"{\\rtf"
+
+    def read(self, data: bytes, name: str) -> Reading:
+        striprtf = needed("striprtf.striprtf", "files", "read RTF")
+        text = striprtf.rtf_to_text(data.decode("latin-1"), errors="replace").strip()
+        if not text:
+            raise UnreadError(name, "has no text: it may hold pictures only")
+        return Reading(Document(name, text, {"format": "prose"}))
+
+
+class _Refused(Reader):
+    """A kind of file that nothing here reads."""
+
+    advice = ""
+
+    def read(self, data: bytes, name: str) -> Reading:
+        raise UnreadError(name, self.advice)
+
+
+@readers.register("PostScript")
+class PostScript(_Refused):
+    """A program for printers, which is not run."""
+
+    endings = ("ps", "eps")
+    magic = b"%!PS"
+    advice = "is PostScript: convert it to PDF, or take it out"
+
+
+@readers.register("Office before 2007")
+class OldOffice(_Refused):
+    """A binary document of Word, Excel, PowerPoint or Outlook."""
+
+    endings = ("doc", "xls", "ppt", "msg")
+    magic = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+    advice = "is of Office before 2007: save it as DOCX, XLSX, PPTX or EML, or take it out"
 
 
 _BLOCK = 1024**2

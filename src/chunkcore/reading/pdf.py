@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import Reader, Reading, listed, readers
-from chunkcore.reading.opening import is_utf8
+from chunkcore.reading.encodings import is_utf8
 from chunkcore.text import Document, Mark, Span
 
 _PAGES = 100_000
 _OCR = "recognise it first (OCR)"
 _FEWEST = 3  # pages with a line that is their header or footer
-# A word that a hyphen divides between two lines. PDFium writes U+0002 or U+FFFE for hyphens that it takes for such.
-_DIVIDED = re.compile("([^\\W\\d_]+)(?:[-\u2010\u00ad]\n|[\u0002\ufffe]\n?)([^\\W\\d_]+)")
+# A word at a hyphen between two lines, with hyphens of its own before. PDFium writes U+0002 or U+FFFE for some.
+_WORD = "[^\\W\\d_]+"
+_DIVIDED = re.compile(
+    f"((?:{_WORD}[-\u2010])*{_WORD})(?:[-\u2010\u00ad]\n|[\u0002\ufffe]\n?)({_WORD})"
+)
+_WORDS = re.compile(f"{_WORD}(?:[-\u2010]{_WORD})*")
+# A line that is the number of its page, with what may stand around it.
+_PAGE_NUMBER = re.compile(
+    r"[-–—·|\s]*(?:(?:page|seite|pagina|página|sida|side|strona|strana|oldal|стр\.?|с\.|p\.|pg\.?|s\.)\s*)?(\d+)"
+    r"(?:\s*(?:of|von|de|di|av|af|z|из|/)\s*\d+)?[-–—·|\s]*",
+    re.IGNORECASE,
+)
 _SIGNS = re.compile("[\u0000-\u0008\u000b-\u001f\u007f\u00ad\ufffe\uffff]")
 
 
@@ -93,56 +104,130 @@ def _joined(pages: Sequence[list[str]], labels: Sequence[str]) -> tuple[str, tup
     texts: list[str] = []
     marks: list[Mark] = []
     size = 0
-    headers, footers = _running(pages, 0), _running(pages, -1)
+    running = _Running(pages)
+    known = _known_words(pages)
     for number, (lines, label) in enumerate(zip(pages, labels, strict=True), start=1):
-        data: dict[str, Any] = {"number": number} | ({"label": label} if label else {})
-        lines, is_long = list(lines), len(lines) > 2
-        for place, key, running in ((0, "header", headers), (-1, "footer", footers)):
-            if is_long and _pattern(lines[place]) in running:
-                data[key] = _SIGNS.sub("", lines.pop(place))
+        data: dict[str, Any] = {"number": number}
+        if label:
+            data["label"] = label
+        lines = running.taken_out(lines, number, data)
         if not lines:
             continue
-        text, divided = _undivided("\n".join(lines))
+        text, divided = _undivided("\n".join(lines), known)
         start = size + 2 * bool(size)
         texts.append(text)
         size = start + len(text)
         marks.append(Mark("page", Span(start, size), data))
-        marks += [
-            Mark("divided", Span(start + a, start + b), {"printed": printed})
-            for a, b, printed in divided
-        ]
+        for first, last, printed in divided:
+            marks.append(Mark("divided", Span(start + first, start + last), {"printed": printed}))
     return "\n\n".join(texts), tuple(marks)
 
 
-def _undivided(text: str) -> tuple[str, list[tuple[int, int, str]]]:
-    """The text with divided words joined; and the place and the printed form of each such word."""
+class _Running:
+    """The lines that most pages begin or end with, word for word, and page numbers.
+
+    A line stays where it first stands, so that search finds it; elsewhere it is the page's ``header`` or ``footer``.
+    """
+
+    def __init__(self, pages: Sequence[list[str]]) -> None:
+        long = [(number, lines) for number, lines in enumerate(pages, start=1) if len(lines) > 2]
+        self._lines = {
+            place: _running([_pattern(lines[place], number) for number, lines in long], len(long))
+            for place in _PLACES
+        }
+        self._shown: set[tuple[int, str]] = set()
+
+    def taken_out(self, lines: Sequence[str], number: int, data: dict[str, Any]) -> list[str]:
+        """The page's other lines; its header and footer go into `data`."""
+        kept = list(lines)
+        if len(lines) <= 2:
+            return kept
+        for place, key in _PLACES.items():
+            pattern = _pattern(lines[place], number)
+            if pattern not in self._lines[place]:
+                continue
+            if (place, pattern) in self._shown:
+                data[key] = _SIGNS.sub("", kept.pop(place))
+            self._shown.add((place, pattern))
+        return kept
+
+
+_PLACES = {0: "header", -1: "footer"}
+
+
+def _running(patterns: Sequence[str], pages: int) -> set[str]:
+    counts = Counter(patterns)
+    return {pattern for pattern, count in counts.items() if count >= _FEWEST and 2 * count > pages}
+
+
+def _pattern(line: str, number: int) -> str:
+    """The line; of a page number how far it is from the page's place in the file."""
+    match = _PAGE_NUMBER.fullmatch(line)
+    if match is None:
+        return line
+    before, after = line[: match.start(1)], line[match.end(1) :]
+    return f"{before}{int(match[1]) - number:+}{after}"
+
+
+def _known_words(pages: Sequence[list[str]]) -> Counter[str]:
+    """How often the document has each word inside a line, in lower case; with hyphens and each part alone, too."""
+    words: Counter[str] = Counter()
+    for line in (line for lines in pages for line in lines):
+        for match in _WORDS.finditer(line):
+            if match.end() < len(line.rstrip("-\u2010\u00ad\u0002\ufffe")) or line[-1].isalnum():
+                words[match[0].lower().replace("\u2010", "-")] += 1
+    return words
+
+
+def _undivided(text: str, known: Counter[str]) -> tuple[str, list[tuple[int, int, str]]]:
+    """The text with words joined that a hyphen divides; and the place and the printed form of each such word.
+
+    A word is joined where it is `known` in one of its forms, without the hyphen or with it; else it stays as printed.
+    """
     parts: list[str] = []
     divided: list[tuple[int, int, str]] = []
     size = end = 0
     for match in _DIVIDED.finditer(text):
-        if match[2][0].islower():
-            before = _plain(text[end : match.start()])
-            word = match[1] + match[2]
-            parts += [before, word]
-            size += len(before) + len(word)
-            hyphen = "\u2010" if "\u2010" in match[0] else "-"
-            divided.append((size - len(word), size, f"{match[1]}{hyphen}\n{match[2]}"))
-            end = match.end()
+        word = _joined_word(match[1], match[2], known)
+        if not word:
+            continue
+        before = _plain(text[end : match.start()])
+        parts += [before, word]
+        size += len(before) + len(word)
+        hyphen = "\u2010" if "\u2010" in match[0] else "-"
+        divided.append((size - len(word), size, f"{match[1]}{hyphen}\n{match[2]}"))
+        end = match.end()
     return "".join([*parts, _plain(text[end:])]), divided
 
 
+def _joined_word(first: str, second: str, known: Counter[str]) -> str:
+    """The word of two halves: the form that the document has elsewhere, or a word list; "" where none has it."""
+    if not second[0].islower():
+        return ""
+    whole, hyphened = first + second, f"{first}-{second}"
+    counts = known[whole.lower()], known[hyphened.lower().replace("\u2010", "-")]
+    if any(counts):
+        return whole if counts[0] >= counts[1] else hyphened
+    return whole if _is_listed(whole) else ""
+
+
+def _is_listed(word: str) -> bool:
+    """Whether a word list has the word; without the package pyspellchecker none has it."""
+    return any(word.lower() in _word_list(language) for language in _LANGUAGES)
+
+
+@cache
+def _word_list(language: str) -> Container[str]:
+    try:
+        from spellchecker import SpellChecker
+    except ImportError:
+        return ()
+    return SpellChecker(language, distance=1).word_frequency
+
+
+_LANGUAGES = ("en", "de", "fr", "es")
+
+
 def _plain(text: str) -> str:
-    """Without control characters; a hyphen for each of PDFium's marks of one."""
-    return _SIGNS.sub("", text.replace("\u0002", "-").replace("\ufffe", "-"))
-
-
-def _running(pages: Sequence[list[str]], place: int) -> set[str]:
-    """The patterns of the first or last lines that most pages share, of pages with three lines or more."""
-    counts = Counter(_pattern(lines[place]) for lines in pages if len(lines) > 2)
-    return {
-        pattern for pattern, count in counts.items() if count >= _FEWEST and 2 * count > len(pages)
-    }
-
-
-def _pattern(line: str) -> str:
-    return re.sub(r"\d+", "#", line)
+    """Without control characters; a hyphen at a line's end for each of PDFium's marks of one."""
+    return _SIGNS.sub("", re.sub("[\u0002\ufffe]\n?", "-\n", text))

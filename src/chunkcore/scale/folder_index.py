@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmarks.documents import FolderWalk, load_documents
 from chunkcore.files import UnreadError
 from chunkcore.models.base import Embedder
 from chunkcore.reading import read_file
+from chunkcore.reading.folders import FolderWalk, load_documents
 from chunkcore.retrieval import Index, TextVectors, chunk_corpus, get_retriever, load_index
 from chunkcore.retrieval.saved import MANIFEST, is_left, manifest_stamp, read_manifest, stamp_of
 from chunkcore.run import Retrieved

@@ -13,9 +13,10 @@ from typing import BinaryIO, Literal, NamedTuple
 import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import ChunkcoreError, DataError
-from chunkcore.evaluation.benchmarks.documents import FolderWalk, as_utf8
 from chunkcore.files import UnreadError, byte_lines, empty, open_file, unreadable
-from chunkcore.reading.opening import has_reader, is_utf8
+from chunkcore.reading.encodings import is_utf8
+from chunkcore.reading.folders import FolderWalk, as_utf8
+from chunkcore.reading.opening import has_reader
 
 # Tried in this order: a pattern, and how much of its match belongs to the part before.
 _PLACES: tuple[tuple[tuple[bytes, int], ...], ...] = (

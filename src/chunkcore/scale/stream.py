@@ -21,7 +21,6 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from chunkcore.chunkers import Chunker
 from chunkcore.concurrency import batches_of
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
-from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
 from chunkcore.files import (
     NoTextError,
     UnreadError,
@@ -31,6 +30,7 @@ from chunkcore.files import (
     write_parts,
 )
 from chunkcore.options import Bounds, check_options
+from chunkcore.reading.folders import LeftOut, tell_written
 from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources, input_files, lines_file
 from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents
 from chunkcore.text import Document

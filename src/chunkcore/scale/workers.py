@@ -24,10 +24,10 @@ from chunkcore.errors import (
     OptionError,
     SizeError,
 )
-from chunkcore.evaluation.benchmarks.documents import document_of
 from chunkcore.files import decoded, json_object, open_file, unreadable
 from chunkcore.processes import Worker, answers, import_from, place_of, requests, write_block
 from chunkcore.reading import read_file
+from chunkcore.reading.folders import document_of
 from chunkcore.scale.sources import Piece, file_stamp, parts
 from chunkcore.spans import pairs_of, shifted
 from chunkcore.text import Chunk, Document

@@ -1,7 +1,6 @@
 """Documents and questions from files, as a `Benchmark`.
 
 benchmark.py   the types; samples, stitched and written benchmarks
-documents.py   documents from folders and JSON lines
 layout.py      the `Layout` base, and every known layout
 loading.py     `load_benchmark`; rows to queries with evidence
 """
@@ -22,7 +21,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.benchmarks.benchmark import stitch as stitch
     from chunkcore.evaluation.benchmarks.benchmark import whole_sentences as whole_sentences
     from chunkcore.evaluation.benchmarks.benchmark import write_benchmark as write_benchmark
-    from chunkcore.evaluation.benchmarks.documents import load_documents as load_documents
     from chunkcore.evaluation.benchmarks.layout import Contents as Contents
     from chunkcore.evaluation.benchmarks.layout import Layout as Layout
     from chunkcore.evaluation.benchmarks.layout import known_layouts as known_layouts

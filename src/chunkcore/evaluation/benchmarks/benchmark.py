@@ -15,10 +15,10 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, echo, warn_user
-from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES
 from chunkcore.files import write_checked
 from chunkcore.options import check_number
 from chunkcore.plain import digest_of_texts
+from chunkcore.reading.folders import BENCHMARK_NAMES
 from chunkcore.spans import shifted
 from chunkcore.text import Document, Mark, Span, check_document
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from chunkcore.errors import DataError, check_type, echo, warn_user
-from chunkcore.evaluation.benchmarks.documents import FolderWalk, Row, documents_of, load_documents
 from chunkcore.files import check_unchanged, csv_rows, json_lines, read_json, read_text, text_lines
 from chunkcore.lazy import needed
 from chunkcore.reading.base import listed
+from chunkcore.reading.folders import FolderWalk, Row, documents_of, load_documents
 from chunkcore.registry import Registry
 from chunkcore.text import Document, Span
 

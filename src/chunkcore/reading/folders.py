@@ -12,8 +12,8 @@ from typing import Any
 
 from chunkcore.errors import DataError, check_type, echo, warn_user
 from chunkcore.files import CHECKSUMS, NoTextError, json_lines, unreadable
-from chunkcore.reading import FileNotes, read_file
-from chunkcore.reading.base import listed
+from chunkcore.reading.base import FileNotes, listed
+from chunkcore.reading.opening import read_file
 from chunkcore.text import Document, Mark
 
 Row = tuple[str, Mapping[str, Any]]

@@ -1,0 +1,280 @@
+"""Text in any encoding: a mark, a declaration, or the alphabet that the letters fit."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+from chunkcore.errors import DataError
+from chunkcore.files import NoTextError, decoded
+
+_BOMS = (
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+_DECLARED = re.compile(
+    rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE
+)
+# Python's codecs that are charsets of texts: not punycode, idna, unicode_escape, rot13, base64 and their like.
+_CHARSETS = re.compile(
+    r"ascii|utf-8(-sig)?|utf-(16|32)(-[bl]e)?|iso8859-\d+|cp\d+|koi8-[rtu]|gb2312|gbk|gb18030|big5(hkscs)?|johab|hz"
+    r"|shift_jis(x0213|_2004)?|euc_\w+|iso2022_\w+|mac-\w+|tis-620|ptcp154|kz1048|hp-roman8"
+)
+# Python's codec for the label of another, by the WHATWG's encoding standard, which browsers and mail programs follow.
+_READ_AS = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "shift_jis": "cp932",
+    "big5": "big5hkscs",
+    "utf-16": "utf-16-le",
+}
+_LOOKED_AT = 200_000  # bytes from which an encoding is guessed
+_NOT_ASCII = re.compile("[^\x00-\x7f]")
+
+
+def charset(label: str | None) -> str | None:
+    """Python's codec for a charset that a file declares; None for an unknown one and for codecs that are no charsets.
+
+    >>> charset("Latin-1"), charset("gb2312"), charset("x-sjis"), charset("punycode"), charset("no-such")
+    ('cp1252', 'gb18030', 'cp932', None, None)
+    """
+    name = str(label or "").strip().lower()[:40].removeprefix("x-")
+    name = re.sub("^(windows|dos)-(?=[0-9])", "cp", {"sjis": "shift_jis"}.get(name, name))
+    with suppress(LookupError, ValueError):
+        codec = codecs.lookup(name).name
+        if _CHARSETS.fullmatch(codec):
+            return _READ_AS.get(codec, codec)
+    return None
+
+
+def decode_text(data: bytes, path: Path) -> tuple[str, str]:
+    """The text, and a note if it is not UTF-8.
+
+    A byte order mark, UTF-16 without one, a charset that the text declares, or the alphabet that its letters fit tell
+    the encoding; else charset-normalizer. Damaged UTF-8 is no other encoding. A note names the other encodings that a
+    guess would allow.
+
+    Raises `NoTextError`: binary data; or `DataError`: the encoding cannot be told.
+
+    >>> decode_text("Crème brûlée".encode("cp1252"), Path("menu.txt"))
+    ('Crème brûlée', 'is no UTF-8, and was read as cp1252')
+    """
+    encoding, rivals = _utf_16(data[:_LOOKED_AT]), ()
+    if encoding is None:
+        try:
+            return decoded(data, path), ""
+        except NoTextError:
+            raise
+        except DataError as error:
+            encoding, rivals = _encoding_of(data)
+            if encoding is None:
+                raise DataError(f"{error}{_advice(rivals)}") from None
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is not UTF-8 text, and damaged as {encoding} (byte {error.start}): convert it"
+        ) from None
+    guess = f", which is a guess; it may be {' or '.join(rivals[:3])}" if rivals else ""
+    return text, f"is no UTF-8, and was read as {encoding}{guess}"
+
+
+def is_utf8(blocks: Iterable[bytes], *, whole: bool = False) -> bool:
+    """Whether a text in UTF-8 may begin with these bytes, the last of which may be half a character; or is `whole`."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with suppress(UnicodeDecodeError):
+        for block in blocks:
+            decoder.decode(block)
+        decoder.decode(b"", final=whole)
+        return True
+    return False
+
+
+def _advice(rivals: tuple[str, ...]) -> str:
+    if rivals:
+        return f"; it may be {' or '.join(rivals[:3])}"
+    if find_spec("charset_normalizer"):
+        return ""
+    return '; pip install "chunkadapters[files]" tells encodings'
+
+
+def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
+    """The encoding of bytes that are no UTF-8, and the others that would fit."""
+    marked = next((name for mark, name in _BOMS if data.startswith(mark)), None)
+    if marked is not None:
+        return marked, ()
+    text = data.decode("utf-8", "replace")
+    if 2 * text.count("\ufffd") <= len(_NOT_ASCII.findall(text)) - 1:
+        return None, ()  # damaged UTF-8
+    with suppress(UnicodeDecodeError):
+        data.decode("utf-8", "surrogatepass")
+        return None, ()  # UTF-8 with surrogates
+    declared = _declared(data)
+    if declared is not None:
+        return declared, ()
+    sample = data[:_LOOKED_AT]
+    fitting = _by_letters(sample, _LATIN) or _by_characters(sample) or _by_letters(sample, _OTHER)
+    if fitting:
+        return fitting[0], fitting[1:]
+    return _guessed(sample)
+
+
+def _declared(data: bytes) -> str | None:
+    match = _DECLARED.search(data[:2048])
+    encoding = charset(match[1].decode("ascii")) if match else None
+    with suppress(UnicodeDecodeError):
+        if encoding is not None:
+            data.decode(encoding)
+            return encoding
+    return None
+
+
+# ---- UTF-16, Chinese, Japanese and Korean: by the blocks of their characters
+
+_HAN = "\u4e00-\u9fff"
+_KANA = "\u3041-\u30ff"
+_HANGUL = "\uac00-\ud7a3"
+_SIGNS = "\t\n\r\x20-\x7e\u00a0-\u00bf\u2010-\u2026\u20ac\u3000-\u303f\uff01-\uff5e\ufeff"
+_WRITINGS = {  # the characters of a text, and those of which it has a fifth
+    "euc_kr": (f"[{_HANGUL}{_SIGNS}]*", f"[{_HANGUL}]"),
+    "cp932": (f"[{_HAN}{_KANA}{_SIGNS}\u2460-\u2473\u9ad9]*", f"[{_KANA}]"),
+    "euc_jp": (f"[{_HAN}{_KANA}{_SIGNS}]*", f"[{_KANA}]"),
+    "gb18030": (f"[{_HAN}{_SIGNS}]*", f"[{_HAN}]"),
+    "big5hkscs": (f"[{_HAN}{_SIGNS}]*", f"[{_HAN}]"),
+}
+_SHARE = 0.2
+_IN_WORD = re.compile("[a-z][^\x00-\x7f](?=[a-z])")  # as accents stand in Latin words
+
+
+def _by_characters(data: bytes) -> tuple[str, ...]:
+    return tuple(codec for codec in _WRITINGS if _is_written(data, codec, codec))
+
+
+def _is_written(data: bytes, codec: str, writing: str) -> bool:
+    try:
+        text = codecs.getincrementaldecoder(codec)().decode(data)  # the last character may be cut
+    except UnicodeDecodeError:
+        return False
+    allowed, needed = _WRITINGS[writing]
+    foreign = len(_NOT_ASCII.findall(text))
+    in_words = len(_IN_WORD.findall(text))
+    share = len(re.findall(needed, text)) - in_words
+    return re.fullmatch(allowed, text) is not None and share > _SHARE * foreign > 3 * in_words
+
+
+def _utf_16(data: bytes) -> str | None:
+    """UTF-16 without a byte order mark: of a script that needs few high bytes, or Chinese, Japanese or Korean."""
+    if (
+        data.startswith(tuple(mark for mark, _ in _BOMS))
+        or len(data) < 8
+        or (is_utf8([data], whole=True) and b"\x00" not in data)
+    ):
+        return None
+    for codec, high, low in (
+        ("utf-16-le", data[1::2], data[::2]),
+        ("utf-16-be", data[::2], data[1::2]),
+    ):
+        text = data.decode(codec, "replace")
+        few = 0 in high and 0 not in low and len(set(high)) <= 4 < len(set(low))
+        if few and _is_shown(text):
+            return codec
+        east = any(_is_written(data, codec, writing) for writing in ("gb18030", "euc_kr", "cp932"))
+        if len(data) % 2 == 0 and east and re.search("[\n\x20\u3000-\u3002\uff01-\uff1f]", text):
+            return codec
+    return None
+
+
+def _is_shown(text: str) -> bool:
+    shown = sum(letter.isprintable() or letter.isspace() for letter in text)
+    return len(text) > 3 and shown > 0.95 * len(text) and "\ufffd" not in text[:-1]
+
+
+# ---- Encodings of one byte a letter: by the alphabets of languages
+
+_LATIN = {
+    "àâäáãåæçèéêëìíîïñòóôöõøœùúûüßÿ": ("cp1252", "mac-roman", "cp850"),
+    "çğıöşüâîû\u0307": ("cp1254",),
+    "áčďéěíňóřšťúůýž": ("cp1250", "iso8859-2"),
+    "áäčďéíĺľňóôŕšťúýž": ("cp1250", "iso8859-2"),
+    "ąćęłńóśźż": ("cp1250", "iso8859-2"),
+    "áéíóöőúüű": ("cp1250", "iso8859-2"),
+    "ăâîşţșț": ("cp1250", "iso8859-2", "iso8859-16"),
+    "čćđšž": ("cp1250", "iso8859-2"),
+    "ąčęėįšųūž": ("cp1257", "iso8859-13"),
+    "āčēģīķļņšūž": ("cp1257", "iso8859-13"),
+    "äõöüšž": ("cp1257", "iso8859-13"),
+}
+_CYRILLIC = ("cp1251", "koi8-r", "cp866", "iso8859-5", "mac-cyrillic")
+_OTHER = {  # the alphabet with its eight commonest letters first
+    "оеаинтсрбвгджзйклмпуфхцчшщъыьэюяё": _CYRILLIC,
+    "оаинівтебгґдєжзїйклмпрсуфхцчшщьюя": ("cp1251", "koi8-u", "iso8859-5"),
+    "аоиенрстбвгдђжзјклљмњпћуфхцчџш": ("cp1251", "iso8859-5"),
+    "αοιετσνηβγδζθκλμξπρςυφχψωάέήίόύώϊϋΐΰ": ("cp1253", "iso8859-7"),
+    "יוהלארמתבגדזחטכךםנןסעפףצץקש": ("cp1255", "iso8859-8"),
+    "اليمنوترءآأؤإئبةثجحخدذزسشصضطظعغفقكىهًٌٍَُِّْ": ("cp1256", "iso8859-6"),
+    "านรกอเงม" + "".join(map(chr, range(0x0E01, 0x0E5C))): ("cp874",),
+}
+_COMMON = 8
+_COMMON_SHARE = 0.4
+_MARKS = set("“”„‘’‚«»‹›–—…•·€£§°©®™№ \u00a0\u00ad¡¿´²³½")
+# Letters that end a word in Western languages, and a sign that begins none.
+_MISPLACED = re.compile(r"[ìòù](?=[a-z])|®(?=\w)")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def _by_letters(data: bytes, alphabets: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The encodings in which the letters are those of one language, the likeliest first; one for each other text."""
+    texts: dict[str, str] = {}  # the encoding by the text
+    for alphabet, names in alphabets.items():
+        for name in names:
+            with suppress(UnicodeDecodeError):
+                text = data.decode(name)
+                if text not in texts and _fits(text, alphabet):
+                    texts[text] = name
+    return tuple(texts.values())
+
+
+def _fits(text: str, alphabet: str) -> bool:
+    foreign = _NOT_ASCII.findall(text.lower())
+    letters = [sign for sign in foreign if sign not in _MARKS]
+    if not set(letters) <= set(alphabet) or not letters:
+        return False
+    words = _WORD.findall(text)
+    cased = sum(
+        word in (word.lower(), word.upper(), word.capitalize(), word.title()) for word in words
+    )
+    if cased < 0.9 * len(words):
+        return False
+    if alphabet in _LATIN:
+        return 3 * len(letters) <= sum(map(str.isalpha, text)) and not _MISPLACED.search(text)
+    common = sum(letter in alphabet[:_COMMON] for letter in letters)
+    return common >= _COMMON_SHARE * len(letters) and not any(map(_is_mixed, words))
+
+
+def _is_mixed(word: str) -> bool:
+    return not word.isascii() and any(letter.isascii() for letter in word)
+
+
+def _guessed(data: bytes) -> tuple[str | None, tuple[str, ...]]:
+    """By charset-normalizer: the encoding, where all that it finds likely give one text."""
+    try:
+        from charset_normalizer import from_bytes
+    except ImportError:
+        return None, ()
+    if len(data) - len(data.translate(None, bytes(range(128, 256)))) <= 3:
+        return None, ()
+    matches = {str(match): match.encoding for match in from_bytes(data)}
+    names = tuple(name for name in map(charset, matches.values()) if name is not None)
+    return (names[0], ()) if len(names) == 1 else (None, names)
