@@ -235,7 +235,8 @@ def test_warnings_name_what_was_truncated_unanswered_and_lost():
     located = {"spans": 3, "unlocated": 2, "ambiguous": 1}
     cut = ChunkStatistics(np.array([900]), truncated=1, tokens_lost=1644)
     troubled = replace(calm, chunks=cut, unanswered=("q1", "q2"), located=located)
-    first, second, third = warnings(replace(plain, comparison=replace(plain.comparison, reports=(troubled,))))
+    first, second, third, fourth = warnings(replace(plain, comparison=replace(plain.comparison, reports=(troubled,))))
+    assert fourth.endswith("of its retrieved pieces were placed 17 % at one of several places.")
     assert "1 of 1 chunks is longer than the embedder reads; 1,644 of its tokens were cut off" in first
     assert "2 questions are not answered" in second
     assert "2 retrieved pieces are to be found in no document" in third

@@ -119,6 +119,39 @@ class PartAxis:
         return np.column_stack((first, np.maximum(first, after)))
 
 
+class _Others:
+    """Pieces that are no columns: their spans, the texts that they are counted by, and the words that they quote."""
+
+    def __init__(self, axis: CharacterAxis, source: str) -> None:
+        self.spans: list[tuple[int, int, int]] = []
+        self.texts: dict[int, str] = {}
+        self.quoted: dict[int, tuple[str, ...]] = {}
+        self._axis, self._source = axis, source
+        self._unknown: dict[str, int] = {}
+
+    def add(self, number: int, piece: Retrieved) -> int:
+        """Add the piece of this number; returns the number of its document, which is negative if it names none."""
+        name = piece.document_id
+        document = self._axis.numbers.get(name)
+        if document is not None and piece.spans:
+            self.spans += [(number, span.start, span.end) for span in piece.spans]
+            if piece.match == "quoted":
+                self.texts[number] = piece.text
+                self.quoted[number] = tuple(part.text for part in piece.parts)
+            return document
+        if document is None and piece.spans and not piece.text:
+            raise DataError(
+                f"{self._source}: piece {number} is of the document {name!r}, which the benchmark does not have, and "
+                "has no text that could be counted: give it one, or the document"
+            )
+        self.texts[number] = piece.text
+        if document is not None:
+            return document
+        if name:
+            return self._unknown.setdefault(name, len(self._axis.numbers) + len(self._unknown))
+        return -1 - number
+
+
 @dataclass(frozen=True, eq=False)
 class SpanTable:
     """Pieces, each with any number of spans: `owner` (each span's piece, ascending) and `characters` (its range).
@@ -141,37 +174,17 @@ class SpanTable:
         documents = np.full(len(pieces), -1, dtype=np.int64)
         owner, characters = np.empty(0, dtype=np.int64), np.empty((0, 2), dtype=np.int64)
         if isinstance(pieces, PieceColumns):
-            numbers = np.array(
-                [*(axis.numbers.get(name, -1) for name in pieces.documents), -1], dtype=np.int64
-            )
-            documents = numbers[pieces.document]
+            numbers = [axis.numbers.get(name, -1) for name in pieces.documents]
+            documents = np.array([*numbers, -1], dtype=np.int64)[pieces.document]
             owner = np.flatnonzero(documents >= 0)
             characters = np.column_stack((pieces.starts, pieces.ends))[owner]
-        texts: dict[int, str] = {}
-        quoted: dict[int, tuple[str, ...]] = {}
-        unknown: dict[str, int] = {}
-        spans: list[tuple[int, int, int]] = []
+        others = _Others(axis, source)
         for number in np.flatnonzero(documents < 0).tolist():
-            piece = pieces[number]
-            name = piece.document_id
-            documents[number] = axis.numbers.get(name, -1 - number)
-            if documents[number] >= 0 and piece.spans:
-                spans += [(number, span.start, span.end) for span in piece.spans]
-                if piece.match == "quoted":
-                    texts[number] = piece.text
-                    quoted[number] = tuple(part.text for part in piece.parts)
-                continue
-            if documents[number] < 0 and name:
-                documents[number] = unknown.setdefault(name, len(axis.numbers) + len(unknown))
-            if piece.spans and not piece.text:
-                raise DataError(
-                    f"{source}: piece {number} is of the document {name!r}, which the benchmark does not have, and has "
-                    "no text that could be counted: give it one, or the document"
-                )
-            texts[number] = piece.text
-        more = np.array(spans, dtype=np.int64).reshape(-1, 3)
-        order = np.argsort(np.concatenate((owner, more[:, 0])), kind="stable")
-        owner = np.concatenate((owner, more[:, 0]))[order]
+            documents[number] = others.add(number, pieces[number])
+        more = np.array(others.spans, dtype=np.int64).reshape(-1, 3)
+        owner = np.concatenate((owner, more[:, 0]))
+        order = np.argsort(owner, kind="stable")
+        owner = owner[order]
         characters = np.concatenate((characters, more[:, 1:]))[order]
         outside = np.flatnonzero(characters[:, 1] > axis.sizes[documents[owner]])
         if len(outside):
@@ -181,7 +194,7 @@ class SpanTable:
                 f"{source}: a span of piece {number} ends at {end}, its document {name!r} at {size}"
             )
         places = characters + axis.bases[documents[owner], None]
-        return cls(len(pieces), owner, places, texts, documents, quoted)
+        return cls(len(pieces), owner, places, others.texts, documents, others.quoted)
 
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
         """All spans of some pieces (repeats allowed): their places in `pieces`, and the spans."""

@@ -263,6 +263,18 @@ class Report(Frame):
         return self.system.chunker or self.name
 
     @property
+    def differing_documents(self) -> list[str]:
+        """Documents of which the system returned another text, as where an app reads its files otherwise."""
+        if self.run is None:
+            return []
+        differing = set()
+        for pieces in self.run.results.values():
+            for piece in pieces:
+                if piece.match in ("fuzzy", "part", "quoted"):
+                    differing.add(piece.document_id)
+        return sorted(differing)
+
+    @property
     def unlocated_share(self) -> float:
         """The share of retrieved pieces that were found in no document; 0 if nothing was retrieved."""
         return self.located.get("unlocated", 0) / max(1, sum(self.located.values()))

@@ -391,6 +391,16 @@ def _about(report: Report) -> Iterator[str]:
         share = f"{100 * report.unlocated_share:.1f} % of all"
         pieces = plural(lost, "retrieved piece")
         yield f"{report.name}: {pieces} to be found in no document ({share}) and counted as irrelevant."
+    total = sum(report.located.values())
+    shares = [
+        f"{100 * report.located[match] / total:.0f} % {how}"
+        for match, how in FOUND_BY.items()
+        if match in _BY_WORDS and report.located.get(match)
+    ]
+    if shares:
+        differing = report.differing_documents
+        names = f"; the text differs of {listed(differing)}" if differing else ""
+        yield f"{report.name}: of its retrieved pieces were placed {', '.join(shares)}{names}."
 
 
 def _short_of(k: Depth, reports: Sequence[Report]) -> str:
@@ -408,6 +418,8 @@ def _short_of(k: Depth, reports: Sequence[Report]) -> str:
     return f"{listed(list(short))} found fewer than {describe_depth(k)} for {most}."
 
 
+# Matches of a text that is not the document's.
+_BY_WORDS = ("folded", "fuzzy", "part", "quoted", "ambiguous")
 # How a retrieved piece was matched to its document.
 FOUND_BY: dict[MatchKind, str] = {
     "spans": "by its spans",
