@@ -18,10 +18,11 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import DEFAULT_DEPTHS, measures_at
 from chunkcore.evaluation.results import ModelPrices, Report, System
 from chunkcore.evaluation.scoring import Scorer, score
+from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import CallableLLM, Prices
 from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, PassageIndex, RetrievalMethod, TextVectors
 from chunkcore.run import Retrieved, Run
-from chunkcore.study.experiment import run_experiment
+from chunkcore.study.experiment import run_experiment, run_retriever
 from chunkcore.text import Document, Span
 
 from tests.fakes import FakeEmbedder, NanEmbedder, index_of
@@ -126,6 +127,60 @@ def test_what_the_embedder_cuts_off_is_counted_once_a_distinct_text(benchmark: B
     (unlimited,) = run_experiment(benchmark, [chunker], FakeEmbedder())
     assert unlimited.chunks is not None
     assert (unlimited.chunks.truncated, unlimited.chunks.tokens_lost) == (0, 0)
+
+
+def test_no_measure_is_refused(benchmark: Benchmark) -> None:
+    with pytest.raises(OptionError, match="no measure to score"):
+        run_experiment(benchmark, SPECS[0], FakeEmbedder(), measures=set())
+    with pytest.raises(OptionError, match="no measure to score"):
+        score(Run("r", {}), benchmark, {})
+
+
+def test_a_question_that_fails_is_named_and_the_others_are_scored(benchmark: Benchmark) -> None:
+    class Fails:
+        def __init__(self, *questions: str) -> None:
+            self.questions = questions
+
+        def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> list[Retrieved]:
+            if query in self.questions:
+                raise ConnectionError("no route")
+            return [Retrieved("a.txt", (Span(0, 12),))]
+
+    first, *_ = texts = [query.text for query in benchmark.queries]
+    with pytest.warns(UserWarning, match=r"Fails failed at 1 of 3 questions.* is 'q1' \(ConnectionError: no route\)"):
+        run = run_retriever(Fails(first), benchmark, 5)
+    assert run.failures == {"q1": "ConnectionError: no route"}
+    report = score(run, benchmark, ["Recall@5"])
+    assert report.unanswered == ("q1",)
+    with pytest.raises(ConnectionError):
+        run_retriever(Fails(*texts), benchmark, 5)
+
+
+def test_what_stands_behind_a_retriever_is_a_stage_of_an_experiment(benchmark: Benchmark) -> None:
+    reports = run_experiment(
+        Scorer(benchmark, counter="words"),
+        SPECS[1],
+        FakeEmbedder(),
+        retrievers=["bm25", "passages:lexical"],
+        behind=["", "hits", "whole"],
+        measures=["Recall@12tok", "Recall@1"],
+    )
+    assert [(report.system.retriever, report.system.behind) for report in reports] == [
+        ("bm25", ""),
+        ("bm25", "hits"),
+        ("bm25", "whole"),
+        ("passages:lexical", ""),
+    ]
+    assert reports[1].name == f"{SPECS[1]} · bm25 · passages behind"
+    assert all({"chunk", "embed", "search", "score"} == report.seconds.keys() for report in reports)
+    assert all(report.retrieved_tokens["12tok"].max() <= 12 for report in reports)
+
+
+def test_a_warm_cache_has_no_seconds(benchmark: Benchmark) -> None:
+    model = CachedEmbedder(FakeEmbedder())
+    (cold,), (warm,) = (run_experiment(benchmark, SPECS[0], model) for _ in range(2))
+    assert "embed" in cold.seconds
+    assert "embed" not in warm.seconds
 
 
 def test_a_broken_model_is_told(benchmark: Benchmark) -> None:

@@ -51,12 +51,12 @@ def test_reading_is_the_inverse_of_writing(name: Any, k: Any, unit: Any) -> None
         ("Recall@0tok", "got k='0tok'"),
         (
             "ChunkPrecision@5[document]",
-            "ChunkPrecision does not count documents: expected one of token, character, sentence, part",
+            "ChunkPrecision does not count 'document': expected one of token, character, sentence, part",
         ),
         ("Recall@0", "got k=0"),
         ("Recall@-5", "is no measure: expected something like Recall@5"),
         ("PrecisionOmega@5", "takes no k, got k=5"),
-        ("Recall@5[word]", "unknown unit 'word' of Recall: expected one of token, character, sentence, document"),
+        ("Recall@5[word]", "Recall does not count 'word': expected one of token, character, sentence, document"),
         (5, "5 is no measure"),
     ],
 )

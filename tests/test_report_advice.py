@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import typer
 from chunkcore.cli import app
-from chunkcore.datasets import load_dataset
 from chunkcore.escaping import markdown_cell, terminal_text
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
@@ -21,12 +20,9 @@ from chunkcore.evaluation.results import Cost, Report
 from chunkcore.report import html_report, markdown_report
 from chunkcore.report.advice import Advice
 from chunkcore.report.records import print_report
-from chunkcore.study.comparing import StudySettings, compare_systems
 from chunkcore.study.page import ReportPage
-from chunkcore.study.tuning import Tuning
 from rich.console import Console
 
-from tests.fakes import FakeEmbedder
 from tests.report_data import NASTY, study, system
 
 RECALL, BUDGET = get_measure("Recall@5"), get_measure("Recall@1000tok")
@@ -159,24 +155,3 @@ def test_terminal_markdown_and_page_begin_with_the_same_lines(names) -> None:
     assert source.index('class="advice"') < source.index("<svg") < source.index('class="statistics"')
     for text in list(advice.pasted.values())[:1]:  # the page has all of them
         assert text in markdown
-
-
-@pytest.mark.parametrize("gain", [False, True])
-def test_other_balances_of_passages_are_tried_on_held_out_questions_and_told_in_one_line(gain, monkeypatch) -> None:
-    model = FakeEmbedder()
-    page = compare_systems(
-        load_dataset("lochmere"), ["sentence:size=50"], ["passages"], [model], settings=StudySettings(resamples=100)
-    )
-    assert page.balances is not None
-    retrievers = {pair.retriever for pair in page.balances.configurations.values()}
-    assert retrievers == {"passages", *(f"passages:balance={balance}" for balance in (0.3, 0.5, 0.9))}
-    monkeypatch.setattr(Tuning, "gain", gain)
-    told = lines(Advice.of(page))["Balance"]
-    assert "held-out questions" in told or "questions that did not choose it" in told
-    assert told.startswith("Keep the default of passages") is not gain
-
-
-def test_few_questions_and_other_retrievers_try_no_balance() -> None:
-    page = compare_systems(load_dataset("lochmere"), ["sentence:size=50"], ["bm25"])
-    assert page.balances is None
-    assert "Balance" not in lines(Advice.of(page))

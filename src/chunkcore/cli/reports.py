@@ -61,9 +61,7 @@ class Systems:
     ] = None
     extras: Annotated[
         bool,
-        typer.Option(
-            "--extras/--no-extras", help="Try passages behind a retriever, and other balances."
-        ),
+        typer.Option("--extras/--no-extras", help="Try passages behind a retriever."),
     ] = True
 
 

@@ -14,12 +14,12 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar, Literal, Protocol, TypeVar, get_args
+from typing import ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import OptionError, check_type, echo
+from chunkcore.errors import OptionError, echo
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 from chunkcore.spans import Scores as Scores
@@ -88,28 +88,24 @@ class Measure:
 
     def __post_init__(self) -> None:
         kind = self.kind or type(self).__name__
-        if self.unit not in get_args(Unit):
-            raise OptionError(
-                f"unknown unit {echo(self.unit)} of {kind}: expected one of {', '.join(get_args(Unit))}"
-            )
         if self.unit not in self.units:
-            raise OptionError(
-                f"{kind} does not count {self.unit}s: expected one of {', '.join(self.units)}"
-            )
-        if self.depth == "none":
-            if self.k is not None:
-                raise OptionError(
-                    f"{kind} looks at no ranking and takes no k, got k={echo(self.k)}"
-                )
-        elif not (_is_depth(self.k) or (self.k is None and self.depth == "optional")):
+            units = ", ".join(self.units)
+            raise OptionError(f"{kind} does not count {echo(self.unit)}: expected one of {units}")
+        without = self.k is None and self.depth != "needed"
+        if self.depth == "none" and not without:
+            raise OptionError(f"{kind} looks at no ranking and takes no k, got k={echo(self.k)}")
+        if not without and not _is_depth(self.k):
             raise OptionError(f"{kind} needs k, {_EXPECTED}, got k={echo(self.k)}")
 
     @property
     def name(self) -> str:
         """The name, as `get_measure` reads it."""
-        depth = "" if self.k is None else f"@{self.k}"
-        shown = self.names_unit or self.unit != self.units[0]
-        return f"{self.kind}{depth}{f'[{self.unit}]' if shown else ''}"
+        name = self.kind
+        if self.k is not None:
+            name += f"@{self.k}"
+        if self.names_unit or self.unit != self.units[0]:
+            name += f"[{self.unit}]"
+        return name
 
     def __str__(self) -> str:
         return self.name
@@ -145,11 +141,13 @@ class Measure:
         """
         if not math.isfinite(value):
             return "–"
-        scaled, digits = (100 * value, 1) if self.is_share else (value, 3)
+        scaled, digits = value, 3
+        if self.is_share:
+            scaled, digits = 100 * value, 1
         if signed:
             return f"{scaled:+.{digits}f}"
         shown = f"{scaled:.{digits}f}"
-        return shown.removeprefix("-") if not float(shown) else shown
+        return shown if float(shown) else shown.removeprefix("-")
 
 
 measures: Registry[type[Measure]] = Registry(
@@ -272,7 +270,8 @@ def get_measure(
         raise OptionError(
             f"{echo(measure)} is no measure: expected something like Recall@5, IoU@min or Recall@5[character]"
         )
-    if parts["kind"] not in measures and (meant := _meant(measure.strip())):
+    meant = _meant(parts[0])
+    if meant and parts["kind"] not in measures:
         raise OptionError(f"unknown measure {echo(measure)}: did you mean {meant}?")
     cls = measures.get(parts["kind"])
     if parts["k"] is not None:
@@ -297,11 +296,15 @@ _ELSEWHERE = {
 def _meant(name: str) -> str:
     """Our names for another program's measure: of documents, as it counts there, and of tokens; "" if unknown."""
     parts = re.fullmatch(r"([a-z_0-9]*?[a-z1])(?:[@_]?([0-9]+))?", name.lower())
-    ours = next((kind for kind, names in _ELSEWHERE.items() if parts and parts[1] in names), "")
-    if parts is None or not ours:
+    if parts is None:
         return ""
-    depth = f"@{parts[2]}" if parts[2] else "" if measures.get(ours).depth == "optional" else "@5"
-    return f"{ours}{depth}[document], of whole documents, or {ours}{depth}, of tokens"
+    for ours, names in _ELSEWHERE.items():
+        if parts[1] in names:
+            depth = "" if measures.get(ours).depth == "optional" else "@5"
+            if parts[2]:
+                depth = f"@{parts[2]}"
+            return f"{ours}{depth}[document], of whole documents, or {ours}{depth}, of tokens"
+    return ""
 
 
 def known_measures() -> list[type[Measure]]:
@@ -310,9 +313,9 @@ def known_measures() -> list[type[Measure]]:
 
 
 def retrieval_measures(chosen: Iterable[Measure | str] | Measure | str) -> list[RetrievalMeasure]:
-    """One or more measures of retrieval, once each. Raises `OptionError`: no such measure, or a measure of answers."""
-    chosen = [chosen] if isinstance(chosen, str | Measure) else chosen
-    check_type("measures", chosen, Iterable, "names of measures")
+    """One or more measures of retrieval, once each. Raises `OptionError`: none, or a measure of answers."""
+    if isinstance(chosen, str | Measure):
+        chosen = [chosen]
     of_retrieval = []
     for measure in dict.fromkeys(map(get_measure, chosen)):
         if not isinstance(measure, RetrievalMeasure):
@@ -320,6 +323,8 @@ def retrieval_measures(chosen: Iterable[Measure | str] | Measure | str) -> list[
                 f"{measure} is of answers, not of retrieval: see chunkcore answer --help"
             )
         of_retrieval.append(measure)
+    if not of_retrieval:
+        raise OptionError("there is no measure to score: expected at least one")
     return of_retrieval
 
 

@@ -138,8 +138,6 @@ class _Choice:
         avoided = " ".join(self._avoided())
         if avoided:
             yield "Avoid", avoided
-        if self.page.balances is not None:
-            yield "Balance", _balance(self.page.balances)
         settled = self._settled()
         if few:
             yield "Next", f"{_few(self.questions)}, and compare again."
@@ -311,17 +309,6 @@ def _lead(tuning: Tuning) -> str:
         measure.show(value, signed=True) for value in (change.mean, change.low, change.high)
     )
     return f"{mean}{measure.points} (95 % interval {low} to {high})"
-
-
-def _balance(tuning: Tuning) -> str:
-    """Whether passages at another balance of vectors and words do better on questions that did not choose it."""
-    winner = tuning.configurations[tuning.winner]
-    if tuning.gain:
-        lead = f"on held-out questions its lead over the default is {_lead(tuning)}"
-        return f"{winner.retriever} over {winner.chunker}: {lead}."
-    others = len(tuning.reports) - 1
-    lead = f"the best of {others} others has a lead of {_lead(tuning)} on held-out questions"
-    return f"Keep the default of passages: {lead}."
 
 
 def _fenced(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 
 from chunkcore.escaping import markdown_cell
-from chunkcore.evaluation.benchmarks.benchmark import DataProblem
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem
 from chunkcore.evaluation.comparison import listed
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.results import Cost, Report
@@ -119,7 +119,9 @@ def duration(seconds: float | None) -> str:
         return MISSING
     if 0 < seconds < 0.01:
         return "<0.01"
-    return f"{seconds:,.{2 if seconds < 1 else 1 if seconds < 100 else 0}f}"
+    if seconds < 1:
+        return f"{seconds:.2f}"
+    return f"{seconds:.1f}" if seconds < 100 else f"{seconds:,.0f}"
 
 
 def money(value: float | None) -> str:
@@ -144,103 +146,80 @@ def _spread(value: float, around: float) -> Cell:
 
 def _system_columns(page: ReportPage, title: str = "Chunker") -> list[Column[Ranked]]:
     """What names a system: its chunker, then its retriever and embedder where these are known or vary."""
-    columns = [
-        Column[Ranked](
-            title,
-            lambda row: Cell(row.report.chunker, number=row.number),
-            kind="text",
-            short=title,
-        )
-    ]
-    if any(report.system.search for report in page.reports):
-        columns.append(
-            Column(
-                "Retriever",
-                lambda row: row.report.system.search or MISSING,
-                kind="text",
-                short="Retriever",
-            )
-        )
-    if len({report.system.embedder for report in page.reports} - {""}) > 1:
-        columns.append(
-            Column(
-                "Embedder",
-                lambda row: row.report.system.embedder or MISSING,
-                kind="text",
-                short="Embedder",
-            )
-        )
+
+    def chunker(row: Ranked) -> Cell:
+        return Cell(row.report.chunker, number=row.number)
+
+    columns = [Column(title, chunker, kind="text", short=title)]
+    systems = [report.system for report in page.reports]
+    if any(system.search for system in systems):
+        columns.append(_named("Retriever", lambda row: row.report.system.search))
+    if len({system.embedder for system in systems} - {""}) > 1:
+        columns.append(_named("Embedder", lambda row: row.report.system.embedder))
     return columns
+
+
+def _named(title: str, name: Callable[[Ranked], str]) -> Column[Ranked]:
+    return Column(title, lambda row: name(row) or MISSING, kind="text", short=title)
 
 
 def with_values(table: Table[Row]) -> Table[Row]:
     """The table without the columns that have no value in any row."""
-    kept = [
-        place
-        for place, _ in enumerate(table.columns)
-        if any(row[place].text != MISSING for row in table.rows)
-    ]
-    return replace(table, columns=tuple(table.columns[place] for place in kept))
+    kept = []
+    for place, column in enumerate(table.columns):
+        if any(row[place].text != MISSING for row in table.rows):
+            kept.append(column)
+    return replace(table, columns=tuple(kept))
 
 
-def _chunks(title: str, name: str, **more: Any) -> Column[Ranked]:
+def _chunks(title: str, name: str, short: str = "", group: str = "") -> Column[Ranked]:
     def show(row: Ranked) -> str:
-        return amount(getattr(row.report.chunks, name)) if row.report.chunks else MISSING
+        chunks = row.report.chunks
+        return amount(getattr(chunks, name)) if chunks else MISSING
 
-    return Column(title, show, **more)
+    return Column(title, show, group, qualified=bool(group), short=short, priority=3)
 
 
-def _cost(title: str, group: str, show: Callable[[Cost], str], **more: Any) -> Column[Ranked]:
+def _cost(
+    group: str, title: str, show: Callable[[Cost], str], short: str = "", priority: int = 3
+) -> Column[Ranked]:
     def cell(row: Ranked) -> str:
         return show(row.report.cost) if row.report.cost else MISSING
 
-    return Column(title, cell, group, qualified=True, **more)
+    return Column(title, cell, group, qualified=True, short=short, priority=priority)
+
+
+def _seconds(group: str, title: str, seconds: Callable[[Report], float | None]) -> Column[Ranked]:
+    return Column(title, lambda row: duration(seconds(row.report)), group, qualified=True)
+
+
+def _per_million(cost: Cost) -> str:
+    return money(cost.money_per_million)
+
+
+def _embedded(cost: Cost) -> str:
+    return amount(cost.embedded_tokens)
 
 
 def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked]:
     """One row per system: scores at `k`, and their cost in tokens, chunks and seconds."""
-    groups = {k: f"At {describe_depth(k)}, % of {unit}s", None: f"Any k, % of {unit}s"}
-    columns = [
-        *_system_columns(page),
-        *(
-            _score_column(page, m, group)
-            for depth, group in groups.items()
-            for m in page.measures(depth, unit)
-        ),
-        Column[Ranked](
-            "Tokens retrieved",
-            lambda row: amount(row.report.mean_tokens(k)),
-            "Per question",
-            short="Tokens per\nquestion",
-            priority=1,
-        ),
-        _chunks("Number", "count", group="Chunks", qualified=True, short="Chunks", priority=3),
-        _chunks(
-            "Mean tokens",
-            "mean",
-            group="Chunks",
-            qualified=True,
-            short="Tokens\nper chunk",
-            priority=3,
-        ),
-        Column[Ranked](
-            "Seconds", lambda row: duration(total_seconds(row.report)), "Cost", qualified=True
-        ),
-        _cost("Model calls", "Cost", lambda cost: amount(cost.embedder_calls + cost.llm_calls)),
-        _cost(
-            "Embedded",
-            "Cost",
-            lambda cost: amount(cost.embedded_tokens),
-            short="Tokens\nembedded",
-            priority=3,
-        ),
-        _cost(
-            "Per million",
-            "Cost",
-            lambda cost: money(cost.money_per_million),
-            short="Money per\nmillion",
-            priority=1,
-        ),
+
+    def retrieved(row: Ranked) -> str:
+        return amount(row.report.mean_tokens(k))
+
+    short = "Tokens per\nquestion"
+    columns = _system_columns(page)
+    for depth, name in ((k, f"At {describe_depth(k)}"), (None, "Any k")):
+        for measure in page.measures(depth, unit):
+            columns.append(_score_column(page, measure, f"{name}, % of {unit}s"))
+    columns += [
+        Column("Tokens retrieved", retrieved, "Per question", short=short, priority=1),
+        _chunks("Number", "count", "Chunks", "Chunks"),
+        _chunks("Mean tokens", "mean", "Tokens\nper chunk", "Chunks"),
+        _seconds("Cost", "Seconds", total_seconds),
+        _cost("Cost", "Model calls", lambda cost: amount(cost.embedder_calls + cost.llm_calls)),
+        _cost("Cost", "Embedded", _embedded, "Tokens\nembedded"),
+        _cost("Cost", "Per million", _per_million, "Money per\nmillion", priority=1),
     ]
     return with_values(Table(f"Scores at {describe_depth(k)}", tuple(columns), page.systems))
 
@@ -252,17 +231,23 @@ _LONG = re.compile("(?<=[a-z])(?=[A-Z])")
 def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Ranked]:
     """The means by a measure, times 100: shares become percent. The verdict's measure has intervals."""
     verdict = measure == page.comparison.measure
-    title = measure.title if measure.is_share else f"{measure.title} × 100"
+    title = measure.title
+    if not measure.is_share:
+        title += " × 100"
 
     def score(row: Ranked) -> Cell:
-        low, high = page.interval(row.report, measure) if verdict else (math.nan, math.nan)
+        shown = percent(mean(row.report, measure))
+        if not verdict:
+            return Cell(shown)
+        low, high = page.interval(row.report, measure)
         details = (f"{percent(low)} to {percent(high)}",) if math.isfinite(low) else ()
-        return Cell(percent(mean(row.report, measure)), details, strong=verdict)
+        return Cell(shown, details, strong=True)
 
-    short = _LONG.sub("-\n", title) if len(title) > _HEADING else title
-    return Column(
-        title, score, group, meaning=measure.meaning, short=short, priority=0 if verdict else 2
-    )
+    short = title
+    if len(title) > _HEADING:
+        short = _LONG.sub("-\n", title)
+    priority = 0 if verdict else 2
+    return Column(title, score, group, meaning=measure.meaning, short=short, priority=priority)
 
 
 def total_seconds(report: Report) -> float | None:
@@ -277,30 +262,26 @@ def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked] | 
     if len(page.collections) < 2:
         return None
     measure, labels = page.comparison.measure, page.reports[0].collections
-    if (
-        measure.k is not None
-        and measure.unit != "document"
-        and "answer" not in (measure.unit, unit)
-    ):
+    fixed = measure.k is None or measure.unit == "document"
+    if not fixed and "answer" not in (measure.unit, unit):
         measure = replace(measure, k=k, unit=unit)
     scored = tuple(row for row in page.systems if measure in row.report.scores)
-    scores = {row.report.name: row.report.by_collection(measure) for row in scored}
 
-    def cell(name: str, row: Ranked) -> Cell:
-        return _spread(*scores[row.report.name].get(name, (math.nan, math.nan))[:2])
+    def whole(row: Ranked) -> Cell:
+        return _spread(row.report.mean(measure), row.report.std(measure))
 
-    columns = [
-        *_system_columns(page),
-        Column[Ranked](
-            f"All ({len(labels):,})",
-            lambda row: _spread(row.report.mean(measure), row.report.std(measure)),
-        ),
-        *(
-            Column(f"{name or '(none)'} ({labels.count(name):,})", partial(cell, name))
-            for name in page.collections
-        ),
-    ]
+    def part(name: str, row: Ranked) -> Cell:
+        value, deviation, _ = row.report.by_collection(measure).get(name, _UNKNOWN)
+        return _spread(value, deviation)
+
+    columns = [*_system_columns(page), Column(f"All ({len(labels):,})", whole)]
+    for name in page.collections:
+        title = f"{name or '(none)'} ({labels.count(name):,})"
+        columns.append(Column(title, partial(part, name)))
     return Table(f"{measure} by group of questions", tuple(columns), scored)
+
+
+_UNKNOWN = (math.nan, math.nan, 0)
 
 
 def difference_table(page: ReportPage) -> Table[Ranked]:
@@ -316,11 +297,9 @@ def difference_table(page: ReportPage) -> Table[Ranked]:
         interval = f"{signed(100 * gap.low)} to {signed(100 * gap.high)}"
         return Cell(f"{alike}{signed(100 * gap.mean)}", (interval,), strong=gap.distinct)
 
-    columns = [
-        Column(str(other.number), partial(difference, other), number=other.number)
-        for other in page.systems
-    ]
-    columns = [*_system_columns(page, "Row minus column"), *columns]
+    columns = _system_columns(page, "Row minus column")
+    for other in page.systems:
+        columns.append(Column(str(other.number), partial(difference, other), number=other.number))
     return Table(f"Differences of {page.comparison.measure}", tuple(columns), page.systems)
 
 
@@ -353,43 +332,58 @@ def problem_table(page: ReportPage) -> Table[DataProblem] | None:
 
 def warnings(page: ReportPage) -> list[str]:
     """Caveats to read before the numbers, one sentence each."""
-    sentences = [page.stopped] if page.stopped else []
-    if len({report.documents_digest for report in page.reports} - {""}) > 1:
+    reports, sentences = page.reports, []
+    if page.stopped:
+        sentences.append(page.stopped)
+    if len({report.documents_digest for report in reports} - {""}) > 1:
         sentences.append(
             "The systems were scored on different documents, or on different versions of them."
         )
-    if (count := len(page.reports[0].query_ids)) < FEW:
+    count = len(reports[0].query_ids)
+    if count < FEW:
         few = f"with fewer than {FEW}, intervals are often too narrow"
         sentences.append(f"Only {plural(count, 'question')} asked: {few}.")
-    sentences += dict.fromkeys(text for report in page.reports for text in _about(report))
-    sentences += [text for k in page.ks if (text := _short_of(k, page.reports))]
-    problems = page.benchmark.problems if page.benchmark else ()
+    for report in reports:
+        sentences += (text for text in _about(report) if text not in sentences)
+    for k in page.ks:
+        sentences += _short_of(k, reports)
+    return [*sentences, *_left_out(page.benchmark)]
+
+
+def _left_out(benchmark: Benchmark | None) -> Iterator[str]:
+    if benchmark is None:
+        return
+    problems = benchmark.problems
     unread = sum(" was not read: " in problem.reason for problem in problems)
     reasons = {
         "left out because their file was not read; the report lists each": unread,
         "left out because the evidence could not be placed; the report lists each": len(problems)
         - unread,
-        "not scored because the collection marks no evidence for them": (
-            len(page.benchmark.without_evidence) if page.benchmark else 0
+        "not scored because the collection marks no evidence for them": len(
+            benchmark.without_evidence
         ),
     }
-    return sentences + [
-        f"{plural(count, 'question')} {reason}." for reason, count in reasons.items() if count
-    ]
+    for reason, count in reasons.items():
+        if count:
+            yield f"{plural(count, 'question')} {reason}."
 
 
 def _about(report: Report) -> Iterator[str]:
     chunks = report.chunks
-    if chunks is not None and (cut := chunks.truncated):
-        yield (
-            f"{report.chunker}: {cut:,} of {chunks.count:,} chunks {'is' if cut == 1 else 'are'} longer than the "
-            f"embedder reads; {amount(chunks.tokens_lost)} of its tokens were cut off and had no part in the search."
+    if chunks is not None and chunks.truncated:
+        verb = "is" if chunks.truncated == 1 else "are"
+        cut = (
+            f"{chunks.truncated:,} of {chunks.count:,} chunks {verb} longer than the embedder reads"
         )
+        lost = f"{amount(chunks.tokens_lost)} of its tokens were cut off"
+        yield f"{report.chunker}: {cut}; {lost} and had no part in the search."
     if report.unanswered:
-        yield f"{report.name}: {plural(len(report.unanswered), 'question')} not answered by this run and scored 0."
-    if lost := report.located.get("unlocated", 0):
+        questions = plural(len(report.unanswered), "question")
+        yield f"{report.name}: {questions} not answered by this run and scored 0."
+    lost_pieces = report.located.get("unlocated", 0)
+    if lost_pieces:
         share = f"{100 * report.unlocated_share:.1f} % of all"
-        pieces = plural(lost, "retrieved piece")
+        pieces = plural(lost_pieces, "retrieved piece")
         yield f"{report.name}: {pieces} to be found in no document ({share}) and counted as irrelevant."
     total = sum(report.located.values())
     shares = [
@@ -403,19 +397,20 @@ def _about(report: Report) -> Iterator[str]:
         yield f"{report.name}: of its retrieved pieces were placed {', '.join(shares)}{names}."
 
 
-def _short_of(k: Depth, reports: Sequence[Report]) -> str:
-    """Which reports found less than a budget for some questions; "" if none."""
+def _short_of(k: Depth, reports: Sequence[Report]) -> Iterator[str]:
+    """Which reports found less than a budget for some questions."""
     # The last piece may end a few tokens early, where a cut would split a character.
     least = 0.95 * (budget_of(k) or 0)
-    counts = {
-        report.name: int((report.retrieved_tokens.get(k, np.array([least])) < least).sum())
-        for report in reports
-    }
-    short = {name: count for name, count in counts.items() if count}
-    if not short:
-        return ""
-    most = f"{'up to ' * (len(short) > 1)}{max(short.values()):,} of the questions"
-    return f"{listed(list(short))} found fewer than {describe_depth(k)} for {most}."
+    short = {}
+    for report in reports:
+        retrieved = report.retrieved_tokens.get(k)
+        if retrieved is not None and (retrieved < least).any():
+            short[report.name] = int(np.count_nonzero(retrieved < least))
+    if short:
+        most = f"{max(short.values()):,} of the questions"
+        if len(short) > 1:
+            most = f"up to {most}"
+        yield f"{listed(list(short))} found fewer than {describe_depth(k)} for {most}."
 
 
 # Matches of a text that is not the document's.
@@ -470,31 +465,27 @@ def model_tokens(cost: Cost) -> float:
 def cost_table(page: ReportPage) -> Table[Ranked] | None:
     """Each system's seconds by step and its model requests, as if it ran alone; None if unknown."""
     names = _system_columns(page)
-    columns = [
-        *(_seconds(step) for step in STEPS),
-        Column[Ranked](
-            "together", lambda row: duration(total_seconds(row.report)), "Seconds", qualified=True
-        ),
-        _cost("Calls", "Embedder", lambda cost: amount(cost.embedder_calls)),
-        _cost("Texts", "Embedder", lambda cost: amount(cost.embedded_texts)),
-        _cost("Tokens", "Embedder", lambda cost: amount(cost.embedded_tokens)),
-        _cost("per source token", "Embedder", lambda cost: amount(cost.tokens_ratio, 2)),
-        _cost("Calls", "Language models", lambda cost: amount(cost.llm_calls or None)),
-        _cost("Tokens read", "Language models", lambda cost: amount(cost.llm_input_tokens or None)),
+    columns = [_seconds("Seconds", step, partial(_step, step)) for step in STEPS]
+    columns += [
+        _seconds("Seconds", "together", total_seconds),
+        _cost("Embedder", "Calls", lambda cost: amount(cost.embedder_calls)),
+        _cost("Embedder", "Texts", lambda cost: amount(cost.embedded_texts)),
+        _cost("Embedder", "Tokens", _embedded),
+        _cost("Embedder", "per source token", lambda cost: amount(cost.tokens_ratio, 2)),
+        _cost("Language models", "Calls", lambda cost: amount(cost.llm_calls or None)),
+        _cost("Language models", "Tokens read", lambda cost: amount(cost.llm_input_tokens or None)),
         _cost(
-            "Tokens written", "Language models", lambda cost: amount(cost.llm_output_tokens or None)
+            "Language models", "Tokens written", lambda cost: amount(cost.llm_output_tokens or None)
         ),
-        _cost("Documents", "Money", lambda cost: money(cost.money)),
-        _cost("per million tokens", "Money", lambda cost: money(cost.money_per_million)),
+        _cost("Money", "Documents", lambda cost: money(cost.money)),
+        _cost("Money", "per million tokens", _per_million),
     ]
     table = with_values(Table("What each system costs", (*names, *columns), page.systems))
     return table if len(table.columns) > len(names) else None
 
 
-def _seconds(step: str) -> Column[Ranked]:
-    return Column(
-        step, lambda row: duration(row.report.seconds.get(step)), "Seconds", qualified=True
-    )
+def _step(step: str, report: Report) -> float | None:
+    return report.seconds.get(step)
 
 
 # ---- a search
@@ -516,16 +507,10 @@ def configuration_table(tuning: Tuning) -> Table[Report]:
     """One row a configuration: its mean over all questions, which is too high for the best."""
 
     def chunker(report: Report) -> Cell:
-        names = [
-            label
-            for name, label in ((tuning.use, "use"), (tuning.default, "default"))
-            if name == report.name
-        ]
-        return Cell(
-            tuning.configurations[report.name].chunker,
-            tuple(names),
-            strong=report.name == tuning.use,
-        )
+        names = {"use": tuning.use, "default": tuning.default}
+        labels = tuple(label for label, name in names.items() if name == report.name)
+        name = tuning.configurations[report.name].chunker
+        return Cell(name, labels, strong="use" in labels)
 
     columns = (
         Column[Report]("Chunker", chunker, kind="text"),

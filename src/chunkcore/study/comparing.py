@@ -20,7 +20,6 @@ from chunkcore.evaluation.measures import (
     DEFAULT_DEPTHS,
     Depth,
     Measure,
-    RetrievalMeasure,
     get_measure,
     measures_at,
 )
@@ -36,9 +35,8 @@ from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Numbers
 from chunkcore.study.behind import PassagesBehind
 from chunkcore.study.experiment import run_experiment
-from chunkcore.study.page import FEW, Above, ReportPage
-from chunkcore.study.tuning import DEFAULT_RETRIEVERS as TUNED_RETRIEVERS
-from chunkcore.study.tuning import TuneOptions, Tuning, tune
+from chunkcore.study.page import Above, ReportPage
+from chunkcore.study.tuning import Tuning
 from chunkcore.tokens import TokenCounter
 
 # Small units, three plain sizes, of which the last is more than the default model reads, and a semantic chunker.
@@ -62,7 +60,6 @@ def default_chunkers(retrievers: Sequence[str] = DEFAULT_RETRIEVERS) -> list[str
     ]
 
 
-PASSAGES, OTHER_BALANCES, *_ = TUNED_RETRIEVERS
 BEHIND = "hits"  # passages behind a retriever show the hits' own text
 
 
@@ -82,7 +79,7 @@ class StudySettings:
         prices: of the embedder and of the chunkers' language models.
         requirements: such as "HitRate@5>=0.70".
         earlier: reports that no system may fall behind significantly; None for no gate.
-        extras: also passages behind a retriever, and other balances of passages on held-out questions.
+        extras: also passages behind your runs, or behind the best retriever without them.
     """
 
     depths: tuple[Depth, ...] = DEFAULT_DEPTHS
@@ -206,8 +203,8 @@ def compare_systems(
     """Score every chunker with every retriever and embedder, and compare them.
 
     Runs of your own retrievers are scored alone and with passages behind them; without runs, so is the best system that
-    makes no passages. Other balances of `passages` are tried on held-out questions. A report indexes the advised system
-    again, to say what outranked its evidence. Stopped by Ctrl-C, it compares what was scored, and the page says so.
+    makes no passages. A report indexes the advised system again, to say what outranked its evidence. Stopped by Ctrl-C,
+    it compares what was scored, and the page says so.
 
     Args:
         chunkers: specs, as are `retrievers`; None: `default_chunkers`. A report's name has the chunker's size even if
@@ -234,10 +231,9 @@ def compare_systems(
     settings.check_baseline([*built, *(run.name for run in runs)])
     settings.check(benchmark)  # raises before the work
     study = _Study(settings.scorer(benchmark), chunkers, models, settings, prepare, progress)
-    stopped, balances = "", None
+    stopped = ""
     try:
         study.run(methods)
-        balances = study.balances()
         study.run_behind(runs)
     except KeyboardInterrupt:
         if not study.reports:
@@ -252,7 +248,6 @@ def compare_systems(
         _facts(reports, models, methods, settings) | specs,
         today(),
         stopped=stopped,
-        balances=balances,
         above=None if stopped else study.above(),
         counter=settings.counter,
     )
@@ -282,33 +277,6 @@ class _Study:
             retrievers=retrievers,
             progress=self.progress,
             done=self.reports.append,
-        )
-
-    def balances(self) -> Tuning | None:
-        """Other balances of vectors and words, held out, for the best passages of default balance; None without."""
-        settings, benchmark = self.settings, self.scorer.benchmark
-        passages = [report for report in self.reports if report.system.retriever == PASSAGES]
-        few = len(benchmark.queries) < FEW
-        of_retrieval = isinstance(settings.verdict_by, RetrievalMeasure)
-        if few or not settings.extras or not passages or not of_retrieval:
-            return None
-        best = settings.compare(passages).ranked[0].system
-        options = TuneOptions(
-            measure=str(settings.verdict_by),
-            default=best.chunker,
-            counter=settings.counter,
-            by=settings.by,
-            seed=settings.seed,
-            resamples=settings.resamples,
-        )
-        return tune(
-            benchmark,
-            best.chunker,
-            self._model(best),
-            retrievers=[PASSAGES, OTHER_BALANCES],
-            options=options,
-            prepare=self.prepare,
-            progress=self.progress,
         )
 
     def run_behind(self, runs: Sequence[Run]) -> None:

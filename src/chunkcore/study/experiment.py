@@ -173,8 +173,6 @@ def run_experiment(
     for meter, method in product(meters.values(), methods):
         method.check(meter)
     scored = list(retrieval_measures(measures_at() if measures is None else measures))
-    if not scored:
-        raise OptionError("there is no measure to score: expected at least one")
     scorer = benchmark if isinstance(benchmark, Scorer) else Scorer(benchmark)
     reports: list[Report] = []
     for number, (model, meter) in enumerate(meters.items()):

@@ -42,7 +42,6 @@ class ReportPage:
         written: the date to show; "" for none.
         tuning: a search, to show its folds, configurations and plots.
         stopped: one sentence on what is missing because work was stopped; "" for nothing.
-        balances: passages at other balances than the default, on held-out questions; None if none were tried.
         above: how far down a system ranks evidence, to say why it was missed; None if the system cannot be asked.
         more_questions: the command to run where there are too few questions.
         folder: of the documents, for code to paste.
@@ -55,7 +54,6 @@ class ReportPage:
     written: str = ""
     tuning: Tuning | None = None
     stopped: str = ""
-    balances: Tuning | None = None
     above: Above | None = None
     more_questions: str = "chunkcore questions label docs/"
     folder: str = "docs/"
