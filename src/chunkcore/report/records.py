@@ -6,11 +6,11 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from chunkcore.escaping import csv_cell, markdown_cell, terminal_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import Measure, describe_depth
+from chunkcore.evaluation.resampling import mean_std
 from chunkcore.evaluation.results import Report
 from chunkcore.files import checksum, read_json, write_files, write_text
 from chunkcore.plain import plain
@@ -38,54 +39,50 @@ if TYPE_CHECKING:
 
 def markdown_report(page: ReportPage) -> str:
     """The verdict, and every table of the HTML page at every k and in every unit."""
-    name = page.benchmark.name if page.benchmark else page.reports[0].benchmark
-    advice = Advice.of(page)
-    parts = [f"# Chunkers and retrievers on {markdown_cell(name)}", advice.markdown()]
+    advice, comparison, tuning = Advice.of(page), page.comparison, page.tuning
+    parts = [f"# Chunkers and retrievers on {markdown_cell(_benchmark_name(page))}"]
+    parts.append(advice.markdown())
     parts += [f"> {markdown_cell(text)}" for text in tables.warnings(page)]
-    parts += [
-        "## Verdict",
-        markdown_cell(page.tuning.verdict if page.tuning else page.comparison.verdict),
-    ]
-    parts += _titled(
-        missed_table(missed_by(page, advice.use)),
-        f"Of {markdown_cell(advice.use)}, the questions with the least recall.",
-    )
+    verdict = tuning.verdict if tuning else comparison.verdict
+    parts += ["## Verdict", markdown_cell(verdict)]
+    note = f"Of {markdown_cell(advice.use)}, the questions with the least recall."
+    parts += _titled(missed_table(missed_by(page, advice.use)), note)
     for unit in page.units:
         for k in page.ks:
-            title = f"## Scores at {describe_depth(k)}, {unit}s"
-            parts += [title, tables.markdown_table(tables.score_table(page, k, unit))]
+            scores = tables.markdown_table(tables.score_table(page, k, unit))
+            parts += [f"## Scores at {describe_depth(k)}, {unit}s", scores]
             parts += _titled(tables.collection_table(page, k, unit), level=3)
-    parts += _titled(
-        tables.cost_table(page), "For one system, as if it were alone. Seconds are this run's."
-    )
-    parts += _titled(
-        tables.difference_table(page), f"Row minus column, in points; {tables.pairs_note(page)}."
-    )
-    for table in tables.tuning_tables(page.tuning) if page.tuning else ():
+    note = "For one system, as if it were alone. Seconds are this run's."
+    parts += _titled(tables.cost_table(page), note)
+    note = f"Row minus column, in points; {tables.pairs_note(page)}."
+    parts += _titled(tables.difference_table(page), note)
+    for table in tables.tuning_tables(tuning) if tuning else ():
         parts += _titled(table)
-    parts += [*_titled(tables.chunk_table(page)), *_titled(tables.problem_table(page))]
+    parts += _titled(tables.chunk_table(page))
+    parts += _titled(tables.problem_table(page))
     shown = {
         "Date": page.written,
-        "Seed": str(page.comparison.seed),
-        "Resamples": str(page.comparison.resamples),
+        "Seed": str(comparison.seed),
+        "Resamples": str(comparison.resamples),
         "k = min counts": f"chunks {page.reports[0].min_rule} evidence",
         **page.settings,
     }
-    lines = (
-        f"- {markdown_cell(name)}: {markdown_cell(value)}" for name, value in shown.items() if value
-    )
-    parts += ["## How this was made", "\n".join(lines)]
-    return "\n\n".join(parts) + "\n"
+    lines = []
+    for name, value in shown.items():
+        if value:
+            lines.append(f"- {markdown_cell(name)}: {markdown_cell(value)}")
+    return "\n\n".join([*parts, "## How this was made", "\n".join(lines)]) + "\n"
+
+
+def _benchmark_name(page: ReportPage) -> str:
+    return page.benchmark.name if page.benchmark else page.reports[0].benchmark
 
 
 def _titled(table: Table[Any] | None, note: str = "", *, level: int = 2) -> list[str]:
     if table is None:
         return []
-    return [
-        f"{'#' * level} {markdown_cell(table.title)}",
-        *([note] if note else []),
-        tables.markdown_table(table),
-    ]
+    title = f"{'#' * level} {markdown_cell(table.title)}"
+    return [part for part in (title, note, tables.markdown_table(table)) if part]
 
 
 FORMAT = "chunkcore report 2"
@@ -96,7 +93,7 @@ def score_csv(page: ReportPage) -> str:
 
     Shares are from 0 to 1. Only rows of the verdict's measure over all collections have an interval.
     """
-    header = (
+    header = [
         "system",
         "collection",
         "measure",
@@ -107,42 +104,23 @@ def score_csv(page: ReportPage) -> str:
         "questions",
         "low",
         "high",
-    )
-    rows = [
-        row
-        for report in page.reports
-        for measure in report.scores
-        for row in _scores(page, report, measure)
     ]
+    rows: list[Sequence[Any]] = []
+    for report in page.reports:
+        for measure in report.scores:
+            rows += _scores(page, report, measure)
     return _csv(header, rows)
 
 
-def _scores(page: ReportPage, report: Report, measure: Measure) -> Iterable[tuple[Any, ...]]:
-    whole = (
-        report.mean(measure),
-        report.std(measure),
-        int(np.isfinite(report.values(measure)).sum()),
-    )
-    named = page.collections != ("",)
-    groups = {"": whole} | {
-        name: row for name, row in report.by_collection(measure).items() if named and name
-    }
-    for collection, (mean, std, count) in groups.items():
-        verdict = measure == page.comparison.measure and not collection
-        low, high = page.comparison.intervals[report.name] if verdict else (math.nan, math.nan)
-        depth = "" if measure.k is None else measure.k
-        yield (
-            report.name,
-            collection,
-            str(measure),
-            depth,
-            measure.unit,
-            mean,
-            std,
-            count,
-            low,
-            high,
-        )
+def _scores(page: ReportPage, report: Report, measure: Measure) -> Iterator[Sequence[Any]]:
+    names = (str(measure), "" if measure.k is None else measure.k, measure.unit)
+    low, high = math.nan, math.nan
+    if measure == page.comparison.measure:
+        low, high = page.comparison.intervals[report.name]
+    yield (report.name, "", *names, *mean_std(report.values(measure)), low, high)
+    for collection, row in report.by_collection(measure).items():
+        if collection:
+            yield (report.name, collection, *names, *row, math.nan, math.nan)
 
 
 def question_csv(page: ReportPage) -> str:
@@ -153,13 +131,14 @@ def question_csv(page: ReportPage) -> str:
     header += [f"tokens@{k}" for k in page.ks]
     rows = []
     for report in page.reports:
-        columns = [report.scores.get(measure) for measure in measures]
-        columns += [report.retrieved_tokens.get(k) for k in page.ks]
-        for index, (query, collection) in enumerate(
-            zip(report.query_ids, report.collections, strict=True)
+        empty = np.full(len(report.query_ids), math.nan)
+        columns = [report.scores.get(measure, empty) for measure in measures]
+        columns += [report.retrieved_tokens.get(k, empty) for k in page.ks]
+        values = np.column_stack(columns).tolist()
+        for query, collection, numbers in zip(
+            report.query_ids, report.collections, values, strict=True
         ):
-            values = [math.nan if column is None else float(column[index]) for column in columns]
-            rows.append((report.name, query, collection, texts.get(query, ""), *values))
+            rows.append((report.name, query, collection, texts.get(query, ""), *numbers))
     return _csv(header, rows)
 
 
@@ -183,21 +162,14 @@ def _cell(value: Any) -> Any:
 def json_report(page: ReportPage) -> str:
     """Everything as JSON; `read_reports` restores the reports for another comparison."""
     comparison, advice = page.comparison, Advice.of(page)
-    names = (
-        "best",
-        "tied",
-        "questions_needed",
-        "resamples",
-        "seed",
-        "confidence",
-        "margin",
-        "firsts",
-        "intervals",
-    )
-    pairs = [plain(pair) for pair in comparison.differences]
+    names = "best tied baseline questions_needed resamples seed confidence margin firsts intervals"
+    pairs = [dict(plain(pair)) for pair in comparison.differences]
+    for pair in pairs:
+        del pair["measure"]
+    problems = page.benchmark.problems if page.benchmark else ()
     data = {
         "format": FORMAT,
-        "benchmark": page.benchmark.name if page.benchmark else page.reports[0].benchmark,
+        "benchmark": _benchmark_name(page),
         "written": page.written,
         "settings": page.settings,
         "verdict": {
@@ -205,16 +177,11 @@ def json_report(page: ReportPage) -> str:
             "text": comparison.verdict,
             "advice": {**vars(advice), "lines": dict(advice.lines)},
             "resampled": f"{comparison.by}s",
-            **{name: getattr(comparison, name) for name in names},
-            "differences": [
-                {name: value for name, value in pair.items() if name != "measure"} for pair in pairs
-            ],
+            **{name: getattr(comparison, name) for name in names.split()},
+            "differences": pairs,
         },
         "tuning": page.tuning and page.tuning.to_dict(),
-        "problems": [
-            {"question": problem.query_id, "reason": problem.reason}
-            for problem in (page.benchmark.problems if page.benchmark else ())
-        ],
+        "problems": [{"question": one.query_id, "reason": one.reason} for one in problems],
     }
     reports = [report.to_dict() for report in page.reports]
     checked = {"checksum": reports_checksum(reports), "reports": reports}
@@ -284,21 +251,22 @@ def write_report(
         result = compare(result)
     page = result if isinstance(result, ReportPage) else ReportPage(result, benchmark)
     place = Path(folder)
-    renderers: dict[str, tuple[str, Callable[[ReportPage], str]]] = {
-        "markdown": ("report.md", markdown_report),
-        "json": ("report.json", json_report),
-        # Excel reads a CSV file as UTF-8 only if it begins with a byte order mark.
-        "scores": ("scores.csv", lambda page: f"\ufeff{score_csv(page)}"),
-        "questions": ("questions.csv", lambda page: f"\ufeff{question_csv(page)}"),
-        "html": ("report.html", html_report),
-    }
-    for kind, (name, render) in renderers.items():
+    for kind, (name, render) in _FILES.items():
         if name == f"report{place.suffix}" and not place.is_dir():
             return ReportFiles(**{kind: write_text(place, render(page))})
-    write_files(
-        {place / name: [render(page).encode("utf-8")] for name, render in renderers.values()}
-    )
-    return ReportFiles(**{kind: place / name for kind, (name, _) in renderers.items()})
+    texts = {place / name: [render(page).encode("utf-8")] for name, render in _FILES.values()}
+    write_files(texts)
+    return ReportFiles(**{kind: place / name for kind, (name, _) in _FILES.items()})
+
+
+# Excel reads a CSV file as UTF-8 only if it begins with a byte order mark.
+_FILES: dict[str, tuple[str, Callable[[ReportPage], str]]] = {
+    "markdown": ("report.md", markdown_report),
+    "json": ("report.json", json_report),
+    "scores": ("scores.csv", lambda page: f"\ufeff{score_csv(page)}"),
+    "questions": ("questions.csv", lambda page: f"\ufeff{question_csv(page)}"),
+    "html": ("report.html", html_report),
+}
 
 
 # ---- the terminal
@@ -314,68 +282,66 @@ def print_report(page: ReportPage, console: Console) -> None:
     measure, advice = page.comparison.measure, Advice.of(page)
     block = RichTable.grid(padding=(0, 2))
     for number, (label, text) in enumerate(advice.lines):
-        block.add_row(
-            Text(label, style="bold"), Text(terminal_text(text), style="" if number else "bold")
-        )
+        style = "" if number else "bold"
+        block.add_row(Text(label, style="bold"), Text(terminal_text(text), style=style))
     console.print(block)
-    first = dict(list(advice.pasted.items())[:1])  # the page has the others
-    for title, text in {"": advice.command, **first}.items():
-        if text:
+    for title, text in [("", advice.command), *list(advice.pasted.items())[:1]]:
+        if text:  # the page has the other blocks
             console.print(Text(f"\n{title}:\n" if title else ""))
-            # White space stays, what could steer a terminal does not.
-            code = "".join(
-                char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text
-            )
-            console.print(Text(indent(code, "    ")), soft_wrap=True)
+            console.print(Text(indent(_code(text), "    ")), soft_wrap=True)
     console.print()
-    console.print(
-        _fitting(tables.score_table(page, page.chosen_k, measure.unit), console.width - 2)
-    )
-    console.print(
-        Text(f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"), style="dim"
-    )
+    scores = tables.score_table(page, page.chosen_k, measure.unit)
+    console.print(_fitting(scores, console.width - 2))
+    note = f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"
+    console.print(Text(note), style="dim")
     for warning in tables.warnings(page):
         console.print(Text(f"! {terminal_text(warning)}"), style="yellow")
     verdict = page.tuning.verdict if page.tuning else page.comparison.verdict
     console.print(Text(f"\n{terminal_text(verdict)}"), style="dim")
 
 
+def _code(text: str) -> str:
+    """Code whose white space stays, and what could steer a terminal does not."""
+    shown = []
+    for char in text:
+        steers = not char.isprintable() and char != "\n"
+        shown.append(ascii(char)[1:-1] if steers else char)
+    return "".join(shown)
+
+
 def _fitting(table: Table[Any], width: int) -> RichTable:
     """The columns that fit, by priority; those of priority 0 always. Names are folded."""
     from rich import box
-    from rich.cells import cell_len
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable(
-        title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False
-    )
-    rows: list[list[Text]] = [[] for _ in table.items]
-    for column in sorted(
-        (column for column in table.columns if column.short), key=lambda column: column.priority
-    ):
-        heading, cells = Text(column.short), [_text(column.cell(row)) for row in table.items]
-        needed = max(
-            cell_len(line) for text in (heading, *cells) for line in text.plain.split("\n")
-        )
-        if column.kind == "text":
+    title = Text(table.title)
+    shown = RichTable(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    cells: list[list[Text]] = []
+    columns = [column for column in table.columns if column.short]
+    for column in sorted(columns, key=lambda column: column.priority):
+        texts = [_text(column.cell(row)) for row in table.items]
+        needed = max(_width(text) for text in (Text(column.short), *texts))
+        number = column.kind == "number"
+        if not number:
             needed = min(needed, _NAME)
         width -= needed + 2
         if width < 0 and column.priority:
             break
-        number = column.kind == "number"
+        justify: Literal["left", "right"] = "right" if number else "left"
         shown.add_column(
-            heading,
-            justify="right" if number else "left",
-            no_wrap=number,
-            overflow="fold",
-            max_width=needed,
+            column.short, justify=justify, no_wrap=number, overflow="fold", max_width=needed
         )
-        for row, cell in zip(rows, cells, strict=True):
-            row.append(cell)
-    for row in rows:
+        cells.append(texts)
+    for row in zip(*cells, strict=True):
         shown.add_row(*row)
     return shown
+
+
+def _width(text: Text) -> int:
+    from rich.cells import cell_len
+
+    return max(map(cell_len, text.plain.split("\n")))
 
 
 def _text(cell: Cell) -> Text:
@@ -383,7 +349,8 @@ def _text(cell: Cell) -> Text:
 
     shown = terminal_text(cell.text)
     if cell.number:
-        shown = f"{cell.number:<3}" + "\n   ".join(name_lines(shown, _NAME - 3))
+        lines = name_lines(shown, _NAME - 3)
+        shown = f"{cell.number:<3}" + "\n   ".join(lines)
     text = Text(shown, style="bold" if cell.strong else "")
     for detail in cell.details:
         text.append(f"\n{terminal_text(detail)}", style="dim not bold")

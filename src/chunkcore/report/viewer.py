@@ -69,30 +69,19 @@ class Excerpts:
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    """What of a large document is kept: `deepest` hits, and evidence up to `longest`, with a margin around."""
+    """What of a large document is kept: evidence and the `deepest` hits, with a margin around."""
 
     deepest: int
     margin: int
-    longest: int = 1_000_000_000
 
     def note(self) -> str:
-        kept = (
-            "evidence"
-            if self.longest > 1_000_000
-            else f"the first {self.longest:,} characters of evidence"
-        )
+        kept = "evidence"
         if self.deepest:
             kept += f" and what was retrieved at ranks 1 to {self.deepest}"
         return f"The documents are too large for one page: it has {kept}, with {self.margin:,} characters around."
 
 
-_WINDOWS = (
-    _Windows(10, 1000),
-    _Windows(10, 100),
-    _Windows(3, 100),
-    _Windows(0, 500),
-    _Windows(0, 100, 1000),
-)
+_WINDOWS = (_Windows(10, 1000), _Windows(10, 100), _Windows(3, 100), _Windows(0, 500))
 
 
 def excerpts(
@@ -102,9 +91,9 @@ def excerpts(
 
     None is carried if not even the evidence fits; the note says so.
     """
-    whole = {
-        at: np.array([[0, document.size]], dtype=np.int64) for at, document in enumerate(documents)
-    }
+    whole = {}
+    for number, document in enumerate(documents):
+        whole[number] = np.array([[0, document.size]], dtype=np.int64)
     carried = _fitting(documents, whole, room)
     for windows in _WINDOWS:
         if carried is None:
@@ -120,15 +109,13 @@ def _kept(
     for place in places:
         ranges = kept.setdefault(place.document, [])
         if place.rank <= windows.deepest:
-            start, end = (
-                place.start - windows.margin,
-                min(place.end, place.start + windows.longest) + windows.margin,
-            )
-            ranges.append((max(0, start), min(documents[place.document].size, end)))
-    return {
-        number: union_ranges(np.array(ranges, dtype=np.int64).reshape(-1, 2))
-        for number, ranges in sorted(kept.items())
-    }
+            start = max(0, place.start - windows.margin)
+            end = min(documents[place.document].size, place.end + windows.margin)
+            ranges.append((start, end))
+    joined = {}
+    for number, ranges in sorted(kept.items()):
+        joined[number] = union_ranges(np.array(ranges, dtype=np.int64).reshape(-1, 2))
+    return joined
 
 
 def _fitting(
@@ -137,22 +124,27 @@ def _fitting(
     """These ranges, packed; None as soon as they take more room."""
     shelves: list[Pack] = []
     firsts: list[int] = []
-    listed = used = 0
+    listed = 0
     parts = (_parts(documents[number].text, ranges) for number, ranges in kept.items())
-    for shelf in batches_of(
-        parts, lambda row: sum(len(part) for part in row if isinstance(part, str)), SHELF
-    ):
+    for shelf in batches_of(parts, _size, SHELF):
         shelves.append(packed(f"texts-{len(shelves)}", shelf))
         firsts.append(listed)
         listed += len(shelf)
-        used += len(shelves[-1].text)
-        if used > room:
+        room -= len(shelves[-1].text)
+        if room < 0:
             return None
     return Excerpts(list(kept), list(kept.values()), shelves, firsts, note)
 
 
+def _size(row: Sequence[int | str]) -> int:
+    return sum(len(part) for part in row if isinstance(part, str))
+
+
 def _parts(text: str, ranges: Ranges) -> list[int | str]:
-    return [part for start, end in ranges.tolist() for part in (start, page_text(text[start:end]))]
+    parts: list[int | str] = []
+    for start, end in ranges.tolist():
+        parts += [start, page_text(text[start:end])]
+    return parts
 
 
 _Place = tuple[str, tuple[Span, ...]]
@@ -185,33 +177,43 @@ def answers(
 
     `documents` has the numbers of the listed ones.
     """
-    deepest = max((len(hits) for run in runs if run for hits in run.results.values()), default=0)
-    chunks = sum(len(run.pool) for run in runs if run and run.pool is not None)
-    for depth, pool in _SHARES[1:] if chunks > POOL else _SHARES:
-        packs: list[Pack | None] = []
-        left = room
-        for number, run in enumerate(runs):
-            packs.append(
-                packed(f"answers-{number}", _columns(benchmark, run, documents, depth, pool))
-                if run
-                else None
-            )
-            left -= len(packs[-1].text) if packs[-1] else 0
-            if left < 0:
-                break
-        else:
-            notes = (
-                []
-                if pool
-                else ["There are too many chunks for one page: only retrieved ones are drawn."]
-            )
-            notes += (
-                [f"Of each answer the first {depth} pieces are shown."] if deepest > depth else []
-            )
-            return PackedAnswers(packs, " ".join(notes))
-    return PackedAnswers(
-        [None] * len(runs), "There are too many answers for one page: none is shown."
-    )
+    made = [run for run in runs if run]
+    deepest = max((len(hits) for run in made for hits in run.results.values()), default=0)
+    chunks = sum(len(run.pool or ()) for run in made)
+    for depth, pool in _SHARES:
+        if pool and chunks > POOL:
+            continue
+        packs = _packs(benchmark, runs, documents, (depth, pool, room))
+        if packs is None:
+            continue
+        notes = []
+        if not pool:
+            notes.append("There are too many chunks for one page: only retrieved ones are drawn.")
+        if deepest > depth:
+            notes.append(f"Of each answer the first {depth} pieces are shown.")
+        return PackedAnswers(packs, " ".join(notes))
+    nothing: list[Pack | None] = [None] * len(runs)
+    return PackedAnswers(nothing, "There are too many answers for one page: none is shown.")
+
+
+def _packs(
+    benchmark: Benchmark,
+    runs: Sequence[Run | None],
+    documents: Mapping[str, int],
+    share: tuple[int, bool, int],
+) -> list[Pack | None] | None:
+    """Each run, packed to a depth, with or without its pool; None if they take more room."""
+    depth, pool, room = share
+    packs: list[Pack | None] = []
+    for number, run in enumerate(runs):
+        pack = None
+        if run:
+            pack = packed(f"answers-{number}", _columns(benchmark, run, documents, depth, pool))
+            room -= len(pack.text)
+        packs.append(pack)
+        if room < 0:
+            return None
+    return packs
 
 
 def _columns(
@@ -222,22 +224,18 @@ def _columns(
     pieces.add_pool(chunks or ())
     sources = {document.id: document.text for document in benchmark.documents}
     results = [run.results.get(query.id, ()) for query in benchmark.queries]
-    hits = [
-        piece for row in results for piece in row[:depth]
-    ]  # of all questions, one after another
-    numbers = [pieces.number(piece, sources) for piece in hits]
-    counts, kept = [len(row) for row in results], [min(len(row), depth) for row in results]
-    matches, sure = (
-        [MATCHES.index(piece.match) for piece in hits],
-        [round(100 * piece.certainty) for piece in hits],
-    )
+    hits = [piece for row in results for piece in row[:depth]]  # one question after another
+    counts = [len(row) for row in results]
+    kept = [min(count, depth) for count in counts]
+    matches = [MATCHES.index(piece.match) for piece in hits]
+    sure = [round(100 * piece.certainty) for piece in hits]
     columns = {
         "kept": kept,
         "found": [] if counts == kept else counts,
-        "piece": numbers,
+        "piece": [pieces.number(piece, sources) for piece in hits],
         "score": [_rounded(piece.score) for piece in hits],
         "how": matches if any(matches) else [],  # empty if each was located by its spans
-        "sure": [] if all(share == 100 for share in sure) else sure,
+        "sure": [] if set(sure) <= {100} else sure,
         "parts": [[number, _parts_of(piece)] for number, piece in enumerate(hits) if piece.parts],
     }
     return {"pool": chunks is not None, "pieces": pieces.columns(), "hits": columns}
@@ -248,12 +246,10 @@ class _PieceRows:
 
     def __init__(self, documents: Mapping[str, int]) -> None:
         self._documents = documents
-        self._numbers: dict[
-            Any, int
-        ] = {}  # by key, and by place: systems send different text along
-        self._rows: list[
-            tuple[str, tuple[Span, ...], int]
-        ] = []  # document, spans and chunk number of each
+        # By key, and by place: systems send different text along.
+        self._numbers: dict[tuple[object, ...], int] = {}
+        # Document, spans and chunk number.
+        self._rows: list[tuple[str, tuple[Span, ...], int]] = []
         self._texts: dict[int, str] = {}
 
     def add_pool(self, pool: Sequence[Retrieved]) -> None:
@@ -272,8 +268,11 @@ class _PieceRows:
         if at is None:
             at = self._add(piece, 0)
         if at not in self._texts:
-            source = sources[piece.document_id] if piece.document_id in self._documents else ""
-            if text := _unlike(piece, source):
+            source = ""
+            if piece.document_id in self._documents:
+                source = sources[piece.document_id]
+            text = _unlike(piece, source)
+            if text:
                 self._texts[at] = text
         return at
 
@@ -317,9 +316,12 @@ def _unlike(piece: Retrieved, document: str) -> str:
     """The retrieved text if it differs from the document's at its spans, else ""."""
     if not piece.text:
         return ""
-    if document and piece.spans and all(span.slice(document) in piece.text for span in piece.spans):
+    texts = [span.slice(document) for span in piece.spans]
+    if document and texts and all(text in piece.text for text in texts):
         return ""
-    return page_text(piece.text if len(piece.text) <= TEXT else f"{piece.text[:TEXT]} […]")
+    if len(piece.text) <= TEXT:
+        return page_text(piece.text)
+    return page_text(f"{piece.text[:TEXT]} […]")
 
 
 def _rounded(score: float) -> float | None:
@@ -351,20 +353,20 @@ def viewer(page: ReportPage) -> Viewer | None:
     listed = [benchmark.documents[number] for number in carried.numbers]
     numbers = {document.id: at for at, document in enumerate(listed)}
     packed_answers = answers(benchmark, runs, numbers)
+    pages = {str(at): _pages(document) for at, document in enumerate(listed) if document.marks}
+    within = {}
+    for k in page.ks:
+        budget = budget_of(k)
+        if budget is not None:
+            within[str(k)] = [_within(report, benchmark, budget) for report in page.reports]
     index = {
         "ids": [page_text(document.id) for document in listed],
         "sizes": [document.size for document in listed],
-        "pages": {
-            str(at): _pages(document) for at, document in enumerate(listed) if document.marks
-        },
+        "pages": pages,
         "shelves": carried.firsts,
         "answers": [pack.name if pack else "" for pack in packed_answers.packs],
         "hows": [FOUND_BY[match] for match in MATCHES],
-        "within": {
-            str(k): [_within_budget(report, benchmark, budget) for report in page.reports]
-            for k in page.ks
-            if (budget := budget_of(k)) is not None
-        },
+        "within": within,
     }
     packs = [*carried.shelves, *filter(None, packed_answers.packs)]
     return Viewer(index, packs, numbers, list(filter(None, (carried.note, packed_answers.note))))
@@ -378,37 +380,34 @@ def _pages(document: Document) -> list[int]:
     ]
 
 
-def _within_budget(report: Report, benchmark: Benchmark, budget: int) -> list[int] | None:
+def _within(report: Report, benchmark: Benchmark, budget: int) -> list[int] | None:
     """How many of each question's pieces the budget holds; None where the tokens of chunks are unknown, or too many."""
     run, chunks = report.run, report.chunks
-    if (
-        run is None
-        or run.pool is None
-        or chunks is None
-        or chunks.count != len(run.pool)
-        or chunks.count > POOL
-    ):
+    if run is None or run.pool is None or chunks is None:
+        return None
+    if chunks.count != len(run.pool) or chunks.count > POOL:
         return None
     tokens = dict(zip(map(_place, run.pool), chunks.tokens.tolist(), strict=True))
-    sizes = [
-        [tokens.get(_place(piece), 0) for piece in run.results.get(query.id, ())]
-        for query in benchmark.queries
-    ]
-    return [int(np.count_nonzero(np.cumsum([0, *row])[:-1] < budget)) for row in sizes]
+    counts = []
+    for query in benchmark.queries:
+        sizes = [tokens.get(_place(piece), 0) for piece in run.results.get(query.id, ())]
+        before = np.cumsum([0, *sizes])[:-1]
+        counts.append(int(np.count_nonzero(before < budget)))
+    return counts
 
 
 def _places(benchmark: Benchmark, runs: Sequence[Run | None]) -> list[Place]:
     """The evidence, and the first hits of every question."""
-    numbers = {document.id: at for at, document in enumerate(benchmark.documents)}
-    evidence = (piece for query in benchmark.queries for piece in query.evidence)
-    places = {
-        Place(numbers[piece.document_id], piece.span.start, piece.span.end): None
-        for piece in evidence
-    }
-    for run in runs:
-        for hits in run.results.values() if run else ():
+    numbers = {document.id: number for number, document in enumerate(benchmark.documents)}
+    places: dict[Place, None] = {}
+    for query in benchmark.queries:
+        for piece in query.evidence:
+            span = piece.span
+            places[Place(numbers[piece.document_id], span.start, span.end)] = None
+    for run in filter(None, runs):
+        for hits in run.results.values():
             for rank, hit in enumerate(hits[: _WINDOWS[0].deepest], 1):
-                if hit.document_id in numbers:
+                for span in hit.spans if hit.document_id in numbers else ():
                     at = numbers[hit.document_id]
-                    places |= {Place(at, span.start, span.end, rank): None for span in hit.spans}
+                    places[Place(at, span.start, span.end, rank)] = None
     return list(places)
