@@ -227,20 +227,20 @@ def test_an_embedder_gives_the_models_vectors_in_the_models_batches(name: str) -
 @every
 def test_a_strategy_takes_a_model_as_it_is(name: str) -> None:
     framework = FRAMEWORKS[name]
-    options = {"strategy": "cluster_semantic", **SIZES}
+    options = {"chunker": "cluster_semantic", **SIZES}
     models = [framework.bag(), framework.adapters.as_embedder(framework.bag()), framework.bag("other")]
     chunks = [framework.cut(embedder=model, **options) for model in models]
     assert chunks[0] == chunks[1]
     assert chunks[0][0][0] != chunks[2][0][0]  # another model, other ids
-    assert len(framework.cut(strategy="lumber", llm=framework.answering(NULL), window=40, size=80)) > 3
+    assert len(framework.cut(chunker="lumber", llm=framework.answering(NULL), window=40, size=80)) > 3
 
 
 @every
 def test_a_size_that_is_left_out_suits_the_model(name: str) -> None:
     framework = FRAMEWORKS[name]
     embedder = framework.adapters.as_embedder(framework.bag(), max_tokens=20)
-    assert len(framework.cut(strategy="recursive", fit_to=embedder)) > 5
-    assert len(framework.cut(strategy="recursive", fit_to=framework.bag())) == 1  # no limit is known: 200
+    assert len(framework.cut(chunker="recursive", fit_to=embedder)) > 5
+    assert len(framework.cut(chunker="recursive", fit_to=framework.bag())) == 1  # no limit is known: 200
 
 
 @every
@@ -301,11 +301,11 @@ def test_langchain_takes_bound_models_and_other_runnables() -> None:
 
 
 def test_splitters_with_models_are_pickled_and_written_down_without_keys() -> None:
-    splitter = langchain.ChunkcoreTextSplitter(strategy="cluster_semantic", embedder=LangChainBag(), **SIZES)
+    splitter = langchain.ChunkcoreTextSplitter("cluster_semantic", embedder=LangChainBag(), **SIZES)
     assert pickle.loads(pickle.dumps(splitter)).split_text(DOCUMENT.text) == splitter.split_text(DOCUMENT.text)
-    parser = llamaindex.ChunkcoreNodeParser(strategy="cluster_semantic", embedder=MockEmbedding(embed_dim=4), **SIZES)
+    parser = llamaindex.ChunkcoreNodeParser("cluster_semantic", embedder=MockEmbedding(embed_dim=4), **SIZES)
     assert pickle.loads(pickle.dumps(parser)).to_dict() == parser.to_dict()
-    parser = llamaindex.ChunkcoreNodeParser(strategy="cluster_semantic", embedder=LlamaIndexBag(), **SIZES)
+    parser = llamaindex.ChunkcoreNodeParser("cluster_semantic", embedder=LlamaIndexBag(), **SIZES)
     data = parser.to_dict()
     assert data["options"]["embedder"] == "llamaindex:LlamaIndexBag:bag"
     told_nowhere(KEY, lambda: data, parser.to_json, lambda: repr(parser), lambda: parser.fingerprint)
@@ -332,7 +332,7 @@ def test_haystack_text_embedders_embed_questions_or_everything() -> None:
 def pipeline(embedder: Any, **more: Any) -> Pipeline:
     whole = Pipeline()
     options = {**SIZES, "embedder": embedder}
-    splitter = haystack.ChunkcoreDocumentSplitter(strategy="cluster_semantic", options=options, **more)
+    splitter = haystack.ChunkcoreDocumentSplitter("cluster_semantic", options=options, **more)
     whole.add_component("splitter", splitter)
     return whole
 

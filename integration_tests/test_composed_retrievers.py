@@ -54,7 +54,7 @@ def langchain_chunks() -> list[Any]:
     from langchain_core.documents import Document as Page
 
     pages = [Page(page_content=each.text, metadata={"source": each.id}) for each in BENCHMARK.documents]
-    return ChunkcoreTextSplitter(strategy="recursive", **SIZES).split_documents(pages)
+    return ChunkcoreTextSplitter("recursive", **SIZES).split_documents(pages)
 
 
 def langchain_retriever(chunks: list[Any], k: int = 2) -> Any:
@@ -85,7 +85,7 @@ def llamaindex() -> tuple[list[Any], Any]:
     from llama_index.core import Document as Source
 
     sources = [Source(id_=each.id, text=each.text) for each in BENCHMARK.documents]
-    nodes = ChunkcoreNodeParser(strategy="recursive", **SIZES).get_nodes_from_documents(sources)
+    nodes = ChunkcoreNodeParser("recursive", **SIZES).get_nodes_from_documents(sources)
     return nodes, llamaindex_retriever
 
 
@@ -166,7 +166,7 @@ def test_haystacks_joined_pipeline_with_passages() -> None:
     from haystack.components.retrievers import InMemoryBM25Retriever
     from haystack.document_stores.in_memory import InMemoryDocumentStore
 
-    splitter = ChunkcoreDocumentSplitter(strategy="recursive", options=SIZES)
+    splitter = ChunkcoreDocumentSplitter("recursive", options=SIZES)
     store = InMemoryDocumentStore()
     pages = [Page(id=each.id, content=each.text) for each in BENCHMARK.documents]
     store.write_documents(splitter.run(documents=pages)["documents"])

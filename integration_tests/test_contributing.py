@@ -23,7 +23,7 @@ def test_langchain_builds_it_and_knows_its_size_by_langchain_s_name() -> None:
     pytest.importorskip("langchain_text_splitters")
     from chunkadapters.langchain import ChunkcoreTextSplitter
 
-    assert ChunkcoreTextSplitter(strategy="paragraph", chunk_size=3, counter="words").split_text(TEXT) == CUT
+    assert ChunkcoreTextSplitter("paragraph", chunk_size=3, counter="words").split_text(TEXT) == CUT
 
 
 def test_llamaindex_builds_it_and_builds_it_again() -> None:

@@ -512,7 +512,7 @@ def test_a_parser_that_exact_wrote_is_loaded_where_nobody_asked_for_exact() -> N
     data = json.dumps(exact(LLAMA[0]).to_dict())
     program = (
         "import json, sys; from chunkadapters.llamaindex import ChunkcoreNodeParser; "
-        "print(ChunkcoreNodeParser.from_dict(json.loads(sys.argv[1])).strategy)"
+        "print(ChunkcoreNodeParser.from_dict(json.loads(sys.argv[1])).chunker.name)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, data], capture_output=True, text=True, check=True, timeout=600

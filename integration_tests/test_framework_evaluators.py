@@ -28,7 +28,7 @@ def langchain_retriever() -> Any:
 
     documents = [Document(page_content=text, metadata={"source": name}) for name, text in TEXTS.items()]
     store = InMemoryVectorStore(ChunkcoreEmbeddings(FakeEmbedder()))
-    store.add_documents(ChunkcoreTextSplitter(strategy="recursive", **SIZES).split_documents(documents))
+    store.add_documents(ChunkcoreTextSplitter("recursive", **SIZES).split_documents(documents))
     return store.as_retriever(search_kwargs={"k": 3})
 
 
@@ -89,7 +89,7 @@ def test_haystack_s_evaluator():
 
     documents = [haystack.Document(id=name, content=text) for name, text in TEXTS.items()]
     store = InMemoryDocumentStore()
-    splitter = ChunkcoreDocumentSplitter(strategy="recursive", options=SIZES)
+    splitter = ChunkcoreDocumentSplitter("recursive", options=SIZES)
     store.write_documents(splitter.run(documents)["documents"])
     retriever = InMemoryBM25Retriever(store, top_k=3)
     expected = rows(evaluate_retriever(retriever, BENCHMARK, measures=MEASURES))

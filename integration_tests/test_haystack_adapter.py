@@ -222,12 +222,11 @@ def test_ids_are_the_same_in_every_run_and_tell_text_place_and_options_apart():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"strategy": "nonsense"}, "unknown chunker 'nonsense'"),
-        ({"strategy": "haystack-test-windows", "options": {"sice": 3}}, "no option 'sice'"),
-        ({"strategy": "haystack-test-windows", "options": ["size"]}, "options is a dictionary, got list"),
+        ({"chunker": "nonsense"}, "unknown chunker 'nonsense'"),
+        ({"chunker": "haystack-test-windows", "options": {"sice": 3}}, "no option 'sice'"),
+        ({"chunker": "haystack-test-windows", "options": ["size"]}, "options is like .*, got list"),
         ({"chunker": Windows(), "options": {"size": 3}}, "takes no options"),
-        ({"chunker": Windows(), "strategy": "recursive"}, "not both"),
-        ({"strategy": "haystack-test-windows", "options": {"counter": "furlongs"}}, "unknown token counter 'furlongs'"),
+        ({"chunker": "haystack-test-windows", "options": {"counter": "furlongs"}}, "unknown token counter 'furlongs'"),
     ],
 )
 def test_wrong_options_are_value_errors_at_construction(arguments, message):
@@ -267,7 +266,7 @@ print(pipeline.dumps(), end="")
 def test_a_pipeline_is_loaded_by_a_process_that_knows_haystack_alone():
     pipeline = Pipeline()
     options = {"size": 20, "overlap": 4, "counter": "words"}
-    pipeline.add_component("splitter", ChunkcoreDocumentSplitter(strategy="recursive", options=options))
+    pipeline.add_component("splitter", ChunkcoreDocumentSplitter("recursive", options=options))
     pipeline.add_component("writer", DocumentWriter(InMemoryDocumentStore(), policy=DuplicatePolicy.OVERWRITE))
     pipeline.connect("splitter", "writer")
     written = pipeline.dumps()

@@ -111,7 +111,7 @@ def test_the_source_is_the_id_else_the_source_else_a_hash_of_the_text():
 @pytest.mark.parametrize(
     "splitter",
     [
-        ChunkcoreTextSplitter(strategy="recursive", size=9, overlap=2, counter="characters"),
+        ChunkcoreTextSplitter("recursive", size=9, overlap=2, counter="characters"),
         ChunkcoreTextSplitter("recursive:size=9,overlap=2,counter=characters"),
         ChunkcoreTextSplitter("recursive", chunk_size=9, chunk_overlap=2, counter="characters"),
         ChunkcoreTextSplitter(chunk_size=9, chunk_overlap=2, counter="characters", add_start_index=False),
@@ -162,11 +162,10 @@ def test_from_huggingface_tokenizer_measures_with_that_very_tokenizer():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ChunkcoreTextSplitter(strategy="recursiv"), "unknown chunker 'recursiv'"),
+        (lambda: ChunkcoreTextSplitter("recursiv"), "unknown chunker 'recursiv'"),
         (lambda: ChunkcoreTextSplitter(size=0), "size"),
         (lambda: ChunkcoreTextSplitter(length_function=str.count), "length_function is len or a counter's count here"),
         (lambda: ChunkcoreTextSplitter(size=5, chunk_size=5), "the same option"),
-        (lambda: ChunkcoreTextSplitter(Windows(), strategy="recursive"), "not both"),
         (lambda: ChunkcoreTextSplitter(Windows(), size=3), "built already takes no options, got 'size'"),
         (lambda: ChunkcoreTextSplitter("recursive:size=9", overlap=1), "move 'overlap' into it"),
         (lambda: ChunkcoreTextSplitter(7), "got int"),
@@ -254,7 +253,7 @@ def test_answers_are_located_by_what_they_state_else_by_their_text(document, doc
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ("text", "question q1: expected a list of LangChain documents, got a str"),
+        ("text", "question q.: expected a list of LangChain documents, got a str"),
         ({"context": [], "answer": ""}, r"got a dict with the keys context, answer; .pick\(\) the documents' key"),
         (["text"], "got a str among the answers"),
     ],

@@ -41,7 +41,7 @@ class LangChain:
         self.store = InMemoryVectorStore(ChunkcoreEmbeddings(CachedEmbedder(self.model)))
         self.records = InMemoryRecordManager("tea")
         self.records.create_schema()
-        self.splitter = ChunkcoreTextSplitter(strategy="recursive", **SIZES)
+        self.splitter = ChunkcoreTextSplitter("recursive", **SIZES)
         self.key_encoder = key_encoder
 
     def index(self, texts: dict[str, str], cleanup: str = "incremental") -> dict[str, int]:
@@ -141,7 +141,7 @@ def test_llamaindex_update_index():
     from llama_index.core import VectorStoreIndex
 
     model = FakeEmbedder()
-    parser = ChunkcoreNodeParser(strategy="recursive", **SIZES)
+    parser = ChunkcoreNodeParser("recursive", **SIZES)
     index = VectorStoreIndex([], embed_model=ChunkcoreEmbedding(model))
     assert update_index(index, documents, parser) == IndexUpdate(new=30)
     assert update_index(index, documents, parser) == IndexUpdate(kept=30)
@@ -172,7 +172,7 @@ def test_llamaindex_a_model_that_fails_leaves_the_index_as_it_was():
     from chunkadapters.llamaindex import ChunkcoreEmbedding, ChunkcoreNodeParser, IndexUpdate, update_index
     from llama_index.core import VectorStoreIndex
 
-    parser = ChunkcoreNodeParser(strategy="recursive", **SIZES)
+    parser = ChunkcoreNodeParser("recursive", **SIZES)
     model = FakeEmbedder()
     index = VectorStoreIndex([], embed_model=ChunkcoreEmbedding(model))
     update_index(index, documents, parser)
@@ -206,7 +206,7 @@ def test_llamaindex_an_index_that_cannot_be_told_says_so():
 
     index = VectorStoreIndex.from_vector_store(Full(), embed_model=MockEmbedding(embed_dim=2))
     with pytest.raises(ValueError, match="store_nodes_override=True"):
-        update_index(index, documents, ChunkcoreNodeParser(strategy="recursive", **SIZES))
+        update_index(index, documents, ChunkcoreNodeParser("recursive", **SIZES))
 
 
 # Haystack
@@ -229,7 +229,7 @@ def test_haystack_a_pipeline_with_an_updater():
 
     store = InMemoryDocumentStore()
     pipeline = Pipeline()
-    pipeline.add_component("splitter", ChunkcoreDocumentSplitter(strategy="recursive", options=SIZES))
+    pipeline.add_component("splitter", ChunkcoreDocumentSplitter("recursive", options=SIZES))
     pipeline.add_component("updater", ChunkcoreIndexUpdater(store))
     embedder = MockDocumentEmbedder(embedding_fn=lambda text: embed(text))
     pipeline.add_component("embedder", embedder)

@@ -38,8 +38,8 @@ def test_langchain_a_parent_retriever_takes_our_splitters_and_is_scored():
     retriever = retrievers.ParentDocumentRetriever(
         vectorstore=store,
         docstore=InMemoryStore(),
-        parent_splitter=ChunkcoreTextSplitter(strategy="recursive", **{**SIZES, "size": 10}),
-        child_splitter=ChunkcoreTextSplitter(strategy="recursive", **SIZES),
+        parent_splitter=ChunkcoreTextSplitter("recursive", **{**SIZES, "size": 10}),
+        child_splitter=ChunkcoreTextSplitter("recursive", **SIZES),
         search_kwargs={"k": 1},
     )
     retriever.add_documents([document])
@@ -71,8 +71,8 @@ def test_llamaindex_hierarchies_and_auto_merging_take_our_parsers():
     from llama_index.core.storage.docstore import SimpleDocumentStore
 
     parsers = {
-        "large": ChunkcoreNodeParser(strategy="recursive", **{**SIZES, "size": 10}),
-        "small": ChunkcoreNodeParser(strategy="recursive", **SIZES),
+        "large": ChunkcoreNodeParser("recursive", **{**SIZES, "size": 10}),
+        "small": ChunkcoreNodeParser("recursive", **SIZES),
     }
     parser = HierarchicalNodeParser.from_defaults(node_parser_ids=list(parsers), node_parser_map=parsers)
     nodes = parser.get_nodes_from_documents([document])

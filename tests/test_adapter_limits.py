@@ -39,10 +39,10 @@ def test_a_size_that_is_left_out_suits_the_model() -> None:
     for built in (
         build(fit_to=model),
         build("recursive:overlap=0", fit_to=model),
-        build(strategy="recursive", fit_to=model),
+        build("recursive", fit_to=model),
     ):
         assert (built.size, built.counter) == (12, EmbedderCounter(model))  # type: ignore[attr-defined]
-    assert build(strategy="recursive", options={"chunk_size": 7}, fit_to=model).size == 7  # type: ignore[attr-defined]
+    assert build("recursive", options={"chunk_size": 7}, fit_to=model).size == 7  # type: ignore[attr-defined]
     chunker = FixedToken(size=5)
     assert build(chunker, fit_to=model) is chunker
     texts = build(fit_to=model).split_text(DOCUMENTS[0].text)

@@ -14,7 +14,7 @@ def main() -> None:
     documents = [Document(id=each.id, content=each.text) for each in benchmark.documents]
     splitters = {
         "DocumentSplitter": DocumentSplitter(split_by="word", split_length=100),
-        "chunkcore recursive": ChunkcoreDocumentSplitter(strategy="recursive", options={"size": 200, "overlap": 0}),
+        "chunkcore recursive": ChunkcoreDocumentSplitter("recursive", options={"size": 200, "overlap": 0}),
     }
     for name, splitter in splitters.items():
         store = InMemoryDocumentStore()

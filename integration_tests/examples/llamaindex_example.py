@@ -11,7 +11,7 @@ def main() -> None:
     documents = [Document(id_=each.id, text=each.text) for each in benchmark.documents]
 
     # was: SentenceSplitter(chunk_size=200, chunk_overlap=50)
-    parser = ChunkcoreNodeParser(strategy="recursive", chunk_size=200, chunk_overlap=50)
+    parser = ChunkcoreNodeParser("recursive", chunk_size=200, chunk_overlap=50)
     nodes = IngestionPipeline(transformations=[parser]).run(documents=documents)
     embed_model = ChunkcoreEmbedding("all-MiniLM-L6-v2")  # any embedding model will do; this one works offline
     retriever = VectorStoreIndex(nodes, embed_model=embed_model).as_retriever(similarity_top_k=5)

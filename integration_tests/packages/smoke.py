@@ -120,7 +120,7 @@ def haystack() -> None:
 
     options = {"size": 8, "overlap": 0, "counter": "words"}
     pipeline = Pipeline()
-    pipeline.add_component("split", adapter.ChunkcoreDocumentSplitter(strategy="recursive", options=options))
+    pipeline.add_component("split", adapter.ChunkcoreDocumentSplitter("recursive", options=options))
     results = Pipeline.loads(pipeline.dumps()).run({"split": {"documents": [Document(id="story", content=TEXT)]}})
     assert len(results["split"]["documents"]) > 1
 

@@ -29,7 +29,7 @@ def chunks_of(documents: Mapping[str, str], **meta: Any) -> list[Any]:
     from haystack import Document
 
     whole = [Document(id=name, content=text, meta=dict(meta)) for name, text in documents.items()]
-    chunks = ChunkcoreDocumentSplitter(strategy=STRATEGY, options=SIZES, keep_white_space=False).run(whole)["documents"]
+    chunks = ChunkcoreDocumentSplitter(chunker=STRATEGY, options=SIZES, keep_white_space=False).run(whole)["documents"]
     return ChunkcoreDocumentEmbedder(model()).run(chunks)["documents"]
 
 

@@ -30,7 +30,7 @@ def chunks_of(documents: Mapping[str, str], **more: Any) -> list[Any]:
     from chunkadapters.langchain import ChunkcoreTextSplitter
     from langchain_core.documents import Document
 
-    splitter = ChunkcoreTextSplitter(strategy=STRATEGY, **SIZES)
+    splitter = ChunkcoreTextSplitter(chunker=STRATEGY, **SIZES)
     return splitter.split_documents(
         [Document(page_content=text, id=name, metadata={"source": name, **more}) for name, text in documents.items()]
     )

@@ -32,7 +32,7 @@ def documents_of(documents: Mapping[str, str], **metadata: Any) -> list[Any]:
 def parser() -> Any:
     from chunkadapters.llamaindex import ChunkcoreNodeParser
 
-    return ChunkcoreNodeParser(strategy=STRATEGY, **SIZES)
+    return ChunkcoreNodeParser(chunker=STRATEGY, **SIZES)
 
 
 def nodes_of(documents: Mapping[str, str], **metadata: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from itertools import chain, starmap
 from typing import Any, Literal, NamedTuple
 
-from chunkadapters.configuration import DEFAULT_STRATEGY, build, is_bridged
+from chunkadapters.configuration import DEFAULT_CHUNKER, build, is_bridged
 from chunkadapters.models import secrets_within, without_secrets
 from chunkadapters.places import unused_id
 from chunkcore.chunkers import Chunker
@@ -435,7 +435,7 @@ class ArrowChunker:
     none None None its text is null: expected a string
     """
 
-    chunker: Chunker | str = DEFAULT_STRATEGY
+    chunker: Chunker | str = DEFAULT_CHUNKER
     _: KW_ONLY
     id_column: str = "id"
     text_column: str = "text"

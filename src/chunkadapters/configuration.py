@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from numbers import Real
-from typing import Any
+from typing import Any, TypedDict
 from uuid import uuid4
 
 import numpy as np
@@ -183,7 +183,7 @@ def _count_tokens(tokenizer: Callable[[str], Sequence[Any]], text: str) -> int:
 
 # ---- The chunker
 
-DEFAULT_STRATEGY = "recursive"
+DEFAULT_CHUNKER = "recursive"
 
 # The frameworks' names of options, and the chunkers' names.
 _ALIASES = {
@@ -221,18 +221,45 @@ _OTHERS = {
 _BRIDGED = ("langchain:", "llamaindex:", "haystack:")
 
 
+class ChunkerOptions(TypedDict, total=False):
+    """Options that many chunkers share, and the frameworks' names for them; others go into ``options={...}``."""
+
+    size: int
+    overlap: int
+    minimum: int
+    maximum: int | None
+    counter: str | TokenCounter
+    separators: Sequence[str]
+    embedder: object
+    llm: object
+    chunk_size: int
+    chunk_overlap: int
+    keep_separator: bool | str
+    is_separator_regex: bool
+    strip_whitespace: bool
+    length_function: Callable[[str], int]
+
+
+def merged(options: Mapping[str, object] | None, more: Mapping[str, object]) -> dict[str, object]:
+    """The options of ``options={...}`` and of keywords. Raises `OptionError`: one is in both."""
+    if not isinstance(options, Mapping | None):
+        raise OptionError(f'options is like {{"size": 200}}, got {type(options).__name__}')
+    twice = sorted((options or {}).keys() & more.keys())
+    if twice:
+        raise OptionError(f"{', '.join(twice)}: given in options and as a keyword: give it once")
+    return {**(options or {}), **more}
+
+
 def build(
-    chunker: Chunker | str | None = None,
-    strategy: str | None = None,
-    options: Mapping[str, Any] | None = None,
+    chunker: Chunker | str = DEFAULT_CHUNKER,
+    options: Mapping[str, object] | None = None,
     fit_to: Embedder | None = None,
-    as_model: Callable[[Any], Any] | None = None,
+    as_model: Callable[[object], object] | None = None,
 ) -> Chunker:
     """The chunker.
 
     Args:
-        chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
-        strategy: instead of `chunker`; by default ``recursive``.
+        chunker: a chunker, its name, or a spec string such as ``"recursive:size=200,overlap=20"``.
         options: the chunker's options, or the frameworks' ``chunk_size`` and ``chunk_overlap``.
         fit_to: the model that will embed the chunks. It decides a size that is left out (see `sized_options`), and the
             counter "embedder" counts its tokens. A built chunker stays as it is.
@@ -240,13 +267,10 @@ def build(
 
     Raises `OptionError`: two of these contradict each other, an unknown chunker or option, or a value out of range.
 
-    >>> build(strategy="recursive", options={"chunk_size": 50, "counter": "words"}).size
+    >>> build("recursive", {"chunk_size": 50, "counter": "words"}).size
     50
     """
-    if chunker is not None and strategy is not None:
-        raise OptionError(
-            f"chunker and strategy are one thing: give one, not both; got {chunker!r} and {strategy!r}"
-        )
+    options = dict(options or {})
     if isinstance(chunker, Chunker):
         if options:
             raise OptionError(
@@ -254,8 +278,7 @@ def build(
                 "give them to the chunker, or give its name instead"
             )
         return chunker
-    first = next((name for name in (chunker, strategy) if name is not None), DEFAULT_STRATEGY)
-    name, options = _name_and_options(first, dict(options or {}))
+    name, options = _name_and_options(chunker, options)
     framework = name.partition("_")[0]
     if framework in ("langchain", "llamaindex"):  # a configuration may name a chunker of `exact`
         with suppress(ImportError):
@@ -267,7 +290,8 @@ def build(
                 f"{option}: {value!r} is what a configuration calls a model that was given as an object: give the "
                 f"object again, as {option}=..."
             )
-        options[option] = as_model(value) if as_model else value
+        if as_model is not None:
+            options[option] = as_model(value)
     if fit_to is not None:
         options = sized_options(name, options, fit_to)
         if options.get("counter") == "embedder":
@@ -275,7 +299,7 @@ def build(
     return get_chunker(name, **options)
 
 
-def _name_and_options(name: object, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _name_and_options(name: object, options: dict[str, object]) -> tuple[str, dict[str, object]]:
     if not isinstance(name, str):
         raise OptionError(
             f"expected a chunker, its name or a spec string such as 'recursive:size=200', got {type(name).__name__}"

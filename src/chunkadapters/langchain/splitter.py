@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
+from typing_extensions import Unpack
 
 from chunkadapters.configuration import (
+    DEFAULT_CHUNKER,
+    ChunkerOptions,
     build,
     embedder_of,
+    merged,
     model_of,
     warn_on_truncation,
     workers_for,
@@ -41,6 +45,7 @@ from chunkcore.tokens import HuggingFaceCounter
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+    from transformers import PreTrainedTokenizerBase
 
     from chunkcore.models import Embedder
 
@@ -84,43 +89,44 @@ class ChunkcoreTextSplitter(TextSplitter):
     altered text), both indices are -1. Pieces without a ``start_index`` look like documents (`SourceWarning`).
 
     Args:
-        chunker: a chunker, or a spec string such as ``"recursive:size=200"``.
-        strategy: a chunker's name, instead of `chunker`.
+        chunker: a chunker, its name, or a spec string such as ``"recursive:size=200"``.
         add_start_index: accepted for LangChain's sake; offsets are always written.
         with_ids: False for chunks without an ``id``: some vector stores refuse documents that have one.
         fit_to: the model that will embed the chunks (LangChain's embeddings, a chunkcore embedder or its name). It sets
             a missing size to 60 % of its token limit; a `TruncationWarning` counts what it would cut off.
-        options: the chunker's options, with LangChain's models (``embedder=OpenAIEmbeddings()``); LangChain's
-            ``chunk_size``, ``chunk_overlap``, ``keep_separator``, ``is_separator_regex``, ``strip_whitespace`` and
-            ``length_function`` work too. Sizes are tokens: for ``chunk_size`` alone a `SizeUnitWarning` says so.
+        options: the chunker's options, here or as keywords, with LangChain's models (``embedder=OpenAIEmbeddings()``);
+            LangChain's ``chunk_size``, ``chunk_overlap``, ``keep_separator``, ``is_separator_regex``,
+            ``strip_whitespace`` and ``length_function`` work too. Sizes are tokens: for ``chunk_size`` alone a
+            `SizeUnitWarning` says so.
 
     Raises `ValueError` (chunkcore's `OptionError`): an unknown chunker or option, or a value out of range.
 
-    >>> splitter = ChunkcoreTextSplitter(strategy="recursive", chunk_size=9, chunk_overlap=0, counter="characters")
+    >>> splitter = ChunkcoreTextSplitter("recursive", chunk_size=9, chunk_overlap=0, counter="characters")
     >>> [(doc.page_content, doc.metadata["start_index"]) for doc in splitter.create_documents(["one two. one two."])]
     [('one two.', 0), ('one two.', 9)]
     """
 
     def __init__(
         self,
-        chunker: Chunker | str | None = None,
+        chunker: Chunker | str = DEFAULT_CHUNKER,
         *,
-        strategy: str | None = None,
+        options: Mapping[str, object] | None = None,
+        fit_to: _Model = None,
         add_start_index: bool = True,
         with_ids: bool = True,
-        fit_to: _Model = None,
-        **options: Any,
+        **more: Unpack[ChunkerOptions],
     ) -> None:
+        values = merged(options, more)
         self._with_ids = with_ids
         self._fit_to = embedder_of(fit_to, _as_model)
-        self._chunker = build(chunker, strategy, options, self._fit_to, _as_model)
+        self._chunker = build(chunker, values, self._fit_to, _as_model)
         if (
-            "chunk_size" in options
-            and not {"counter", "length_function"} & options.keys()
+            "chunk_size" in values
+            and not {"counter", "length_function"} & values.keys()
             and fit_to is None
         ):
             warn_user(
-                f"chunk_size={options['chunk_size']} is in tokens here ({self._chunker.token_counter.name}), where "
+                f"chunk_size={values['chunk_size']} is in tokens here ({self._chunker.token_counter.name}), where "
                 'LangChain\'s splitters count characters: add counter="characters" to keep the size that you had, or '
                 "write size= for tokens",
                 SizeUnitWarning,
@@ -146,8 +152,9 @@ class ChunkcoreTextSplitter(TextSplitter):
         encoding_name: str = "cl100k_base",
         model_name: str | None = None,
         allowed_special: Literal["all"] | AbstractSet[str] | None = None,
-        disallowed_special: Any = "all",
-        **options: Any,
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+        chunker: Chunker | str = DEFAULT_CHUNKER,
+        **more: Unpack[ChunkerOptions],
     ) -> ChunkcoreTextSplitter:
         """A splitter with sizes in the tokens of a tiktoken encoding. Raises `ValueError` for an unknown one.
 
@@ -159,14 +166,19 @@ class ChunkcoreTextSplitter(TextSplitter):
                 "allowed_special would count text that looks like a special token as one token; here it is text: "
                 "leave the option out"
             )
-        options["counter"] = _encoding_of(model_name) if model_name else encoding_name
-        return cls(**options)
+        more["counter"] = _encoding_of(model_name) if model_name else encoding_name
+        return cls(chunker, **more)
 
     @classmethod
-    def from_huggingface_tokenizer(cls, tokenizer: Any, **options: Any) -> ChunkcoreTextSplitter:
+    def from_huggingface_tokenizer(
+        cls,
+        tokenizer: PreTrainedTokenizerBase,
+        chunker: Chunker | str = DEFAULT_CHUNKER,
+        **more: Unpack[ChunkerOptions],
+    ) -> ChunkcoreTextSplitter:
         """A splitter with sizes in the tokens of a fast Hugging Face tokenizer. Raises `ValueError` for any other."""
-        options["counter"] = _TokenizerCounter(tokenizer)
-        return cls(**options)
+        more["counter"] = _TokenizerCounter(tokenizer)
+        return cls(chunker, **more)
 
     def split_text(self, text: str) -> list[str]:
         return self._chunker.split_text(text)

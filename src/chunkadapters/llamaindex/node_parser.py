@@ -16,20 +16,20 @@ from llama_index.core.bridge.pydantic import (
     SerializeAsAny,
     field_serializer,
     field_validator,
-    model_validator,
 )
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
 from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.utils import get_tqdm_iterable
-from pydantic import ModelWrapValidatorHandler
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
 
 from chunkadapters.configuration import (
-    DEFAULT_STRATEGY,
+    DEFAULT_CHUNKER,
+    ChunkerOptions,
     build,
     embedder_of,
+    merged,
     model_of,
     warn_on_truncation,
     workers_for,
@@ -197,8 +197,7 @@ class ChunkcoreNodeParser(NodeParser):
     nodes of a chained parser are linked in both directions.
 
     Args:
-        chunker: a registered chunker, or a spec string such as ``"recursive:size=200"``.
-        strategy: a chunker's name, instead of `chunker`.
+        chunker: a registered chunker, its name, or a spec string such as ``"recursive:size=200"``.
         options: the chunker's options, here or as keywords, with LlamaIndex' models (``embedder=OpenAIEmbedding()``);
             ``chunk_size`` and ``chunk_overlap`` work too. A configuration holds only a model's name; pass the model to
             ``from_dict(data, embedder=...)``.
@@ -210,55 +209,54 @@ class ChunkcoreNodeParser(NodeParser):
         include_prev_next_rel: link nodes of one source to their neighbours.
         id_func: called as ``id_func(i, document)`` for each node's id.
 
-    Raises:
-        pydantic.ValidationError: (a ValueError) an unknown chunker or option, or a value out of range.
+    Raises `ValueError` (chunkcore's `OptionError`): an unknown chunker or option, or a value out of range.
 
     >>> from llama_index.core import Document
-    >>> parser = ChunkcoreNodeParser(strategy="recursive", chunk_size=9, chunk_overlap=0, counter="characters")
+    >>> parser = ChunkcoreNodeParser("recursive", chunk_size=9, chunk_overlap=0, counter="characters")
     >>> nodes = parser.get_nodes_from_documents([Document(text="one two. one two.")])
     >>> [(node.text, node.start_char_idx) for node in nodes]
     [('one two.', 0), ('one two.', 9)]
     """
 
-    strategy: str = Field(default=DEFAULT_STRATEGY, description="The chunker's name.", frozen=True)
-    options: dict[str, Any] = Field(
-        default_factory=dict,
-        description="The chunker's options, as plain JSON values.",
-        frozen=True,
-    )
+    # In a configuration, the chunker is its name, and the options are plain JSON values.
+    chunker: Chunker = Field(description="The chunker.", frozen=True)
+    options: dict[str, Any] = Field(description="The chunker's options.", frozen=True)
     # LlamaIndex makes cache keys from the fields: the fingerprint also distinguishes models of the same name.
-    fingerprint: str = Field(
-        default="", description="Changes when the chunks could change.", frozen=True
-    )
+    fingerprint: str = Field(description="Changes when the chunks could change.", frozen=True)
     fit_to: str | None = Field(
         default=None, description="The name of the model that will embed nodes.", frozen=True
     )
     metadata_aware: bool = Field(
         default=False, description="Sizes leave room for the metadata.", frozen=True
     )
-    _chunker: Chunker = PrivateAttr()
     _fit_to: Embedder | None = PrivateAttr()
 
     def __init__(
         self,
-        chunker: Chunker | str | None = None,
+        chunker: Chunker | str = DEFAULT_CHUNKER,
         *,
-        strategy: str | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
         fit_to: Embedder | BaseEmbedding | str | None = None,
         metadata_aware: bool = False,
         include_metadata: bool = True,
         include_prev_next_rel: bool = True,
         callback_manager: CallbackManager | None = None,
         id_func: Callable[[int, BaseNode], str] | Mapping[str, str] | None = None,
-        **more: Any,
+        fingerprint: str = "",
+        **more: Unpack[ChunkerOptions],
     ) -> None:
-        more.pop("fingerprint", None)  # of dictionaries and pickles; it is computed anew
+        # The fingerprint of dictionaries and pickles is made anew.
+        model = embedder_of(fit_to, _as_model)
+        if options and more and fingerprint:  # `from_dict` with a model that no dictionary holds
+            options = {name: value for name, value in options.items() if name not in more}
+        built = build(chunker, merged(options, more), model, _as_model)
+        if metadata_aware:
+            _size_of(built)
         fields: dict[str, Any] = {
-            "chunker": chunker,
-            "strategy": strategy,
-            "options": {**options, **more} if isinstance(options, Mapping) else options or more,
-            "fit_to": fit_to,
+            "chunker": built,
+            "options": _options(built),
+            "fingerprint": built.fingerprint,
+            "fit_to": model and model.name,
             "metadata_aware": metadata_aware,
             "include_metadata": include_metadata,
             "include_prev_next_rel": include_prev_next_rel,
@@ -266,32 +264,11 @@ class ChunkcoreNodeParser(NodeParser):
             "id_func": id_func,
         }
         super().__init__(**fields)
+        self._fit_to = model
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _configure(
-        cls, data: Any, handler: ModelWrapValidatorHandler[ChunkcoreNodeParser]
-    ) -> ChunkcoreNodeParser:
-        """Build the chunker first, so that an error in its options is a validation error."""
-        fields = dict(data)
-        if not isinstance(fields.get("options"), Mapping | None):
-            raise OptionError(f'options is like {{"size": 200}}, got {fields["options"]!r}')
-        fit_to = embedder_of(fields.get("fit_to"), _as_model)
-        chunker = build(
-            fields.pop("chunker", None),
-            fields.get("strategy"),
-            fields.get("options"),
-            fit_to,
-            _as_model,
-        )
-        if fields.get("metadata_aware"):
-            _size_of(chunker)
-        parser: ChunkcoreNodeParser = handler(
-            {**fields, **_fields(chunker), "fit_to": fit_to and fit_to.name}
-        )
-        parser._chunker = chunker
-        parser._fit_to = fit_to
-        return parser
+    @field_serializer("chunker")
+    def _name_of_chunker(self, chunker: Chunker) -> str:
+        return chunker.name
 
     @field_validator("id_func", mode="before")
     @classmethod
@@ -319,17 +296,15 @@ class ChunkcoreNodeParser(NodeParser):
     def class_name(cls) -> str:
         return "ChunkcoreNodeParser"
 
-    @property
-    def chunker(self) -> Chunker:
-        return self._chunker
-
     @classmethod
-    def from_defaults(cls, **arguments: Any) -> Self:
+    def from_defaults(
+        cls, chunker: Chunker | str = DEFAULT_CHUNKER, **more: Unpack[ChunkerOptions]
+    ) -> Self:
         """The constructor, under the name of LlamaIndex' own parsers."""
-        return cls(**arguments)
+        return cls(chunker, **more)
 
     def split_text(self, text: str) -> list[str]:
-        return self._chunker.split_text(text)
+        return self.chunker.split_text(text)
 
     def get_nodes_from_documents(
         self, documents: Sequence[Document], show_progress: bool = False, **kwargs: Any
@@ -347,9 +322,7 @@ class ChunkcoreNodeParser(NodeParser):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy. Raises `OptionError` for another chunker, options or model in `update`: build a parser with them."""
-        if fixed := sorted(
-            {"strategy", "options", "fit_to", "fingerprint"} & (update or {}).keys()
-        ):
+        if fixed := sorted({"chunker", "options", "fit_to", "fingerprint"} & (update or {}).keys()):
             raise OptionError(
                 f"a copy keeps its {', '.join(fixed)}: build a ChunkcoreNodeParser with others"
             )
@@ -358,7 +331,7 @@ class ChunkcoreNodeParser(NodeParser):
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
-        chunker = self._chunker
+        chunker = self.chunker
         documents = list(map(_core_document, nodes))
         if self.metadata_aware:
             chunked = _chunk_beside_metadata(chunker, documents, nodes)
@@ -446,18 +419,17 @@ def _core_document(node: BaseNode) -> CoreDocument:
     )
 
 
-def _fields(chunker: Chunker) -> dict[str, Any]:
+def _options(chunker: Chunker) -> dict[str, Any]:
+    """The options as plain values. Raises `OptionError`: a configuration could not name the chunker."""
     if chunkers.find(chunker.name) is not type(chunker):
         raise OptionError(
             f"{type(chunker).__name__} is not registered, so a configuration could not name it: "
             'decorate the class with @chunkers.register("its_name")'
         )
     options = chunker.to_dict()
-    return {
-        "strategy": options.pop("strategy"),
-        "options": options,
-        "fingerprint": chunker.fingerprint,
-    }
+    options.pop("chunker", None)
+    options.pop("strategy", None)
+    return options
 
 
 def _pattern(incoming: BaseNode) -> TextNode:

@@ -500,7 +500,7 @@ def update_index(
 
     >>> from llama_index.core import MockEmbedding
     >>> from chunkadapters.llamaindex import ChunkcoreNodeParser
-    >>> parser = ChunkcoreNodeParser(strategy="recursive", size=4, counter="words")
+    >>> parser = ChunkcoreNodeParser("recursive", size=4, counter="words")
     >>> index = VectorStoreIndex([], embed_model=MockEmbedding(embed_dim=2))
     >>> update_index(index, [Document(id_="a", text="The tea is hot. The sea is deep.")], parser).new
     2

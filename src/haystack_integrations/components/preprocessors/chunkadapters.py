@@ -18,8 +18,17 @@ from typing import Any
 import numpy as np
 from haystack import Document, component
 from haystack.document_stores.types import DocumentStore
+from typing_extensions import Unpack
 
-from chunkadapters.configuration import build, embedder_of, warn_on_truncation, workers_for
+from chunkadapters.configuration import (
+    DEFAULT_CHUNKER,
+    ChunkerOptions,
+    build,
+    embedder_of,
+    merged,
+    warn_on_truncation,
+    workers_for,
+)
 from chunkadapters.haystack.documents import KEYS, ROOT, Serialized, check_documents, has_text
 from chunkadapters.haystack.models import as_model, restored, written
 from chunkadapters.haystack.sockets import takes_and_gives_documents, warm_up
@@ -75,8 +84,7 @@ class ChunkcoreDocumentSplitter(Serialized):
     Ids are the same in every run: of source id, chunker with its options, spans and content, not of metadata.
 
     Args:
-        chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
-        strategy: a chunker's name, instead of `chunker`; by default ``recursive``.
+        chunker: a chunker, its name, or a spec string such as ``"recursive:size=200,overlap=20"``.
         options: the chunker's options, here or as keywords; ``chunk_size`` and ``chunk_overlap`` work too. Haystack's
             embedders and chat generators work as options; YAML holds them as Haystack writes them.
         fit_to: the model that will embed the chunks (Haystack's embedder, a chunkcore one or its name). It sets a
@@ -87,7 +95,7 @@ class ChunkcoreDocumentSplitter(Serialized):
     Raises `OptionError` (a `ValueError`): unknown chunker or option, a value out of range, or options given twice.
 
     >>> from haystack import Document
-    >>> splitter = ChunkcoreDocumentSplitter(strategy="recursive", options={"size": 3, "counter": "words"})
+    >>> splitter = ChunkcoreDocumentSplitter("recursive", options={"size": 3, "counter": "words"})
     >>> chunks = splitter.run([Document(content="One two three. One two three.")])["documents"]
     >>> [(chunk.meta["split_idx_start"], chunk.meta["split_idx_end"]) for chunk in chunks]
     [(0, 15), (15, 29)]
@@ -95,23 +103,16 @@ class ChunkcoreDocumentSplitter(Serialized):
 
     def __init__(
         self,
-        chunker: Chunker | str | None = None,
+        chunker: Chunker | str = DEFAULT_CHUNKER,
         *,
-        strategy: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        fit_to: Any = None,
+        options: Mapping[str, object] | None = None,
+        fit_to: object = None,
         keep_white_space: bool = True,
-        **more: Any,
+        **more: Unpack[ChunkerOptions],
     ) -> None:
-        if not isinstance(options, Mapping | None):
-            raise OptionError(
-                f"options is a dictionary, got {type(options).__name__}: {{'name': value, ...}}"
-            )
-        if both := sorted((options or {}).keys() & more.keys()):
-            raise OptionError(f"{', '.join(both)}: given in options and as a keyword: give it once")
+        values = {name: restored(value) for name, value in merged(options, more).items()}
         self._fit_to = embedder_of(restored(fit_to), as_model)
-        values = {name: restored(value) for name, value in {**(options or {}), **more}.items()}
-        self._chunker = build(chunker, strategy, values, self._fit_to, as_model)
+        self._chunker = build(chunker, values, self._fit_to, as_model)
         self.keep_white_space = keep_white_space
         self._warm = False
 
@@ -120,21 +121,18 @@ class ChunkcoreDocumentSplitter(Serialized):
         return self._chunker
 
     @property
-    def strategy(self) -> str:
-        return self.chunker.name
-
-    @property
     def options(self) -> dict[str, Any]:
         """The chunker's options as plain values, Haystack's components serialised. Raises `OptionError`."""
         options = self.chunker.to_dict()
-        del options["strategy"]
+        options.pop("chunker", None)
+        options.pop("strategy", None)
         return {
             name: written(getattr(self.chunker, name), value) for name, value in options.items()
         }
 
     def _arguments(self) -> dict[str, Any]:
         """All options, so that changed defaults do not change a stored pipeline."""
-        if not self.strategy:
+        if not self.chunker.name:
             raise OptionError(
                 f"{type(self.chunker).__qualname__} has no name to be built from again; "
                 "decorate it with @chunkcore.chunkers.register"
@@ -148,7 +146,7 @@ class ChunkcoreDocumentSplitter(Serialized):
             {} if self._fit_to is None else {"fit_to": written(self._fit_to, self._fit_to.name)}
         )
         kept = {} if self.keep_white_space else {"keep_white_space": False}
-        return {"strategy": self.strategy, "options": self.options, **fit_to, **kept}
+        return {"chunker": self.chunker.name, "options": self.options, **fit_to, **kept}
 
     def warm_up(self) -> None:
         if self._warm:
