@@ -36,11 +36,7 @@ def test_nothing_is_said_where_nothing_is_lost(model: FakeEmbedder | None) -> No
 
 def test_a_size_that_is_left_out_suits_the_model() -> None:
     model = FakeTokenEmbedder(max_tokens=20)
-    for built in (
-        build(fit_to=model),
-        build("recursive:overlap=0", fit_to=model),
-        build("recursive", fit_to=model),
-    ):
+    for built in (build(fit_to=model), build("recursive:overlap=0", fit_to=model), build("recursive", fit_to=model)):
         assert (built.size, built.counter) == (12, EmbedderCounter(model))  # type: ignore[attr-defined]
     assert build("recursive", options={"chunk_size": 7}, fit_to=model).size == 7  # type: ignore[attr-defined]
     chunker = FixedToken(size=5)
