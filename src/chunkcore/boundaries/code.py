@@ -69,32 +69,45 @@ def _depth(codes: np.ndarray, opening: int, closing: int) -> int:
     return int((reached - np.minimum(np.minimum.accumulate(reached), 0)).max(initial=0))
 
 
-# Parser limits, because tree-sitter searches long in texts of another language:
-# - Progress reports (one every 100 steps) and reads. Code takes under 0.01 reports a byte and one read. Text that does
-#   not fit the grammar, and unclosed comments, make both quadratic.
-# - Operators. Giving up an expression such as "f<f<f<" is one step, quadratic in time and memory: 5 GB for 12 kB.
-# - Nested brackets. Freeing them recurses once a level, and the stack overflows (at 10,000 levels in a thread with half
-#   a megabyte, as on macOS).
-# - Time: about 40 times what code takes, and 4 times the slowest grammar on code of another language.
-_LEAST = 1000
-_REPORTS_A_BYTE = 0.05
+@dataclass(frozen=True)
+class ParserLimits:
+    """What a parser may take for a text. tree-sitter 0.26 needs limits for texts that are not of its language.
+
+    Attributes:
+        reports, reports_a_byte: progress reports, one every 100 steps. Code takes under 0.01 a byte. On a text that
+            does not fit the grammar, or has an unclosed comment, they grow with the square of its length.
+        reads_a_block: reads of 8,192 bytes. Code is read once; such texts again and again.
+        operators: in one statement. The grammars of C++, Java and Rust keep each way to read a chain of operators that
+            may open type arguments: 5 GB for 12 kB.
+        levels: of one kind of bracket; one of 53,000 files has over 300. Their release recurses once a level, and the
+            stack of a thread overflows at some 10,000.
+        seconds, seconds_a_byte: of processor time: 40 times what code takes, and 4 times the slowest grammar on code of
+            another language.
+    """
+
+    reports: int = 1000
+    reports_a_byte: float = 0.05
+    reads_a_block: int = 50
+    operators: int = 500
+    levels: int = 1000
+    seconds: float = 0.5
+    seconds_a_byte: float = 1e-5
+
+
+LIMITS = ParserLimits()
 _READ = 8192  # bytes
-_READINGS = 50
-_SECONDS, _SECONDS_A_BYTE = 0.5, 1e-5  # processor time
-_OPERATORS = 500  # in one statement
-_LEVELS = 1000  # of one kind of bracket; one of 53,000 files has over 300
 _BY_LINES = ("go", "python")  # a statement ends with its line, so long expressions are harmless
 _STATEMENT_END, _OPERATOR = re.compile(rb"[;{}#]"), re.compile(rb"[<=?]+|->")
 
 
 class Parsed:
-    """A parsed text: its UTF-8, and tree-sitter's tree over it; None if the text exceeds the parser limits."""
+    """A parsed text: its UTF-8, and tree-sitter's tree over it; None if the text exceeds the limits."""
 
-    def __init__(self, text: str, language: str, grammar: Language) -> None:
+    def __init__(self, text: str, language: str, grammar: Language, limits: ParserLimits) -> None:
         self.data = text.encode("utf-8", "replace")  # an unpaired surrogate becomes a question mark
-        bounded = language in _BY_LINES or not _goes_on(self.data)
-        bounded = bounded and not nests_deeper(self.data, language, _LEVELS)
-        self.tree = _parse(self.data, grammar) if bounded else None
+        is_long = language not in _BY_LINES and has_long_statement(self.data, limits.operators)
+        is_deep = nests_deeper(self.data, language, limits.levels)
+        self.tree = None if is_long or is_deep else _parse(self.data, grammar, limits)
         # UTF-8 continuation bytes: the lowest as signed numbers.
         self._continue = (np.frombuffer(self.data, dtype=np.int8) < -64).nonzero()[0]
 
@@ -104,45 +117,59 @@ class Parsed:
         return converted
 
 
-def _goes_on(data: bytes) -> bool:
-    """Whether a statement has more operators than real code has."""
-    statements = (
-        statement for statement in _STATEMENT_END.split(data) if len(statement) > _OPERATORS
-    )
-    return any(len(_OPERATOR.findall(statement)) > _OPERATORS for statement in statements)
+def has_long_statement(data: bytes, most: int) -> bool:
+    """Whether a statement has more than `most` operators.
+
+    >>> has_long_statement(b"a = b; c = d;", 1), has_long_statement(b"a = b = c;", 1)
+    (False, True)
+    """
+    for statement in _STATEMENT_END.split(data):
+        if len(statement) > most and len(_OPERATOR.findall(statement)) > most:
+            return True
+    return False
 
 
-def _parse(data: bytes, grammar: Language) -> Tree | None:
+def _parse(data: bytes, grammar: Language, limits: ParserLimits) -> Tree | None:
     from tree_sitter import Parser
 
-    work = _Work(data)
+    meter = ParserMeter(data, limits)
+    parser = Parser(grammar)
     try:
-        tree = Parser(grammar).parse(work.read, encoding="utf8", progress_callback=work.is_too_much)
+        tree = parser.parse(meter.read, encoding="utf8", progress_callback=meter.is_over)
     except ValueError:  # the parser was stopped
         return None
-    return None if work.reads <= 0 else tree
+    return None if meter.reads <= 0 else tree
 
 
-class _Work:
-    def __init__(self, data: bytes) -> None:
+class ParserMeter:
+    """Hands a text to a parser and counts what the parser takes.
+
+    >>> meter = ParserMeter(b"int a;", ParserLimits(reports=2))
+    >>> meter.read(4, None), [meter.is_over(0, None) for _ in range(3)]
+    (b'a;', [False, True, True])
+    """
+
+    def __init__(self, data: bytes, limits: ParserLimits) -> None:
         self.data = data
+        self.limits = limits
         self.reports = 0
-        self.reads = _LEAST + _READINGS * len(data) // _READ
+        self.reads = limits.reports + limits.reads_a_block * len(data) // _READ
         self.begun = time.thread_time()
 
     def read(self, offset: int, _: object) -> bytes:
         self.reads -= 1
         return self.data[offset : offset + _READ] if self.reads > 0 else b""
 
-    def is_too_much(self, offset: int, _: object) -> bool:
+    def is_over(self, offset: int, _: object) -> bool:
         """Progress callback of tree-sitter: whether to stop at this byte."""
         self.reports += 1
+        if (
+            self.reads <= 0
+            or self.reports >= self.limits.reports + self.limits.reports_a_byte * offset
+        ):
+            return True
         spent = time.thread_time() - self.begun
-        allowed = (
-            self.reports < _LEAST + _REPORTS_A_BYTE * offset
-            and spent < _SECONDS + _SECONDS_A_BYTE * offset
-        )
-        return not allowed or self.reads <= 0
+        return spent >= self.limits.seconds + self.limits.seconds_a_byte * offset
 
 
 @lru_cache(maxsize=32)
@@ -264,7 +291,7 @@ def language_of(name: str) -> str | None:
     return _BY_ENDING.get(name.lower().rpartition(".")[2]) if "." in name else None
 
 
-def code_blocks(text: str, language: str) -> list[Block] | None:
+def code_blocks(text: str, language: str, limits: ParserLimits | None = None) -> list[Block] | None:
     r"""The blocks of source code; definitions are their paths. They cover all text except white space. Linear time.
 
     Comments, attributes and decorators join the next definition, unless a blank line is between. Strings and comments
@@ -282,7 +309,8 @@ def code_blocks(text: str, language: str) -> list[Block] | None:
     grammar = _GRAMMARS.get(language)
     if grammar is None:
         return nested_blocks(text, language)
-    parsed = Parsed(text, language, load_grammar(grammar.package, grammar.function))
+    parser = load_grammar(grammar.package, grammar.function)
+    parsed = Parsed(text, language, parser, limits or LIMITS)
     if parsed.tree is None:
         return None
     return _Reader(text, parsed, grammar.definitions).parts(

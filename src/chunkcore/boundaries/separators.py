@@ -22,8 +22,8 @@ from chunkcore.tokens import TokenizedText
 Find = Callable[[str], Sequence["re.Match[str]"]]
 Keep = Literal["start", "end", "drop"]
 
-_SECONDS = 5.0  # processor time allowed for any text
-_SECONDS_A_CHARACTER = 1e-5  # about a hundred times a usual pattern's time
+SECONDS = 5.0  # processor time allowed for any text
+SECONDS_A_CHARACTER = 1e-5  # about a hundred times a usual pattern's time
 _CHOICES = 8  # alternatives and optional parts of a pattern that needs no time limit
 
 _ESCAPE = r"\\N\{[^}]*\}|\\."
@@ -75,15 +75,15 @@ def finder(pattern: re.Pattern[str], length: int) -> Find:
     choices = sum(map(pattern.pattern.count, "|?"))
     if choices < _CHOICES and not any(mark in pattern.pattern for mark in "*+{"):
         return lambda text: list(pattern.finditer(text))
-    stoppable = _stoppable(pattern)
-    allowed = _SECONDS + _SECONDS_A_CHARACTER * length
+    stoppable_pattern = stoppable(pattern)
+    allowed = SECONDS + SECONDS_A_CHARACTER * length
     end = time.thread_time() + allowed
 
     def find(text: str) -> Sequence[Any]:
         patience = max(end - time.thread_time(), 1e-3)
         while True:
             try:
-                return list(stoppable.finditer(text, timeout=patience))
+                return list(stoppable_pattern.finditer(text, timeout=patience))
             except TimeoutError:
                 if time.thread_time() >= end:
                     break
@@ -98,7 +98,8 @@ def finder(pattern: re.Pattern[str], length: int) -> Find:
 
 
 @lru_cache(maxsize=64)
-def _stoppable(pattern: re.Pattern[str]) -> Any:
+def stoppable(pattern: re.Pattern[str]) -> Any:
+    """The pattern as `regex` compiles it, whose search takes a time limit."""
     flags = [theirs for ours, theirs in _FLAGS if pattern.flags & ours]
     return regex.compile(_translated(pattern), sum(flags, int(regex.VERSION0)))
 
