@@ -236,11 +236,15 @@ class Postings:
             return_inverse=True,
         )
         sizes = np.array(lengths, dtype=np.int64)
-        places = which[np.array(occurrences, dtype=np.int64)] * len(sizes)
-        places += np.repeat(np.arange(len(sizes), dtype=np.int64), sizes_of_texts)
+        # One large array is changed in place: there are millions of occurrences.
+        places = which.take(np.frombuffer(occurrences, dtype=np.int32))
+        places *= len(sizes)
+        places += np.repeat(np.arange(len(sizes), dtype=np.int32), sizes_of_texts)
         places.sort()
-        first = np.flatnonzero(np.diff(places, prepend=-1))
-        return cls._sorted(keys, places[first], np.diff(first, append=len(places)), sizes)
+        is_first = np.append(True, places[1:] != places[:-1])[: len(places)]
+        counts = np.diff(np.flatnonzero(is_first), append=len(places)).astype(np.int32)
+        places = places[is_first]
+        return cls._sorted(keys, places, counts, sizes)
 
     @classmethod
     def _sorted(cls, keys: Keys, places: Numbers, counts: Numbers, lengths: Numbers) -> Postings:
@@ -248,7 +252,9 @@ class Postings:
         size = max(1, len(lengths))
         begins = np.searchsorted(places, np.arange(len(keys) + 1, dtype=np.int64) * size)
         kind = np.min_scalar_type(int(counts.max(initial=0)))
-        return cls(keys, begins, (places % size).astype(np.int32), counts.astype(kind), lengths)
+        texts = np.empty(len(places), dtype=np.int32)
+        np.remainder(places, size, out=texts, casting="unsafe")
+        return cls(keys, begins, texts, counts.astype(kind), lengths)
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Postings, Numbers]], size: int) -> Postings:

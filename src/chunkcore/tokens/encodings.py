@@ -6,7 +6,7 @@ import base64
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -116,28 +116,33 @@ def _unlike() -> tuple[tuple[bytes, ...], NDArray[np.bool_]]:
     return tuple(sorted(leads)), unlike
 
 
+def _is_unlike(text: str) -> bool:
+    """Whether a text has a code point of `_UNLIKE`."""
+    leads, unlike = _unlike()
+    data = text.encode()
+    # Most texts have none of the first bytes, which is quicker to see.
+    if not any(lead in data for lead in leads):
+        return False
+    return bool(unlike[np.frombuffer(text.encode("utf-32-le"), dtype="<u4")].any())
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """A giant run of white space fills one of them."""
+    size = _GIANT // 2
+    return (text[place : place + size] for place in range(0, len(text), size))
+
+
 def read(text: str) -> tuple[str, bool]:
     """The text with surrogates as U+FFFD; and whether it has no code point of `_UNLIKE` and no giant white space."""
     check_type("a text", text, str, "a string (decode bytes first)")
-    if not text.isascii():
-        try:
-            data = text.encode()
-        except UnicodeEncodeError:
-            text = encodable(text)
-            data = text.encode()
-        leads, unlike = _unlike()
-        # Most texts have none of the first bytes, which is quicker to see.
-        if (
-            any(lead in data for lead in leads)
-            and unlike[np.frombuffer(text.encode("utf-32-le"), dtype="<u4")].any()
-        ):
-            return text, False
-    # A giant run of white space is white in one of these places to the next.
-    half = _GIANT // 2
-    giant = len(text) >= _GIANT and any(
-        text[place : place + half].isspace() for place in range(0, len(text), half)
-    )
-    return text, not giant
+    if len(text) >= _GIANT and any(map(str.isspace, _blocks(text))):
+        return encodable(text), False
+    if text.isascii():
+        return text, True
+    try:
+        return text, not any(map(_is_unlike, _blocks(text)))
+    except UnicodeEncodeError:
+        return read(encodable(text))
 
 
 @lru_cache(maxsize=8)

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Any, Generic, TypeVar, cast
 
@@ -42,6 +42,8 @@ _WORD = re.compile(r"[^ \t\n\r]+")
 _ROLES = np.zeros(0x110000, dtype=np.uint8)  # by code point, of those seen so far: no role is 0
 _KNOWN = 4_000_000  # characters of words
 _MANY = 256  # single characters; for more, counting distinct ones once is faster
+_STEPS = 32  # to the next boundary, for which nothing else is made
+_BLOCK = 2_000_000  # code points
 _FEW = 12  # pieces, for which arrays cost more than they save
 T = TypeVar("T")
 
@@ -113,6 +115,13 @@ class _Once(Generic[T]):
         return value
 
 
+def code_points_of(text: str) -> NDArray[np.unsignedinteger]:
+    """A text as numbers: uint8 if ASCII, else uint32."""
+    if text.isascii():
+        return np.frombuffer(text.encode("ascii"), dtype=np.uint8)
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.dtype("<u4"))
+
+
 class TokenizedText:
     """A text and its tokens, computed once, on first use.
 
@@ -159,9 +168,7 @@ class TokenizedText:
     @_Once
     def code_points(self) -> NDArray[np.unsignedinteger]:
         """The text as numbers: uint8 if ASCII, else uint32."""
-        if self.text.isascii():
-            return np.frombuffer(self.text.encode("ascii"), dtype=np.uint8)
-        return np.frombuffer(self.text.encode("utf-32-le", "surrogatepass"), dtype=np.dtype("<u4"))
+        return code_points_of(self.text)
 
     @_Once
     def flag_ends(self) -> Numbers:
@@ -184,21 +191,21 @@ class TokenizedText:
 
     def _counts_apart(self, starts: Numbers, ends: Numbers) -> Numbers:
         """Encode each distinct piece: linear in the pieces' summed length."""
+        text = self.text
         single = ends - starts == 1
-        if (
-            len(starts) > _MANY and np.count_nonzero(single) > _MANY
-        ):  # half the time of a long line without spaces
+        # Half the time of a long line without spaces.
+        if np.count_nonzero(single) > _MANY:
+            characters = "".join([text[place] for place in starts[single].tolist()])
+            distinct, which = np.unique(code_points_of(characters), return_inverse=True)
             counts = np.zeros(len(starts), dtype=np.int64)
-            distinct, which = np.unique(self.code_points[starts[single]], return_inverse=True)
-            counts[single] = self.counter.count_many([chr(code) for code in distinct.tolist()])[
-                which
-            ]
+            counts[single] = self._count_texts(map(chr, distinct.tolist()))[which]
             counts[~single] = self._counts_apart(starts[~single], ends[~single])
             return counts
-        text = self.text
-        return self.counter.count_many(
-            [text[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-        )
+        pieces = zip(starts.tolist(), ends.tolist(), strict=True)
+        return self._count_texts(text[start:end] for start, end in pieces)
+
+    def _count_texts(self, pieces: Iterable[str]) -> Numbers:
+        return self.counter.count_many(list(pieces))
 
 
 class TokenCounter(ABC):
@@ -296,17 +303,28 @@ class Runs:
 class BoundedText(TokenizedText):
     """Counts by differences of token numbers between context-free boundaries; encodes only the ragged ends."""
 
-    is_boundary: NDArray[
-        np.bool_
-    ]  # whether each of the n + 1 places of the text is one; the ends of its parts are
+    _flags: bytearray  # a byte for each of the n + 1 places of the text: 1 for a boundary, as the parts' ends are
+
+    @_Once
+    def is_boundary(self) -> NDArray[np.bool_]:
+        return np.frombuffer(self._flags, dtype=np.bool_)
 
     @_Once
     def _places(self) -> Numbers:
         return np.flatnonzero(self.is_boundary)
 
-    @_Once
-    def _flags(self) -> bytes:
-        return self.is_boundary.tobytes()
+    def _nearest(self, places: Numbers, step: int) -> Numbers:
+        """The first boundary from each place on: forwards with a step of 1, backwards with -1."""
+        nearest = places.copy()
+        waiting = (~self.is_boundary[nearest]).nonzero()[0]
+        for _ in range(_STEPS):
+            if not len(waiting):
+                return nearest
+            nearest[waiting] += step
+            waiting = waiting[~self.is_boundary[nearest[waiting]]]
+        after = self._places.searchsorted(nearest[waiting])
+        nearest[waiting] = self._places[after if step > 0 else after - 1]
+        return nearest
 
     @_Once
     def _starts(self) -> Any:
@@ -336,8 +354,8 @@ class BoundedText(TokenizedText):
         ragged = (~(self.is_boundary[starts] & self.is_boundary[ends])).nonzero()[0]
         if len(ragged):
             first, last = starts.copy(), ends.copy()
-            after = self._places[self._places.searchsorted(starts[ragged])]
-            before = self._places[self._places.searchsorted(ends[ragged], side="right") - 1]
+            after = self._nearest(starts[ragged], 1)
+            before = self._nearest(ends[ragged], -1)
             inside = after <= before
             first[ragged] = np.where(inside, after, ends[ragged])
             last[ragged] = np.where(inside, before, ends[ragged])
@@ -357,14 +375,34 @@ class BytePairText(BoundedText):
     """A text in a byte-pair encoding that has context-free boundary rules."""
 
     @_Once
-    def is_boundary(self) -> NDArray[np.bool_]:
-        boundaries = context_free_boundaries(self.counter.name, self.code_points)
+    def _flags(self) -> bytearray:
+        text = self.text
+        flags = bytearray(b"\1") * (len(text) + 1)
+        boundaries = np.frombuffer(flags, dtype=np.bool_)
+        for begin in range(0, len(text), _BLOCK):
+            block = text[begin : begin + _BLOCK + 1]
+            codes = self.code_points if block == text else code_points_of(block)
+            inner = context_free_boundaries(self.counter.name, codes)[1:-1]
+            boundaries[begin + 1 : begin + 1 + len(inner)] = inner
         boundaries[self.parts] = True
-        return boundaries
+        return flags
+
+    @_Once
+    def boundaries(self) -> Numbers:
+        # A long text is encoded in blocks, for their memory; no token reaches over their edges.
+        edges = [0]
+        while edges[-1] < len(self.text):
+            least = min(edges[-1] + _BLOCK, len(self.text))
+            edges.append(self._flags.index(1, least) if least < len(self.text) else least)
+        blocks = [self.counter.boundaries(self.text[a:b]) + a for a, b in pairwise(edges)]
+        return np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.int64)
 
     @_Once
     def _count_alone(self) -> Callable[[str], int]:
         return piece_counter(self.counter.name, self.text)
+
+    def _count_texts(self, pieces: Iterable[str]) -> Numbers:
+        return np.fromiter(map(self._count_alone, pieces), dtype=np.int64)
 
 
 class KnownWords:
@@ -419,12 +457,12 @@ class SpacedText(BoundedText):
         return words.boundaries(self.text, self.code_points, self.counter)
 
     @_Once
-    def is_boundary(self) -> NDArray[np.bool_]:
+    def _flags(self) -> bytearray:
         white = _is_gap(self.code_points)
         boundaries = np.ones(len(white) + 1, dtype=np.bool_)
         np.logical_or(white[1:], white[:-1], out=boundaries[1:-1])
         boundaries[self.parts] = True
-        return boundaries
+        return bytearray(boundaries)
 
 
 def _is_gap(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
