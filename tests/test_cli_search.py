@@ -375,3 +375,39 @@ def test_a_link_out_of_the_folder_is_read_only_where_it_is_allowed(docs, tmp_pat
         shown = capfd.readouterr()
         assert ("9173" in shown.out) is allowed
         assert ("is a link out of the folder" in shown.err) is not allowed
+
+
+def test_a_file_that_cannot_be_read_is_read_once_and_named_each_time(docs, tmp_path, reads):
+    (docs / "bad.docx").write_bytes(b"PK\x03\x04 no archive")
+    for expected in (["bad.docx"], []):
+        reads.clear()
+        with pytest.warns(UserWarning, match="bad.docx: is damaged or encrypted"):
+            opened = index_files(docs, tmp_path / "i")
+        assert [name for name in reads if name == "bad.docx"] == expected
+        assert list(opened.unread) == ["bad.docx"]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_index_that_cannot_be_written_exits_1_and_says_what_is_there(docs, tmp_path, capfd, monkeypatch, before):
+    command = ["index", str(docs), "-o", str(tmp_path / "i")]
+    if before:
+        assert main(command) == 0
+    (docs / "new.txt").write_text("A new text.")
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    capfd.readouterr()
+    assert main(command) == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    there = "the index that was there is as it was" if before else "no index is there"
+    assert "No space left on device" in err
+    assert there in err
+
+
+def test_a_cache_folder_that_cannot_be_made_is_one_warning(docs, tmp_path, capfd, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file" / "cache"))
+    assert asked(docs, capfd)

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import OptionError, echo
+from chunkcore.errors import OptionError, echo, warn_user
 from chunkcore.escaping import terminal_text
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from chunkcore.models.base import Embedder
     from chunkcore.run import Retrieved
     from chunkcore.scale.folder_index import FolderIndex
 
@@ -53,8 +54,7 @@ class Opening:
 
     def open(self) -> FolderIndex:
         """A saved index as it is, or the index of files as they are now, kept in the user's cache."""
-        from chunkcore.files import checksum
-        from chunkcore.scale.folder_index import index_files, is_index, open_index
+        from chunkcore.scale.folder_index import NotSavedError, index_files, is_index, open_index
 
         _check_source(self.docs)
         model = (
@@ -67,23 +67,32 @@ class Opening:
                     f"{self.docs} has no vectors for --dense: make it by chunkcore index -r passages"
                 )
             return opened
-        folder = None
-        if not self.no_cache:
-            name = os.path.realpath(self.docs) + ("" if model is None else f" {model.fingerprint}")
-            folder = (
-                options.default_cache().parent
-                / "search"
-                / checksum(name.encode("utf-8", "surrogateescape"))
+        try:
+            return index_files(
+                self.docs,
+                None if self.no_cache else self._cache(model),
+                retriever="passages:lexical" if model is None else "passages",
+                embedder=model,
+                reread=self.verify,
+                follow_links=self.follow_links,
             )
+        except NotSavedError as error:  # a full or read-only disk
+            warn_user(str(error))
+            return error.opened
+
+    def _cache(self, model: Embedder | None) -> Path | None:
+        """The folder in which the index of these files is kept; None, with a warning, where it cannot be made."""
+        from chunkcore.files import checksum
+
+        name = os.path.realpath(self.docs) + ("" if model is None else f" {model.fingerprint}")
+        key = checksum(name.encode("utf-8", "surrogateescape"))
+        folder = options.default_cache().parent / "search" / key
+        try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds the texts
-        return index_files(
-            self.docs,
-            folder,
-            retriever="passages:lexical" if model is None else "passages",
-            embedder=model,
-            reread=self.verify,
-            follow_links=self.follow_links,
-        )
+        except OSError as error:
+            warn_user(f"the index is not kept: {error.filename}: {error.strerror or error}")
+            return None
+        return folder
 
 
 @options.grouped
@@ -178,21 +187,25 @@ def index(
     Example: chunkcore index docs/ -o docs.index && chunkcore search docs.index "how is a pump primed?"
     """
     from chunkcore.retrieval import get_retriever
-    from chunkcore.scale.folder_index import index_files, is_index
+    from chunkcore.scale.folder_index import NotSavedError, index_files, is_index
 
     _check_source(docs)
     if is_index(docs):
         raise OptionError(f"{docs} is a saved index: name the folder of its documents")
     model = options.cached_embedder(embedder) if get_retriever(retriever).embeds else None
-    indexed = index_files(
-        docs,
-        output,
-        retriever=retriever,
-        chunker=strategy,
-        embedder=model,
-        reread=verify,
-        follow_links=follow_links,
-    )
+    try:
+        indexed = index_files(
+            docs,
+            output,
+            retriever=retriever,
+            chunker=strategy,
+            embedder=model,
+            reread=verify,
+            follow_links=follow_links,
+        )
+    except NotSavedError as error:
+        running.say(f"chunkcore: {error}", err=True)
+        raise typer.Exit(1) from error
     corpus = indexed.index.corpus
     read = (
         "nothing had changed"

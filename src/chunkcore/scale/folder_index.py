@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, warn_user
 from chunkcore.files import UnreadError
 from chunkcore.models.base import Embedder
 from chunkcore.reading import read_file
@@ -184,8 +183,8 @@ def index_files(
 ) -> FolderIndex:
     """The index of a folder of files, a file or a ``documents.jsonl`` as they are now, saved in `folder`.
 
-    A file is read again if its size, its times or its inode have changed; a document is cut and embedded again if its
-    text has. A damaged index, or one of other settings, is made anew.
+    A file is read again if its size, its times or its inode have changed, one that could not be read, too; a document
+    is cut and embedded again if its text has. A damaged index, or one of other settings, is made anew.
 
     Args:
         docs, follow_links: see `load_documents`.
@@ -194,76 +193,128 @@ def index_files(
         embedder: of a retriever that uses vectors.
         reread: read every file.
 
-    Raises `DataError`: there is no document, or `folder` holds something else.
+    Raises:
+        DataError: there is no document, or `folder` holds something else.
+        NotSavedError: the index cannot be written; it has the index.
 
     Warns: of files that are left out, each time, with the reason.
     """
-    stamps = file_stamps(docs, follow_links=follow_links)  # before they are read
-    earlier = (
-        None
-        if folder is None
-        else _earlier(folder, retriever, chunker, embedder, follow_links=follow_links)
-    )
-    before: Mapping[str, Stamp] = {} if earlier is None else earlier[1]
-    kept = {name for name, stamp in stamps.items() if before.get(name) == stamp and not reread}
-    unread: dict[str, str] = {}
+    closed: list[Path] = []  # folders that cannot be listed
+    walked = _files(docs, follow_links=follow_links, on_error=lambda place, _: closed.append(place))
+    stamps = {name: stamp_of(file) for name, file in walked}  # before they are read
+    settings = _Settings(retriever, chunker, embedder, follow_links)
+    before = None if folder is None else _earlier(folder, settings)
+    known = _Earlier() if before is None or reread else before
+    kept = {name for name, stamp in stamps.items() if known.stamps.get(name) == stamp}
+    unread = {
+        name: reason for name, (stamp, reason) in known.unread.items() if stamps.get(name) == stamp
+    }
+    for name, reason in unread.items():
+        warn_user(f"left out of {docs}: {name}: {reason}")
     documents: list[Document] = []
-    if len(kept) < len(stamps) or not kept:
-        documents = _documents(docs, kept, set(stamps) - kept, unread, follow_links=follow_links)
-    if earlier is None:
+    fresh = set(stamps) - kept - set(unread)
+    if fresh or closed or not kept:
+        documents = _documents(docs, stamps, fresh, unread, follow_links=follow_links)
+    if before is None:
         vectors = None if embedder is None else TextVectors(embedder)
         index = get_retriever(retriever).index(chunk_corpus(documents, chunker), vectors)
     else:
-        index = _updated(earlier[0], documents, kept, by_file=_by_file(docs))
+        index = _updated(before.index, documents, kept, by_file=_by_file(docs))
     indexed = {name: stamp for name, stamp in stamps.items() if name not in unread}
-    if folder is not None and (earlier is None or index is not earlier[0] or indexed != before):
+    left_out = {name: [stamps[name], reason] for name, reason in unread.items() if name in stamps}
+    opened = FolderIndex(
+        index, docs, unread, len(documents), folder, embedder, follow_links=follow_links
+    )
+    if folder is None:
+        return opened
+    if before is None or index is not before.index or (indexed, left_out) != before.noted:
         index.base = None  # it is of the files as they are, whoever saved meanwhile
-        notes = {"root": str(docs.absolute()), "stamps": indexed, "follow_links": follow_links}
+        notes = {
+            "root": str(docs.absolute()),
+            "stamps": indexed,
+            "unread": left_out,
+            "follow_links": follow_links,
+        }
         try:
             index.save(folder, notes=notes)
         except OSError as error:
-            warnings.warn(
-                f"the index is not kept: {error.filename or folder}: {error.strerror or error}",
-                stacklevel=2,
-            )
-    stamp = [] if folder is None else manifest_stamp(folder)
-    return FolderIndex(
-        index,
-        docs,
-        unread,
-        len(documents),
-        folder,
-        embedder,
-        stamp,
-        follow_links=follow_links,
-    )
+            raise NotSavedError(folder, error, opened) from error
+    return replace(opened, stamp=manifest_stamp(folder))
 
 
-def _earlier(
-    folder: Path, retriever: str, chunker: str, embedder: Embedder | None, *, follow_links: bool
-) -> tuple[Index, Mapping[str, Stamp]] | None:
-    """The index in the folder, if it is whole and of these settings, and the stamps of its files."""
+class NotSavedError(DataError):
+    """An index that could not be written into its folder: the disk is full, or may not be written to.
+
+    Attributes:
+        opened: the index, in memory.
+    """
+
+    def __init__(self, folder: Path, error: OSError, opened: FolderIndex) -> None:
+        place = error.filename or folder
+        there = "the index that was there is as it was" if is_index(folder) else "no index is there"
+        super().__init__(f"the index is not kept: {place}: {error.strerror or error}; {there}")
+        self.opened = opened
+
+
+class _Settings(NamedTuple):
+    """What an index is made with."""
+
+    retriever: str
+    chunker: str
+    embedder: Embedder | None
+    follow_links: bool
+
+
+@dataclass(frozen=True)
+class _Earlier:
+    """An index that was saved before, and the stamps of its files; of those that were not read, the reasons, too."""
+
+    saved: Index | None = None
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)
+    unread: Mapping[str, tuple[Stamp, str]] = field(default_factory=dict)
+
+    @property
+    def index(self) -> Index:
+        assert self.saved is not None
+        return self.saved
+
+    @property
+    def noted(self) -> tuple[Mapping[str, Stamp], Mapping[str, Any]]:
+        return self.stamps, {name: list(pair) for name, pair in self.unread.items()}
+
+
+def _earlier(folder: Path, settings: _Settings) -> _Earlier | None:
+    """The index in the folder, if it is whole and of these settings."""
     if not (folder / MANIFEST).exists():
         return None
     try:
         manifest = read_manifest(folder)
-        index = load_index(folder, embedder=embedder)
+        index = load_index(folder, embedder=settings.embedder)
     except DataError as error:
-        warnings.warn(f"{error.args[0].partition(';')[0]}; it is made anew", stacklevel=3)
+        warn_user(f"{error.args[0].partition(';')[0]}; it is made anew")
         return None
-    model = None if embedder is None else embedder.fingerprint
-    settings = get_retriever(retriever).name, chunk_corpus([], chunker).chunker.spec, model  # type: ignore[union-attr]
-    made_with = manifest["embedder"] and manifest["embedder"]["fingerprint"]
     notes = manifest["notes"]
-    same = settings == (manifest["retriever"], manifest["chunker"], made_with)
-    stamps = notes.get("stamps")
-    is_ours = isinstance(stamps, dict) and notes.get("follow_links", False) == follow_links
-    return (index, stamps) if same and is_ours else None
+    stamps, unread = notes.get("stamps"), notes.get("unread", {})
+    if not isinstance(stamps, dict) or not isinstance(unread, dict):
+        return None
+    embedder = settings.embedder
+    model = None if embedder is None else embedder.fingerprint
+    cut_by = chunk_corpus([], settings.chunker).chunker
+    assert cut_by is not None
+    same = (
+        get_retriever(settings.retriever).name == manifest["retriever"]
+        and cut_by.spec == manifest["chunker"]
+        and model == (manifest["embedder"] and manifest["embedder"]["fingerprint"])
+        and notes.get("follow_links", False) == settings.follow_links
+    )
+    reasons = {name: (stamp, str(reason)) for name, (stamp, reason) in unread.items()}
+    return _Earlier(index, stamps, reasons) if same else None
 
 
 def file_stamps(docs: Path, *, follow_links: bool) -> dict[str, Stamp]:
     """The `stamp_of` each file that `index_files` would read, by name."""
-    return {name: stamp_of(file) for name, file in _files(docs, follow_links=follow_links)}
+    walked = _files(docs, follow_links=follow_links, on_error=lambda *_: None)
+    return {name: stamp_of(file) for name, file in walked}
 
 
 def _by_file(docs: Path) -> bool:
@@ -271,27 +322,38 @@ def _by_file(docs: Path) -> bool:
     return docs.is_dir() and not (docs / _LINES).is_file()
 
 
-def _files(docs: Path, *, follow_links: bool) -> Iterable[tuple[str, Path]]:
-    """The name and the path of each file. Folders that cannot be listed are named when they are read."""
+def _files(
+    docs: Path, *, follow_links: bool, on_error: Callable[[Path, OSError], None]
+) -> Iterable[tuple[str, Path]]:
+    """The name and the path of each file; `on_error` gets the folders that cannot be listed."""
     if _by_file(docs):
-        return FolderWalk(docs, lambda *_: None, follow_links=follow_links)
+        return FolderWalk(docs, on_error, follow_links=follow_links)
     file = docs / _LINES if docs.is_dir() else docs
     return [(file.name, file)] if file.exists() else []
 
 
 def _documents(
-    docs: Path, kept: set[str], changed: set[str], unread: dict[str, str], *, follow_links: bool
+    docs: Path,
+    stamps: Mapping[str, Stamp],
+    fresh: set[str],
+    unread: dict[str, str],
+    *,
+    follow_links: bool,
 ) -> list[Document]:
-    """The documents of the changed files; what could not be read goes into `unread`."""
-    if not kept or not _by_file(docs):
+    """The documents of the fresh files; what could not be read goes into `unread`."""
+    known = set(stamps) - fresh
+    if not known or not _by_file(docs):
         return load_documents(docs, unread=unread, follow_links=follow_links)
-    leave_out = [docs / name for name in kept]
+    leave_out = [docs / name for name in known]
     try:
         return load_documents(docs, leave_out=leave_out, unread=unread, follow_links=follow_links)
-    except DataError as error:  # none of the changed files is a document
+    except DataError as error:  # none of the fresh files is a document
+        if known == set(unread) - fresh:  # and none of the others
+            raise
         reasons = str(error).partition("; ")[2]
-        unread.update(dict.fromkeys(changed - unread.keys(), reasons))
-        warnings.warn(f"left out of {docs}: {reasons}", stacklevel=3)
+        unread.update(dict.fromkeys(fresh - unread.keys(), reasons))
+        if reasons:
+            warn_user(f"left out of {docs}: {reasons}")
         return []
 
 
