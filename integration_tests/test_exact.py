@@ -544,6 +544,18 @@ def test_groups_of_a_kept_expression_change_nothing() -> None:
         assert exact(grouped).split_text(text) == exact(plainly).split_text(text) == wanted
 
 
+@pytest.mark.parametrize("splitter", [CharacterTextSplitter, RecursiveCharacterTextSplitter])
+def test_no_chunk_holds_the_expression_or_glued_words(splitter: Any) -> None:
+    text = "red  fox\n\nblue owl and crow"
+    separator = {"separators": [r"\s+"]} if splitter is RecursiveCharacterTextSplitter else {"separator": r"\s+"}
+    original = splitter(**separator, is_separator_regex=True, keep_separator=False, chunk_size=15, chunk_overlap=0)
+    with pytest.warns(UserWarning, match="the document's own text stands there"):
+        chunks = exact(original).create_documents([text])
+    assert len(chunks) > 1
+    for chunk in chunks:
+        assert text[chunk.metadata["start_index"] : chunk.metadata["end_index"]] == chunk.page_content
+
+
 def test_a_subclass_of_the_sentence_splitter_gives_what_it_gave() -> None:
     """Metadata take their room, and nodes are linked as before."""
 

@@ -26,11 +26,16 @@ from chunkcore.boundaries.separators import (
     pieces_between,
 )
 from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, chunkers
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, warn_user
 from chunkcore.packing import pack, running_sizes
 from chunkcore.tokens import TiktokenCounter, TokenizedText
 
+_KEEPS: dict[bool | str, Keep] = {"end": "end", "start": "start", True: "start", False: "drop"}
 _LOOK_AROUND = ("(?=", "(?<!", "(?<=", "(?!")
+
+
+class ExactWarning(UserWarning):
+    """The original loses text, or writes text of its own: here the document's own text stands there."""
 
 
 def exact(splitter: Any, unplaced: Unplaced = "mark") -> ChunkcoreTextSplitter:
@@ -56,20 +61,23 @@ def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:
     sizes = {"size": splitter._chunk_size, "overlap": splitter._chunk_overlap}
     if _cuts_like(splitter, TokenTextSplitter) and not splitter._allowed_special:
         return FixedToken(counter=TiktokenCounter(splitter._tokenizer.name), **sizes)
-    keep: Keep = (
-        "end"
-        if splitter._keep_separator == "end"
-        else "start"
-        if splitter._keep_separator
-        else "drop"
-    )
+    keep = _KEEPS[splitter._keep_separator]
+    is_recursive = _cuts_like(splitter, RecursiveCharacterTextSplitter)
+    separators = getattr(splitter, "_separators", None) or [getattr(splitter, "_separator", "")]
+    if keep == "drop" and splitter._is_separator_regex and any(map(_is_lossy, separators)):
+        warn_user(
+            f"{type(splitter).__name__} drops what a regular expression matches, and writes the expression or nothing "
+            "between words. Here the document's own text stands there, so that chunks can be a little longer",
+            ExactWarning,
+        )
+        keep = "end" if is_recursive else keep
     options: dict[str, Any] = {
         **sizes,
         "counter": counter,
         "keep": keep,
         "strip": splitter._strip_whitespace,
     }
-    if _cuts_like(splitter, RecursiveCharacterTextSplitter) and keep != "drop":
+    if is_recursive and keep != "drop":
         return Recursive(
             separators=tuple(splitter._separators), regex=splitter._is_separator_regex, **options
         )
@@ -78,6 +86,11 @@ def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:
             separator_text=splitter._separator, regex=splitter._is_separator_regex, **options
         )
     return Aligned(split=splitter.split_text, unplaced=unplaced, counter=counter)
+
+
+def _is_lossy(expression: str) -> bool:
+    """Whether the original, which joins pieces by the expression, writes text that is not the document's."""
+    return not expression.startswith(_LOOK_AROUND) and not re.fullmatch(expression, expression)
 
 
 def _documents(splitter: Any, text: str) -> list[tuple[str, dict[str, Any]]]:
@@ -98,8 +111,9 @@ class LangChainCharacter(Joined):
     r"""LangChain's CharacterTextSplitter on offsets: pieces between one separator, merged up to a size. Linear.
 
     A piece over `size` stays whole. Dropped separators join the pieces of a chunk; several between two pieces give the
-    chunk several spans. Unlike the original, which joins by the text of a regular expression, pieces are joined by
-    nothing if the expression does not match its own text.
+    chunk several spans. Where a
+    regular expression is dropped that does not match its own text, the document's text stands between the pieces; the
+    original writes the expression there.
 
     Attributes:
         size: the target, in the counter's unit.
@@ -135,11 +149,12 @@ class LangChainCharacter(Joined):
 
     @property
     def joiner(self) -> str:  # type: ignore[override]  # it depends on the options
-        if self.keep != "drop" or (
-            self.regex and not re.fullmatch(self.separator_text, self.separator_text)
-        ):
-            return ""
-        return self.separator_text
+        return self.separator_text if self.keep == "drop" else ""
+
+    @property
+    def _keeps_matches(self) -> bool:
+        """Whether the document's own text stands between the pieces of a chunk."""
+        return self.keep == "drop" and self.regex and _is_lossy(self.separator_text)
 
     def cut(self, source: TokenizedText) -> list[Draft]:
         pieces = self._pieces(source)
@@ -149,7 +164,11 @@ class LangChainCharacter(Joined):
             self.separator_text if self.keep == "drop" and not around else ""
         )
         packed = pack(running_sizes(sizes, gap), self.size, self.overlap, gap=gap)
-        return self._drafts(source.text, pieces.tolist(), packed, strip=self.strip)
+        rows = pieces.tolist()
+        if self._keeps_matches:
+            rows = [(rows[first][0], rows[last - 1][1]) for first, last in packed]
+            packed = [(number, number + 1) for number in range(len(rows))]
+        return self._drafts(source.text, rows, packed, strip=self.strip)
 
     def _pieces(self, source: TokenizedText) -> np.ndarray[Any, np.dtype[np.int64]]:
         if not self.separator_text:

@@ -7,6 +7,7 @@ module that defines a class.
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +52,7 @@ from chunkadapters.places import (
 from chunkcore.chunkers import Chunker
 from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import OptionError
-from chunkcore.plain import digest
+from chunkcore.plain import digest, plain
 from chunkcore.text import Chunk, Span
 from chunkcore.text import Document as CoreDocument
 
@@ -474,20 +475,29 @@ class ChunkcoreIndexUpdater(Serialized):
 
 
 def _same(stored: Document, chunk: Document) -> bool:
-    """Whether the store has the chunk; some stores keep no tuples and no ``_split_overlap``."""
-    kept = {
-        key: value
-        for key, value in chunk.meta.items()
-        if key != "_split_overlap" or key in stored.meta
-    }
-    metas = (json.dumps(meta, default=repr, sort_keys=True) for meta in (stored.meta, kept))
-    return stored.content == chunk.content and len(set(metas)) == 1
+    """Whether the store has the chunk; some stores keep no ``_split_overlap``."""
+    kept = dict(chunk.meta)
+    if "_split_overlap" not in stored.meta:
+        kept.pop("_split_overlap", None)
+    return stored.content == chunk.content and _comparable(stored.meta) == _comparable(kept)
+
+
+def _comparable(meta: Mapping[str, Any]) -> str:
+    """Metadata as what they say: of 44 stores make 44.0 or "44", of tuples lists, of dates texts."""
+    return json.dumps(plain(meta, _as_said), sort_keys=True)
+
+
+def _as_said(value: Any) -> object:
+    if isinstance(value, bool | int | float) and math.isfinite(value) and value == int(value):
+        return str(int(value))
+    is_plain = value is None or isinstance(value, str | float | Mapping | list | tuple | set)
+    return value if is_plain or hasattr(value, "tolist") else str(value)
 
 
 def _content(chunk: Document) -> str:
     """What the vector may depend on: text and metadata, without the place."""
     meta = {key: value for key, value in chunk.meta.items() if key not in _PLACES}
-    return repr([chunk.content, sorted(meta.items(), key=lambda item: item[0])])
+    return f"{chunk.content}\n{_comparable(meta)}"
 
 
 # Metadata of a place, which our component writes.
