@@ -159,6 +159,7 @@ GIVEN = {
     ("answer",): "{data} --llm fake -s fixed_token:size=9 -k 1 --dry-run -o {out}",
     ("questions", "generate"): "--docs {docs} --llm fake -o {out}/questions.jsonl -e none --dry-run",
     ("questions", "label"): "{docs}/none --no-browser -o {out}/questions.jsonl",
+    ("label",): "{docs}/none --no-browser -o {out}/questions.jsonl",
     ("questions", "check"): "{data} -e none",
     ("segments", "score"): "--texts {texts} -s fixed_token:size=9 --resamples 100",
     ("segments", "train"): "{docs}/none.jsonl -o {out}/weights",

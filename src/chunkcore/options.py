@@ -257,25 +257,30 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, ...]) ->
     Traceback (most recent call last):
     chunkcore.errors.OptionError: minimum is at least 0 and at most size (5), got 6
     """
-    cls: Any = type(thing)
     for name, bounds in ranges.items():
-        value, shown, is_within = getattr(thing, name), [], True
-        for bound, word in zip(
-            bounds if isinstance(bounds, tuple) else (bounds,), ("least", "most"), strict=False
-        ):
-            limit = getattr(thing, bound) if isinstance(bound, str) else bound
-            if value is None or limit is None:
-                continue
-            is_within = is_within and (value >= limit if word == "least" else value <= limit)
-            shown.append(
-                f"at {word} {bound} ({limit})"
-                if isinstance(bound, str)
-                else f"at {word} {limit:.15g}"
-            )
-        if not is_within:
-            optional = len(shown) == 1 and type(None) in get_args(_hints(cls).get(name))
-            null = ", or null for none" if optional else ""
-            raise OptionError(f"{name} is {' and '.join(shown)}{null}, got {value}")
+        value = getattr(thing, name)
+        if value is None:
+            continue
+        low, high = bounds if isinstance(bounds, tuple) else (bounds, None)
+        least, shown_least = _limit(thing, low)
+        most, shown_most = _limit(thing, high)
+        is_over = most is not None and not value <= most
+        if not is_over and (least is None or value >= least):
+            continue
+        limits = [f"at least {shown_least}"] if shown_least else []
+        if shown_most:
+            limits.append(f"at most {shown_most}")
+        is_optional = type(None) in get_args(_hints(type(thing)).get(name))
+        null = ", or null for none" if is_optional and len(limits) == 1 else ""
+        raise OptionError(f"{name} is {' and '.join(limits)}{null}, got {value}")
+
+
+def _limit(thing: Any, bound: float | str | None) -> tuple[float | None, str]:
+    """A bound's number, and as an error shows it; None and "" for no bound."""
+    limit = getattr(thing, bound) if isinstance(bound, str) else bound
+    if limit is None:
+        return None, ""
+    return limit, f"{bound} ({limit})" if isinstance(bound, str) else f"{limit:.15g}"
 
 
 @lru_cache(maxsize=256)
@@ -284,35 +289,50 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _checked(value: Any, hint: Any) -> Any:
-    origin = get_origin(hint)
+    """The value as stored under a type hint. Raises `_WrongTypeError`."""
     if hint is Any:
         return value
-    items = get_args(hint)
-    if origin in (Union, types.UnionType):
-        for choice in items:
-            with suppress(_WrongTypeError):
-                return _checked(value, choice)
-    elif origin is Literal:
-        if any(type(value) is type(choice) and value == choice for choice in items):
-            return value
-    elif origin is tuple:
-        if isinstance(value, tuple | list):
-            hints = items[:1] * len(value) if items[1:] == (...,) else items
-            if len(hints) == len(value):
-                return tuple(map(_checked, value, hints))
-    elif hint in (int, float):
-        kind = Integral if hint is int else Real
-        # NaN is refused here: no range check would catch it.
-        if (
-            isinstance(value, kind)
-            and not isinstance(value, bool)
-            and not _is_large(value)
-            and value == value
-        ):
-            return hint(value)
-    elif isinstance(value, origin or hint):
-        return hint(value) if hint is str else value
+    kind, parts = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, types.UnionType):
+        return _any_of(value, parts)
+    if kind is tuple:
+        return _checked_items(value, parts)
+    if hint in (int, float):
+        return _checked_number(value, hint)
+    if kind is Literal:
+        is_right = (type(value), value) in [(type(choice), choice) for choice in parts]
+    else:
+        is_right = isinstance(value, kind)
+    if not is_right:
+        raise _WrongTypeError
+    return str(value) if hint is str else value
+
+
+def _any_of(value: Any, choices: Iterable[Any]) -> Any:
+    for choice in choices:
+        with suppress(_WrongTypeError):
+            return _checked(value, choice)
     raise _WrongTypeError
+
+
+def _checked_items(value: Any, hints: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not isinstance(value, tuple | list):
+        raise _WrongTypeError
+    if hints[1:] == (...,):
+        hints = hints[:1] * len(value)
+    if len(hints) != len(value):
+        raise _WrongTypeError
+    return tuple(map(_checked, value, hints))
+
+
+def _checked_number(value: Any, kind: type) -> Any:
+    """Python's number for NumPy's. NaN is refused here: no range check would catch it."""
+    expected = Integral if kind is int else Real
+    if not isinstance(value, expected) or isinstance(value, bool) or value != value:
+        raise _WrongTypeError
+    if _is_large(value):
+        raise _WrongTypeError
+    return kind(value)
 
 
 def described(hint: Any) -> str:
@@ -421,28 +441,29 @@ def format_spec(name: str, options: Mapping[str, Any]) -> str:
 
 def split_parts(text: str, spec: str, kind: str) -> list[str]:
     """Split `text` at commas outside brackets and double quotes. Raises `OptionError` if one is not closed."""
-    parts, start, depth, quoted, place = [], 0, 0, False, 0
-    while place < len(text):
-        character = text[place]
-        if quoted:
-            place += character == "\\"
-            quoted = character != '"'
-        elif character == '"':
-            quoted = True
-        elif character in "[{":
+    parts, start, depth, quoted = [], 0, 0, False
+    for match in _SIGNS.finditer(text):
+        sign = match[0][-1]
+        if quoted and match[0] != '"':
+            continue
+        if sign == '"':
+            quoted = not quoted
+        elif sign == ",":
+            if depth == 0:
+                parts.append(text[start : match.end() - 1])
+                start = match.end()
+        elif sign in ("[", "{"):
             depth += 1
-        elif character in "]}":
+        elif sign in ("]", "}"):
             depth -= 1
-        elif character == "," and depth == 0:
-            parts.append(text[start:place])
-            start = place + 1
-        place += 1
     if quoted or depth:
-        raise OptionError(
-            f"a {'quote' if quoted else 'bracket'} is not closed in the {kind} {echo(spec)}"
-        )
-    parts.append(text[start:])
-    return parts if text.strip() else []
+        what = "quote" if quoted else "bracket"
+        raise OptionError(f"a {what} is not closed in the {kind} {echo(spec)}")
+    return [*parts, text[start:]] if text.strip() else []
+
+
+# A backslash takes the next character with it; outside quotes it stands for itself.
+_SIGNS = re.compile(r'\\.|[",\[\]{}]', re.DOTALL)
 
 
 def read_value(value: str, option: str) -> Any:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -142,14 +141,7 @@ def answer_questions(
     >>> answer_questions(benchmark, Run("nothing", {}), llm).answers[benchmark.queries[0].id].text
     'at noon'
     """
-    if (
-        k == "min"
-        or (isinstance(k, str) and budget_of(k) is None)
-        or (isinstance(k, int) and k < 1)
-    ):
-        raise OptionError(
-            f"k is a number of pieces, at least 1, or a budget like '4096tok'; got {echo(k)}"
-        )
+    _check_depth(k)
     model = get_llm(llm)
     tokens = get_counter(counter)
     shown = [
@@ -174,6 +166,14 @@ def answer_questions(
         if progress is not None:
             progress("answers", len(answers), len(shown))
     return AnswerRun(run.name, answers, k, llm=model.name)
+
+
+def _check_depth(k: Depth) -> None:
+    is_right = budget_of(k) is not None if isinstance(k, str) else k >= 1
+    if not is_right:
+        raise OptionError(
+            f"k is a number of pieces, at least 1, or a budget like '4096tok'; got {echo(k)}"
+        )
 
 
 def passages_of(
@@ -375,21 +375,22 @@ class AnswerComparison:
     def notes(self) -> Iterator[str]:
         """What to know of the answers, one sentence each."""
         for report, run in zip(self.page.comparison.reports, self.runs, strict=True):
-            failures = [answer.failure for answer in run.answers.values() if answer.failure]
-            if failures:
-                count = f"{len(failures):,} of {len(run.answers):,} questions"
-                yield f"{report.name}: {count} have no valid answer and score 0; the first: {failures[0]}"
-            empty = sum(not answer.text and not answer.failure for answer in run.answers.values())
-            if empty:
-                yield f"{report.name}: of {empty:,} questions the model says that the passages do not answer them."
-            answered = [bool(run.answers[query].text) for query in report.query_ids]
-            for name in judged(self.measures):
-                values = self._values(report, name).tolist()
-                unknown = sum(
-                    math.isnan(value) and some for value, some in zip(values, answered, strict=True)
-                )
-                if unknown:
-                    yield f"{report.name}: {name} leaves out {unknown:,} answers that got no valid verdict."
+            for note in self._notes_on(report, run):
+                yield f"{report.name}: {note}"
+
+    def _notes_on(self, report: Report, run: AnswerRun) -> Iterator[str]:
+        failures = [answer.failure for answer in run.answers.values() if answer.failure]
+        if failures:
+            count = f"{len(failures):,} of {len(run.answers):,} questions"
+            yield f"{count} have no valid answer and score 0; the first: {failures[0]}"
+        empty = sum(not answer.text and not answer.failure for answer in run.answers.values())
+        if empty:
+            yield f"of {empty:,} questions the model says that the passages do not answer them."
+        has_text = np.array([bool(run.answers[query].text) for query in report.query_ids])
+        for name in judged(self.measures):
+            unknown = int((np.isnan(self._values(report, name)) & has_text).sum())
+            if unknown:
+                yield f"{name} leaves out {unknown:,} answers that got no valid verdict."
 
     def _values(self, report: Report, name: str) -> Scores:
         return report.values(get_measure(name, self.depth))

@@ -68,18 +68,21 @@ class CitedAnswer:
 
     def __str__(self) -> str:
         numbers = {source: f"[{number}]" for number, source in enumerate(self.sources, start=1)}
-        text, end, places = "", 0, dict.fromkeys(numbers, "")
+        text, end = "", 0
+        places: dict[Retrieved, str] = {}
         for citation in self.citations:
-            marks = (f" {numbers[source]}" for source in citation.sources)
-            text += terminal_text(self.text[end : citation.span.end]) + "".join(marks)
+            text += terminal_text(self.text[end : citation.span.end])
             end = citation.span.end
             for source in citation.sources:
-                spans = ", ".join(f"{span.start}-{span.end}" for span in source.spans)
-                place = f"{source.document_id} {spans} ({citation.match}, {citation.certainty:.2f}): {source.text}"
-                places[source] = (
-                    places[source] or f"{numbers[source]} {terminal_text(place.lstrip())}"
-                )
+                text += f" {numbers[source]}"
+                places.setdefault(source, f"{numbers[source]} {_shown(citation, source)}")
         return "\n".join([text + terminal_text(self.text[end:]), "", *places.values()])
+
+
+def _shown(citation: Citation, source: Retrieved) -> str:
+    spans = ", ".join(f"{span.start}-{span.end}" for span in source.spans)
+    how = f"({citation.match}, {citation.certainty:.2f})"
+    return terminal_text(f"{source.document_id} {spans} {how}: {source.text}".lstrip())
 
 
 def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> CitedAnswer:
@@ -103,33 +106,47 @@ def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> 
     """
     if not 0 < least <= 1:
         raise OptionError(f"least is over 0 to 1, got {least}")
-    passages = [passage for passage in retrieved if passage.text]
-    aligner = Aligner(
-        [Document(str(number), passage.text) for number, passage in enumerate(passages)]
-    )
-    words = _SharedWords(
-        [part for passage in passages for part in passage.parts or (passage,) if part.text]
-    )
-    citations = []
-    for start, end in sentence_ranges(answer).tolist():
-        span, sentence = Span(start, end), answer[start:end]
-        hit = aligner.locate(sentence)
-        if hit.spans and _is_whole(passages[int(hit.document_id)].text, hit.spans[0]):
-            source = part_of(passages[int(hit.document_id)], hit.spans[0].start, hit.spans[0].end)
-            if not _is_altered(sentence, [source.text], whole=True):
-                citations.append(Citation(span, sentence, (source,), hit.match, hit.certainty))
-                continue
-            if hit.match != "part":
-                citations.append(Citation(span, sentence, match="altered", altered=(source,)))
-                continue
-        sources, share = words.of(sentence)
-        if share < least:
-            citations.append(Citation(span, sentence))
-        elif _is_altered(sentence, [source.text for source in sources], whole=False):
-            citations.append(Citation(span, sentence, match="altered", altered=sources))
-        else:
-            citations.append(Citation(span, sentence, sources, "words", share))
-    return CitedAnswer(answer, tuple(citations))
+    citer = _Citer([passage for passage in retrieved if passage.text], least)
+    spans = [Span(start, end) for start, end in sentence_ranges(answer).tolist()]
+    return CitedAnswer(answer, tuple(citer.cite(span, span.slice(answer)) for span in spans))
+
+
+class _Citer:
+    def __init__(self, passages: Sequence[Retrieved], least: float) -> None:
+        self._passages = passages
+        self._least = least
+        texts = [Document(str(number), passage.text) for number, passage in enumerate(passages)]
+        self._aligner = Aligner(texts)
+        parts: list[Retrieved] = []
+        for passage in passages:
+            parts += [part for part in passage.parts or (passage,) if part.text]
+        self._words = _SharedWords(parts)
+
+    def cite(self, span: Span, sentence: str) -> Citation:
+        return self._by_place(span, sentence) or self._by_words(span, sentence)
+
+    def _by_place(self, span: Span, sentence: str) -> Citation | None:
+        """The citation of a place that holds the sentence; None where there is none."""
+        hit = self._aligner.locate(sentence)
+        if not hit.spans:
+            return None
+        passage, place = self._passages[int(hit.document_id)], hit.spans[0]
+        if not _is_whole(passage.text, place):
+            return None
+        source = part_of(passage, place.start, place.end)
+        if not _is_altered(sentence, [source.text], whole=True):
+            return Citation(span, sentence, (source,), hit.match, hit.certainty)
+        if hit.match == "part":
+            return None
+        return Citation(span, sentence, match="altered", altered=(source,))
+
+    def _by_words(self, span: Span, sentence: str) -> Citation:
+        sources, share = self._words.of(sentence)
+        if share < self._least:
+            return Citation(span, sentence)
+        if _is_altered(sentence, [source.text for source in sources], whole=False):
+            return Citation(span, sentence, match="altered", altered=sources)
+        return Citation(span, sentence, sources, "words", share)
 
 
 _UNITS = (

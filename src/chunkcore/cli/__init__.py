@@ -123,28 +123,32 @@ def _run(arguments: list[str]) -> int:
     try:
         code = _command()(args=arguments, prog_name="chunkcore", standalone_mode=False)
         sys.stdout.flush()
-    except ChunkcoreError as error:
-        return _say(str(error))
     except (
         BrokenPipeError,
         SystemExit,
     ):  # the second is how typer puts the first, where it sees it
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # the reader has ended: flush nothing into it
+        # The reader has ended: flush nothing into it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except OSError as error:
-        reason = error.strerror or str(error) or type(error).__name__
-        return _say(f"{os.fspath(error.filename)!s}: {reason}" if error.filename else reason)
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
     except MemoryError:
         return _say(
             "the memory is not enough: take out the largest files, or give fewer of them", code=1
         )
-    except (KeyboardInterrupt, typer.Abort):
-        return 130
-    except _UsageError as error:
-        return _say(_usage(error)) if str(error) else 2  # empty: the help was shown
+    except (ChunkcoreError, OSError, _UsageError) as error:
+        sentence = _sentence(error)
+        return _say(sentence) if sentence else 2  # empty: the help was shown
     return code if isinstance(code, int) else 0
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, _UsageError):
+        return _usage(error) if str(error) else ""
+    if not isinstance(error, OSError) or isinstance(error, ChunkcoreError):
+        return str(error)
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{os.fspath(error.filename)!s}: {reason}" if error.filename else reason
 
 
 def _say(sentence: str, *, code: int = 2) -> int:

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 class Streaming:
     """How files are read and cut."""
 
-    processes: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that cut.")] = 1
-    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Threads of each.")] = 1
+    processes: Annotated[int, options.number("Processes that cut.", 1)] = 1
+    workers: Annotated[int, options.number("Threads of each.", 1)] = 1
     part_size: Annotated[
         float, typer.Option(min=0.0001, max=1e6, metavar="MB", help="Larger texts are parted.")
     ] = 8.0
     errors: Annotated[
-        Literal["stop", "skip"], typer.Option(help="Stop at a bad document?", metavar="stop|skip")
+        Literal["stop", "skip"], options.value("stop|skip", "Stop at a bad document?")
     ] = "stop"
     follow_links: options.FollowLinks = False
 
@@ -53,9 +53,7 @@ def chunk(
             "--output", "-o", metavar="FILE", help="Default: standard output.", show_default=False
         ),
     ] = Path("-"),
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Discard what a stopped run left.")
-    ] = False,
+    fresh: Annotated[bool, options.flag("Discard what a stopped run left.", "--fresh")] = False,
 ) -> int:
     """Cut files into chunks and write them as JSON lines.
 

@@ -11,7 +11,7 @@ import functools
 import inspect
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -43,37 +43,62 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    options: dict[str, inspect.Parameter] = {}
+    parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
-        inner = inspect.signature(groups[name]).parameters if name in groups else {name: parameter}
-        types = get_type_hints(groups[name], include_extras=True) if name in groups else hints
-        for field, option in inner.items():
-            options[field] = option.replace(
-                kind=inspect.Parameter.KEYWORD_ONLY, annotation=types[field]
-            )
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    options["quiet"] = inspect.Parameter("quiet", keyword, default=False, annotation=_QUIET)
+        if name in groups:
+            parameters += _parameters(groups[name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[name]))
+    quiet = inspect.Parameter("quiet", _KEYWORD, default=False, annotation=_QUIET)
+    parameters = [parameter.replace(kind=_KEYWORD) for parameter in (*parameters, quiet)]
 
     @functools.wraps(command)
     def run(**values: Any) -> Any:
         from chunkcore.cli.running import quiet
 
         quiet.set(values.pop("quiet"))
-        for name, value in values.items():
-            if type(value) in (int, float):
-                check_number(f"--{name.replace('_', '-')}", value, -LARGEST, LARGEST, whole=False)
+        _check_finite(values)
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         return command(**values)
 
-    run.__signature__ = inspect.Signature(list(options.values()))  # type: ignore[attr-defined]
-    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     # A paragraph a line, and brackets as they are, which rich takes for its markup.
-    run.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).replace(
-        "[", r"\["
-    )
-    run.__annotations__ = {name: option.annotation for name, option in options.items()}
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    run.__doc__ = text.replace("[", r"\[")
     return run
+
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def _parameters(group: type) -> list[inspect.Parameter]:
+    types = get_type_hints(group, include_extras=True)
+    parameters = inspect.signature(group).parameters.values()
+    return [parameter.replace(annotation=types[parameter.name]) for parameter in parameters]
+
+
+def _check_finite(values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if type(value) in (int, float):
+            check_number(f"--{name.replace('_', '-')}", value, -LARGEST, LARGEST, whole=False)
+
+
+def number(help_text: str, least: int = 0, *names: str) -> Any:
+    """An option for a whole number of at least `least`."""
+    return typer.Option(*names, min=least, metavar="N", help=help_text)
+
+
+def value(metavar: str, help_text: str, *names: str) -> Any:
+    """An option for a text, a path or an unbounded number."""
+    return typer.Option(*names, metavar=metavar, help=help_text)
+
+
+def flag(help_text: str, *names: str) -> Any:
+    """An option without a value."""
+    return typer.Option(*names, help=help_text)
 
 
 def _names(module: str, registry: str) -> Callable[[str], list[str]]:
@@ -103,7 +128,7 @@ _statistics = functools.partial(typer.Option, rich_help_panel="Statistics")
 _models = functools.partial(typer.Option, rich_help_panel="Models")
 
 _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show no progress.")]
-FollowLinks = Annotated[bool, typer.Option("--follow-links", help="Read links out of a folder.")]
+FollowLinks = Annotated[bool, flag("Read links out of a folder.", "--follow-links")]
 By = Literal["auto", "question", "document"]  # that of the library, whose module is heavy
 Questions = Annotated[
     Path | None,
@@ -114,19 +139,15 @@ Strategies = Annotated[
     list[str] | None, strategy(help="name:option=value,...; repeatable (list chunkers).")
 ]
 Retriever = Annotated[str, retriever(help="Searches chunks (list retrievers).")]
-EmbedderName = Annotated[
-    str, typer.Option("--embedder", "-e", metavar="NAME", help="A sentence-transformers model.")
-]
-Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="A model: openai:MODEL@URL.")]
-Counter = Annotated[str, typer.Option(metavar="NAME", help="Whose tokens count.")]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of every random choice.")]
-Limit = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Ask N questions, drawn by the seed; 0: all.")
-]
+EmbedderName = Annotated[str, value("NAME", "A sentence-transformers model.", "--embedder", "-e")]
+Llm = Annotated[str, value("NAME", "A model: openai:MODEL@URL.", "--llm")]
+Counter = Annotated[str, value("NAME", "Whose tokens count.")]
+Seed = Annotated[int, number("Of every random choice.")]
+Limit = Annotated[int, number("Ask N questions, drawn by the seed; 0: all.")]
 Resamples = Annotated[
     int, _statistics(min=100, max=1_000_000, metavar="N", help="Of the bootstrap.")
 ]
-Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="For results.")]
+Output = Annotated[Path, value("FOLDER", "For results.", "--output", "-o")]
 
 
 @dataclass(frozen=True)

@@ -34,32 +34,28 @@ class Generation:
 
     llm: options.Llm
     questions: Annotated[
-        int, typer.Option("--count", "-n", min=1, metavar="N", help="How many, before the filters.")
+        int, options.number("How many, before the filters.", 1, "--count", "-n")
     ] = 100
-    mode: Annotated[
-        str, typer.Option(metavar="MODE", help="factual, or realistic: a vague user's.")
-    ] = "factual"
+    mode: Annotated[str, options.value("MODE", "factual, or realistic: a vague user's.")] = (
+        "factual"
+    )
     seed: options.Seed = 0
-    sample_size: Annotated[
-        int, typer.Option(min=100, metavar="N", help="Characters of a passage.")
-    ] = 4_000
-    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions at once.")] = 4
-    duplicate: Annotated[
-        str, typer.Option(metavar="COSINE", help="Drop the later of two above; or none.")
-    ] = "propose"
+    sample_size: Annotated[int, options.number("Characters of a passage.", 100)] = 4_000
+    concurrency: Annotated[int, options.number("Questions at once.", 1)] = 4
+    duplicate: Annotated[str, options.value("COSINE", "Drop the later of two above; or none.")] = (
+        "propose"
+    )
     relevance: Annotated[
         str,
-        typer.Option(metavar="COSINE", help="Drop a question with an excerpt under it; or none."),
+        options.value("COSINE", "Drop a question with an excerpt under it; or none."),
     ] = "propose"
     embedder: Annotated[
-        str, typer.Option("--embedder", "-e", metavar="NAME", help="Of the filters; or none.")
+        str, options.value("NAME", "Of the filters; or none.", "--embedder", "-e")
     ] = "all-MiniLM-L6-v2"
-    max_calls: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="At most, in this run.")
-    ] = None
-    max_cost: Annotated[
-        float | None, typer.Option(metavar="COST", help="At most, likewise; needs prices.")
-    ] = None
+    max_calls: Annotated[int | None, options.number("At most, in this run.")] = None
+    max_cost: Annotated[float | None, options.value("COST", "At most, likewise; needs prices.")] = (
+        None
+    )
 
     def settings(self) -> GenerationOptions:
         from chunkcore.questions import GenerationOptions
@@ -76,9 +72,7 @@ def generate(
     costs: options.Models,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The questions; names the other files."
-        ),
+        options.value("FILE", "The questions; names the other files.", "--output", "-o"),
     ] = Path("questions.jsonl"),
 ) -> None:
     """Let a language model write questions, each with the excerpts that answer it.
@@ -214,23 +208,17 @@ def label(
     source: options.Documents,
     questions: Annotated[
         Path | None,
-        typer.Option(
-            "--questions",
-            metavar="FILE",
-            help="Questions: one a line, or a CSV, TSV or JSON lines.",
-        ),
+        options.value("FILE", "Questions: one a line, or a CSV, TSV or JSON lines.", "--questions"),
     ] = None,
-    column: Annotated[
-        str, typer.Option(metavar="NAME", help="The column of --questions that has them.")
-    ] = "",
+    column: Annotated[str, options.value("NAME", "The column of --questions that has them.")] = "",
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The questions with evidence.")
+        Path, options.value("FILE", "The questions with evidence.", "--output", "-o")
     ] = Path("questions.jsonl"),
     retriever: options.Retriever = "passages:lexical",
     port: Annotated[
         int, typer.Option(min=0, max=65535, metavar="N", help="Of this machine; 0: a free one.")
     ] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    browser: Annotated[bool, options.flag("Open the page.", "--browser/--no-browser")] = True,
 ) -> None:
     """Mark the evidence of questions in your documents, in a page that this machine serves to itself.
 
@@ -285,21 +273,15 @@ def _opened(address: str) -> Iterator[None]:
 def check(
     source: options.Documents,
     questions: options.Questions = None,
-    size: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Tokens of the chunks to be compared.")
-    ] = 200,
+    size: Annotated[int, options.number("Tokens of the chunks to be compared.", 1)] = 200,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     ignore: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="A kind that is fine; repeatable.")
+        list[str] | None, options.value("KIND", "A kind that is fine; repeatable.")
     ] = None,
-    most: Annotated[
-        int, typer.Option("--list", min=0, metavar="N", help="Of a kind; 0 lists all.")
-    ] = 20,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print all findings as JSON instead.")
-    ] = False,
+    most: Annotated[int, options.number("Of a kind; 0 lists all.", 0, "--list")] = 20,
+    as_json: Annotated[bool, options.flag("Print all findings as JSON instead.", "--json")] = False,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Write the place of evidence that stands in other words.")
+        bool, options.flag("Write the place of evidence that stands in other words.", "--fix")
     ] = False,
 ) -> None:
     """Find what is wrong with questions and their evidence, before chunkers are compared on them.

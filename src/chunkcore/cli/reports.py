@@ -41,27 +41,23 @@ class Systems:
     ] = None
     embedder: Annotated[
         list[str] | None,
-        typer.Option(
-            "--embedder",
-            "-e",
-            metavar="NAME",
-            help="A model; repeatable. Default: all-MiniLM-L6-v2.",
+        options.value(
+            "NAME", "A model; repeatable. Default: all-MiniLM-L6-v2.", "--embedder", "-e"
         ),
     ] = None
     embed_price: Annotated[
         float | None,
-        typer.Option(metavar="PRICE", help="Of a million tokens that the embedder reads."),
+        options.value("PRICE", "Of a million tokens that the embedder reads."),
     ] = None
     run: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="What your retriever found: scored alone, and with passages behind it.",
+        options.value(
+            "FILE", "What your retriever found: scored alone, and with passages behind it."
         ),
     ] = None
     extras: Annotated[
         bool,
-        typer.Option("--extras/--no-extras", help="Try passages behind a retriever."),
+        options.flag("Try passages behind a retriever.", "--extras/--no-extras"),
     ] = True
 
 
@@ -73,7 +69,7 @@ def compare(
     statistics: options.Statistics,
     costs: options.Models,
     save_runs: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write what was retrieved, as run files.")
+        Path | None, options.value("FOLDER", "Write what was retrieved, as run files.")
     ] = None,
     output: options.Output = Path("chunkcore-report"),
 ) -> None:
@@ -169,16 +165,14 @@ def _embedding_notes(
 def score(
     runs: Annotated[
         list[Path],
-        typer.Option(
-            "--run", metavar="FILE", help="A run: JSON lines (.jsonl), else TREC; repeatable."
-        ),
+        options.value("FILE", "A run: JSON lines (.jsonl), else TREC; repeatable.", "--run"),
     ],
     data: options.Data,
     scoring: options.Scoring,
     statistics: options.Statistics,
     chunks: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="The runs' chunks: one file for all, or one a run."),
+        options.value("FILE", "The runs' chunks: one file for all, or one a run."),
     ] = None,
     output: options.Output = Path("chunkcore-report"),
 ) -> None:
@@ -233,22 +227,16 @@ def _read(
 class Grid:
     """How a grid is searched: the options of `TuneOptions`."""
 
-    measure: Annotated[str, typer.Option(metavar="NAME", help="What is maximised.")] = (
-        "Recall@1000tok"
-    )
+    measure: Annotated[str, options.value("NAME", "What is maximised.")] = "Recall@1000tok"
     counter: options.Counter = "cl100k_base"
-    draws: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Random configurations of the grid; 0: all.")
-    ] = 0
-    folds: Annotated[int, typer.Option(min=2, metavar="N", help="Parts held out in turn.")] = 5
+    draws: Annotated[int, options.number("Random configurations of the grid; 0: all.")] = 0
+    folds: Annotated[int, options.number("Parts held out in turn.", 2)] = 5
     by: Annotated[
-        options.By, typer.Option(metavar="UNIT", help="Kept together: auto, document or question.")
+        options.By, options.value("UNIT", "Kept together: auto, document or question.")
     ] = "auto"
-    default: Annotated[
-        str, typer.Option(metavar="SPEC", help="Chunker to keep unless another is better.")
-    ] = ""
+    default: Annotated[str, options.value("SPEC", "Chunker to keep unless another is better.")] = ""
     default_retriever: Annotated[
-        str, typer.Option(metavar="SPEC", help="Its retriever. Default: the first.")
+        str, options.value("SPEC", "Its retriever. Default: the first.")
     ] = ""
     seed: options.Seed = 0
     resamples: options.Resamples = 10_000
@@ -343,16 +331,14 @@ class Answering:
     llm: options.Llm
     k: Annotated[
         str,
-        typer.Option("--k", "-k", metavar="DEPTH", help="What the model is shown: 5 is chunks."),
+        options.value("DEPTH", "What the model is shown: 5 is chunks.", "--k", "-k"),
     ] = "1000tok"
     measure: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Repeatable. Default: SquadF1 and ExactMatch."),
+        options.value("NAME", "Repeatable. Default: SquadF1 and ExactMatch."),
     ] = None
-    judge: Annotated[
-        str, typer.Option(metavar="NAME", help="The model that judges. Default: --llm.")
-    ] = ""
-    retries: Annotated[int, typer.Option(min=0, metavar="N", help="After an invalid answer.")] = 2
+    judge: Annotated[str, options.value("NAME", "The model that judges. Default: --llm.")] = ""
+    retries: Annotated[int, options.number("After an invalid answer.")] = 2
     limit: options.Limit = 0
     retriever: options.Retriever = "hybrid"
     embedder: options.EmbedderName = "all-MiniLM-L6-v2"

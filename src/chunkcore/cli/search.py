@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from chunkcore.models.base import Embedder
+    from chunkcore.retrieval import Index
     from chunkcore.run import Retrieved
     from chunkcore.scale.folder_index import FolderIndex
 
@@ -36,7 +37,7 @@ Source = Annotated[
         show_default=False,
     ),
 ]
-Verify = Annotated[bool, typer.Option("--verify", help="Read every file again, whatever its time.")]
+Verify = Annotated[bool, options.flag("Read every file again, whatever its time.", "--verify")]
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,13 @@ class Opening:
     """What is searched, and how its index is kept."""
 
     docs: Source
-    dense: Annotated[bool, typer.Option("--dense", help="Search with the model, too.")] = False
+    dense: Annotated[bool, options.flag("Search with the model, too.", "--dense")] = False
     embedder: options.EmbedderName = "all-MiniLM-L6-v2"
     verify: Verify = False
     follow_links: options.FollowLinks = False
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Keep no index and no embeddings.")
-    ] = False
+    no_cache: Annotated[bool, options.flag("Keep no index and no embeddings.", "--no-cache")] = (
+        False
+    )
 
     def open(self) -> FolderIndex:
         """A saved index as it is, or the index of files as they are now, kept in the user's cache."""
@@ -99,19 +100,13 @@ class Opening:
 def search(
     opening: Opening,
     question: Annotated[str, typer.Argument(help="What to look for.", metavar="QUESTION")],
-    max_tokens: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Tokens of all passages at most.")
-    ] = 1000,
-    k: Annotated[
-        int | None, typer.Option("--k", "-k", min=1, metavar="N", help="Passages at most.")
-    ] = None,
+    max_tokens: Annotated[int, options.number("Tokens of all passages at most.", 1)] = 1000,
+    k: Annotated[int | None, options.number("Passages at most.", 1, "--k", "-k")] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(
-            "--where", metavar="KEY=VALUE", help="Only documents with this in their metadata."
-        ),
+        options.value("KEY=VALUE", "Only documents with this in their metadata.", "--where"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write a passage a line.")] = False,
+    as_json: Annotated[bool, options.flag("Write a passage a line.", "--json")] = False,
 ) -> None:
     """Print the passages of files that answer a question best, with file, lines and offsets.
 
@@ -123,20 +118,9 @@ def search(
 
     Example: chunkcore search docs/ "how is a pump primed?" --max-tokens 500
     """
-    from rich.console import Console
-
-    from chunkcore.retrieval.lexicon import word_keys
-    from chunkcore.retrieval.passages import WindowIndex
-
-    docs = opening.docs
-    if not question.strip():
-        raise OptionError("the question is empty: write what to look for")
-    if not docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
-        raise OptionError(
-            f"{docs} does not exist, and {question} does: name the folder first, then the question"
-        )
+    _check_question(opening.docs, question)
     searched = opening.open()
-    index = searched.index if not where else searched.index.within(_conditions(where))
+    index = searched.index.within(_conditions(where)) if where else searched.index
     if where and not len(index.corpus):
         running.say(f"chunkcore: no document has {' and '.join(where)} in its metadata", err=True)
         return
@@ -146,14 +130,49 @@ def search(
     if not passages:
         running.say(f"chunkcore: nothing relevant in {documents}: {advice}", err=True)
         return
+    running.say(*_warnings(searched, index, question, passages, advice), err=True)
+    _print(searched, question, passages, as_json=as_json)
+    if not as_json:
+        running.say(f"{running.several(len(passages), 'passage')} from {documents}", err=True)
+
+
+def _check_question(docs: Path, question: str) -> None:
+    if not question.strip():
+        raise OptionError("the question is empty: write what to look for")
+    if not docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
+        raise OptionError(
+            f"{docs} does not exist, and {question} does: name the folder first, then the question"
+        )
+
+
+def _warnings(
+    searched: FolderIndex,
+    index: Index,
+    question: str,
+    passages: Sequence[Retrieved],
+    advice: str,
+) -> Iterator[str]:
+    from chunkcore.retrieval.passages import WindowIndex
+
     if isinstance(index, WindowIndex) and not index.is_related(question):
+        documents = running.several(len(searched.index.corpus.documents), "document")
         nearest = f"these passages are no nearer to the question than chance; {advice}"
-        running.say(f"chunkcore: nothing relevant in {documents}: {nearest}", err=True)
-    if old := searched.changed({passage.document_id for passage in passages}):
+        yield f"chunkcore: nothing relevant in {documents}: {nearest}"
+    old = searched.changed({passage.document_id for passage in passages})
+    if old:
         several = running.several(len(old), "document")
         what = f"{several} changed since the index was made, such as {min(old)}"
-        running.say(f"chunkcore: {what}: this is the old text; run chunkcore index again", err=True)
-    rows = list(map(searched.row, passages))
+        yield f"chunkcore: {what}: this is the old text; run chunkcore index again"
+
+
+def _print(
+    searched: FolderIndex, question: str, passages: Sequence[Retrieved], *, as_json: bool
+) -> None:
+    from rich.console import Console
+
+    from chunkcore.retrieval.lexicon import word_keys
+
+    rows = [searched.row(passage) for passage in passages]
     if as_json:
         for row in rows:
             typer.echo(json.dumps(row, ensure_ascii=False))
@@ -162,15 +181,12 @@ def search(
     words = set(word_keys(question, _FORM))
     for number, (row, passage) in enumerate(zip(rows, passages, strict=True), start=1):
         console.print(_shown(f"[{number}]", row, passage, words))
-    running.say(f"{running.several(len(passages), 'passage')} from {documents}", err=True)
 
 
 @options.grouped
 def index(
     docs: Source,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The index's folder.")
-    ],
+    output: Annotated[Path, options.value("FOLDER", "The index's folder.", "--output", "-o")],
     strategy: Annotated[
         str, options.strategy(help="Cuts the units of the index.")
     ] = "sentence:size=50",
@@ -207,15 +223,11 @@ def index(
         running.say(f"chunkcore: {error}", err=True)
         raise typer.Exit(1) from error
     corpus = indexed.index.corpus
-    read = (
-        "nothing had changed"
-        if not indexed.read
-        else f"{running.several(indexed.read, 'document')} read"
-    )
-    documents, units = (
-        running.several(len(corpus.documents), "document"),
-        running.several(len(corpus), "unit"),
-    )
+    read = "nothing had changed"
+    if indexed.read:
+        read = f"{running.several(indexed.read, 'document')} read"
+    documents = running.several(len(corpus.documents), "document")
+    units = running.several(len(corpus), "unit")
     running.say(f"{output}: {documents}, {units}; {read}")
 
 
@@ -243,16 +255,17 @@ def _check_source(docs: Path) -> None:
 
 def _conditions(where: list[str]) -> Callable[[Mapping[str, Any]], bool]:
     """Whether metadata have these values; a value is text, or JSON, such as a number."""
-    pairs = [condition.partition("=") for condition in where]
-    if wrong := [
-        condition for condition, pair in zip(where, pairs, strict=True) if not (pair[0] and pair[1])
-    ]:
-        raise OptionError(f"--where takes KEY=VALUE, such as level=public; got {echo(wrong[0])}")
-
-    wanted = [(key, (value, _as_json(value))) for key, _, value in pairs]
+    conditions = []
+    for condition in where:
+        key, equals, value = condition.partition("=")
+        if not key or not equals:
+            raise OptionError(
+                f"--where takes KEY=VALUE, such as level=public; got {echo(condition)}"
+            )
+        conditions.append((key, (value, _as_json(value))))
 
     def allowed(metadata: Mapping[str, Any]) -> bool:
-        return all(key in metadata and metadata[key] in values for key, values in wanted)
+        return all(key in metadata and metadata[key] in values for key, values in conditions)
 
     return allowed
 
@@ -268,30 +281,39 @@ def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, words: Set
     """The passage under its place: words of the question are bold."""
     from rich.text import Text
 
-    from chunkcore.retrieval.lexicon import has_tags, without_tags, word_keys
+    from chunkcore.retrieval.lexicon import word_keys
+
+    shown = Text(f"{number} {terminal_text(place['file'])}", style="bold cyan")
+    if place["document_id"] not in place["file"]:
+        shown.append(f" · {terminal_text(place['document_id'])}")
+    spans = place["spans"]
+    characters = f"characters {spans[0][0]}-{spans[-1][1]}"
+    shown.append(f" · {_lines_or_pages(place)} · {characters}\n", style="not bold cyan")
+    for piece in _WORDS.split(_visible_text(passage)):
+        is_sought = bool(piece) and not words.isdisjoint(word_keys(piece, _FORM))
+        parts = map(_printable, _SPACE.split(piece))
+        shown.append("".join(parts), style="bold" if is_sought else "")
+    return shown.append("\n")
+
+
+def _lines_or_pages(place: Mapping[str, Any]) -> str:
+    """The pages of a PDF, whose lines nobody counts, else the lines."""
+    noun, numbers = ("page", place["pages"]) if place["pages"] else ("line", place["lines"])
+    first, last = numbers[0], numbers[-1]
+    return f"{noun} {first}" if first == last else f"{noun}s {first}-{last}"
+
+
+def _visible_text(passage: Retrieved) -> str:
+    """The text without tags; of HTML, whose white space means nothing, without empty lines."""
+    from chunkcore.retrieval.lexicon import has_tags, without_tags
     from chunkcore.text import Document
 
-    file, (first, last), spans = place["file"], place["lines"], place["spans"]
-    pages = place["pages"]
-    lines = f"line {first}" if first == last else f"lines {first}-{last}"
-    if pages:  # of a PDF, whose lines nobody counts
-        lines = f"page {pages[0]}" if len(pages) == 1 else f"pages {pages[0]}-{pages[-1]}"
-    shown = Text(f"{number} {terminal_text(file)}", style="bold cyan")
-    if place["document_id"] not in file:
-        shown.append(f" · {terminal_text(place['document_id'])}")
-    shown.append(f" · {lines} · characters {spans[0][0]}-{spans[-1][1]}\n", style="not bold cyan")
-    text = without_tags(Document(place["document_id"], passage.text))
-    if has_tags(place["document_id"]):  # whose white space means nothing
-        text = "\n".join(
-            " ".join(line.split())
-            for line in _CUT_TAG.sub("", text).replace("\u2060", "").splitlines()
-            if line.strip()
-        )
-    for piece in _WORDS.split(text):
-        bold = bool(piece) and not words.isdisjoint(word_keys(piece, _FORM))
-        parts = (
-            part.expandtabs(4) if not part.strip(" \t\n") else terminal_text(part)
-            for part in _SPACE.split(piece)
-        )
-        shown.append("".join(parts), style="bold" if bold else "")
-    return shown.append("\n")
+    text = without_tags(Document(passage.document_id, passage.text))
+    if not has_tags(passage.document_id):
+        return text
+    lines = (" ".join(line.split()) for line in _CUT_TAG.sub("", text).splitlines())
+    return "\n".join(filter(None, lines))
+
+
+def _printable(part: str) -> str:
+    return terminal_text(part) if part.strip(" \t\n") else part.expandtabs(4)

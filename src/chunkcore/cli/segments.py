@@ -35,18 +35,14 @@ app = typer.Typer(
 @app.command()
 @options.grouped
 def score(
-    texts: Annotated[
-        Path, typer.Option(metavar="FILE", help="Texts with boundaries, as JSON lines.")
-    ],
+    texts: Annotated[Path, options.value("FILE", "Texts with boundaries, as JSON lines.")],
     costs: options.Models,
     strategy: options.Strategies = None,
-    tolerance: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Sentences that a boundary may be off.")
-    ] = 0,
+    tolerance: Annotated[int, options.number("Sentences that a boundary may be off.")] = 0,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write each text's scores."),
+        options.value("FILE", "Write each text's scores.", "--output", "-o"),
     ] = None,
 ) -> None:
     """Score chunkers against gold boundaries: do chunks begin where the topic changes?
@@ -139,19 +135,13 @@ _HEADINGS = {"WindowDiff": "Window-\nDiff", "Precision": "Preci-\nsion"}
 def train(
     files: Annotated[list[Path], typer.Argument(metavar="FILES", help="JSON lines of texts.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the weights are written.")
+        Path, options.value("FILE", "Where the weights are written.", "--output", "-o")
     ],
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     seed: options.Seed = 0,
-    epochs: Annotated[
-        int, typer.Option(min=0, metavar="N", help="The most epochs of a network; 0: usual.")
-    ] = 0,
-    members: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Networks that are averaged; 0: usual.")
-    ] = 0,
-    hidden: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Width of a network's layers; 0: usual.")
-    ] = 0,
+    epochs: Annotated[int, options.number("The most epochs of a network; 0: usual.")] = 0,
+    members: Annotated[int, options.number("Networks that are averaged; 0: usual.")] = 0,
+    hidden: Annotated[int, options.number("Width of a network's layers; 0: usual.")] = 0,
 ) -> None:
     """Train the segmenter of the chunker hierarchical on texts whose sections are known.
 

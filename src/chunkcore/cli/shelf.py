@@ -135,9 +135,7 @@ def verify(
 @options.grouped
 def stitch(
     data: options.Data,
-    sentences: Annotated[
-        int, typer.Option(min=1, metavar="N", help="About how many a document gets.")
-    ] = 100,
+    sentences: Annotated[int, options.number("About how many a document gets.", 1)] = 100,
     seed: options.Seed = 0,
     output: options.Output = Path("stitched"),
 ) -> None:
@@ -180,9 +178,7 @@ cache = typer.Typer(
     rich_markup_mode="rich",
     help="Measure, prune or clear the cache of models.",
 )
-File = Annotated[
-    Path | None, typer.Option("--cache", metavar="FILE", help="Default: the user's cache.")
-]
+File = Annotated[Path | None, options.value("FILE", "Default: the user's cache.", "--cache")]
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 
