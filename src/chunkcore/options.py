@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -259,27 +260,21 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, ...]) ->
     """
     for name, bounds in ranges.items():
         value = getattr(thing, name)
-        if value is None:
-            continue
         low, high = bounds if isinstance(bounds, tuple) else (bounds, None)
-        least, shown_least = _limit(thing, low)
-        most, shown_most = _limit(thing, high)
-        is_over = most is not None and not value <= most
-        if not is_over and (least is None or value >= least):
-            continue
-        limits = [f"at least {shown_least}"] if shown_least else []
-        if shown_most:
-            limits.append(f"at most {shown_most}")
-        is_optional = type(None) in get_args(_hints(type(thing)).get(name))
-        null = ", or null for none" if is_optional and len(limits) == 1 else ""
-        raise OptionError(f"{name} is {' and '.join(limits)}{null}, got {value}")
+        least, most = _limit(thing, low, -math.inf), _limit(thing, high, math.inf)
+        if value is not None and not least[0] <= value <= most[0]:
+            words = zip(("at least", "at most"), (least[1], most[1]), strict=True)
+            limits = [f"{word} {limit}" for word, limit in words if limit]
+            is_optional = type(None) in get_args(_hints(type(thing)).get(name))
+            null = ", or null for none" if is_optional and len(limits) == 1 else ""
+            raise OptionError(f"{name} is {' and '.join(limits)}{null}, got {value}")
 
 
-def _limit(thing: Any, bound: float | str | None) -> tuple[float | None, str]:
-    """A bound's number, and as an error shows it; None and "" for no bound."""
+def _limit(thing: Any, bound: float | str | None, unbounded: float) -> tuple[float, str]:
+    """A bound's number, and as an error shows it, "" for no bound."""
     limit = getattr(thing, bound) if isinstance(bound, str) else bound
     if limit is None:
-        return None, ""
+        return unbounded, ""
     return limit, f"{bound} ({limit})" if isinstance(bound, str) else f"{limit:.15g}"
 
 
@@ -444,22 +439,22 @@ def split_parts(text: str, spec: str, kind: str) -> list[str]:
     parts, start, depth, quoted = [], 0, 0, False
     for match in _SIGNS.finditer(text):
         sign = match[0][-1]
-        if quoted and match[0] != '"':
-            continue
-        if sign == '"':
+        if match[0] == '"':
             quoted = not quoted
-        elif sign == ",":
-            if depth == 0:
-                parts.append(text[start : match.end() - 1])
-                start = match.end()
-        elif sign in ("[", "{"):
-            depth += 1
-        elif sign in ("]", "}"):
-            depth -= 1
+        elif quoted:
+            continue
+        elif sign == "," and depth == 0:
+            parts.append(text[start : match.end() - 1])
+            start = match.end()
+        else:
+            depth += _DEPTHS.get(sign, 0)
     if quoted or depth:
         what = "quote" if quoted else "bracket"
         raise OptionError(f"a {what} is not closed in the {kind} {echo(spec)}")
     return [*parts, text[start:]] if text.strip() else []
+
+
+_DEPTHS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 # A backslash takes the next character with it; outside quotes it stands for itself.

@@ -150,32 +150,40 @@ class QuestionWriter:
         before is answered.
         """
         waiting: deque[tuple[str, Sample, Future[Written]]] = deque()
-        spent: BudgetError | None = None
+        spent: ModelError | None = None
         pool = ThreadPoolExecutor(min(threads, self.options.concurrency))
         try:
             while True:
-                while (
-                    spent is None
-                    and len(waiting) < self.options.concurrency
-                    and len(self.kept) + len(waiting) < self.options.questions
-                    and (sample := self.schedule.draw()) is not None
-                ):
-                    waiting.append(self._asked(sample, llm, pool))
+                if spent is None:
+                    self._ask_more(waiting, llm, pool)
                 if not waiting:
                     break
                 try:
                     self._take(*waiting.popleft())
-                except BudgetError as error:
-                    spent = spent or error
-                except ModelError:
-                    if spent is None:
+                except ModelError as error:
+                    if spent is None and not isinstance(error, BudgetError):
                         raise
+                    spent = spent or error
                 if progress is not None:
                     progress("questions", len(self.kept), self.options.questions)
         finally:
             pool.shutdown(cancel_futures=True)  # wait for answers already paid for
         if spent is not None:
             raise spent
+
+    def _ask_more(
+        self,
+        waiting: deque[tuple[str, Sample, Future[Written]]],
+        llm: LLM,
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        """Ask as many questions at once as there may be."""
+        lacking = self.options.questions - len(self.kept)
+        while len(waiting) < min(self.options.concurrency, lacking):
+            sample = self.schedule.draw()
+            if sample is None:
+                break
+            waiting.append(self._asked(sample, llm, pool))
 
     def _asked(
         self, sample: Sample, llm: LLM, pool: ThreadPoolExecutor
@@ -194,12 +202,15 @@ class QuestionWriter:
     def _earlier(self, document_id: str) -> list[str]:
         """Earlier questions in order, those of this document first, sampled if there are too many."""
         drawn = np.random.default_rng([self.options.seed, self.asked])
-        same = [place for place, (name, _) in enumerate(self._written) if name == document_id]
-        others = [place for place, (name, _) in enumerate(self._written) if name != document_id]
-        chosen = [*drawn.permutation(same).tolist(), *drawn.permutation(others).tolist()][
-            : self.options.earlier
+        places: dict[bool, list[int]] = {True: [], False: []}
+        for place, (name, _) in enumerate(self._written):
+            places[name == document_id].append(place)
+        order = [
+            *drawn.permutation(places[True]).tolist(),
+            *drawn.permutation(places[False]).tolist(),
         ]
-        return [self._written[int(place)][1] for place in sorted(chosen)]
+        chosen = sorted(map(int, order[: self.options.earlier]))
+        return [self._written[place][1] for place in chosen]
 
     def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
         outcome = self._judge(name, sample, answer)
@@ -310,37 +321,37 @@ def generate_benchmark(
     ('Who naps?', [{'start': 0, 'end': 13, 'text': 'The fox naps.'}])
     """
     options = options or GenerationOptions()
-    model, spent = get_llm(llm), budget or CallBudget()
-    capped: CappedLLM | CachedLLM = CappedLLM(
-        model.llm if isinstance(model, CachedLLM) else model, spent
-    )
-    if isinstance(model, CachedLLM):
-        capped = CachedLLM(capped, model.cache)
+    model = get_llm(llm)
+    capped = _capped(model, budget or CallBudget())
     writer = QuestionWriter(documents, options)
     interrupted = _asked(writer, capped, progress)
-    filtered = (
-        _filtered(writer.kept, embedder, thresholds)
-        if embedder is not None and writer.kept
-        else None
-    )
+    filtered = None
+    if embedder is not None and writer.kept:
+        filtered = _filtered(writer.kept, embedder, thresholds)
     dropped = {drop.index: drop for drop in filtered.dropped} if filtered else {}
-    rejections = [
-        *writer.rejections,
-        *(_rejection(writer.kept[at], drop) for at, drop in dropped.items()),
-    ]
-    given_up = f"every document was given up after {options.patience} rejections in a row"
+    rejections = [_rejection(writer.kept[number], drop) for number, drop in dropped.items()]
+    rejections = sorted([*writer.rejections, *rejections], key=lambda one: int(one.id[1:]))
+    kept = [question for number, question in enumerate(writer.kept) if number not in dropped]
+    given_up = ""
+    if len(writer.kept) < options.questions:
+        given_up = f"every document was given up after {options.patience} rejections in a row"
     return Generated(
         documents=documents,
-        rows=tuple(
-            _row(kept, options.mode) for at, kept in enumerate(writer.kept) if at not in dropped
-        ),
-        rejections=tuple(sorted(rejections, key=lambda rejection: int(rejection.id[1:]))),
+        rows=tuple(_row(question, options.mode) for question in kept),
+        rejections=tuple(rejections),
         usage=capped.usage,
         filtered=filtered,
-        stopped=interrupted or (given_up if len(writer.kept) < options.questions else ""),
+        stopped=interrupted or given_up,
         unfinished=bool(interrupted),
         info=_info(documents, model, writer, filtered, embedder),
     )
+
+
+def _capped(model: LLM, budget: CallBudget) -> CappedLLM | CachedLLM:
+    """The model under a budget, which answers of its cache do not touch."""
+    if isinstance(model, CachedLLM):
+        return CachedLLM(CappedLLM(model.llm, budget), model.cache)
+    return CappedLLM(model, budget)
 
 
 def _asked(writer: QuestionWriter, llm: CappedLLM | CachedLLM, progress: Progress | None) -> str:

@@ -143,30 +143,28 @@ class _Read:
         (self.documents, rows, unread), _ = contents_of(
             documents, questions, follow_links=options.follow_links
         )
-        if questions is None and isinstance(documents, str | Path):
-            is_own = isinstance(chosen_layout(Path(documents)), ChunkcoreLayout)
-            questions = Path(documents) / "questions.jsonl" if is_own else []
-        if isinstance(questions, str | Path) and Path(questions).suffix.lower() != ".csv":
-            rows = _lines(Path(questions))
-        file = f"{questions}, " if isinstance(questions, str | Path) else ""
-        listed = list(rows)
+        self._texts = {document.id: document.text for document in self.documents}
+        file = _questions_file(documents, questions)
+        listed = list(rows if file is None else _lines(file))
+        before = "" if file is None else f"{file}, "
         if not listed:
             raise DataError(
-                f'{file}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}'
+                f'{before}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}'
             )
-        self._texts = {document.id: document.text for document in self.documents}
         reader = QuestionReader(self.documents, [str(row.get("id")) for _, row in listed], unread)
         for place, row in listed:
             reader.add(place, row)
-            self.questions += [_Located(f"{file}{place}", query) for query in reader.queries]
-            reader.queries.clear()
-            for problems in (reader.problems, reader.repeated, reader.notes):
-                for problem in problems:
-                    reason = problem.reason.removeprefix(f"{place}: ")
-                    self.problems.append(
-                        Finding(problem.kind, f"{file}{place}", problem.query_id, reason)
-                    )
-                problems.clear()
+            self._take(reader, f"{before}{place}", place)
+
+    def _take(self, reader: QuestionReader, place: str, line: str) -> None:
+        """Move what the reader has read of a line."""
+        self.questions += [_Located(place, query) for query in reader.queries]
+        reader.queries.clear()
+        for problems in (reader.problems, reader.repeated, reader.notes):
+            for problem in problems:
+                reason = problem.reason.removeprefix(f"{line}: ")
+                self.problems.append(Finding(problem.kind, place, problem.query_id, reason))
+            problems.clear()
 
     def same_words(self) -> Iterator[Finding]:
         for located in self.questions:
@@ -192,31 +190,25 @@ class _Read:
 
     def leaks(self) -> Iterator[Finding]:
         for located in self.questions:
-            question = fold(located.query.text).text
-            place = (
-                next(self._folds.places(question, None), None) if len(question) >= _LEAK else None
-            )
-            if place is not None:
-                owner, start = place
-                span = self._folds.forms[owner].span(start, start + len(question))
-                where = f"{self.documents[owner].id!r} at {span.start}-{span.end}"
-                yield _about(located, "leakage", f"the question stands in {where}, word for word")
-            for piece in located.query.evidence:
-                folded = fold(self._slice(piece)).text
-                if len(folded) >= _LEAK and folded in question:
-                    yield _about(
-                        located,
-                        "leakage",
-                        f"its evidence stands in the question: {quote(self._slice(piece))}",
-                    )
-            answers = [located.query.metadata.get("answer"), located.query.metadata.get("answers")]
-            for answer in (
-                one for some in answers for one in (some if isinstance(some, list) else [some])
-            ):
-                if isinstance(answer, str) and _holds(located.query.text, answer):
-                    yield _about(
-                        located, "leakage", f"its answer stands in the question: {quote(answer)}"
-                    )
+            for message in (*self._copies(located.query), *_given_answers(located.query)):
+                yield _about(located, "leakage", message)
+
+    def _copies(self, query: Query) -> Iterator[str]:
+        """Where the question stands in a document, and the evidence that stands in the question."""
+        question = fold(query.text).text
+        if len(question) < _LEAK:
+            return
+        place = next(self._folds.places(question, None), None)
+        if place is not None:
+            owner, start = place
+            span = self._folds.forms[owner].span(start, start + len(question))
+            where = f"{self.documents[owner].id!r} at {span.start}-{span.end}"
+            yield f"the question stands in {where}, word for word"
+        for piece in query.evidence:
+            text = self._slice(piece)
+            folded = fold(text).text
+            if len(folded) >= _LEAK and folded in question:
+                yield f"its evidence stands in the question: {quote(text)}"
 
     def sizes(self) -> Iterator[Finding]:
         for located in self.questions:
@@ -260,6 +252,18 @@ class _Read:
         return piece.span.slice(self._texts[piece.document_id])
 
 
+def _questions_file(
+    documents: str | Path | Sequence[Document], questions: Questions | None
+) -> Path | None:
+    """The questions' file, if they come line by line."""
+    is_folder = questions is None and isinstance(documents, str | Path)
+    if is_folder and isinstance(chosen_layout(Path(str(documents))), ChunkcoreLayout):
+        questions = Path(str(documents)) / "questions.jsonl"
+    if not isinstance(questions, str | Path) or Path(questions).suffix.lower() == ".csv":
+        return None
+    return Path(questions)
+
+
 def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
     """The lines of a ``questions.jsonl``; a damaged line becomes a row that is left out."""
     rows: list[tuple[str, dict[str, Any]]] = []
@@ -279,6 +283,17 @@ def _words(question: _Located) -> str:
 
 def _about(question: _Located, kind: str, message: str) -> Finding:
     return Finding(kind, question.place, question.query.id, message)
+
+
+def _given_answers(query: Query) -> Iterator[str]:
+    """The answers that stand in the question."""
+    answers: list[object] = []
+    for name in ("answer", "answers"):
+        value = query.metadata.get(name)
+        answers += value if isinstance(value, list) else [value]
+    for answer in answers:
+        if isinstance(answer, str) and _holds(query.text, answer):
+            yield f"its answer stands in the question: {quote(answer)}"
 
 
 def _holds(question: str, answer: str) -> bool:
@@ -386,6 +401,39 @@ def filter_questions(
 
     `evidence` and `excerpts` hold each question's places and texts. O(n²) time and memory for n questions.
     """
+    similarities = _similarities(questions, evidence, excerpts, embedder)
+    duplicate, relevance = thresholds.duplicate, thresholds.relevance
+    if duplicate == "propose":
+        duplicate = similarities.propose_duplicate()
+    if relevance == "propose":
+        relevance = similarities.propose_relevance()
+    dropped: list[Dropped] = []
+    kept: list[int] = []
+    for index, cosines in enumerate(similarities.questions):
+        least = float(similarities.least[index])
+        likest = max(kept, key=cosines.__getitem__, default=index)
+        if relevance is not None and least < relevance:
+            reason = f"an excerpt has cosine {least:.3f} with the question, under {relevance:.3f}"
+            dropped.append(Dropped(index, "relevance", reason))
+        elif duplicate is not None and likest != index and cosines[likest] > duplicate:
+            cosine = f"cosine {cosines[likest]:.3f}, over {duplicate:.3f}"
+            reason = f"it has {cosine}, with the question {questions[likest]!r}"
+            dropped.append(Dropped(index, "duplicate", reason))
+        else:
+            kept.append(index)
+    return Filtered(similarities, _number(duplicate), _number(relevance), tuple(dropped))
+
+
+def _number(threshold: float | None) -> float | None:
+    return None if threshold is None else float(threshold)
+
+
+def _similarities(
+    questions: Sequence[str],
+    evidence: Sequence[Sequence[Evidence]],
+    excerpts: Sequence[Sequence[str]],
+    embedder: Embedder,
+) -> Similarities:
     queries = unit_rows(embed(embedder, questions, queries=True))
     answers = unit_rows(embed(embedder, [text for texts in excerpts for text in texts]))
     owners = np.repeat(np.arange(len(questions)), list(map(len, excerpts)))
@@ -394,39 +442,8 @@ def filter_questions(
     apart = np.ones((len(questions), len(questions)), dtype=bool)
     for index, row in enumerate(shared):
         apart[index, owners[row]] = False
-    elsewhere, apart = ~shared & ~is_answer, apart & apart.T
-    similarities = Similarities(
-        queries @ queries.T, queries @ answers.T, is_answer, elsewhere, apart
-    )
-    duplicate = (
-        similarities.propose_duplicate()
-        if thresholds.duplicate == "propose"
-        else thresholds.duplicate
-    )
-    relevance = (
-        similarities.propose_relevance()
-        if thresholds.relevance == "propose"
-        else thresholds.relevance
-    )
-    dropped: list[Dropped] = []
-    kept: list[int] = []
-    for index, cosines in enumerate(similarities.questions):
-        least = float(similarities.least[index])
-        likest = max(kept, key=cosines.__getitem__, default=None)
-        if relevance is not None and least < relevance:
-            reason = f"an excerpt has cosine {least:.3f} with the question, under {relevance:.3f}"
-            dropped.append(Dropped(index, "relevance", reason))
-        elif duplicate is not None and likest is not None and cosines[likest] > duplicate:
-            cosine = f"cosine {cosines[likest]:.3f}, over {duplicate:.3f}"
-            dropped.append(
-                Dropped(
-                    index, "duplicate", f"it has {cosine}, with the question {questions[likest]!r}"
-                )
-            )
-        else:
-            kept.append(index)
-    used = [None if threshold is None else float(threshold) for threshold in (duplicate, relevance)]
-    return Filtered(similarities, used[0], used[1], tuple(dropped))
+    cosines = queries @ queries.T, queries @ answers.T
+    return Similarities(*cosines, is_answer, ~shared & ~is_answer, apart & apart.T)
 
 
 def _overlapping(evidence: Sequence[Sequence[Evidence]], owners: Numbers) -> NDArray[np.bool_]:
