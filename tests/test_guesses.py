@@ -44,10 +44,6 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: get_retriever("bm25").retrieve("tea"), FORGOTTEN),
         (lambda: run_retriever(get_retriever("bm25"), BENCHMARK), FORGOTTEN),
         (lambda: run_retriever("bm25", BENCHMARK), FORGOTTEN),  # type: ignore[arg-type]
-        (lambda: run_retriever(INDEX), r"run_retriever\(retriever, queries, .* argument: 'queries'"),  # type: ignore[call-arg]
-        (lambda: run_experiment(BENCHMARK, chunker="sentence"), "did you mean 'chunkers'"),  # type: ignore[call-arg]
-        (lambda: tune(BENCHMARK, retriever="bm25"), "did you mean 'retrievers'"),  # type: ignore[call-arg]
-        (lambda: get_retriever("dense").index(CORPUS, embedder="m"), "did you mean 'vectors'"),  # type: ignore[call-arg]
         (
             lambda: get_retriever("dense").index(CORPUS, THEIRS).retrieve("tea"),
             "as_embedder of the framework's adapter",
@@ -63,7 +59,6 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: INDEX.retrieve("tea", filters={"a": 1}), "did you mean 'where'"),
         (lambda: INDEX.retrieve(["tea"]), "one question as a string"),
         (lambda: INDEX.retrieve("tea", k=0), "k is at least 1"),
-        (lambda: get_chunker("recursive").split("text"), "use split_text, spans or chunk"),
         (lambda: get_chunker("recursiv"), "did you mean 'recursive'"),
         (lambda: Recursive(chunk_size=50), "did you mean 'size'"),  # type: ignore[call-arg]
         (lambda: get_chunker("recursive", 200), "options have names, as in"),
@@ -75,7 +70,6 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: chunk_corpus([THEIRS], "recursive"), r'write Document\("faq.md", document.page_content\)'),
         (lambda: chunk_corpus([TEA, TEA], "recursive"), "two documents have the id 'tea.md'"),
         (lambda: get_retriever("bm25").index(CORPUS).update([TEA, TEA]), "two documents have the id 'tea.md'"),
-        (lambda: chunk_corpus(BENCHMARK, "recursive"), "such as benchmark.documents"),  # type: ignore[arg-type]
         (lambda: get_counter("gpt-4o"), "did you mean o200k_base"),
         (lambda: load_index("nowhere"), "nowhere"),
         (lambda: write_report(3, "x.html"), "Report"),

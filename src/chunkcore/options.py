@@ -6,13 +6,13 @@ import json
 import math
 import re
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import lru_cache, partial, wraps
-from inspect import Parameter, cleandoc, signature
+from functools import lru_cache, partial
+from inspect import cleandoc
 from numbers import Integral, Real
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from chunkcore import guesses
 from chunkcore.errors import OptionError, echo, suggestion
@@ -126,46 +126,6 @@ def _hints_of_guesses(names: Collection[str]) -> dict[str, str]:
         if meant:
             hints[guess] = repr(meant[0])
     return hints
-
-
-_Call = TypeVar("_Call", bound=Callable[..., Any])
-
-
-def named_options(*more: str) -> Callable[[_Call], _Call]:
-    """A decorator: a missing or unknown argument of the call is an `OptionError` that says which there are.
-
-    `more` are the options that it takes as ``**options``; without any, it checks those itself.
-
-    >>> @named_options()
-    ... def search(query, k=10): ...
-    >>> search("tea", top_k=3)
-    Traceback (most recent call last):
-    chunkcore.errors.OptionError: search has no option 'top_k': expected some of query, k; did you mean 'k'?
-    """
-
-    def decorated(call: _Call) -> _Call:
-        takes, owner = signature(call), call.__qualname__.removesuffix(".__init__")
-        kinds = {name: each.kind for name, each in takes.parameters.items() if name != "self"}
-        is_open = Parameter.VAR_KEYWORD in kinds.values() and not more
-        names = list(
-            dict.fromkeys(
-                [*(name for name in kinds if kinds[name] is not Parameter.VAR_KEYWORD), *more]
-            )
-        )
-
-        @wraps(call)
-        def checked(*values: Any, **options: Any) -> Any:
-            if not is_open:
-                check_option_names(owner, options, names)
-            try:
-                takes.bind(*values, **options)
-            except TypeError as error:
-                raise OptionError(f"{owner}({', '.join(names)}): {error}") from None
-            return call(*values, **options)
-
-        return cast(_Call, checked)
-
-    return decorated
 
 
 # Of the numbers in options. Larger ones overflow in arrays of 64 bits.

@@ -15,7 +15,6 @@ from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
 from chunkcore.models.llm import Message, Reply
 from chunkcore.models.llm.endpoint import reply_of
-from chunkcore.options import named_options
 
 
 class ChunkcoreEmbeddings(Embeddings):
@@ -32,7 +31,6 @@ class ChunkcoreEmbeddings(Embeddings):
     8
     """
 
-    @named_options()
     def __init__(self, embedder: Embedder | str = DEFAULT_MODEL) -> None:
         self.embedder = get_embedder(embedder)
 

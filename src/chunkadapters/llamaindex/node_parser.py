@@ -50,7 +50,6 @@ from chunkadapters.places import (
 )
 from chunkcore.chunkers import Chunker, chunkers
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
-from chunkcore.options import named_options
 from chunkcore.text import Chunk, Span
 from chunkcore.text import Document as CoreDocument
 
@@ -488,7 +487,6 @@ class PlacedNodeParser(NodeParser):
         default="mark", description="What becomes of nodes that are not in the text."
     )
 
-    @named_options(*NodeParser.model_fields)
     def __init__(self, parser: NodeParser, *, unplaced: Unplaced = "mark", **fields: Any) -> None:
         values: dict[str, Any] = {"parser": parser, "unplaced": unplaced, **fields}
         super().__init__(**values)

@@ -36,7 +36,6 @@ from chunkcore.evaluation.measures import (
     running,
 )
 from chunkcore.evaluation.results import ChunkStatistics, Report
-from chunkcore.options import named_options
 from chunkcore.run import Answers, MatchKind, PieceColumns, RankedPieces, Retrieved, Run
 from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter, get_counter
@@ -44,7 +43,6 @@ from chunkcore.tokens import TokenCounter, get_counter
 MinRule = Literal["holding", "touching"]
 
 
-@named_options()
 def score(
     run: Run,
     benchmark: Benchmark,
