@@ -537,9 +537,9 @@ def _caveats(comparison: Comparison) -> Iterator[str]:
             what = f"{100 * report.unlocated_share:.0f} % of what {report.name} retrieved"
             yield f"{what} was found in no document, and counts as no evidence"
     documents = comparison.reports[0].documents
-    count = len(set(documents))
-    if comparison.by == "question" and 1 < count < min(FEWEST_UNALIKE, len(documents)):
-        about = f"The questions are about {count} documents, too few to resample"
+    distinct = len(set(documents))
+    if comparison.by == "question" and 1 < distinct < min(FEWEST_UNALIKE, len(documents)):
+        about = f"The questions are about {distinct} documents, too few to resample"
         yield f"{about}: the intervals hold for other questions about these alone"
 
 

@@ -210,7 +210,7 @@ def cluster_sums(columns: NDArray[np.generic], clusters: Sequence[str] | None) -
 def units_of(columns: Scores, clusters: Sequence[str] | None) -> Numbers:
     """The number of units with a value, for each column."""
     counts = cluster_sums(~np.isnan(columns), clusters)
-    return np.count_nonzero(counts, axis=0).astype(np.int64)
+    return np.asarray(np.count_nonzero(counts, axis=0), dtype=np.int64)
 
 
 _EXACT = 12  # units; up to these, all sign patterns are tried
@@ -278,13 +278,14 @@ def randomisation_test(
 def _sign_patterns(units: int, flips: int, seed: int, columns: int) -> Iterator[Scores]:
     """Blocks of sign patterns, shape (patterns, units): all of them for few units, else random ones."""
     if units <= _EXACT:
-        yield 1.0 - 2.0 * (np.arange(2**units)[:, None] >> np.arange(units) & 1)
+        bits = np.arange(2**units)[:, None] >> np.arange(units) & 1
+        yield 1.0 - 2.0 * bits.astype(np.float64)
         return
     generator = np.random.default_rng(seed)
     rows = max(1, _BLOCK // max(units, columns))
     for first in range(0, flips, rows):
         drawn = generator.integers(0, 2, size=(min(rows, flips - first), units), dtype=np.int8)
-        yield 2.0 * drawn - 1.0
+        yield 2.0 * drawn.astype(np.float64) - 1.0
 
 
 _FEW_LARGE = 0.25

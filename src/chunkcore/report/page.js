@@ -38,6 +38,19 @@ const switched = [showViews];
   switches.addEventListener("submit", (event) => event.preventDefault());
 }
 
+// ---- a phone shows what to use and the scores first: the other sections open when their heading is tapped
+if (matchMedia("(max-width: 700px)").matches) {
+  for (const section of ["recall", "costs", "differences", "collections", "lengths", "left-out"].map(by).filter(Boolean)) {
+    section.classList.add("folding", "folded");
+    for (const heading of section.querySelectorAll("h2")) {
+      heading.tabIndex = 0;
+      heading.addEventListener("click", () => section.classList.toggle("folded"));
+      heading.addEventListener("keydown", (event) => event.key === "Enter" && heading.click());
+    }
+    for (const link of all(`a[href="#${section.id}"]`)) link.addEventListener("click", () => section.classList.remove("folded"));
+  }
+}
+
 // ---- code to copy
 for (const button of all("button.copy")) {
   button.addEventListener("click", async () => {

@@ -244,14 +244,15 @@ def _named(row: Row, lines: Sequence[str], first: float) -> str:
 
 def _bar(row: Row, x: Scale, middle: float, *, differences: bool) -> str:
     """A row's interval and mean at the height `middle`."""
-    write, unit = "{:.1f}".format, " %"
-    if differences:
-        write, unit = signed, " points"
-    tip = f"{row.name}: {write(row.mean)}{unit}"
+    unit = " points" if differences else " %"
+    mean, low, high = (
+        signed(value) if differences else f"{value:.1f}" for value in (row.mean, row.low, row.high)
+    )
+    tip = f"{row.name}: {mean}{unit}"
     kind = f"{_tone(row.number)} {'distinct' if row.distinct else 'tied'}"
     whisker = ""
     if math.isfinite(row.low):
-        tip += f" (interval {write(row.low)} to {write(row.high)})"
+        tip += f" (interval {low} to {high})"
         whisker = svg_line(x(row.low), middle, x(row.high), middle, f"whisker {kind}")
     left = x(row.mean) - 5
     square = f'<rect class="estimate {kind}" x="{left:.1f}" y="{middle - 5:.1f}" width="10" height="10"/>'
