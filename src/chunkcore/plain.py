@@ -43,8 +43,12 @@ def _simpler(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
-    if hasattr(value, "tolist"):  # arrays and numbers of NumPy
+    if hasattr(value, "tolist"):
         return _simpler(value.tolist())
+    return _converted(value)
+
+
+def _converted(value: object) -> Any:
     for kinds, convert in _CONVERSIONS:
         if isinstance(value, kinds):
             return convert(value)

@@ -40,45 +40,9 @@ def tool_server(
 
     Raises `MissingExtraError`: the package mcp is not installed.
     """
-    package = needed("mcp.server.mcpserver", "mcp", "serve a tool")
-    tools = needed("mcp.server.mcpserver.tools", "mcp", "serve a tool")
     exceptions = needed("mcp.server.mcpserver.exceptions", "mcp", "serve a tool")
     source = _Source(searched, reopen)
-
-    def search(
-        question: str, max_tokens: int = 1000, where: dict[str, Any] | None = None
-    ) -> CallToolResult:
-        """Find the passages that answer a question, best first, at most max_tokens tokens together.
-
-        where: keep documents whose metadata have these values, such as {"level": "public"}.
-        """
-        try:
-            return _answer(source.latest(), question, max_tokens, where)
-        except ChunkcoreError as error:
-            raise exceptions.ToolError(str(error)) from error
-
-    search.__annotations__["return"] = needed("mcp_types", "mcp", "serve a tool").CallToolResult
-    tool = tools.Tool.from_function(search)
-    tool.parameters["additionalProperties"] = False
-
-    class Server(package.MCPServer):  # type: ignore[misc]
-        async def call_tool(
-            self, name: str, arguments: Mapping[str, Any], context: Any = None
-        ) -> Any:
-            """Refuses arguments that the tool does not have, which the package drops."""
-            try:
-                check_option_names(f"the tool {name}", arguments, tool.parameters["properties"])
-            except OptionError as error:
-                raise exceptions.ToolError(str(error)) from error
-            return await super().call_tool(name, arguments, context)
-
-    count = len(searched.index.corpus.documents)
-    server: MCPServer[Any] = Server(
-        "chunkcore",
-        version=installed_version(),
-        instructions=f"Searches {count:,} documents. Answers are exact spans; cite them by file and lines.",
-        tools=[tool],
-    )
+    server = _server(_search_tool(source), len(searched.index.corpus.documents))
 
     @server.resource("span://{document}/{start}/{end}", mime_type="text/plain")
     def span(document: str, start: str, end: str) -> str:
@@ -92,6 +56,52 @@ def tool_server(
         return text[max(0, first - _AROUND) : max(0, last + _AROUND)]
 
     return server
+
+
+def _search_tool(source: _Source) -> Any:
+    from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.server.mcpserver.tools import Tool
+    from mcp_types import CallToolResult
+
+    def search(
+        question: str, max_tokens: int = 1000, where: dict[str, Any] | None = None
+    ) -> CallToolResult:
+        """Find the passages that answer a question, best first, at most max_tokens tokens together.
+
+        where: keep documents whose metadata have these values, such as {"level": "public"}.
+        """
+        try:
+            return _answer(source.latest(), question, max_tokens, where)
+        except ChunkcoreError as error:
+            raise ToolError(str(error)) from error
+
+    search.__annotations__["return"] = CallToolResult  # which the package reads
+    tool = Tool.from_function(search)
+    tool.parameters["additionalProperties"] = False
+    return tool
+
+
+def _server(tool: Any, documents: int) -> MCPServer[Any]:
+    from mcp.server.mcpserver import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    class Server(MCPServer[Any]):
+        async def call_tool(
+            self, name: str, arguments: Mapping[str, Any], context: Any = None
+        ) -> Any:
+            """Refuses arguments that the tool does not have, which the package drops."""
+            try:
+                check_option_names(f"the tool {name}", arguments, tool.parameters["properties"])
+            except OptionError as error:
+                raise ToolError(str(error)) from error
+            return await super().call_tool(name, dict(arguments), context)
+
+    return Server(
+        "chunkcore",
+        version=installed_version(),
+        instructions=f"Searches {documents:,} documents. Answers are exact spans; cite them by file and lines.",
+        tools=[tool],
+    )
 
 
 class _Source:

@@ -125,11 +125,41 @@ def _lines(stream: Stream, show: Callable[[Tally], None]) -> Iterator[bytes]:
 
 
 def _resumable(stream: Stream, output: Path, show: Callable[[Tally], None], *, fresh: bool) -> None:
-    from chunkcore.files import installed_version
     from chunkcore.scale.stream import ChangedDocumentError, ResumableOutput
 
-    # What the lines follow from: a run resumes only the output of an equal identity.
-    identity = {
+    writer = ResumableOutput(output, _identity(stream), fresh=fresh)
+    try:
+        if writer.done is not None:
+            documents = running.several(len(writer.done.ids), "document")
+            chunks = running.several(writer.done.chunks, "chunk")
+            running.say(f"chunkcore: going on after {documents}, {chunks}", err=True)
+            stream.skip(writer.done)
+        for step in stream:
+            writer.write(step)
+            show(stream.tally)
+        writer.finish()
+    except ChangedDocumentError as error:
+        writer.leave()
+        raise DataError(
+            f"{writer.partial} cannot be gone on with: {error}; begin anew with --fresh"
+        ) from error
+    except BaseException as error:
+        if writer.leave():
+            kept = f"{writer.partial} keeps what is done: the same command goes on, or begins anew with --fresh"
+            if isinstance(error, KeyboardInterrupt):
+                raise running.StoppedError(f"stopped before the end; {kept}") from error
+            running.say(f"chunkcore: {kept}", err=True)
+        raise
+    if stream.tally.skipped:
+        skipped = f"{stream.tally.skipped:,} left out for errors, which {writer.errors} tells"
+        running.say(f"chunkcore: {skipped}", err=True)
+
+
+def _identity(stream: Stream) -> dict[str, object]:
+    """What the lines follow from: a run resumes only the output of an equal identity."""
+    from chunkcore.files import installed_version
+
+    return {
         "files": [str(path) for path in stream.sources.paths],
         "strategy": stream.chunker.to_dict(),
         "fingerprint": stream.chunker.fingerprint,
@@ -138,38 +168,6 @@ def _resumable(stream: Stream, output: Path, show: Callable[[Tally], None], *, f
         "follow_links": stream.options.follow_links,
         "version": installed_version(),
     }
-    writer = ResumableOutput(output, identity, fresh=fresh)
-    refused = False
-    try:
-        if writer.done is not None:
-            count = running.several(len(writer.done.ids), "document")
-            running.say(
-                f"chunkcore: going on after {count}, {running.several(writer.done.chunks, 'chunk')}",
-                err=True,
-            )
-            stream.skip(writer.done)
-        try:
-            for step in stream:
-                writer.write(step)
-                show(stream.tally)
-        except ChangedDocumentError as error:
-            refused = True
-            raise DataError(
-                f"{writer.partial} cannot be gone on with: {error}; begin anew with --fresh"
-            ) from error
-        writer.finish()
-    except BaseException as error:
-        if writer.leave() and not refused:
-            kept = f"{writer.partial} keeps what is done: the same command goes on, or begins anew with --fresh"
-            if isinstance(error, KeyboardInterrupt):
-                raise running.StoppedError(f"stopped before the end; {kept}") from error
-            running.say(f"chunkcore: {kept}", err=True)
-        raise
-    if stream.tally.skipped:
-        running.say(
-            f"chunkcore: {stream.tally.skipped:,} left out for errors, which {writer.errors} tells",
-            err=True,
-        )
 
 
 def _keep_inputs(files: Iterable[Path], output: Path) -> None:
@@ -178,20 +176,15 @@ def _keep_inputs(files: Iterable[Path], output: Path) -> None:
 
     if str(output) == "-":
         return
-    there = (
-        {_place(file): file for file in (output, *beside(output)) if file.is_file()}
-        if output.name
-        else {}
-    )
+    written = [file for file in (output, *beside(output)) if file.is_file()] if output.name else []
+    there = {_place(file): file for file in written}
     for path in files:
         places = map(_place, input_files(path)) if there else ()
         clash = next((there[place] for place in places if place in there), None)
         if clash is not None:
-            place = (
-                f"--output {output}"
-                if clash == output
-                else f"{clash}, which is written beside --output,"
-            )
+            place = f"--output {output}"
+            if clash != output:
+                place = f"{clash}, which is written beside --output,"
             raise OptionError(
                 f"{place} is one of the files to cut, and would be replaced: name another file"
             )

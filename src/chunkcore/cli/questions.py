@@ -18,6 +18,7 @@ from chunkcore.cli import options, running
 from chunkcore.errors import DataError, MissingExtraError, OptionError, echo
 
 if TYPE_CHECKING:
+    from chunkcore.models import CachedEmbedder
     from chunkcore.questions import Generated, GenerationOptions
     from chunkcore.questions.validate import Finding, Threshold
 
@@ -89,7 +90,7 @@ def generate(
         estimate_generation,
         generate_benchmark,
     )
-    from chunkcore.questions.generate import INTERRUPTED, write_generated
+    from chunkcore.questions.generate import write_generated
 
     prices, settings, kept = costs.prices(), generation.settings(), running.KeptAnswers(costs.kept)
     budget = CallBudget(max_calls=generation.max_calls, max_cost=generation.max_cost, prices=prices)
@@ -101,30 +102,36 @@ def generate(
     _check_output(documents.place, output)
     texts = documents.read()
     if costs.dry_run:
-        running.say(
-            f"{model.name}: {running.spent(estimate_generation(texts, settings), prices)}", _ASSUMED
-        )
+        expected = running.spent(estimate_generation(texts, settings), prices)
+        running.say(f"{model.name}: {expected}", _ASSUMED)
         return
-    vectors = (
-        None if generation.embedder == "none" else options.cached_embedder(generation.embedder)
-    )
     with running.reporting(sys.stderr) as progress, running.stoppable(kept.resume()):
         generated = generate_benchmark(
             texts,
             model if kept.path is None else kept.model(model),
             settings,
             budget=budget,
-            embedder=vectors,
+            embedder=_generation_filter(generation.embedder),
             thresholds=thresholds,
             progress=progress,
         )
         write_generated(output, generated)
-    running.say(
-        *_summary(generated, f"{model.name}: {running.spent(generated.usage, prices)}", output)
-    )
+    used = f"{model.name}: {running.spent(generated.usage, prices)}"
+    running.say(*_summary(generated, used, output))
+    _end(generated, kept.resume())
+
+
+def _generation_filter(name: str) -> CachedEmbedder | None:
+    return None if name == "none" else options.cached_embedder(name)
+
+
+def _end(generated: Generated, resume: str) -> None:
+    """Raises what says that there are fewer questions than wanted."""
+    from chunkcore.questions.generate import INTERRUPTED
+
     if generated.stopped == INTERRUPTED:
         count = running.several(len(generated.rows), "question")
-        raise running.StoppedError(f"stopped before the end, with {count}; {kept.resume()}")
+        raise running.StoppedError(f"stopped before the end, with {count}; {resume}")
     if generated.stopped:
         raise typer.Exit(1)
 
@@ -293,33 +300,37 @@ def check(
     """
     from chunkcore.questions.validate import KINDS, ValidationOptions, validate_benchmark
 
-    for kind in ignore or ():
+    fine = ignore or []
+    for kind in fine:
         if kind not in KINDS:
             raise OptionError(f"--ignore is one of {', '.join(KINDS)}; got {echo(kind)}")
-    model = None
-    try:
-        model = None if embedder == "none" else options.cached_embedder(embedder)
-    except MissingExtraError as error:
-        running.say(f"questions in nearly the same words are not looked for: {error}", err=True)
-    checks = ValidationOptions(size=size, follow_links=source.follow_links)
     if fix:
         _fix(source, questions)
+    checks = ValidationOptions(size=size, follow_links=source.follow_links)
+    model = _filter_model(embedder)
     findings = validate_benchmark(source.place, questions, options=checks, embedder=model)
-    findings = [finding for finding in findings if finding.kind not in (ignore or ())]
+    findings = [finding for finding in findings if finding.kind not in fine]
     if as_json:
-        lines = [
-            re.search(r"line (\d+)$", finding.place) if finding.query_id else None
-            for finding in findings
-        ]
-        rows = [
-            {**asdict(row), "line": line and int(line[1])}
-            for row, line in zip(findings, lines, strict=True)
-        ]
-        typer.echo(json.dumps({"findings": rows}, indent=2))
+        typer.echo(json.dumps({"findings": list(map(_finding_row, findings))}, indent=2))
     else:
         running.say(*_lines(findings, most))
     if any(finding.kind not in ("respelled", "unanswered") for finding in findings):
         raise typer.Exit(1)
+
+
+def _filter_model(name: str) -> CachedEmbedder | None:
+    if name == "none":
+        return None
+    try:
+        return options.cached_embedder(name)
+    except MissingExtraError as error:
+        running.say(f"questions in nearly the same words are not looked for: {error}", err=True)
+        return None
+
+
+def _finding_row(finding: Finding) -> dict[str, object]:
+    line = re.search(r"line (\d+)$", finding.place) if finding.query_id else None
+    return {**asdict(finding), "line": None if line is None else int(line[1])}
 
 
 def _fix(source: options.Documents, questions: Path | None) -> None:

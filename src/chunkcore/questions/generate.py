@@ -325,9 +325,7 @@ def generate_benchmark(
     capped = _capped(model, budget or CallBudget())
     writer = QuestionWriter(documents, options)
     interrupted = _asked(writer, capped, progress)
-    filtered = None
-    if embedder is not None and writer.kept:
-        filtered = _filtered(writer.kept, embedder, thresholds)
+    filtered = _filtered(writer.kept, embedder, thresholds)
     dropped = {drop.index: drop for drop in filtered.dropped} if filtered else {}
     rejections = [_rejection(writer.kept[number], drop) for number, drop in dropped.items()]
     rejections = sorted([*writer.rejections, *rejections], key=lambda one: int(one.id[1:]))
@@ -374,8 +372,10 @@ def _asked(writer: QuestionWriter, llm: CappedLLM | CachedLLM, progress: Progres
 
 
 def _filtered(
-    kept: Sequence[Kept], embedder: Embedder, thresholds: FilterThresholds | None
-) -> Filtered:
+    kept: Sequence[Kept], embedder: Embedder | None, thresholds: FilterThresholds | None
+) -> Filtered | None:
+    if embedder is None or not kept:
+        return None
     return filter_questions(
         [question.text for question in kept],
         [
