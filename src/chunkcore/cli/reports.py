@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.gate import Check
     from chunkcore.evaluation.measures import Depth
     from chunkcore.evaluation.results import Report
-    from chunkcore.models.llm import CachedLLM, Prices
+    from chunkcore.models.llm import LLM, CachedLLM, Prices
     from chunkcore.run import Run
     from chunkcore.study.page import ReportPage
     from chunkcore.study.tuning import TuneOptions
@@ -270,7 +270,6 @@ def tune(
 
     Example: chunkcore tune docs/ --questions questions.jsonl -s "recursive:size={50,100,200}" -r passages -r hybrid
     """
-    from chunkcore.evaluation.benchmarks.benchmark import sample_queries
     from chunkcore.study.comparing import tuning_page
     from chunkcore.study.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, plan
     from chunkcore.study.tuning import tune as search
@@ -278,8 +277,7 @@ def tune(
     settings, prices = grid.settings(), costs.prices()
     chunkers, retrievers = strategy or DEFAULT_CHUNKERS, retriever or DEFAULT_RETRIEVERS
     plan(chunkers, retrievers, settings)  # raises before the documents are read
-    benchmark = data.benchmark(output)
-    benchmark = sample_queries(benchmark, grid.limit, seed=grid.seed) if grid.limit else benchmark
+    benchmark = _limited(data.benchmark(output), grid.limit, grid.seed)
     if costs.dry_run:
         running.say(*_planned(chunkers, retrievers, settings, benchmark, prices))
         return
@@ -356,15 +354,11 @@ def answer(
     """Let a language model answer from each chunker's chunks, and compare."""
     from chunkcore.answers.answering import DEFAULT_MEASURES, AnswerSettings, AnswerStudy
     from chunkcore.evaluation.answer_measures import AnswerModels
-    from chunkcore.evaluation.benchmarks.benchmark import sample_queries
     from chunkcore.study.comparing import build_chunkers
 
     options.check_output(output)
-    prices, kept, embedder = (
-        costs.prices(),
-        running.KeptAnswers(costs.kept),
-        costs.embedder(answering.embedder),
-    )
+    prices, kept = costs.prices(), running.KeptAnswers(costs.kept)
+    embedder = costs.embedder(answering.embedder)
     model = kept.model(answering.llm)
     judge = kept.model(answering.judge) if answering.judge else model
     settings = AnswerSettings(
@@ -373,12 +367,7 @@ def answer(
         models=AnswerModels(embedder=embedder, judge=judge, retries=answering.retries),
         study=options.study_settings(statistics),
     )
-    benchmark = data.benchmark(output, [ANSWERS])
-    benchmark = (
-        sample_queries(benchmark, answering.limit, seed=statistics.seed)
-        if answering.limit
-        else benchmark
-    )
+    benchmark = _limited(data.benchmark(output, [ANSWERS]), answering.limit, statistics.seed)
     settings.check(benchmark)
     chunkers = build_chunkers(strategy or DEFAULT_STRATEGIES, embedder)
     if costs.dry_run and running.asking(chunkers):
@@ -390,16 +379,25 @@ def answer(
         if costs.dry_run:
             running.say(*_estimated(study, model, judge, prices))
             return
-        facts = {
-            "Answers by": model.name,
-            "Embedder": answering.embedder,
-            "Retriever": answering.retriever,
-        }
-        comparison = study.compare(model, facts)
+        comparison = study.compare(model, _answering_facts(answering, model))
     comparison.write_answers(output)
     spent = {llm.name: f"{llm.name}: {running.spent(llm.usage, prices)}" for llm in (model, judge)}
     lines = [*comparison.notes(), *kept.used(prices), *spent.values(), str(output / ANSWERS)]
     _finish(comparison.page, data, output, lines=lines, resume=kept.resume())
+
+
+def _answering_facts(answering: Answering, model: LLM) -> dict[str, str]:
+    return {
+        "Answers by": model.name,
+        "Embedder": answering.embedder,
+        "Retriever": answering.retriever,
+    }
+
+
+def _limited(benchmark: Benchmark, limit: int, seed: int) -> Benchmark:
+    from chunkcore.evaluation.benchmarks.benchmark import sample_queries
+
+    return sample_queries(benchmark, limit, seed=seed) if limit else benchmark
 
 
 _UNKNOWN = "What answers take is known once these have cut the documents: leave them out to see the others'."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from chunkcore.evaluation.segmentation import SegmentReport
     from chunkcore.models import CachedEmbedder
+    from chunkcore.segmenters import Tagger
     from chunkcore.text import Document
     from chunkcore.training import Parts
 
@@ -151,20 +152,18 @@ def train(
     Example: chunkcore segments train articles.jsonl --output sections.safetensors
     """
     from rich.console import Console
-    from rich.table import Table
 
-    from chunkcore.training import Training, compare_on, save_tagger, train_tagger
+    from chunkcore.training import Training, save_tagger, train_tagger
 
     sizes: dict[str, Any] = {"epochs": epochs, "members": members, "hidden": hidden}
     training = Training(seed=seed, **{name: value for name, value in sizes.items() if value})
     console, log = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
     model = options.cached_embedder(embedder)
     collections = _collections(files, model, seed)
-    log.print(
-        f"{running.several(sum(len(parts.train) for parts in collections.values()), 'text')} to train on"
-    )
+    texts = [text for parts in collections.values() for text in parts.train]
+    log.print(f"{running.several(len(texts), 'text')} to train on")
     tagger = train_tagger(
-        [text for parts in collections.values() for text in parts.train],
+        texts,
         [text for parts in collections.values() for text in parts.dev],
         training,
         embedder=model.name.rpartition(":")[2],
@@ -173,17 +172,21 @@ def train(
         ),
     )
     save_tagger(tagger, output)
+    console.print(_tested(collections, tagger))
+
+
+def _tested(collections: Mapping[str, Parts], tagger: Tagger) -> Table:
+    from rich.table import Table
+
+    from chunkcore.training import compare_on
+
     table = Table("texts tested on", "segmenter", "Pk", "WindowDiff")
     for name, parts in collections.items():
         for segmenter, scores in compare_on(parts.test, tagger).items():
-            table.add_row(
-                f"{name} ({len(parts.test)})",
-                segmenter,
-                f"{scores.pk:.3f}",
-                f"{scores.window_diff:.3f}",
-            )
+            errors = f"{scores.pk:.3f}", f"{scores.window_diff:.3f}"
+            table.add_row(f"{name} ({len(parts.test)})", segmenter, *errors)
         table.add_section()
-    console.print(table)
+    return table
 
 
 def _collections(files: Sequence[Path], model: CachedEmbedder, seed: int) -> dict[str, Parts]:
