@@ -60,10 +60,7 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: get_chunker("recursiv"), "did you mean 'recursive'"),
         (lambda: Recursive(chunk_size=50), "did you mean 'size'"),  # type: ignore[call-arg]
         (lambda: get_chunker("recursive", 200), "options have names, as in"),
-        (lambda: Document("Green tea is mild."), "a document has an id and a text"),  # type: ignore[call-arg]
         (lambda: chunk_corpus([TEA], 3), "a chunker is given as name:option=value"),
-        (lambda: Document("a", "Tea.", meta={}), r"got \['a', 'Tea.', 'meta'\]"),  # type: ignore[call-arg]
-        (lambda: Document(page_content="Tea."), r'as in Document\("faq.md", text\)'),  # type: ignore[call-arg]
         (lambda: chunk_corpus(["text"], "recursive"), r'write Document\("faq.md", text\)'),  # type: ignore[list-item]
         (lambda: chunk_corpus([THEIRS], "recursive"), r'write Document\("faq.md", document.page_content\)'),
         (lambda: chunk_corpus([TEA, TEA], "recursive"), "two documents have the id 'tea.md'"),

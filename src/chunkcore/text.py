@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import accumulate, pairwise
 from typing import Any
 
-from chunkcore.errors import DataError, check_type, echo, kind_of
+from chunkcore.errors import DataError, echo, kind_of
 from chunkcore.frames import FrameList, Markup, columns_of, marked, shortened
 from chunkcore.plain import digest_of_texts, framed
 
@@ -147,11 +147,6 @@ class Mark:
     span: Span
     data: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        check_type("a mark's kind", self.kind, str, "a string")
-        check_type("a mark's span", self.span, Span, "a Span")
-        check_type("a mark's data", self.data, Mapping, "a mapping")
-
     def to_dict(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
@@ -163,9 +158,10 @@ class Mark:
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Mark:
         """The inverse of `to_dict`. Raises `DataError`: the row is no mark."""
-        check_type("a mark", row, Mapping, "a mapping with kind, start, end and data")
-        span = Span(row.get("start"), row.get("end"))  # type: ignore[arg-type]
-        return cls(row.get("kind"), span, row.get("data") or {})  # type: ignore[arg-type]
+        kind, data = row.get("kind"), row.get("data") or {}
+        if not isinstance(kind, str) or not isinstance(data, Mapping):
+            raise DataError(f"a mark has a kind, start, end and data, got {echo(row)}")
+        return cls(kind, Span(row["start"], row["end"]), data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,16 +179,6 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     marks: tuple[Mark, ...] = ()
 
-    def __new__(cls, *values: Any, **named: Any) -> Document:
-        if cls is Document and (named or len(values) == 1):  # neither is a pickle's
-            more = named.keys() - {"id", "text"}
-            if len(values) + len(named) - len(more) < 2 or more - {"metadata", "marks"}:
-                seen = echo([*values, *named])
-                raise DataError(
-                    f'a document has an id and a text, as in Document("faq.md", text); got {seen}'
-                )
-        return object.__new__(cls)
-
     def __repr__(self) -> str:
         return f"Document(id={self.id!r}, text={shortened(self.text)}, metadata={self.metadata}, marks={self.marks})"
 
@@ -206,21 +192,17 @@ class Document:
         >>> "<mark" in sky.highlight([Chunk("faq.md", 0, (Span(11, 14),), "sky", 1)])
         True
         """
-        check_type("pieces", pieces, Iterable, "several chunks or hits")
-        shares = []
+        strengths = []
         for piece in pieces:
-            if getattr(piece, "document_id", None) != self.id:
-                continue
-            parts = getattr(piece, "parts", ()) or (piece,)
-            most = max((getattr(part, "score", 1.0) for part in parts), default=1.0)
-            for part in parts:
-                share = getattr(part, "score", 1.0) / most if len(parts) > 1 and most > 0 else 0.5
-                shares += [(span.start, span.end, min(1.0, max(0.0, share))) for span in part.spans]
+            if piece.document_id == self.id:
+                strengths += _strengths(piece)
         disjoint: list[tuple[int, int, float]] = []
-        for start, end, share in sorted(shares):
-            start = max(start, disjoint[-1][1] if disjoint else 0)
-            if end > start:
-                disjoint.append((start, end, share))
+        reached = 0
+        for start, end, strength in sorted(strengths):
+            begin = max(start, reached)
+            if end > begin:
+                disjoint.append((begin, end, strength))
+                reached = end
         return marked(self.text, disjoint, self.id)
 
     def __post_init__(self) -> None:
@@ -230,11 +212,8 @@ class Document:
             raise DataError(
                 f"document {self.id!r}: its text is a string, got {type(self.text).__name__}; decode bytes first"
             )
-        check_type(f"document {self.id!r}: its metadata", self.metadata, Mapping, "a mapping")
-        check_type(f"document {self.id!r}: its marks", self.marks, Iterable, "a tuple of Mark")
         object.__setattr__(self, "marks", tuple(self.marks))
         for mark in self.marks:
-            check_type(f"document {self.id!r}: each of its marks", mark, Mark, "a Mark")
             if mark.span.end > len(self.text):
                 raise DataError(
                     f"document {self.id!r}: mark {mark.kind!r} ends at {mark.span.end}, the text at {len(self.text)}"
@@ -251,7 +230,8 @@ class Document:
         >>> Document("a.pdf", "Black and tea", marks=pages).pages_of(Span(3, 8))
         (1, 2)
         """
-        return next(pages_of_all(self.marks, [_spans(place)]))
+        spans = (place,) if isinstance(place, Span) else tuple(place)
+        return next(pages_of_all(self.marks, [spans]))
 
     def part(self, start: int, end: int) -> Document:
         """The document's ``text[start:end]`` as a document of the same id, with the marks in it, cut to it."""
@@ -270,16 +250,15 @@ def check_document(value: object, name: str = "one of the documents") -> None:
     Traceback (most recent call last):
     chunkcore.errors.DataError: one of the documents is a chunkcore Document, got str: write Document("faq.md", text)
     """
-    if not isinstance(value, Document):
-        held = [
-            held
-            for held in ("page_content", "content", "text")
-            if isinstance(getattr(value, held, None), str)
-        ]
-        text = f"document.{held[0]}" if held else "text"
-        raise DataError(
-            f'{name} is a chunkcore Document, got {kind_of(value)}: write Document("faq.md", {text})'
-        )
+    if isinstance(value, Document):
+        return
+    attribute = "text"
+    for name_of_text in ("text", "content", "page_content"):
+        if isinstance(getattr(value, name_of_text, None), str):
+            attribute = f"document.{name_of_text}"
+    raise DataError(
+        f'{name} is a chunkcore Document, got {kind_of(value)}: write Document("faq.md", {attribute})'
+    )
 
 
 def pages_of_all(
@@ -287,28 +266,16 @@ def pages_of_all(
 ) -> Iterator[tuple[int, ...]]:
     """`Document.pages_of` of many places."""
     pages = sorted(page_marks(marks), key=lambda page: page.span)
-    starts, ends = [page.span.start for page in pages], [page.span.end for page in pages]
-    latest = list(
-        accumulate(ends, max)
-    )  # pages of a file do not overlap, those of a stranger's marks may
+    starts = [page.span.start for page in pages]
+    # Pages of a file do not overlap; those of a stranger's marks may.
+    latest_ends = list(accumulate((page.span.end for page in pages), max))
     for spans in places:
-        numbers = {
-            number: pages[number].data["number"]
-            for span in spans
-            for number in range(bisect_right(latest, span.start), bisect_left(starts, span.end))
-            if ends[number] > span.start
-        }
-        yield tuple(dict.fromkeys(numbers[number] for number in sorted(numbers)))
-
-
-def _spans(place: Span | Iterable[Span]) -> Sequence[Span]:
-    if isinstance(place, Span):
-        return (place,)
-    check_type("a place", place, Iterable, "a Span or several")
-    spans = tuple(place)
-    for span in spans:
-        check_type("a place", span, Span, "a Span or several")
-    return spans
+        numbers = set()
+        for span in spans:
+            first = bisect_right(latest_ends, span.start)
+            after = bisect_left(starts, span.end)
+            numbers |= {n for n in range(first, after) if pages[n].span.end > span.start}
+        yield tuple(dict.fromkeys(pages[number].data["number"] for number in sorted(numbers)))
 
 
 def page_marks(marks: Iterable[Mark]) -> Iterator[Mark]:
@@ -316,13 +283,18 @@ def page_marks(marks: Iterable[Mark]) -> Iterator[Mark]:
     return (mark for mark in marks if mark.kind == "page" and type(mark.data.get("number")) is int)
 
 
-_CHUNK_TYPES = (
-    ("document_id", str, "a string"),
-    ("index", int, "a whole number"),
-    ("text", str, "a string"),
-    ("token_count", int, "a whole number"),
-    ("metadata", dict, "a mapping"),
-)
+def _strengths(piece: Any) -> list[tuple[int, int, float]]:
+    """Start and end of each span of a chunk, hit or passage, and how strongly it is marked: a part by its score."""
+    parts = getattr(piece, "parts", ()) or (piece,)
+    scores = [getattr(part, "score", 1.0) for part in parts]
+    most = max(scores)
+    rows = []
+    for part, score in zip(parts, scores, strict=True):
+        strength = 0.5
+        if len(parts) > 1 and most > 0:
+            strength = min(1.0, max(0.0, score / most))
+        rows += [(span.start, span.end, strength) for span in part.spans]
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,15 +330,10 @@ class Chunk:
     derived: bool = False
 
     def __post_init__(self) -> None:
-        spans = self.spans
-        if not (isinstance(spans, tuple) and spans and all(type(span) is Span for span in spans)):
+        if not self.spans or type(self.spans[0]) is not Span:
             raise DataError(
-                f"chunk {self.index} of {self.document_id!r}: spans are a tuple of Spans, got {spans!r}"
+                f"chunk {self.index} of {self.document_id!r}: spans are a tuple of Spans, got {self.spans!r}"
             )
-        for name, kind, expected in _CHUNK_TYPES:
-            value = getattr(self, name)
-            if type(value) is not kind:  # the usual types, which are quicker to compare
-                check_type(f"a chunk's {name}", value, Mapping if kind is dict else kind, expected)
 
     def __repr__(self) -> str:
         places = ", ".join(f"{span.start}–{span.end}" for span in self.spans)
@@ -418,17 +385,18 @@ class Chunks(FrameList[Chunk]):
 
 def chunk_columns(chunks: Iterable[Chunk]) -> dict[str, Sequence[Any]]:
     """`Chunks.tidy` of any chunks."""
-    names, held = ("document", "index", "start", "end", "tokens", "text"), list(chunks)
+    chunks = list(chunks)
+    names = ("document", "index", "start", "end", "tokens", "text")
     rows = [
         (chunk.document_id, chunk.index, chunk.start, chunk.end, chunk.token_count, chunk.text)
-        for chunk in held
+        for chunk in chunks
     ]
-    more = [
-        name for name in ("headings", "pages") if any(chunk.metadata.get(name) for chunk in held)
-    ]
-    return columns_of(names, rows) | {
-        name: [chunk.metadata.get(name, []) for chunk in held] for name in more
-    }
+    columns = columns_of(names, rows)
+    for name in ("headings", "pages"):
+        values = [chunk.metadata.get(name, []) for chunk in chunks]
+        if any(values):
+            columns[name] = values
+    return columns
 
 
 def slice_id(document_id: str, fingerprint: str, start: int, end: int) -> str:
