@@ -126,7 +126,7 @@ class Passage:
         return digest(f"{self.retrieved.document_id}{self.retrieved.spans}")
 
     def metadata(
-        self, hits: Sequence[Mapping[Any, Any]], keys: PlaceKeys, drop: Collection[str] = ()
+        self, hits: Sequence[Mapping[str, object]], keys: PlaceKeys, drop: Collection[str] = ()
     ) -> dict[Any, Any]:
         """Copies of what all hits of the passage share, and of the document's metadata if it is shown whole.
 
@@ -149,7 +149,7 @@ class Passage:
         return kept | keys.write_pages(marks, self.retrieved.spans, ())
 
 
-def shared_items(mappings: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
+def shared_items(mappings: Sequence[Mapping[str, object]]) -> dict[Any, Any]:
     """The items that all mappings have.
 
     >>> shared_items([{"a": 1, "b": 2}, {"a": 1, "b": 3}])
@@ -280,7 +280,7 @@ class LocalIndex:
     def __deepcopy__(self, memo: object) -> LocalIndex:
         return self  # nothing in it changes but what was warned of
 
-    def __reduce__(self) -> tuple[type[LocalIndex], tuple[Path | Index | HitIndex]]:
+    def __reduce__(self) -> tuple[type[LocalIndex], tuple[IndexLike | None]]:
         if self._saved is not None:
             return LocalIndex, (self._saved.folder,)
         if isinstance(self._opened, OpenedIndex):
@@ -314,20 +314,9 @@ class OpenedIndex(HitIndex):
         if not isinstance(question, str):
             raise OptionError(f"the question is a string, got {kind_of(question)}")
         index = self.index if where is None else self.index.within(where)
-        counter = limits.token_counter
-        budget = limits.max_tokens
-        pieces: Sequence[Retrieved] = ()
-        while True:
-            count = len(pieces)
-            pieces = index.answers([question], limits.k, budget, counter=counter)[0][: limits.k]
-            tokens = counter.count_many([piece.text for piece in pieces]).sum()
-            is_full = tokens >= limits.max_tokens or len(pieces) == count
-            if is_full or isinstance(index, PassageIndex):
-                break
-            budget *= 2  # the index' chunker counts otherwise
-        left = Budget(limits.max_tokens, counter)
+        left = Budget(limits.max_tokens, limits.token_counter)
         fitting: list[Retrieved] = []
-        for piece in pieces:
+        for piece in _answer(index, question, limits):
             if not left.fits(piece.text):
                 fitting += cut_unit(piece, left)
                 break
@@ -353,10 +342,7 @@ class OpenedIndex(HitIndex):
         ]
         self._warn(hits, verdicts)
         if options.show == "all":
-            changed = self._changed(self.documents)
-            if changed:
-                others = [name for name in self.documents if name not in changed]
-                index = cast(WindowIndex, index.within(others))
+            index = self._unchanged(index)
         textless = [number for number, hit in enumerate(hits) if not hit.text.strip()]
         answer = index.behind(
             question,
@@ -377,6 +363,15 @@ class OpenedIndex(HitIndex):
         for number in textless:
             passages.insert(number, Passage(pieces[number], None, (number,)))
         return passages[: options.limits.k]
+
+    def _unchanged(self, index: WindowIndex) -> WindowIndex:
+        """The index without the documents whose files have changed."""
+        changed = self._changed(self.documents)
+        if not changed:
+            return index
+        return cast(
+            WindowIndex, index.within([name for name in self.documents if name not in changed])
+        )
 
     def _whole(self, show: Show, verdicts: Iterable[Verdict]) -> Collection[str]:
         """The documents that are shown whole."""
@@ -400,10 +395,9 @@ class OpenedIndex(HitIndex):
         """A passage of the answer; `numbers` are those of its document's hits."""
         if not retrieved.spans:
             return Passage(retrieved, None, (int(retrieved.id),))
-        inside, others = [], []
-        for number in numbers:
-            overlaps = _overlap(pieces[number].spans, retrieved.spans)
-            (inside if overlaps else others).append(number)
+        numbers = list(numbers)
+        inside = [n for n in numbers if _overlap(pieces[n].spans, retrieved.spans)]
+        others = [n for n in numbers if n not in inside]
         name = retrieved.document_id
         return Passage(retrieved, self.documents[name], tuple(inside), tuple(others), name in whole)
 
@@ -458,6 +452,20 @@ class OpenedIndex(HitIndex):
         if reason not in self._warned:
             self._warned.add(reason)
             warn_user(message, PassageWarning)
+
+
+def _answer(index: Index, question: str, limits: Limits) -> Sequence[Retrieved]:
+    """The index's pieces that have the tokens of the limits, or all."""
+    counter, budget = limits.token_counter, limits.max_tokens
+    pieces: Sequence[Retrieved] = ()
+    while True:
+        count = len(pieces)
+        pieces = index.answers([question], limits.k, budget, counter=counter)[0][: limits.k]
+        tokens = counter.count_many([piece.text for piece in pieces]).sum()
+        is_full = tokens >= limits.max_tokens or len(pieces) == count
+        if is_full or isinstance(index, PassageIndex):
+            return pieces
+        budget *= 2  # the index' chunker counts otherwise
 
 
 def _piece(number: int, hit: Hit, verdict: Verdict, whole: Collection[str]) -> Retrieved:

@@ -43,7 +43,7 @@ _FRAMEWORKS = (
 _DEPTH = 4
 
 
-def described(value: Any, depth: int = _DEPTH) -> Any:
+def described(value: object, depth: int = _DEPTH) -> Any:
     """A value as plain values that differ if its settings differ; without keys and passwords.
 
     Objects are their class and attributes, functions their module and name. A lambda or a local function has nothing
@@ -55,7 +55,7 @@ def described(value: Any, depth: int = _DEPTH) -> Any:
     return plain(value, partial(_described_object, depth))
 
 
-def _described_object(depth: int, value: Any) -> Any:
+def _described_object(depth: int, value: object) -> Any:
     """For `plain`: an object as its class and what it holds; other values as they are."""
     if value is None or isinstance(value, str | int | Mapping | list | tuple | set | frozenset):
         return value
@@ -68,7 +68,7 @@ def _described_object(depth: int, value: Any) -> Any:
     if isinstance(value, partial):
         return [place, described((value.func, value.args, value.keywords), depth)]
     if place.startswith("tiktoken."):
-        return [place, value.name]
+        return [place, getattr(value, "name", "")]
     if inspect.isroutine(value) or isinstance(value, type):
         return _described_function(value, depth)
     fingerprint = getattr(value, "fingerprint", None)
@@ -85,7 +85,7 @@ def _described_object(depth: int, value: Any) -> Any:
     return [place, uuid4().hex]
 
 
-def _described_function(function: Any, depth: int) -> Any:
+def _described_function(function: Callable[..., object], depth: int) -> Any:
     place = f"{getattr(function, '__module__', 'builtins')}.{function.__qualname__}"
     owner = getattr(function, "__self__", None)
     if owner is not None and not inspect.ismodule(owner):
@@ -318,19 +318,19 @@ def _name_and_options(name: object, options: dict[str, object]) -> tuple[str, di
 _PLAIN = (str, int, float, tuple, list, TokenCounter, type(None))
 
 
-def model_of(framework: str, value: Any) -> Any:
+def model_of(framework: str, value: object) -> Any:
     """An option's value: the framework's models as chunkcore's, others unchanged."""
     if isinstance(value, _PLAIN):  # importing the framework's models takes longer than all else
         return value
     return import_module(f"chunkadapters.{framework}.models").as_model(value)
 
 
-def embedder_of(model: Any, as_model: Callable[[Any], Any]) -> Embedder | None:
+def embedder_of(model: object, as_model: Callable[[Any], Any]) -> Embedder | None:
     """The embedder of a name, a framework's model or an embedder; None for None."""
     return None if model is None else get_embedder(as_model(model))
 
 
-def is_bridged(value: Any) -> bool:
+def is_bridged(value: object) -> bool:
     """Whether it is a framework's model, also behind a cache, or a chunker with one."""
     if isinstance(value, Chunker):
         return any(is_bridged(getattr(value, option)) for option in value.option_names())
@@ -360,7 +360,7 @@ def _translated(name: str, options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _translated_value(alias: str, value: Any) -> Any:
+def _translated_value(alias: str, value: object) -> Any:
     """LangChain's value as ours. Raises `OptionError`: it has no equal here."""
     if alias == "keep_separator":
         return ("start" if value else "drop") if isinstance(value, bool) else value

@@ -94,7 +94,7 @@ _HIDDEN = "[secret]"
 
 def identify(
     framework: str,
-    model: Any,
+    model: object,
     kinds: tuple[type, ...],
     name: str | None = None,
     fingerprint: str | None = None,
@@ -126,13 +126,13 @@ def identify(
     ), f"{framework}:{fingerprint}"
 
 
-def _state(model: Any) -> dict[str, Any]:
+def _state(model: object) -> dict[str, Any]:
     """The object's attributes by name, with a pydantic model's private ones."""
     private = getattr(model, "__pydantic_private__", None)
     return getattr(model, "__dict__", {}) | (private if isinstance(private, dict) else {})
 
 
-def _settings(model: Any, kinds: tuple[type, ...], depth: int, unknown: list[str]) -> list[Any]:
+def _settings(model: object, kinds: tuple[type, ...], depth: int, unknown: list[str]) -> list[Any]:
     """The class and its settings, with those of wrapped models, as JSON values.
 
     Without secrets, time-outs and the like, and objects that cannot be expressed so, whose classes go to `unknown`.
@@ -153,7 +153,7 @@ def _settings(model: Any, kinds: tuple[type, ...], depth: int, unknown: list[str
     return [f"{cls.__module__}.{cls.__qualname__}", settings]
 
 
-def _public(value: Any) -> Any:
+def _public(value: object) -> Any:
     """For `plain`: a value without secrets; None for an object that nothing names."""
     if isinstance(value, Enum):
         value = value.value
@@ -184,7 +184,7 @@ def _without_user(text: str) -> str:
         return ""
 
 
-def _label(model: Any, kinds: tuple[type, ...]) -> str:
+def _label(model: object, kinds: tuple[type, ...]) -> str:
     """The model's name, or that of a model it wraps."""
     state = _state(model)
     for key in _NAMING:
@@ -264,13 +264,14 @@ class BridgedEmbedder(Fingerprinted):
         framework, kinds: see `identify`.
     """
 
+    model: Any
     symmetric = False
     methods: ClassVar[tuple[str, str]]
     framework: ClassVar[str]
     kinds: ClassVar[tuple[type, ...]] = ()
 
     def __init__(
-        self, model: Any, name: str | None, fingerprint: str | None, max_tokens: int | None
+        self, model: object, name: str | None, fingerprint: str | None, max_tokens: int | None
     ) -> None:
         self.name, self.fingerprint = identify(self.framework, model, self.kinds, name, fingerprint)
         if max_tokens is not None:
@@ -308,7 +309,7 @@ class BridgedEmbedder(Fingerprinted):
             ) from None
         return self._checked(answer, len(texts))
 
-    def _checked(self, answer: Any, count: int) -> Vectors:
+    def _checked(self, answer: object, count: int) -> Vectors:
         if isinstance(answer, list) and any(vector is None for vector in answer):
             raise ModelError(
                 f"the model {self.name!r} gave no vector for {answer.count(None)} of {count} texts; expected one a text"
@@ -346,11 +347,12 @@ class BridgedLLM(MeteredLLM):
         framework, kinds: see `identify`.
     """
 
+    model: Any
     framework: ClassVar[str]
     kinds: ClassVar[tuple[type, ...]] = ()
 
     def __init__(
-        self, model: Any, name: str | None, fingerprint: str | None, concurrency: int
+        self, model: object, name: str | None, fingerprint: str | None, concurrency: int
     ) -> None:
         name, fingerprint = identify(self.framework, model, self.kinds, name, fingerprint)
         super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
@@ -369,7 +371,7 @@ class BridgedLLM(MeteredLLM):
         )
         self.model, self.takes_schema = state["model"], state["takes_schema"]
 
-    def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+    def _complete(self, messages: Sequence[Message], schema: Mapping[str, object] | None) -> Reply:
         readable: list[Message] = [
             {"role": turn["role"], "content": encodable(turn["content"])} for turn in messages
         ]
@@ -383,7 +385,7 @@ class BridgedLLM(MeteredLLM):
             raise self._failed(error) from None
 
     @abstractmethod
-    def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+    def _ask(self, messages: Sequence[Message], schema: Mapping[str, object] | None) -> Reply:
         """Ask the model. `NotImplementedError` if it takes no schema."""
 
     def _failed(self, error: Exception) -> Exception:
@@ -416,11 +418,11 @@ def _is_a(error: Exception, *words: str) -> bool:
     return any(word in name for name in names for word in words)
 
 
-def titled(schema: Mapping[str, Any]) -> dict[str, Any]:
+def titled(schema: Mapping[str, object]) -> dict[str, Any]:
     """The schema with a title and a description, which frameworks use as a function's name and purpose."""
     return {"title": "answer", "description": "The answer, as it was asked for.", **schema}
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """A structured answer as text."""
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -152,7 +152,7 @@ WHOLE = Origin.at(0)  # of a text that is its own source
 NOWHERE = Origin(parts=None)  # of a text without a known place
 
 
-def is_derived(metadata: Mapping[Any, Any]) -> bool:
+def is_derived(metadata: Mapping[str, object]) -> bool:
     """Whether a model wrote the text, by metadata that a store may have made a number or a text of."""
     return str(metadata.get(DERIVED)).lower() in ("true", "1", "1.0")
 
@@ -188,14 +188,14 @@ class PlaceKeys:
         return {self.start: start, self.end: end, self.spans: encode_spans(spans)}
 
     def stated(
-        self, metadata: Mapping[Any, Any], text: str, *, searched: bool = False
+        self, metadata: Mapping[str, object], text: str, *, searched: bool = False
     ) -> StatedPlace:
         """The place that metadata state for a text; see `read_place`."""
         return read_place(
             metadata, text, start=self.start, end=self.end, spans=self.spans, searched=searched
         )
 
-    def origin(self, metadata: Mapping[Any, Any], text: str) -> Origin:
+    def origin(self, metadata: Mapping[str, object], text: str) -> Origin:
         """Where a text stands, by its metadata. Of a derived text, its place is the whole passage."""
         spans = self.stated(metadata, text).spans
         if is_derived(metadata):
@@ -252,7 +252,7 @@ def with_page_marks(document: Document) -> dict[str, Any]:
     }
 
 
-def marks_of(metadata: Mapping[Any, Any]) -> tuple[Mark, ...]:
+def marks_of(metadata: Mapping[str, object]) -> tuple[Mark, ...]:
     """The marks of `with_page_marks`; () if there are none, or they are not readable.
 
     >>> marks_of({"page_marks": '[[3,0,1800,"iii"]]'})
@@ -278,7 +278,7 @@ def marks_of(metadata: Mapping[Any, Any]) -> tuple[Mark, ...]:
 # ---- Everything else that a chunk says of itself
 
 
-def chunk_metadata(chunk: Chunk, parent: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
+def chunk_metadata(chunk: Chunk, parent: Mapping[str, object], origin: Origin) -> dict[str, Any]:
     """What a chunk says of itself, flat. No key that its document (`parent`) has is overwritten.
 
     - the chunker's metadata: a list of strings becomes ``"a > b"``, any other nested value its JSON;
@@ -305,7 +305,7 @@ def chunk_metadata(chunk: Chunk, parent: Mapping[str, Any], origin: Origin) -> d
     return metadata
 
 
-def _flat(value: Any) -> Any:
+def _flat(value: object) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
@@ -339,7 +339,7 @@ def chunk_records(
     document: Document,
     chunks: Sequence[Chunk],
     origin: Origin,
-    parent: Mapping[str, Any],
+    parent: Mapping[str, object],
     keys: PlaceKeys,
     taken: set[str],
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -388,7 +388,7 @@ def copier(metadata: dict[Any, Any]) -> Callable[[], dict[Any, Any]]:
 
 
 def inherited(
-    metadata: Mapping[Any, Any], *, of_a_chunk: bool, drop: Sequence[str] = ()
+    metadata: Mapping[str, object], *, of_a_chunk: bool, drop: Sequence[str] = ()
 ) -> dict[Any, Any]:
     """The metadata that a chunk inherits, as a copy.
 
@@ -424,7 +424,7 @@ class _Page(NamedTuple):
     label: str = ""
 
 
-def join_pages(documents: Any, *, separator: str = "\n") -> Document:
+def join_pages(documents: object, *, separator: str = "\n") -> Document:
     r"""One chunkcore `Document` of a file's pages, with page marks, so that chunks cross pages and still name them.
 
     Args:
@@ -451,7 +451,7 @@ def join_pages(documents: Any, *, separator: str = "\n") -> Document:
     return joined[0]
 
 
-def join_pages_by_source(documents: Any, *, separator: str = "\n") -> list[Document]:
+def join_pages_by_source(documents: object, *, separator: str = "\n") -> list[Document]:
     """`join_pages` for the pages of several files, in the order of their first pages."""
     if isinstance(documents, str | Mapping) or not isinstance(documents, Iterable):
         raise DataError(f"expected a list of documents, got {type(documents).__name__}")
@@ -464,7 +464,7 @@ def join_pages_by_source(documents: Any, *, separator: str = "\n") -> list[Docum
     return [_joined(source, pages, separator) for source, pages in sources.items()]
 
 
-def _pages(document: Any, place: int) -> list[_Page]:
+def _pages(document: object, place: int) -> list[_Page]:
     metadata = getattr(document, "metadata", None)
     if not isinstance(metadata, Mapping):
         metadata = getattr(document, "meta", None)

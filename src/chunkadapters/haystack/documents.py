@@ -28,7 +28,7 @@ ROOT = PlaceKeys("root_idx_start", "root_idx_end", "root_spans")
 _NAMING_KEYS = ("file_path", "file_name", "name", "source", "path", "url", "title", "id")
 
 
-def hit_of(document: Any) -> Hit:
+def hit_of(document: object) -> Hit:
     """A document as a hit. Raises `DataError` for anything else."""
     if not isinstance(document, Document):
         raise DataError(
@@ -62,7 +62,7 @@ def from_document(document: CoreDocument) -> Document:
     return Document(id=document.id, content=document.text, meta=with_page_marks(document))
 
 
-def check_documents(component: Any, documents: object) -> None:
+def check_documents(component: object, documents: object) -> None:
     """Raise `TypeError` for anything but a list of `Document`, as Haystack's own components do."""
     expected = f"{type(component).__name__} expects a list of Documents as input"
     if not isinstance(documents, list):

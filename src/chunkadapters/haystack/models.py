@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from haystack import Document
+from haystack.core.component import Component
 from haystack.core.serialization import component_from_dict, component_to_dict, import_class_by_name
 from haystack.dataclasses import ChatMessage
 
@@ -29,8 +30,8 @@ _FROM = {
 
 
 def as_embedder(
-    component: Any,
-    text_embedder: Any = None,
+    component: Component,
+    text_embedder: Component | None = None,
     *,
     name: str | None = None,
     fingerprint: str | None = None,
@@ -66,7 +67,11 @@ def as_embedder(
 
 
 def as_llm(
-    generator: Any, *, name: str | None = None, fingerprint: str | None = None, concurrency: int = 1
+    generator: Component,
+    *,
+    name: str | None = None,
+    fingerprint: str | None = None,
+    concurrency: int = 1,
 ) -> BridgedLLM:
     """Any Haystack chat generator as an `LLM`.
 
@@ -85,14 +90,14 @@ def as_llm(
     return _LLM(generator, name, fingerprint, concurrency)
 
 
-def as_model(value: Any) -> Any:
+def as_model(value: object) -> object:
     """An option's value: Haystack's models as chunkcore's, anything else as it is."""
     if not is_component(value):
         return value
     return as_llm(value) if generates(value) else as_embedder(value)
 
 
-def written(value: Any, plain: Any) -> Any:
+def written(value: object, plain: object) -> Any:
     """A model as YAML holds it: a bridged component as it describes itself, anything else as `plain`."""
     if not isinstance(value, _Embedder | _LLM):
         return plain
@@ -103,7 +108,7 @@ def written(value: Any, plain: Any) -> Any:
     return component_to_dict(value.model, value.name)
 
 
-def restored(value: Any) -> Any:
+def restored(value: object) -> object:
     """The component that `written` described; anything else as it is. Raises `DeserializationError`."""
     if not (
         isinstance(value, dict)
@@ -119,8 +124,8 @@ class _Embedder(BridgedEmbedder):
 
     def __init__(
         self,
-        component: Any,
-        text_embedder: Any,
+        component: Component,
+        text_embedder: Component | None,
         name: str | None,
         fingerprint: str | None,
         max_tokens: int | None,
@@ -163,7 +168,7 @@ class _LLM(BridgedLLM):
     def warm_up(self) -> None:
         warm_up(self.model)
 
-    def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+    def _ask(self, messages: Sequence[Message], schema: Mapping[str, object] | None) -> Reply:
         warm_up(self.model)
         options: dict[str, Any] = {}
         if schema is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from haystack import Document, Pipeline
+from haystack.core.component import Component
 
 from chunkadapters.haystack.documents import hit_of
 from chunkadapters.haystack.sockets import (
@@ -40,12 +41,12 @@ if TYPE_CHECKING:
 
 
 def _system(
-    retriever: Any,
+    retriever: Component | Pipeline,
     *,
-    text_embedder: Any = None,
+    text_embedder: Component | None = None,
     query_socket: str | Sequence[str] | None = None,
     documents_socket: str | None = None,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, object] | None = None,
 ) -> DeployedRetriever:
     """A retriever component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
 
@@ -76,7 +77,7 @@ def _system(
     if isinstance(retriever, Pipeline):
         parts += [retriever.get_component(name) for name in retriever.graph.nodes]
 
-    def filtered(where: Mapping[str, Any]) -> DeployedRetriever:
+    def filtered(where: Mapping[str, object]) -> DeployedRetriever:
         return _system(
             retriever,
             text_embedder=text_embedder,
@@ -89,7 +90,7 @@ def _system(
 
 
 def _with_filters(
-    retriever: Any, constant: Mapping[str, Any], where: Mapping[str, Any]
+    retriever: Component | Pipeline, constant: Mapping[str, Any], where: Mapping[str, object]
 ) -> dict[str, Any]:
     """The inputs with the filter of one question. Raises `OptionError`: no input takes filters."""
     filters = where
@@ -100,7 +101,9 @@ def _with_filters(
             conditions.append({"field": f"meta.{key}", "operator": operator, "value": value})
         filters = {"operator": "AND", "conditions": conditions}
     is_pipeline = isinstance(retriever, Pipeline)
-    inputs = pipeline_sockets(retriever).inputs if is_pipeline else sockets_of(retriever).inputs
+    inputs = sockets_of(retriever).inputs
+    if isinstance(retriever, Pipeline):
+        inputs = pipeline_sockets(retriever).inputs
     sockets = [socket for socket in inputs if socket.name == "filters" and socket.free]
     if not sockets:
         raise OptionError(
@@ -153,8 +156,8 @@ def _of_pipeline(
 
 
 def _of_component(
-    retriever: Any,
-    text_embedder: Any,
+    retriever: Component | Pipeline,
+    text_embedder: Component | None,
     query_socket: str | Sequence[str] | None,
     documents_socket: str | None,
     constant: dict[str, Any],
@@ -178,7 +181,7 @@ def _of_component(
     warm_up(retriever)
 
     async def answer(
-        query: str, run: Callable[[Any, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+        query: str, run: Callable[[Any, Mapping[str, object]], Awaitable[Mapping[str, object]]]
     ) -> Any:
         values = {**constant, **{socket.name: _question(socket, query) for socket in queries}}
         if embedder is not None:
@@ -191,7 +194,7 @@ def _of_component(
     )
 
 
-def _query_embedder(component: Any) -> tuple[Socket, Socket]:
+def _query_embedder(component: Component) -> tuple[Socket, Socket]:
     if not is_component(component):
         raise DataError(
             f"text_embedder: expected a Haystack text embedder, got {type(component).__name__}"
@@ -212,7 +215,7 @@ def _question(socket: Socket, query: str) -> Any:
     return [query] if socket.holds(list[str]) and not socket.holds(str) else query
 
 
-def _inputs(inputs: Any, *, nested: bool) -> dict[str, Any]:
+def _inputs(inputs: Mapping[str, Any] | None, *, nested: bool) -> dict[str, Any]:
     shaped = isinstance(inputs, Mapping) and not (
         nested and any(not isinstance(value, Mapping) for value in inputs.values())
     )
@@ -254,7 +257,7 @@ class _Asking:
     documents_socket: str | None
     inputs: Mapping[str, Any] | None
 
-    def system(self, retriever: Any) -> DeployedRetriever:
+    def system(self, retriever: Component | Pipeline) -> DeployedRetriever:
         check_foreign(retriever)
         return _system(
             retriever,
@@ -266,13 +269,13 @@ class _Asking:
 
 
 def run_retriever(
-    retriever: Any,
+    retriever: Component | Pipeline,
     benchmark: Benchmark | str,
     *,
-    text_embedder: Any = None,
+    text_embedder: Component | None = None,
     query_socket: str | Sequence[str] | None = None,
     documents_socket: str | None = None,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, object] | None = None,
     pool: Iterable[Document] | None = None,
     name: str | None = None,
     retries: int = 2,
@@ -305,13 +308,13 @@ def run_retriever(
 
 
 async def arun_retriever(
-    retriever: Any,
+    retriever: Component | Pipeline,
     benchmark: Benchmark | str,
     *,
-    text_embedder: Any = None,
+    text_embedder: Component | None = None,
     query_socket: str | Sequence[str] | None = None,
     documents_socket: str | None = None,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, object] | None = None,
     pool: Iterable[Document] | None = None,
     name: str | None = None,
     retries: int = 2,
@@ -337,16 +340,16 @@ async def arun_retriever(
 
 
 def evaluate_retriever(
-    retriever: Any,
+    retriever: Component | Pipeline,
     benchmark: Benchmark | str,
     *,
     measures: Sequence[Measure | str] | Measure | str | None = None,
     k: Depth | Sequence[Depth] = DEPTHS,
     counter: str = "cl100k_base",
-    text_embedder: Any = None,
+    text_embedder: Component | None = None,
     query_socket: str | Sequence[str] | None = None,
     documents_socket: str | None = None,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, object] | None = None,
     pool: Iterable[Document] | None = None,
     name: str | None = None,
     retries: int = 2,
@@ -383,16 +386,16 @@ def evaluate_retriever(
 
 
 async def aevaluate_retriever(
-    retriever: Any,
+    retriever: Component | Pipeline,
     benchmark: Benchmark | str,
     *,
     measures: Sequence[Measure | str] | Measure | str | None = None,
     k: Depth | Sequence[Depth] = DEPTHS,
     counter: str = "cl100k_base",
-    text_embedder: Any = None,
+    text_embedder: Component | None = None,
     query_socket: str | Sequence[str] | None = None,
     documents_socket: str | None = None,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, object] | None = None,
     pool: Iterable[Document] | None = None,
     name: str | None = None,
     retries: int = 2,

@@ -6,33 +6,35 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import UnionType
-from typing import Any, NamedTuple, Union, cast, get_args, get_origin
+from typing import Any, NamedTuple, TypeGuard, Union, cast, get_args, get_origin
 
 from haystack import Document, Pipeline
+from haystack.core.component import Component
 
 from chunkcore.errors import OptionError
 
 
-def is_component(candidate: Any) -> bool:
+def is_component(candidate: object) -> TypeGuard[Component]:
     """Whether it is an object of a class that Haystack's ``component`` decorated."""
     return hasattr(candidate, "__haystack_input__") and hasattr(candidate, "__haystack_output__")
 
 
-def warm_up(component: Any) -> None:
+def warm_up(component: object) -> None:
     """Load what a component loads, if it loads anything."""
-    if hasattr(component, "warm_up"):
-        component.warm_up()
+    warm = getattr(component, "warm_up", None)
+    if warm is not None:
+        warm()
 
 
-def run(component: Any, values: Mapping[str, Any]) -> Mapping[str, Any]:
+def run(component: Component, values: Mapping[str, object]) -> Mapping[str, Any]:
     """The outputs of a component."""
-    return cast("Mapping[str, Any]", component.run(**values))
+    return component.run(**values)
 
 
-async def run_async(component: Any, values: Mapping[str, Any]) -> Mapping[str, Any]:
+async def run_async(component: Component, values: Mapping[str, object]) -> Mapping[str, Any]:
     """The outputs of a component, by its asynchronous method if it has one."""
     if getattr(component, "__haystack_supports_async__", False):
-        return cast("Mapping[str, Any]", await component.run_async(**values))
+        return cast("Mapping[str, Any]", await cast(Any, component).run_async(**values))
     return await asyncio.to_thread(run, component, values)
 
 
@@ -66,15 +68,14 @@ class Sockets(NamedTuple):
     outputs: Sequence[Socket]
 
 
-def sockets_of(component: Any) -> Sockets:
+def sockets_of(component: object) -> Sockets:
     """The sockets of a component; none of anything else."""
     if not is_component(component):
         return Sockets((), ())
     # Haystack has public sockets only for components in a pipeline, and a component can be in only one.
-    inputs, outputs = (
-        component.__haystack_input__._sockets_dict,
-        component.__haystack_output__._sockets_dict,
-    )
+    held: Any = component
+    inputs = held.__haystack_input__._sockets_dict
+    outputs = held.__haystack_output__._sockets_dict
     return Sockets(
         [Socket("", name, socket.type, socket.is_mandatory) for name, socket in inputs.items()],
         [Socket("", name, socket.type) for name, socket in outputs.items()],
@@ -85,7 +86,7 @@ def pipeline_sockets(pipeline: Pipeline) -> Sockets:
     """The sockets of all components of a pipeline."""
 
     def flat(
-        described: Mapping[str, Mapping[str, Any]], free: Mapping[str, Mapping[str, Any]]
+        described: Mapping[str, Mapping[str, Any]], free: Mapping[str, Mapping[str, object]]
     ) -> list[Socket]:
         return [
             Socket(
@@ -172,7 +173,7 @@ def _has(sockets: Sequence[Socket], name: str) -> bool:
     return any(socket.name == name for socket in sockets)
 
 
-def embeds_documents(component: Any) -> bool:
+def embeds_documents(component: object) -> bool:
     """Whether it is a document embedder."""
     inputs, outputs = sockets_of(component)
     return [socket.name for socket in inputs if socket.mandatory] == ["documents"] and _has(
@@ -180,7 +181,7 @@ def embeds_documents(component: Any) -> bool:
     )
 
 
-def embeds_text(component: Any) -> bool:
+def embeds_text(component: object) -> bool:
     """Whether it is a text embedder."""
     return any(
         socket.name == "embedding" and socket.holds(list[float])
@@ -188,12 +189,12 @@ def embeds_text(component: Any) -> bool:
     )
 
 
-def generates(component: Any) -> bool:
+def generates(component: object) -> bool:
     """Whether it is a chat generator."""
     inputs, outputs = sockets_of(component)
     return _has(inputs, "messages") and _has(outputs, "replies")
 
 
-def takes_and_gives_documents(component: Any) -> bool:
+def takes_and_gives_documents(component: object) -> bool:
     """Whether it is a component with an input and an output named ``documents``."""
     return all(_has(side, "documents") for side in sockets_of(component))

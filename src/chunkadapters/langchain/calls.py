@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import signature
-from typing import cast
+from typing import Any, TypeAlias, cast
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import (
@@ -21,6 +21,8 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
+AnyRunnable: TypeAlias = Runnable[Any, Any]
+
 
 @contextmanager
 def for_children(config: RunnableConfig | None) -> Iterator[None]:
@@ -34,9 +36,9 @@ def for_children(config: RunnableConfig | None) -> Iterator[None]:
         var_child_runnable_config.reset(token)
 
 
-def dropping(runnable: Runnable, names: Collection[str]) -> Runnable | None:
+def dropping(runnable: AnyRunnable, names: Collection[str]) -> AnyRunnable | None:
     """The runnable that would drop the arguments of a call in silence, of one and those inside; None if none would."""
-    inner: Iterable[Runnable] = ()
+    inner: Iterable[AnyRunnable] = ()
     if isinstance(runnable, BaseRetriever):
         if not runnable._expects_other_args:
             return runnable
@@ -56,7 +58,7 @@ def dropping(runnable: Runnable, names: Collection[str]) -> Runnable | None:
     return None
 
 
-def _takes(runnable: Runnable, names: Iterable[str]) -> bool:
+def _takes(runnable: AnyRunnable, names: Iterable[str]) -> bool:
     return set(names) <= signature(runnable.invoke).parameters.keys()
 
 
@@ -70,9 +72,9 @@ _PASSING = (
 )
 
 
-def _held(runnable: Runnable) -> list[Runnable]:
+def _held(runnable: AnyRunnable) -> list[AnyRunnable]:
     """The runnables among a runnable's fields."""
-    children: list[Runnable] = []
+    children: list[AnyRunnable] = []
     for value in vars(runnable).values():
         values: Iterable[object] = value if isinstance(value, list | tuple) else [value]
         if isinstance(value, Mapping):
@@ -81,7 +83,7 @@ def _held(runnable: Runnable) -> list[Runnable]:
     return children
 
 
-def stated_k(runnable: Runnable) -> int | None:
+def stated_k(runnable: AnyRunnable) -> int | None:
     """The number of hits of a vector store's retriever that takes it in a call, also through wrappers; else None."""
     if isinstance(runnable, DynamicRunnable):
         return stated_k(runnable.prepare()[0])
@@ -95,5 +97,5 @@ def stated_k(runnable: Runnable) -> int | None:
     if isinstance(runnable, VectorStoreRetriever) and (
         type(runnable)._get_relevant_documents is search
     ):
-        return runnable.search_kwargs.get("k", 1)
+        return int(runnable.search_kwargs.get("k", 1))
     return None

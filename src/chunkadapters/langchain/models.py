@@ -93,7 +93,7 @@ def as_llm(
     return _LLM(model, name, fingerprint, concurrency)
 
 
-def as_model(value: Any) -> Any:
+def as_model(value: object) -> Any:
     """An option's value: LangChain's models as chunkcore's, others unchanged."""
     if isinstance(value, Embeddings):
         return as_embedder(value)
@@ -109,7 +109,7 @@ class _LLM(BridgedLLM):
     framework, kinds = "langchain", (BaseLanguageModel, Runnable)
     model: Runnable[Any, Any]
 
-    def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+    def _ask(self, messages: Sequence[Message], schema: Mapping[str, object] | None) -> Reply:
         model = self.model
         if schema is not None:
             if not isinstance(model, BaseLanguageModel):
@@ -118,7 +118,7 @@ class _LLM(BridgedLLM):
         return _read(model.invoke([(turn["role"], turn["content"]) for turn in messages]))
 
 
-def _read(answer: Any) -> Reply:
+def _read(answer: object) -> Reply:
     if isinstance(answer, dict) and "raw" in answer:
         raw, parsed = answer["raw"], answer.get("parsed")
         reply, text = _read(raw), json_text(parsed)

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.measures import Measure
 
 
-def hit_of(document: Any) -> Hit:
+def hit_of(document: object) -> Hit:
     """A document as a hit. Raises `DataError` for anything else."""
     if not isinstance(document, Document):
         raise DataError(
@@ -94,11 +94,11 @@ def _system(retriever: Runnable[str, list[Document]]) -> DeployedRetriever:
 
 
 def _asked_with(
-    retriever: Runnable[str, list[Document]], arguments: Mapping[str, Any]
+    retriever: Runnable[str, list[Document]], arguments: dict[str, Any]
 ) -> DeployedRetriever:
     """A retriever that is asked with these arguments; a filter of one question is the argument ``filter``."""
 
-    def filtered(where: Mapping[str, Any]) -> DeployedRetriever:
+    def filtered(where: Mapping[str, object]) -> DeployedRetriever:
         dropped_by = dropping(retriever, ["filter"])
         if dropped_by is not None:
             raise OptionError(
@@ -177,7 +177,7 @@ def _as_document(row: object) -> object:
     return Document(page_content=text, metadata=values.get("metadata") or {}, id=values.get("id"))
 
 
-def _value_of(mapping: Any, key: str, what: str) -> Any:
+def _value_of(mapping: object, key: str, what: str) -> Any:
     if not isinstance(mapping, Mapping) or key not in mapping:
         keys = (
             ", ".join(map(str, mapping)) if isinstance(mapping, Mapping) else type(mapping).__name__
@@ -220,7 +220,7 @@ def _document(passage: Passage, hits: Sequence[Document]) -> Document:
         hit = hits[passage.hits[0]]
         return hit if text == hit.page_content else hit.model_copy(update={"page_content": text})
     name = passage.document.id
-    metadata = {"source": name}
+    metadata: dict[str, Any] = {"source": name}
     metadata |= passage.metadata([hit.metadata for hit in hits], KEYS)
     metadata |= KEYS.write(passage.retrieved.spans)
     metadata |= {"source_id": name, "passage_score": passage.retrieved.score}
@@ -232,6 +232,7 @@ _CHECKED = ConfigDict(
     extra="forbid", validate_assignment=True, arbitrary_types_allowed=True, strict=True
 )
 Documents = Iterable[Document | CoreDocument]
+Question = Runnable[str, list[Document]]
 
 
 class PassageCompressor(BaseDocumentCompressor):
@@ -332,7 +333,7 @@ class PassageRetriever(BaseRetriever):
 
     model_config = _CHECKED
 
-    retriever: Runnable
+    retriever: Runnable[str, list[Document]]
     fetch_k: int | None = Field(default=FETCH_K, ge=1)
     index: SkipValidation[IndexLike | None] = None
     documents: SkipValidation[Documents | None] = Field(default=None, exclude=True, repr=False)
@@ -366,7 +367,7 @@ class PassageRetriever(BaseRetriever):
         if not isinstance(retriever, Runnable):
             expected = "a LangChain retriever or RunnableLambda(function); an index alone is an IndexRetriever(index)"
             raise OptionError(f"retriever is {expected}; got {kind_of(retriever)}")
-        fields: dict[str, object] = {
+        fields: dict[str, Any] = {
             "retriever": retriever,
             "index": index,
             "documents": documents,
@@ -443,7 +444,7 @@ class PassageRetriever(BaseRetriever):
         hits = await retriever.ainvoke(query, {"callbacks": run_manager.get_child()}, **arguments)
         return await asyncio.to_thread(self._passages, query, hits, behind)
 
-    def _asked(self, arguments: dict[str, Any]) -> tuple[Runnable, dict[str, Any]]:
+    def _asked(self, arguments: dict[str, Any]) -> tuple[Question, dict[str, Any]]:
         """The retriever to ask, and the arguments for it: a call's, and the number of hits."""
         if arguments:
             if self.show == "all":
@@ -531,7 +532,7 @@ class IndexRetriever(BaseRetriever):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        fields: dict[str, object] = {
+        fields: dict[str, Any] = {
             "index": index,
             "documents": documents,
             "max_tokens": max_tokens,

@@ -147,7 +147,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         return f"{type(self).__name__}({self._chunker!r})"
 
     @classmethod
-    def from_tiktoken_encoder(
+    def from_tiktoken_encoder(  # type: ignore[override]  # its options have names
         cls,
         encoding_name: str = "cl100k_base",
         model_name: str | None = None,
@@ -170,7 +170,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         return cls(chunker, **more)
 
     @classmethod
-    def from_huggingface_tokenizer(
+    def from_huggingface_tokenizer(  # type: ignore[override]  # its options have names
         cls,
         tokenizer: PreTrainedTokenizerBase,
         chunker: Chunker | str = DEFAULT_CHUNKER,
@@ -273,7 +273,7 @@ def _listed(values: Any, what: str) -> list[Any]:
         raise DataError(f"expected a list of {what}, got {type(values).__name__}") from None
 
 
-def part_of(source: str, metadata: Mapping[Any, Any]) -> str:
+def part_of(source: str, metadata: Mapping[str, object]) -> str:
     """The name of a source's part, such as a page: places refer to it."""
     # The pages of a chunk are no parts: its place is in the whole document.
     keys = [

@@ -9,6 +9,7 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.bridge.pydantic import BaseModel, PrivateAttr
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import FunctionTool, ToolMetadata
@@ -18,7 +19,6 @@ from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
 from chunkcore.models.llm import Message, Reply
 from chunkcore.models.llm.endpoint import reply_of
-from chunkcore.options import check_option_names
 
 
 class ChunkcoreEmbedding(BaseEmbedding):
@@ -29,7 +29,8 @@ class ChunkcoreEmbedding(BaseEmbedding):
 
     Args:
         embedder: an embedder or its name, which a configuration holds. Raises `OptionError`: unknown model.
-        options: LlamaIndex' own: ``embed_batch_size``, ``callback_manager``.
+        embed_batch_size, num_workers, callback_manager, embeddings_cache: LlamaIndex' own.
+        model_name: of a configuration, instead of `embedder`.
 
     >>> from llama_index.core import MockEmbedding
     >>> ChunkcoreEmbedding(as_embedder(MockEmbedding(embed_dim=2))).get_text_embedding("tea")
@@ -38,10 +39,24 @@ class ChunkcoreEmbedding(BaseEmbedding):
 
     _embedder: Embedder = PrivateAttr()
 
-    def __init__(self, embedder: Embedder | str = DEFAULT_MODEL, **options: Any) -> None:
-        check_option_names(type(self).__name__, options, ["embedder", *type(self).model_fields])
-        core_embedder = get_embedder(options.pop("model_name", None) or embedder)
-        super().__init__(model_name=core_embedder.name, **{"embed_batch_size": 256, **options})
+    def __init__(
+        self,
+        embedder: Embedder | str = DEFAULT_MODEL,
+        *,
+        embed_batch_size: int = 256,
+        num_workers: int | None = None,
+        callback_manager: CallbackManager | None = None,
+        embeddings_cache: object = None,
+        model_name: str = "",
+    ) -> None:
+        core_embedder = get_embedder(model_name or embedder)
+        super().__init__(
+            model_name=core_embedder.name,
+            embed_batch_size=embed_batch_size,
+            num_workers=num_workers,
+            callback_manager=callback_manager or CallbackManager([]),
+            embeddings_cache=embeddings_cache,
+        )
         self._embedder = core_embedder
 
     @classmethod
@@ -112,7 +127,7 @@ def as_llm(
     return _LLM(llm, name, fingerprint, concurrency)
 
 
-def as_model(value: Any) -> Any:
+def as_model(value: object) -> Any:
     """An option's value: LlamaIndex' models as chunkcore's, others unchanged."""
     if isinstance(value, BaseEmbedding):
         return as_embedder(value)
@@ -128,7 +143,7 @@ class _LLM(BridgedLLM):
     framework, kinds = "llamaindex", (LLM,)
     model: LLM
 
-    def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+    def _ask(self, messages: Sequence[Message], schema: Mapping[str, object] | None) -> Reply:
         if schema is None:
             return _read(self.model.chat(_turns(messages)))
         model = self.model
@@ -156,7 +171,7 @@ def _read(response: ChatResponse) -> Reply:
     )
 
 
-def _answering(schema: Mapping[str, Any]) -> FunctionTool:
+def _answering(schema: Mapping[str, object]) -> FunctionTool:
     whole = titled(schema)
 
     class Answer(BaseModel):

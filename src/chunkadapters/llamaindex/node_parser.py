@@ -271,7 +271,7 @@ class ChunkcoreNodeParser(NodeParser):
 
     @field_validator("id_func", mode="before")
     @classmethod
-    def _callable_id_func(cls, value: Any) -> Any:
+    def _callable_id_func(cls, value: object) -> Any:
         """Replace a function's name in a configuration: the default's by the function, any other by the default."""
         if isinstance(value, Mapping):
             name = value.get("id_func_name")
@@ -319,7 +319,7 @@ class ChunkcoreNodeParser(NodeParser):
         _check_nodes(documents)
         return await super().aget_nodes_from_documents(documents, show_progress, **kwargs)
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+    def model_copy(self, *, update: Mapping[str, object] | None = None, deep: bool = False) -> Self:
         """A copy. Raises `OptionError` for another chunker, options or model in `update`: build a parser with them."""
         if fixed := sorted({"chunker", "options", "fit_to", "fingerprint"} & (update or {}).keys()):
             raise OptionError(
@@ -487,8 +487,25 @@ class PlacedNodeParser(NodeParser):
         default="mark", description="What becomes of nodes that are not in the text."
     )
 
-    def __init__(self, parser: NodeParser, *, unplaced: Unplaced = "mark", **fields: Any) -> None:
-        values: dict[str, Any] = {"parser": parser, "unplaced": unplaced, **fields}
+    def __init__(
+        self,
+        parser: NodeParser,
+        *,
+        unplaced: Unplaced = "mark",
+        include_metadata: bool = True,
+        include_prev_next_rel: bool = True,
+        callback_manager: CallbackManager | None = None,
+        id_func: Callable[[int, BaseNode], str] | Mapping[str, str] | None = None,
+    ) -> None:
+        values: dict[str, Any] = {
+            "parser": parser,
+            "unplaced": unplaced,
+            "include_metadata": include_metadata,
+            "include_prev_next_rel": include_prev_next_rel,
+            "callback_manager": callback_manager or CallbackManager([]),
+        }
+        if callable(id_func):
+            values["id_func"] = id_func
         super().__init__(**values)
 
     @classmethod

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -66,7 +66,7 @@ from chunkcore.text import Document as CoreDocument
 _NAMING_KEYS = ("source_id", "file_path", "file_name", "source")
 
 
-def hit_of(node_or_hit: Any) -> Hit:
+def hit_of(node_or_hit: object) -> Hit:
     """A node, with a score or without, as a hit. Raises `DataError` for anything else."""
     node = node_or_hit.node if isinstance(node_or_hit, NodeWithScore) else node_or_hit
     if not isinstance(node, BaseNode):
@@ -106,13 +106,15 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
         raise DataError(
             f"expected a LlamaIndex retriever, got {kind_of(retriever)}; subclass BaseRetriever"
         )
-    filtered = partial(_filtered, retriever) if hasattr(retriever, "_filters") else None
+    filtered = None
+    if isinstance(retriever, BaseRetriever) and hasattr(retriever, "_filters"):
+        filtered = partial(_filtered, retriever)
     return DeployedRetriever(type(retriever).__name__, ask, aask, retriever, filtered)
 
 
 def _filtered(retriever: BaseRetriever, where: Mapping[str, Any]) -> DeployedRetriever:
     """The retriever with a filter of one question: a list stands for any of its values."""
-    filters = []
+    filters: list[MetadataFilter | MetadataFilters] = []
     for key, value in where.items():
         operator = FilterOperator.IN if isinstance(value, list) else FilterOperator.EQ
         filters.append(MetadataFilter(key=key, value=value, operator=operator))
@@ -172,7 +174,7 @@ class _Sources:
             return
         if isinstance(documents, Iterator):
             documents = list(documents)
-        kind = cast(type[BaseNode], BaseNode)
+        kind: Any = BaseNode
         rows = core_documents(documents, kind, "LlamaIndex", _core_document)
         for row, document in zip(rows, documents, strict=True):
             if isinstance(document, BaseNode):
@@ -455,7 +457,7 @@ class IndexRetriever(BaseRetriever):
         if filters is None:
             return None
 
-        def is_allowed(metadata: Mapping[str, Any]) -> bool:
+        def is_allowed(metadata: Mapping[str, object]) -> bool:
             return build_metadata_filter_fn(lambda _: dict(metadata), filters)("")
 
         return is_allowed

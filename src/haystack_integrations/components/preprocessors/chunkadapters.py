@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from haystack import Document, component
+from haystack.core.component import Component
 from haystack.document_stores.types import DocumentStore
 from typing_extensions import Unpack
 
@@ -333,7 +334,7 @@ class ChunkcoreExactSplitter(Serialized):
     [8, 11]
     """
 
-    def __init__(self, splitter: Any, unplaced: Unplaced = "mark") -> None:
+    def __init__(self, splitter: Component, unplaced: Unplaced = "mark") -> None:
         self.splitter = splitter
         self.unplaced = unplaced
 
@@ -482,12 +483,12 @@ def _same(stored: Document, chunk: Document) -> bool:
     return stored.content == chunk.content and _comparable(stored.meta) == _comparable(kept)
 
 
-def _comparable(meta: Mapping[str, Any]) -> str:
+def _comparable(meta: Mapping[str, object]) -> str:
     """Metadata as what they say: of 44 stores make 44.0 or "44", of tuples lists, of dates texts."""
     return json.dumps(plain(meta, _as_said), sort_keys=True)
 
 
-def _as_said(value: Any) -> object:
+def _as_said(value: object) -> object:
     if isinstance(value, bool | int | float) and math.isfinite(value) and value == int(value):
         return str(int(value))
     is_plain = value is None or isinstance(value, str | float | Mapping | list | tuple | set)
@@ -507,7 +508,7 @@ _OF_A_PLACE = frozenset(
 
 
 def exact(
-    splitter: Any, unplaced: Unplaced = "mark"
+    splitter: Component, unplaced: Unplaced = "mark"
 ) -> ChunkcoreDocumentSplitter | ChunkcoreExactSplitter:
     """See `chunkadapters.exact.exact`."""
     if isinstance(splitter, ChunkcoreDocumentSplitter | ChunkcoreExactSplitter):
@@ -519,7 +520,7 @@ def exact(
     return ChunkcoreExactSplitter(splitter, unplaced=unplaced)
 
 
-def exact_chunker(splitter: Any, unplaced: Unplaced = "mark") -> Chunker:
+def exact_chunker(splitter: Component, unplaced: Unplaced = "mark") -> Chunker:
     """The chunker with the splitter's texts."""
     if isinstance(splitter, ChunkcoreDocumentSplitter):
         return splitter.chunker
@@ -529,7 +530,7 @@ def exact_chunker(splitter: Any, unplaced: Unplaced = "mark") -> Chunker:
     )
 
 
-def _pieces(splitter: Any, text: str) -> list[Piece]:
+def _pieces(splitter: Component, text: str) -> list[Piece]:
     warm_up(splitter)
     documents = splitter.run(documents=[Document(content=text)])["documents"] if text else []
     return [

@@ -77,7 +77,7 @@ class ChunkcoreIndexRetriever(Indexed):
             raise OptionError(f"filters is a mapping, as of Haystack's filters, got {chosen!r:.80}")
         _check_fields(chosen)
 
-        def is_allowed(metadata: Mapping[str, Any]) -> bool:
+        def is_allowed(metadata: Mapping[str, object]) -> bool:
             return document_matches_filter(chosen, Document(content="", meta=dict(metadata)))
 
         limits = Limits(self.max_tokens, self.k, self.counter)
