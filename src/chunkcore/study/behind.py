@@ -18,7 +18,7 @@ from chunkcore.run import Run
 
 UNITS = "sentence:size=50"  # of the words behind a retriever
 WORDS = "passages:lexical"
-HITS = 50  # of a question that passages are made of
+HITS = 100  # of a question that passages are made of: what the adapters ask a retriever for
 
 
 @dataclass(frozen=True, slots=True)
