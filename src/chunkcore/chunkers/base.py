@@ -299,14 +299,18 @@ class Chunker(ABC):
     def _special(self, chunks: DocumentChunks, drafts: Sequence[Draft]) -> dict[int, Chunk]:
         """The chunks that are more than one slice of their document."""
         special = {}
+        counts = chunks.counts.tolist() if drafts else []
         for place, draft in enumerate(drafts):
             if draft != Draft(draft.spans[:1]):
-                special[place] = replace(
-                    chunks[place],
+                special[place] = Chunk(
+                    document_id=chunks.document.id,
+                    index=place,
                     spans=draft.spans,
                     text=draft.text(chunks.document.text),
+                    token_count=counts[place],
                     context=draft.context,
                     metadata=dict(draft.metadata),
+                    fingerprint=chunks.fingerprint,
                     segments=draft.segments,
                     derived=draft.derived is not None,
                 )

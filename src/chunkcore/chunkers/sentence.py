@@ -166,10 +166,12 @@ def _with_whole_lines(source: TokenizedText, sentences: Ranges, size: int) -> Ra
     goes_on = np.array(heading_flags(source.text, sentences), dtype=bool)
     lines = np.array(record_lines(source.text), dtype=np.int64).reshape(-1, 2)
     fits = source.counts(lines[:, 0], lines[:, 1]) <= size
-    starts = sentences[:, 0]
+    starts = sentences[:, 0].copy()
     for start, end in lines[fits].tolist():
-        first, after = starts.searchsorted((start, end))
-        goes_on[first : max(first, after - 1)] = True
+        first, after = sentences[:, 0].searchsorted((start, end))
+        if first < after:
+            goes_on[first : after - 1] = True
+            starts[first] = start  # with its indent
     begins = np.append(True, ~goes_on[:-1])[: len(sentences)]
     ends = ~goes_on
     ends[-1:] = True
