@@ -18,7 +18,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from chunkadapters.configuration import counter_of
-from chunkadapters.places import BOOKKEEPING, CONTEXT, PAGE_MARKS, PAGES, PlaceKeys
+from chunkadapters.places import BOOKKEEPING, CONTEXT, PAGE_MARKS, PAGES, Metadata, PlaceKeys
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.locating import Hit, Locator, Verdict, unplaced
 from chunkcore.options import check_number
@@ -127,7 +127,7 @@ class Passage:
 
     def metadata(
         self, hits: Sequence[Mapping[str, object]], keys: PlaceKeys, drop: Collection[str] = ()
-    ) -> dict[Any, Any]:
+    ) -> Metadata:
         """Copies of what all hits of the passage share, and of the document's metadata if it is shown whole.
 
         Without the place, and without the keys to `drop`, which describe one hit alone. ``pages`` are the passage's.
@@ -149,7 +149,7 @@ class Passage:
         return kept | keys.write_pages(marks, self.retrieved.spans, ())
 
 
-def shared_items(mappings: Sequence[Mapping[str, object]]) -> dict[Any, Any]:
+def shared_items(mappings: Sequence[Mapping[str, object]]) -> Metadata:
     """The items that all mappings have.
 
     >>> shared_items([{"a": 1, "b": 2}, {"a": 1, "b": 3}])

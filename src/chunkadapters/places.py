@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, zip_longest
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import DataError
@@ -27,6 +27,8 @@ from chunkcore.text import (
     offsets_within,
     pages_of_all,
 )
+
+Metadata: TypeAlias = dict[Any, Any]  # of a framework's document: any values
 
 CONTEXT = "context"
 DERIVED = "derived"
@@ -178,7 +180,7 @@ class PlaceKeys:
     spans: str = SPANS
     page: Literal["page", "page_label", "page_number"] = "page_number"
 
-    def write(self, spans: Sequence[Span]) -> dict[str, Any]:
+    def write(self, spans: Sequence[Span]) -> Metadata:
         """The place as metadata, with `spans` only if there are several; {} for no place."""
         if len(spans) == 1:
             return {self.start: spans[0].start, self.end: spans[0].end}
@@ -204,7 +206,7 @@ class PlaceKeys:
 
     def write_pages(
         self, marks: Sequence[Mark], spans: Sequence[Span], parent: Collection[Any]
-    ) -> dict[str, Any]:
+    ) -> Metadata:
         """The first page under the framework's own key, and all under ``pages``; {} without page marks.
 
         LangChain's ``page`` counts from 0, as its loaders do, and comes with ``page_label``; Haystack's ``page_number``
@@ -234,7 +236,7 @@ def _ends(spans: Sequence[Span]) -> tuple[int, int]:
 # ---- Pages: a framework's document carries its page marks as one string, which its chunks do not inherit
 
 
-def with_page_marks(document: Document) -> dict[str, Any]:
+def with_page_marks(document: Document) -> Metadata:
     """The document's metadata with its page marks as ``page_marks``, for a framework's document of the same text."""
     pages = [
         [
@@ -278,7 +280,7 @@ def marks_of(metadata: Mapping[str, object]) -> tuple[Mark, ...]:
 # ---- Everything else that a chunk says of itself
 
 
-def chunk_metadata(chunk: Chunk, parent: Mapping[str, object], origin: Origin) -> dict[str, Any]:
+def chunk_metadata(chunk: Chunk, parent: Mapping[str, object], origin: Origin) -> Metadata:
     """What a chunk says of itself, flat. No key that its document (`parent`) has is overwritten.
 
     - the chunker's metadata: a list of strings becomes ``"a > b"``, any other nested value its JSON;
@@ -342,7 +344,7 @@ def chunk_records(
     parent: Mapping[str, object],
     keys: PlaceKeys,
     taken: set[str],
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
+) -> Iterator[tuple[str, str, Metadata]]:
     """Each chunk's text, its id, and its metadata beside its document's.
 
     These are its place, `chunk_metadata`, its pages and the white space after it. `origin` is the place of the
@@ -379,7 +381,7 @@ def chunk_records(
         yield chunk.text, unused_id(chunk.id, taken), record
 
 
-def copier(metadata: dict[Any, Any]) -> Callable[[], dict[Any, Any]]:
+def copier(metadata: Metadata) -> Callable[[], Metadata]:
     """A function that makes deep copies, and fast ones of flat metadata."""
     is_flat = all(
         value is None or type(value) in (str, int, float, bool) for value in metadata.values()
@@ -389,7 +391,7 @@ def copier(metadata: dict[Any, Any]) -> Callable[[], dict[Any, Any]]:
 
 def inherited(
     metadata: Mapping[str, object], *, of_a_chunk: bool, drop: Sequence[str] = ()
-) -> dict[Any, Any]:
+) -> Metadata:
     """The metadata that a chunk inherits, as a copy.
 
     From a chunk that is cut again: all but its own spans, segments, white space and the keys to `drop`. From a source

@@ -36,7 +36,7 @@ from chunkadapters.behind import (
 )
 from chunkadapters.langchain.calls import dropping, for_children, stated_k
 from chunkadapters.langchain.splitter import KEYS, part_of, source_of
-from chunkadapters.places import is_derived, marks_of
+from chunkadapters.places import Metadata, is_derived, marks_of
 from chunkadapters.scores import (
     DeployedRetriever,
     QuestionScorer,
@@ -358,7 +358,7 @@ class PassageRetriever(BaseRetriever):
         balance: float = BALANCE,
         counter: TokenCounterLike = "cl100k_base",
         tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
+        metadata: Metadata | None = None,
     ) -> None:
         if hasattr(retriever, "as_retriever"):
             raise OptionError(
@@ -530,7 +530,7 @@ class IndexRetriever(BaseRetriever):
         k: int | None = None,
         counter: TokenCounterLike = "cl100k_base",
         tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
+        metadata: Metadata | None = None,
     ) -> None:
         fields: dict[str, Any] = {
             "index": index,

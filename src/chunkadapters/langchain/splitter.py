@@ -29,6 +29,7 @@ from chunkadapters.places import (
     SPANS,
     WHITE_SPACE,
     WHOLE,
+    Metadata,
     Origin,
     PlaceKeys,
     chunk_records,
@@ -184,7 +185,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         return self._chunker.split_text(text)
 
     def create_documents(
-        self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None
+        self, texts: list[str], metadatas: list[Metadata] | None = None
     ) -> list[Document]:
         listed = None if isinstance(texts, str) else _listed(texts, "texts")
         if listed is None or not all(isinstance(text, str) for text in listed):
@@ -239,7 +240,7 @@ class ChunkcoreTextSplitter(TextSplitter):
 class _Source:
     """A text to split: its metadata, the id of the document that offsets refer to, and its place in that document."""
 
-    def __init__(self, document_id: str | None, text: str, metadata: dict[Any, Any]) -> None:
+    def __init__(self, document_id: str | None, text: str, metadata: Metadata) -> None:
         self.document_id, self.text, self.metadata = document_id, text, metadata
         self.is_chunk = metadata.get(KEYS.start) is not None
         self.id, self.origin = source_of(document_id, text, metadata)
@@ -303,7 +304,7 @@ def _warn_of_shared_sources(sources: Iterable[_Source]) -> None:
         )
 
 
-def source_of(document_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[str, Origin]:
+def source_of(document_id: str | None, text: str, metadata: Metadata) -> tuple[str, Origin]:
     """The id of the document that offsets refer to, and the place of `text` in it."""
     is_chunk = metadata.get(KEYS.start) is not None
     source = metadata.get("source")
@@ -356,7 +357,7 @@ class _TokenizerCounter(HuggingFaceCounter):
 def content_key(document: Document) -> str:
     """A key of a chunk's source, text and metadata, without its place.
 
-    For ``index(..., cleanup="incremental", source_id_key="source_id", key_encoder=content_key)``: after an edit only
+    For ``index(..., cleanup="scoped_full", source_id_key="source_id", key_encoder=content_key)``: after an edit only
     chunks with new text are embedded and written, and old ones deleted. Moved chunks keep their old place in the store;
     `evaluate_retriever` finds them by text. Of repeated passages of a source, the first is indexed.
 

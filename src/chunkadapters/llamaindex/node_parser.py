@@ -42,6 +42,7 @@ from chunkadapters.places import (
     NOWHERE,
     PAGE_MARKS,
     WHOLE,
+    Metadata,
     Origin,
     PlaceKeys,
     chunk_records,
@@ -77,13 +78,13 @@ def from_document(document: CoreDocument) -> Document:
     )
 
 
-def node_place(spans: tuple[Span, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+def node_place(spans: tuple[Span, ...]) -> tuple[Metadata, Metadata]:
     """A place as a node's attributes and metadata; None for both attributes if unknown."""
     metadata = KEYS.write(spans)
     return {key: metadata.pop(key, None) for key in (KEYS.start, KEYS.end)}, metadata
 
 
-def stated_place(node: BaseNode) -> dict[str, Any]:
+def stated_place(node: BaseNode) -> Metadata:
     """A node's metadata and the attributes of its place, for `KEYS` to read."""
     return {**node.metadata, **{key: getattr(node, key, None) for key in (KEYS.start, KEYS.end)}}
 

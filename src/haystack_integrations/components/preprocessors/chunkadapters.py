@@ -42,6 +42,7 @@ from chunkadapters.places import (
     SPANS,
     WHITE_SPACE,
     WHOLE,
+    Metadata,
     Origin,
     chunk_place,
     chunk_records,
@@ -220,7 +221,7 @@ def _core_document(document: Document) -> CoreDocument:
     return CoreDocument(document.id, document.content or "", document.meta)
 
 
-def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[dict[str, Any]]:
+def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[Metadata]:
     """Each chunk's place in the first document of a chain of splitters; {} if there is no chain, or it is not known."""
     chain = _root(document)
     root_id, origin = chain or (document.id, WHOLE)
@@ -360,7 +361,7 @@ class ChunkcoreExactSplitter(Serialized):
             if chunk.content and chunk.id != document.id:
                 by_source[chunk.meta.get("source_id", document.id)].append(place)
         parents = {chunk.id: chunk for chunk in (*chunks, document)}
-        placed = list(chunks)
+        placed = [chunk if chunk.content else _without_place(chunk) for chunk in chunks]
         for source_id, places in by_source.items():
             parent = parents.get(source_id, document)
             for place, chunk in zip(
@@ -396,6 +397,11 @@ class ChunkcoreExactSplitter(Serialized):
                 if start < end:
                     meta["_split_overlap"].append({"doc_id": chunks[one.index].id, "range": place})
         return [replace(chunk, meta=meta) for chunk, meta in zip(chunks, metas, strict=True)]
+
+
+def _without_place(chunk: Document) -> Document:
+    """An empty chunk, as of Haystack's DocumentSplitter by tokens: it stands nowhere."""
+    return replace(chunk, meta={key: x for key, x in chunk.meta.items() if key not in _PLACES})
 
 
 # Metadata of a chunk's place, which its vector does not depend on.
