@@ -131,6 +131,9 @@ def test_a_deployed_system_has_no_lines_to_paste_and_a_strategy_has_those_of_its
     assert advise(report("our search", near(0.3, 1))).pasted == {}
     pasted = advise(report("cluster_semantic:size=100 · bm25 · openvino:mine", near(0.3, 1))).pasted
     assert 'get_retriever("bm25")' in pasted["Python"]
+    own = advise(report("recursive:size=100 · bm25", near(0.3, 1)), folder="my docs").pasted
+    assert 'load_documents("my docs")' in own["LangChain"]
+    assert shlex.split(own["Command line"])[2] == "my docs"
     assert all("embedder=openvino:mine" in pasted[title] for title in ("LangChain", "LlamaIndex", "Haystack"))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.comparison import compare, counted
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import FEWEST_UNALIKE
 from chunkcore.evaluation.results import Report
@@ -102,21 +102,21 @@ def check_requirement(
         )
     low, high = compare([report], measure, resamples=resamples, seed=seed).intervals[report.name]
     count = int(np.count_nonzero(~np.isnan(report.values(measure))))
-    questions = f"{count:,} question{'' if count == 1 else 's'}"
     interval = f"95 % interval {_shown(measure, low)} to {_shown(measure, high)}"
-    about = f"{report.name}: {measure} is {_shown(measure, mean)} ({interval}, {questions})"
+    score = f"{_shown(measure, mean)} ({interval}, {counted(count, 'question')})"
+    about = f"{report.name}: {measure} is {score}"
     bound = f"the required {_shown(measure, required.bound)}"
-    sign, under = measure.sign, "under" if measure.higher_is_better else "over"
-    worst, best = sorted((sign * low, sign * high))
-    least = sign * required.bound
-    if sign * mean >= least:
+    under = "under" if measure.higher_is_better else "over"
+    least = measure.sign * required.bound
+    worst, best = sorted((measure.sign * low, measure.sign * high))
+    if measure.sign * mean >= least:
         though = f", though the interval reaches {under} it" if worst < least else ""
         return Check(f"{about}, meets {bound}: passed{though}.", failed=False)
     if best < least and count >= FEWEST_UNALIKE:
         return Check(f"{about}, {under} {bound}: failed.", failed=True)
-    doubt = (
-        "six questions at least are needed to tell" if best < least else "the interval reaches it"
-    )
+    doubt = "the interval reaches it"
+    if best < least:
+        doubt = "six questions at least are needed to tell"
     passed = "passed, as these questions do not show a shortfall"
     return Check(f"{about}, {under} {bound}, but {doubt}: {passed}.", failed=False)
 
@@ -142,46 +142,43 @@ def check_baseline(
     now, before = _paired(report, earlier, measure)
     change = compare([now, before], measure, resamples=resamples, seed=seed).differences[0]
     if math.isnan(change.mean):
-        return Check(
-            f"{report.name}: the change of {measure} is not known, as it is not defined here.",
-            failed=False,
-        )
-    common = len(now.query_ids)
-    apart = [(len(report.query_ids) - common, "new"), (len(earlier.query_ids) - common, "gone")]
-    others = "".join(f", {count:,} {what}" for count, what in apart if count)
-    interval = (
-        f"{measure.show(change.low, signed=True)} to {measure.show(change.high, signed=True)}"
-    )
-    where = f"on {common:,} {'common ' * bool(others)}questions{others} (95 % interval of the change {interval})"
-    was, is_ = _shown(measure, before.mean(measure)), _shown(measure, now.mean(measure))
-    moved = (
-        f"{'rose' if change.mean > 0 else 'fell'} from {was} to {is_}"
-        if change.mean
-        else f"stayed at {is_}"
-    )
+        unknown = f"the change of {measure} is not known, as it is not defined here"
+        return Check(f"{report.name}: {unknown}.", failed=False)
+    low, high = (measure.show(end, signed=True) for end in (change.low, change.high))
+    where = f"{_common(report, earlier, now)} (95 % interval of the change {low} to {high})"
+    was, shown = _shown(measure, before.mean(measure)), _shown(measure, now.mean(measure))
+    moved = f"stayed at {shown}"
+    if change.mean:
+        moved = f"{'rose' if change.mean > 0 else 'fell'} from {was} to {shown}"
     about = f"{report.name}: {measure} {moved} {where}"
-    fell = measure.sign * change.mean < 0
-    beyond_chance = fell and change.low * change.high > 0
-    if beyond_chance and change.distinct:
+    if measure.sign * change.mean >= 0:
+        return Check(f"{about}: passed.", failed=False)
+    if change.distinct:
         return Check(f"{about}: failed.", failed=True)
-    doubt = ""
-    if fell:
-        doubt = (
-            ", but too few questions differ to tell"
-            if beyond_chance
-            else ", which chance may explain"
-        )
-    return Check(f"{about}{doubt}: passed.", failed=False)
+    doubt = "which chance may explain"
+    if change.low * change.high > 0:
+        doubt = "but too few questions differ to tell"
+    return Check(f"{about}, {doubt}: passed.", failed=False)
+
+
+def _common(report: Report, earlier: Report, paired: Report) -> str:
+    """The questions of both reports, and how many only one of them has."""
+    common = len(paired.query_ids)
+    new, gone = len(report.query_ids) - common, len(earlier.query_ids) - common
+    others = "".join(
+        f", {count:,} {what}" for count, what in ((new, "new"), (gone, "gone")) if count
+    )
+    kind = "common questions" if others else "questions"
+    return f"on {common:,} {kind}{others}"
 
 
 def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, Report]:
     """Both reports' scores of the questions that both have; NaN where one of them is undefined."""
-    place, earlier_place = (
-        {query: number for number, query in enumerate(r.query_ids)} for r in (report, earlier)
-    )
-    common = [query for query in report.query_ids if query in earlier_place]
+    places = {query: place for place, query in enumerate(report.query_ids)}
+    earlier_places = {query: place for place, query in enumerate(earlier.query_ids)}
+    common = [query for query in places if query in earlier_places]
     if not common:
-        one, other = (repr(next(iter(side.query_ids), "none")) for side in (report, earlier))
+        one, other = (repr(next(iter(queries), "none")) for queries in (places, earlier_places))
         raise DataError(
             f"{echo(report.name)} and the earlier {echo(earlier.name)} have no question in common "
             f"({one} and {other} are among theirs): give a report on the same questions"
@@ -195,22 +192,19 @@ def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, 
             f"{measure} counted chunks {earlier.min_rule} evidence before and {report.min_rule} it now: "
             "give both the same min_rule"
         )
-    now = report.values(measure)[[place[query] for query in common]]
-    before = earlier.values(measure)[[earlier_place[query] for query in common]]
+    rows = [places[query] for query in common]
+    now = report.values(measure)[rows].copy()
+    before = earlier.values(measure)[[earlier_places[query] for query in common]].copy()
     undefined = np.isnan(now) | np.isnan(before)
-    documents = (
-        tuple(report.documents[place[query]] for query in common) if report.documents else ()
-    )
+    now[undefined] = before[undefined] = math.nan
+    documents: tuple[str, ...] = ()
+    if report.documents:
+        documents = tuple(report.documents[row] for row in rows)
     names, empty = tuple(common), ("",) * len(common)
-    columns = {
-        "now": np.where(undefined, math.nan, now),
-        "before": np.where(undefined, math.nan, before),
-    }
-    paired = [
-        Report(name, "", names, empty, {measure: row}, documents=documents)
-        for name, row in columns.items()
-    ]
-    return paired[0], paired[1]
+    return (
+        Report("now", "", names, empty, {measure: now}, documents=documents),
+        Report("before", "", names, empty, {measure: before}, documents=documents),
+    )
 
 
 @dataclass(frozen=True)

@@ -183,9 +183,9 @@ def intervals(
     narrow = width < 500
     limit = _NARROW_NAME if narrow else _WIDE_NAME
     names = [[shorten(line, limit) for line in name_lines(row.name, limit)] for row in rows]
-    longest = max(len(line) for lines in names for line in lines)
     left, right = 16, width - 16
     if not narrow:
+        longest = max(len(line) for lines in names for line in lines)
         left = max(220, 46 + round(_LETTER * longest))
         right = width - (130 if notes else 16)
     ends = [end for row in rows for end in (row.low, row.high, row.mean)]
@@ -193,23 +193,34 @@ def intervals(
         ends.append(0.0)
     x_ticks = ticks(np.nanmin(ends), np.nanmax(ends), 5 if narrow else 8)
     x = Scale(x_ticks[0], x_ticks[-1], left, right)
-    top, bottom, drawn = 8, 8, []
+    bottom, drawn = _TOP, []
     for place, (row, lines) in enumerate(zip(rows, names, strict=True)):
-        above = bottom
-        bottom += (46 if narrow else 30) + _LINE * (len(lines) - 1)
+        above, more = bottom, _LINE * (len(lines) - 1)
+        bottom += (46 if narrow else 30) + more
         middle = (above + bottom) / 2
-        first = middle - _LINE * (len(lines) - 1) / 2
+        first = middle - more / 2
         if narrow:  # the name stands over its interval
             first, middle = above + 15, bottom - 13
         drawn.append(_named(row, lines, first) + _bar(row, x, middle, differences=differences))
         if notes and not narrow:
             drawn.append(svg_text(width - 4, middle + 4, notes[place], "label", anchor="end"))
-    parts = [svg_text(right, bottom + 36, x_label, "label", anchor="end")]
+    label = svg_text(right, bottom + 36, x_label, "label", anchor="end")
+    zero = 0.0 if differences else math.nan
+    parts = [*_verticals(x, x_ticks, bottom, zero), label, *drawn]
+    return figure(width, round(bottom) + 44, title, parts)
+
+
+_TOP = 8  # pixels over the first row
+
+
+def _verticals(x: Scale, x_ticks: Sequence[float], bottom: float, zero: float) -> list[str]:
+    """A line a tick, down to its number."""
+    parts = []
     for tick in x_ticks:
-        kind = "zero" if differences and tick == 0 else "grid"
-        parts.append(svg_line(x(tick), top, x(tick), bottom, kind))
+        kind = "zero" if tick == zero else "grid"
+        parts.append(svg_line(x(tick), _TOP, x(tick), bottom, kind))
         parts.append(svg_text(x(tick), bottom + 17, number(tick), "tick", anchor="middle"))
-    return figure(width, round(bottom) + 44, title, [*parts, *drawn])
+    return parts
 
 
 def name_lines(name: str, length: int) -> list[str]:
