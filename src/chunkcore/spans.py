@@ -13,6 +13,8 @@ from chunkcore.text import Span
 Numbers = NDArray[np.int64]  # of any shape
 Ranges = NDArray[np.int64]  # shape (n, 2): starts and ends
 Scores = NDArray[np.float64]  # of any shape
+Floats = NDArray[np.floating]  # of any shape and width
+Flags = NDArray[np.bool_]
 
 
 def as_ranges(spans: Iterable[Span]) -> Ranges:

@@ -94,7 +94,11 @@ class AnswerMeasure(Measure):
         """Raise `MissingExtraError` if a package is missing."""
 
     @abstractmethod
-    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
+    def compute(
+        self,
+        answers: Sequence[AnsweredQuestion],
+        models: AnswerModels,
+    ) -> Sequence[float]:
         """The score of each answer; NaN if undefined."""
 
 
@@ -104,13 +108,21 @@ class WordMeasure(AnswerMeasure):
     needs = frozenset({"references"})
 
     @abstractmethod
-    def compare(self, answer: str, references: Sequence[str]) -> float:
+    def compare(
+        self,
+        answer: str,
+        references: Sequence[str],
+    ) -> float:
         """The score, 0 to 1."""
 
     def check(self) -> None:
         self.compare("word", ["word"])
 
-    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
+    def compute(
+        self,
+        answers: Sequence[AnsweredQuestion],
+        models: AnswerModels,
+    ) -> Sequence[float]:
         def score(case: AnsweredQuestion) -> float:
             if not case.references:
                 return math.nan
@@ -204,7 +216,11 @@ def rouge_l(answer: str, references: Sequence[str]) -> float:
     return float(_rouge().score_multi(list(references), answer)["rougeL"].fmeasure)
 
 
-def bleu(answer: str, references: Sequence[str], order: int = 4) -> float:
+def bleu(
+    answer: str,
+    references: Sequence[str],
+    order: int = 4,
+) -> float:
     """Sentence BLEU (Papineni et al., 2002) of up to `order` words, by sacrebleu.
 
     Lower case, tokenizer 13a, characters as words in scripts without spaces. Matches are clipped over all references.
@@ -243,7 +259,10 @@ def meteor(answer: str, references: Sequence[str]) -> float:
     )
 
 
-def _silent(answer: str, references: Sequence[str]) -> float | None:
+def _silent(
+    answer: str,
+    references: Sequence[str],
+) -> float | None:
     """1 if neither answer nor references have a word, 0 if one of them has none, None if both have."""
     sides = bool(words(answer)), any(map(words, references))
     return None if all(sides) else float(not any(sides))
@@ -364,7 +383,10 @@ class _Tokens(NamedTuple):
     all: Vectors  # with the special tokens around
 
 
-def _read(model: TokenEmbedder, texts: Sequence[str]) -> list[_Tokens]:
+def _read(
+    model: TokenEmbedder,
+    texts: Sequence[str],
+) -> list[_Tokens]:
     read = [model.tokenize(text) for text in texts]
     windows, owners = [], []
     for number, tokens in enumerate(read):
@@ -402,7 +424,11 @@ class BertScoreF1(AnswerMeasure):
     source = "Zhang et al. (2020), section 3"
     needs = frozenset({"references", "tokens"})
 
-    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
+    def compute(
+        self,
+        answers: Sequence[AnsweredQuestion],
+        models: AnswerModels,
+    ) -> Sequence[float]:
         pairs = [
             (i, reference)
             for i, case in enumerate(answers)
@@ -425,7 +451,11 @@ class AnswerCosine(AnswerMeasure):
 
     source = 'Qu et al. (2024), "Answer generation"'
 
-    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
+    def compute(
+        self,
+        answers: Sequence[AnsweredQuestion],
+        models: AnswerModels,
+    ) -> Sequence[float]:
         return answer_cosines(
             models.texts, [case.question for case in answers], [case.answer for case in answers]
         )
@@ -459,7 +489,11 @@ class JudgedMeasure(AnswerMeasure):
     def question(self, answered: AnsweredQuestion) -> Question[float]:
         """What the judge is asked; its answer is read as the score."""
 
-    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
+    def compute(
+        self,
+        answers: Sequence[AnsweredQuestion],
+        models: AnswerModels,
+    ) -> Sequence[float]:
         assert models.judge is not None
         judge = get_llm(models.judge)
         judged = [number for number, answered in enumerate(answers) if answered.answer]

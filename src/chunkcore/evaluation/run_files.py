@@ -20,7 +20,10 @@ from chunkcore.spans import pairs_of
 from chunkcore.text import Document, Span, text_of_spans
 
 
-def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
+def read_pool(
+    path: Path | str,
+    benchmark: Benchmark,
+) -> dict[str, Retrieved]:
     """The chunks of a JSON-lines file by id, in file order; read line by line.
 
     A line has "id", "document_id" and "spans", pairs of offsets in code points. "text" is checked against the
@@ -47,7 +50,11 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
     return pool
 
 
-def _read_chunk(row: Mapping[str, Any], documents: Mapping[str, Document], where: str) -> Retrieved:
+def _read_chunk(
+    row: Mapping[str, Any],
+    documents: Mapping[str, Document],
+    where: str,
+) -> Retrieved:
     name = row.get("id")
     if not isinstance(name, str) or not name:
         seen = ", ".join(map(repr, row)) or "no keys"
@@ -76,18 +83,27 @@ def _read_chunk(row: Mapping[str, Any], documents: Mapping[str, Document], where
     return Retrieved(document.id, spans, 0.0, text, id=name)
 
 
-def _header(kind: str, body: Sequence[bytes]) -> dict[str, Any]:
+def _header(
+    kind: str,
+    body: Sequence[bytes],
+) -> dict[str, Any]:
     """The first line of a file that we write, for `_checked_rows`."""
     digest = checksum(b"".join(body))
     return {"format": f"chunkcore {kind} 1", "lines": len(body), "checksum": digest}
 
 
-def _with_header(kind: str, lines: Iterable[bytes]) -> list[bytes]:
+def _with_header(
+    kind: str,
+    lines: Iterable[bytes],
+) -> list[bytes]:
     body = list(lines)
     return [utf8_line(_header(kind, body)), *body]
 
 
-def _checked_rows(path: Path, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _checked_rows(
+    path: Path,
+    kind: str,
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """The lines' objects, compared with the header that we wrote; a file of another program has none."""
     for number, row in json_lines(path):
         if number != 1 or row.get("format") != f"chunkcore {kind} 1":
@@ -102,7 +118,11 @@ def _checked_rows(path: Path, kind: str) -> Iterator[tuple[int, dict[str, Any]]]
             )
 
 
-def _read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:
+def _read_spans(
+    value: Any,
+    document: Document,
+    where: str,
+) -> tuple[Span, ...]:
     try:
         spans = tuple(Span(*pair) for pair in value)
     except (TypeError, ValueError) as error:
@@ -119,13 +139,21 @@ def _read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:
     return spans
 
 
-def _stands(text: str, spans: Sequence[Span], document: Document) -> bool:
+def _stands(
+    text: str,
+    spans: Sequence[Span],
+    document: Document,
+) -> bool:
     """Whether a text is that of the spans, whatever white space joins them."""
     source = text_of_spans(document.text, spans)
     return text == source or "".join(text.split()) == "".join(source.split())
 
 
-def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark) -> Path:
+def write_pool(
+    pool: Sequence[Retrieved],
+    path: Path | str,
+    benchmark: Benchmark,
+) -> Path:
     """Write chunks for `read_pool`, atomically.
 
     Raises:
@@ -188,7 +216,11 @@ def read_run(
     return Run(name or place.stem, reader.results, list(pool.values()) or None)
 
 
-def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) -> Path:
+def write_run(
+    run: Run,
+    path: Path | str,
+    benchmark: Benchmark | None = None,
+) -> Path:
     """Write a run's results atomically as JSON lines, one hit each, for `read_run`.
 
     If a query's scores rise, or one is not finite, minus the rank is written instead. A hit has its place, or its text
@@ -208,7 +240,9 @@ def _is_json(path: Path) -> bool:
 _TEXTS = ("id", "document_id", "text", "digest")
 
 
-def _trec_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _trec_rows(
+    path: Path,
+) -> Iterator[tuple[str, dict[str, Any]]]:
     for line, text in text_lines(path):
         where, columns = f"{path}, line {line}", text.split()
         if columns and len(columns) != 6:
@@ -220,7 +254,9 @@ def _trec_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, dict(zip(("query_id", "Q0", "id", "rank", "score"), columns, strict=False))
 
 
-def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _json_rows(
+    path: Path,
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """A row a hit; and a row with empty "results" for each query that has a line."""
     for line, row in _checked_rows(path, "run"):
         where = f"{path}, line {line}"
@@ -243,7 +279,10 @@ class _RunReader:
     """Places the hits of a file, line by line."""
 
     def __init__(
-        self, benchmark: Benchmark, pool: Mapping[str, Retrieved], aligner: Aligner | None
+        self,
+        benchmark: Benchmark,
+        pool: Mapping[str, Retrieved],
+        aligner: Aligner | None,
     ) -> None:
         self.results: dict[str, list[Retrieved]] = {}
         self._benchmark = benchmark
@@ -254,7 +293,11 @@ class _RunReader:
         self._seen: dict[object, str] = {}  # the line of each hit, by its query and place
         self._last: dict[str, tuple[float | None, float | None]] = {}
 
-    def add(self, where: str, row: Mapping[str, Any]) -> None:
+    def add(
+        self,
+        where: str,
+        row: Mapping[str, Any],
+    ) -> None:
         """Add a line's hit; a line with "results" says only that its question was asked."""
         query = self._query(where, row)
         pieces = self.results.setdefault(query, [])
@@ -276,7 +319,11 @@ class _RunReader:
         self._check_repeats(where, query, piece, is_text=bool(texts["text"]) and spans is None)
         pieces.append(piece)
 
-    def _query(self, where: str, row: Mapping[str, Any]) -> str:
+    def _query(
+        self,
+        where: str,
+        row: Mapping[str, Any],
+    ) -> str:
         query = row.get("query_id")
         if not isinstance(query, str):
             raise DataError(f'{where}: expected a "query_id" that is a string, got {query!r:.60}')
@@ -287,7 +334,14 @@ class _RunReader:
             )
         return query
 
-    def _check_repeats(self, where: str, query: str, piece: Retrieved, *, is_text: bool) -> None:
+    def _check_repeats(
+        self,
+        where: str,
+        query: str,
+        piece: Retrieved,
+        *,
+        is_text: bool,
+    ) -> None:
         if is_text and not piece.id:
             return  # two hits with the same text may be different passages
         place = (query, piece.id) if piece.id else (query, piece.document_id, piece.spans)
@@ -297,7 +351,13 @@ class _RunReader:
                 f"{where}: the query {echo(query)} has this hit already, in {first.rpartition(', ')[2]}"
             )
 
-    def _check_order(self, where: str, query: str, rank: float | None, score: float | None) -> None:
+    def _check_order(
+        self,
+        where: str,
+        query: str,
+        rank: float | None,
+        score: float | None,
+    ) -> None:
         last_rank, last_score = self._last.get(query, (None, None))
         self._last[query] = rank, score
         if rank is not None and last_rank is not None and rank <= last_rank:
@@ -309,7 +369,13 @@ class _RunReader:
                 f"{where}: the score {score:g} of the query {query!r} comes after {last_score:g}, which is lower"
             )
 
-    def _placed(self, where: str, texts: Mapping[str, str], spans: Any, score: float) -> Retrieved:
+    def _placed(
+        self,
+        where: str,
+        texts: Mapping[str, str],
+        spans: Any,
+        score: float,
+    ) -> Retrieved:
         """A hit by its spans, its text, the id of its chunk, or as its whole document."""
         name, text, document_id = texts["id"], texts["text"], texts["document_id"]
         places: tuple[Span, ...] = ()
@@ -354,7 +420,11 @@ class _RunReader:
         raise DataError(f"{where}: {problem}")
 
 
-def _number(value: object, what: str, where: str) -> float | None:
+def _number(
+    value: object,
+    what: str,
+    where: str,
+) -> float | None:
     if value is None:
         return None
     number = math.nan
@@ -366,7 +436,10 @@ def _number(value: object, what: str, where: str) -> float | None:
     return number
 
 
-def _json_run(run: Run, benchmark: Benchmark | None) -> Iterator[bytes]:
+def _json_run(
+    run: Run,
+    benchmark: Benchmark | None,
+) -> Iterator[bytes]:
     documents: dict[str, Document] = {}
     if benchmark is not None:
         documents = {document.id: document for document in benchmark.documents}
@@ -397,7 +470,11 @@ def _scores(pieces: Sequence[Retrieved]) -> list[float]:
 _NO_FILE_NAME = re.compile(r"[^\w.=-]+")
 
 
-def write_runs(reports: Sequence[Report], benchmark: Benchmark, folder: Path) -> list[Path]:
+def write_runs(
+    reports: Sequence[Report],
+    benchmark: Benchmark,
+    folder: Path,
+) -> list[Path]:
     """Write each report's run, and the chunks that it names.
 
     The files of a system are its number and name with the endings ``.jsonl`` and ``.chunks.jsonl``.

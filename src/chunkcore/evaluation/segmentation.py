@@ -8,13 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from operator import index
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import Chunker
@@ -23,12 +21,15 @@ from chunkcore.evaluation.resampling import mean_intervals, mean_std
 from chunkcore.files import json_lines
 from chunkcore.options import check_number
 from chunkcore.reading.folders import documents_of
-from chunkcore.spans import Numbers, Ranges, Scores
+from chunkcore.spans import Flags, Numbers, Ranges, Scores
 from chunkcore.text import Chunk, Document
 
 
 def pk(
-    reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None
+    reference: Iterable[int],
+    hypothesis: Iterable[int],
+    count: int,
+    window: int | None = None,
 ) -> float:
     """How often the two disagree whether units a window apart are in one segment (Beeferman et al., 1999).
 
@@ -47,7 +48,10 @@ def pk(
 
 
 def window_diff(
-    reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None
+    reference: Iterable[int],
+    hypothesis: Iterable[int],
+    count: int,
+    window: int | None = None,
 ) -> float:
     """How often the two have different numbers of boundaries in a window (Pevzner and Hearst, 2002).
 
@@ -78,7 +82,10 @@ class BoundaryScores(NamedTuple):
 
 
 def boundary_scores(
-    reference: Iterable[int], hypothesis: Iterable[int], count: int, tolerance: int = 0
+    reference: Iterable[int],
+    hypothesis: Iterable[int],
+    count: int,
+    tolerance: int = 0,
 ) -> BoundaryScores:
     """Precision, recall and F1 of boundaries.
 
@@ -106,7 +113,10 @@ def boundary_scores(
     return BoundaryScores(precision, recall, 2 * pairs / (len(right) + len(guessed)))
 
 
-def _begins(starts: Iterable[int], count: int) -> list[int]:
+def _begins(
+    starts: Iterable[int],
+    count: int,
+) -> list[int]:
     try:
         begins = sorted({index(start) for start in starts})
     except TypeError as error:
@@ -120,7 +130,10 @@ def _begins(starts: Iterable[int], count: int) -> list[int]:
 
 
 def _prepared(
-    reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None
+    reference: Iterable[int],
+    hypothesis: Iterable[int],
+    count: int,
+    window: int | None,
 ) -> tuple[Numbers, Numbers, int]:
     right = list(reference)
     if window is None:
@@ -134,7 +147,7 @@ def _prepared(
     return first, second, window
 
 
-def _share(differs: NDArray[np.bool_]) -> float:
+def _share(differs: Flags) -> float:
     return float(differs.mean()) if len(differs) else 0.0
 
 
@@ -187,44 +200,48 @@ def _offsets(document: Document, place: str) -> tuple[Numbers, Ranges | None]:
     """The boundaries and sentences of a text. Raises `DataError`, which begins with `place`."""
     size = len(document.text)
     boundaries = document.metadata.get("boundaries")
-    sentences = document.metadata.get("sentences")
-    if not _ascends(boundaries, size, is_strict=True):
+    begins = _whole_numbers(boundaries)
+    if begins is None or begins.ndim != 1 or not _rises(begins, 0, size - 1):
         raise DataError(
             f'{place}: expected "boundaries" to be ascending offsets inside the text, which has {size} characters; '
             f"got {echo(boundaries)}"
         )
-    ranges = None
-    if sentences is not None:
-        if not _are_ranges(sentences, size):
-            raise DataError(
-                f'{place}: expected "sentences" to be pairs [start, end] of offsets, in order, that do not overlap or '
-                f"lie outside the text, which has {size} characters; got {echo(sentences)}"
-            )
-        ranges = np.array(sentences, dtype=np.int64).reshape(-1, 2)
-    return np.array(boundaries, dtype=np.int64), ranges
+    sentences = document.metadata.get("sentences")
+    if sentences is None:
+        return begins, None
+    pairs = _whole_numbers(sentences)
+    if pairs is not None and len(pairs) == 0:
+        pairs = pairs.reshape(0, 2)
+    is_right = pairs is not None and pairs.shape[1:] == (2,)
+    if pairs is None or not is_right or not _rises(pairs[:, 0], 0, size) or not _touch(pairs, size):
+        raise DataError(
+            f'{place}: expected "sentences" to be pairs [start, end] of offsets, in order, that do not overlap or '
+            f"lie outside the text, which has {size} characters; got {echo(sentences)}"
+        )
+    return begins, pairs
 
 
-def _ascends(offsets: object, end: int, *, is_strict: bool) -> bool:
-    """Whether these are whole numbers from 0 on, in order, below `end` if strictly in order."""
-    if not isinstance(offsets, list) or not all(type(offset) is int for offset in offsets):
-        return False
-    if is_strict:
-        end -= 1
-        in_order = all(one < other for one, other in pairwise(offsets))
-    else:
-        in_order = all(one <= other for one, other in pairwise(offsets))
-    return in_order and (not offsets or 0 <= offsets[0] <= offsets[-1] <= end)
+def _whole_numbers(value: object) -> Numbers | None:
+    """A list of whole numbers, or of lists of as many each, as an array; None for anything else."""
+    if value == []:
+        return np.zeros(0, dtype=np.int64)
+    try:
+        numbers = np.array(value)
+    except ValueError:  # lists of different lengths
+        return None
+    return numbers if isinstance(value, list) and numbers.dtype.kind == "i" else None
 
 
-def _are_ranges(pairs: object, end: int) -> bool:
-    """Whether these are pairs of a start and a greater end, in order."""
-    if not isinstance(pairs, list):
-        return False
-    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
-        return False
-    if not _ascends([offset for pair in pairs for offset in pair], end, is_strict=False):
-        return False
-    return all(start < stop for start, stop in pairs)
+def _rises(numbers: Numbers, least: int, most: int) -> bool:
+    is_within = bool(((least <= numbers) & (numbers <= most)).all())
+    return is_within and bool((np.diff(numbers) > 0).all())
+
+
+def _touch(pairs: Ranges, size: int) -> bool:
+    """Whether ranges are not empty, end within the text and do not overlap."""
+    starts, ends = pairs.T
+    is_disjoint = bool((ends[:-1] <= starts[1:]).all())
+    return is_disjoint and bool((starts < ends).all()) and bool((ends <= size).all())
 
 
 # Pk and WindowDiff are errors: lower is better.
@@ -261,7 +278,10 @@ class SegmentReport:
 
 
 def score_segments(
-    documents: Sequence[Document], chunkers: Sequence[Chunker], *, tolerance: int = 0
+    documents: Sequence[Document],
+    chunkers: Sequence[Chunker],
+    *,
+    tolerance: int = 0,
 ) -> list[SegmentReport]:
     """One report per chunker: its chunks' boundaries against the texts' own, in sentences.
 
@@ -296,7 +316,11 @@ def score_segments(
     return reports
 
 
-def score_baselines(documents: Sequence[Document], *, tolerance: int = 0) -> list[SegmentReport]:
+def score_baselines(
+    documents: Sequence[Document],
+    *,
+    tolerance: int = 0,
+) -> list[SegmentReport]:
     """The scores of two blind baselines: a boundary every n sentences, the mean length of the true segments; and none.
 
     Raises as `score_segments`.
@@ -342,7 +366,10 @@ def _all_labelled(documents: Sequence[Document]) -> list[LabelledText]:
 
 
 def _report(
-    name: str, texts: Sequence[LabelledText], boundaries: Sequence[Numbers], tolerance: int
+    name: str,
+    texts: Sequence[LabelledText],
+    boundaries: Sequence[Numbers],
+    tolerance: int,
 ) -> SegmentReport:
     columns = np.full((len(SEGMENT_MEASURES), len(texts)), math.nan)
     for number, (text, places) in enumerate(zip(texts, boundaries, strict=True)):

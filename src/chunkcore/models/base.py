@@ -18,7 +18,7 @@ from chunkcore.columns import distinct
 from chunkcore.errors import ChunkcoreError, ModelError, OptionError, echo, shortened
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
-from chunkcore.spans import Numbers
+from chunkcore.spans import Floats, Numbers, Scores
 from chunkcore.tokens.tokenized import splits_at_space
 
 T = TypeVar("T")
@@ -29,7 +29,10 @@ _UNREAD = {"data_config.json"}
 
 
 def sorted_batches(
-    lengths: Sequence[int] | Numbers, *, size: int, total: int | None = None
+    lengths: Sequence[int] | Numbers,
+    *,
+    size: int,
+    total: int | None = None,
 ) -> Iterator[Numbers]:
     """The positions 0 … n-1 in batches, longest first, ties in order.
 
@@ -51,7 +54,10 @@ def sorted_batches(
         start += room
 
 
-def padded(rows: Sequence[NDArray[Any]], padding: int = 0) -> tuple[Numbers, Numbers]:
+def padded(
+    rows: Sequence[NDArray[Any]],
+    padding: int = 0,
+) -> tuple[Numbers, Numbers]:
     """Rows of token ids as a matrix, and its mask: 1 for a token, 0 for padding."""
     shape = (len(rows), max(map(len, rows)))
     ids, mask = np.full(shape, padding, dtype=np.int64), np.zeros(shape, dtype=np.int64)
@@ -62,7 +68,10 @@ def padded(rows: Sequence[NDArray[Any]], padding: int = 0) -> tuple[Numbers, Num
 
 
 def in_batches(
-    windows: Sequence[Numbers], size: int, total: int, infer: Callable[[list[Numbers]], Vectors]
+    windows: Sequence[Numbers],
+    size: int,
+    total: int,
+    infer: Callable[[list[Numbers]], Vectors],
 ) -> list[Vectors]:
     """One row a token for each window, from `infer` over batches of them (see `sorted_batches`)."""
     rows_of: list[Vectors] = [np.empty((0, 0), dtype=np.float32)] * len(windows)
@@ -153,7 +162,10 @@ class TokenEmbedder(Embedder, Protocol):
         """The document's tokens, without truncation."""
         ...
 
-    def embed_tokens(self, windows: Sequence[Numbers]) -> Sequence[Vectors]:
+    def embed_tokens(
+        self,
+        windows: Sequence[Numbers],
+    ) -> Sequence[Vectors]:
         """One row a token for each sequence of at most `max_tokens` ids: float32, (tokens, dimensions)."""
         ...
 
@@ -163,7 +175,12 @@ def is_symmetric(embedder: Embedder) -> bool:
     return bool(getattr(embedder, "symmetric", False))
 
 
-def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Vectors:
+def embed(
+    embedder: Embedder,
+    texts: Sequence[str],
+    *,
+    queries: bool = False,
+) -> Vectors:
     """One checked row a text: float32, shape (len(texts), dimensions). For no texts shape (0, 0), without a call.
 
     The model gets each distinct text once. Raises `ModelError`: it failed or gave invalid vectors, twice.
@@ -180,7 +197,11 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) ->
     return vectors if len(unique) == len(texts) else vectors[places]
 
 
-def ask_twice(ask: Callable[[], Any], check: Callable[[Any], T], failed: str) -> T:
+def ask_twice(
+    ask: Callable[[], Any],
+    check: Callable[[Any], T],
+    failed: str,
+) -> T:
     """What `check` gives of a model's answer, at the second try if the first fails. Another library's error becomes a
     `ModelError` that begins with `failed`.
     """
@@ -200,7 +221,10 @@ def ask_twice(ask: Callable[[], Any], check: Callable[[Any], T], failed: str) ->
         return once()
 
 
-def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Vectors]:
+def embed_tokens(
+    embedder: TokenEmbedder,
+    windows: Sequence[Numbers],
+) -> list[Vectors]:
     """One checked row a token for each sequence of token ids. Raises `ModelError`: the model failed twice."""
     name = embedder.name
 
@@ -221,7 +245,13 @@ def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Ve
     return ask_twice(lambda: list(embedder.embed_tokens(windows)), check, failed)
 
 
-def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -> Vectors:
+def check_vectors(
+    answer: Any,
+    count: int,
+    *,
+    model: str,
+    what: str = "texts",
+) -> Vectors:
     """The answer as a float32 array of `count` rows; lists and other float types are converted.
 
     Raises `ModelError`: not floats, not two-dimensional, another number of rows, no columns, NaN or infinity.
@@ -264,21 +294,21 @@ def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -
     return vectors
 
 
-def row_lengths(rows: NDArray[np.floating]) -> NDArray[np.float64]:
+def row_lengths(rows: Floats) -> Scores:
     """The length of each row as a column; 1 for zero rows."""
     wide = rows.astype(np.float64)
-    lengths: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", wide, wide))[:, None]
+    lengths: Scores = np.sqrt(np.einsum("ij,ij->i", wide, wide))[:, None]
     lengths[lengths < 1e-12] = 1.0
     return lengths
 
 
-def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float64]:
+def unit_rows(rows: Floats) -> Scores:
     """The rows at length 1, float64; zero rows stay zero.
 
     >>> unit_rows(np.array([[3, 4], [0, 0]], dtype=np.float32)).tolist()
     [[0.6, 0.8], [0.0, 0.0]]
     """
-    unit: NDArray[np.float64] = rows / row_lengths(rows)
+    unit: Scores = rows / row_lengths(rows)
     return unit
 
 
@@ -344,7 +374,11 @@ class TokenizerEmbedder:
         """Whether the tokens of a word depend on nothing beyond the white space around it."""
         return not self._prompt and splits_at_space(self._counter)
 
-    def _ready(self, texts: Sequence[str], prompt: str) -> list[str]:
+    def _ready(
+        self,
+        texts: Sequence[str],
+        prompt: str,
+    ) -> list[str]:
         return [prompt + encodable(text) for text in texts]
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.columns import distinct, text_key
 from chunkcore.errors import ModelError, OptionError
@@ -29,6 +28,7 @@ from chunkcore.models.base import (
     sorted_batches,
 )
 from chunkcore.options import check_number
+from chunkcore.spans import Flags
 
 T = TypeVar("T")
 
@@ -79,7 +79,12 @@ class Cache:
 
     kind: ClassVar[str] = ""  # the entries that this class reads and writes: "vector" or "answer"
 
-    def __init__(self, path: Path | str | None = None, *, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self,
+        path: Path | str | None = None,
+        *,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
         check_number("max_bytes", max_bytes)
         self.path = None if path is None else Path(path)
         self._max_bytes = max_bytes
@@ -130,13 +135,21 @@ class Cache:
         )
         return on_disk + sum(space.startswith(kind) for space, _ in self._memory)
 
-    def _read(self, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    def _read(
+        self,
+        model: str,
+        keys: Sequence[bytes],
+    ) -> dict[bytes, bytes]:
         """The sound entries of these keys, from disk or else from memory."""
         space = f"{self.kind}:{model}"
         values = {key: self._memory[space, key] for key in keys if (space, key) in self._memory}
         return values | (self._on_disk(lambda disk: self._select(disk, space, keys)) or {})
 
-    def _write(self, model: str, entries: Sequence[tuple[bytes, bytes]]) -> None:
+    def _write(
+        self,
+        model: str,
+        entries: Sequence[tuple[bytes, bytes]],
+    ) -> None:
         space, now = f"{self.kind}:{model}", _hours()
         rows = [(space, key, _checksum(space, key, value), now, value) for key, value in entries]
 
@@ -151,7 +164,10 @@ class Cache:
             self._memory.update(((space, key), value) for key, value in entries)
 
     def _select(
-        self, disk: sqlite3.Connection, space: str, keys: Sequence[bytes]
+        self,
+        disk: sqlite3.Connection,
+        space: str,
+        keys: Sequence[bytes],
     ) -> dict[bytes, bytes]:
         values: dict[bytes, bytes] = {}
         stale: list[tuple[int, str, bytes]] = []
@@ -182,7 +198,10 @@ class Cache:
     # ---- the file
 
     def _on_disk(
-        self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        *,
+        writes: bool = False,
     ) -> T | None:
         """The result of `work`; None, after one warning, where the file cannot be used."""
         with _lock:
@@ -204,7 +223,12 @@ class Cache:
                     self._set_aside(self.path, error)
         return None
 
-    def _give_up(self, reason: Exception, *, reads: bool) -> None:
+    def _give_up(
+        self,
+        reason: Exception,
+        *,
+        reads: bool,
+    ) -> None:
         self._writable = False
         self._readable = self._readable and not reads
         what = "read" if not self._readable else "written to"
@@ -292,7 +316,11 @@ def _bytes_used(disk: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-def _checksum(space: str, key: bytes, value: bytes) -> int:
+def _checksum(
+    space: str,
+    key: bytes,
+    value: bytes,
+) -> int:
     return zlib.crc32(value, zlib.crc32(key, zlib.crc32(f"{space}\0".encode())))
 
 
@@ -313,7 +341,11 @@ class EmbeddingCache(Cache):
 
     kind = "vector"
 
-    def fetch(self, model: str, keys: Sequence[bytes]) -> tuple[NDArray[np.bool_], Vectors]:
+    def fetch(
+        self,
+        model: str,
+        keys: Sequence[bytes],
+    ) -> tuple[Flags, Vectors]:
         """Which keys are there, and one row a key: float32, shape (len(keys), dimensions or 0), zeros without one."""
         rows = {
             key: np.frombuffer(value, dtype="<f4") for key, value in self._read(model, keys).items()
@@ -327,7 +359,12 @@ class EmbeddingCache(Cache):
                 is_kept[number], vectors[number] = True, row
         return is_kept, vectors
 
-    def store(self, model: str, keys: Sequence[bytes], vectors: Vectors) -> None:
+    def store(
+        self,
+        model: str,
+        keys: Sequence[bytes],
+        vectors: Vectors,
+    ) -> None:
         """Keep one vector a key, on disk when this returns. Raises `ModelError`: not one a key, NaN or infinity."""
         if not len(keys):
             return
@@ -349,12 +386,21 @@ class LLMCache(Cache):
 
     kind = "answer"
 
-    def fetch(self, model: str, key: bytes) -> str | None:
+    def fetch(
+        self,
+        model: str,
+        key: bytes,
+    ) -> str | None:
         """The answer; None where there is none or the entry is damaged."""
         value = self._read(model, [key]).get(key)
         return None if value is None else value.decode("utf-8", "surrogatepass")
 
-    def store(self, model: str, key: bytes, answer: str) -> None:
+    def store(
+        self,
+        model: str,
+        key: bytes,
+        answer: str,
+    ) -> None:
         """Keep an answer. When this returns, it is on disk."""
         self._write(model, [(key, answer.encode("utf-8", "surrogatepass"))])
 
@@ -370,7 +416,11 @@ class CachedEmbedder:
     """
 
     def __init__(
-        self, embedder: Embedder, cache: EmbeddingCache | None = None, *, batch_size: int = 256
+        self,
+        embedder: Embedder,
+        cache: EmbeddingCache | None = None,
+        *,
+        batch_size: int = 256,
     ) -> None:
         check_number("batch_size", batch_size, 1)
         self.embedder = embedder
@@ -418,7 +468,12 @@ class CachedEmbedder:
         """One row a query: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
         return self._embed(texts, queries=True)
 
-    def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
+    def _embed(
+        self,
+        texts: Sequence[str],
+        *,
+        queries: bool,
+    ) -> Vectors:
         role = "" if self.symmetric else "query" if queries else "document"
         unique, places = distinct(texts)
         keys = [text_key(text, role) for text in unique]

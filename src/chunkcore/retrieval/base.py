@@ -51,7 +51,10 @@ class Hits(NamedTuple):
     scores: Scores
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[Numbers, Scores]]) -> Hits:
+    def of(
+        cls,
+        rows: Sequence[tuple[Numbers, Scores]],
+    ) -> Hits:
         """Hits from each query's indices and scores, of any lengths.
 
         >>> Hits.of([(np.array([2, 0]), np.array([0.5, 0.1])), (np.array([1]), np.array([0.3]))]).indices.tolist()
@@ -121,10 +124,18 @@ class Index(ABC):
         self._parts: dict[bytes, Index] = {}
 
     @abstractmethod
-    def rank(self, queries: Sequence[str], k: int) -> Hits:
+    def rank(
+        self,
+        queries: Sequence[str],
+        k: int,
+    ) -> Hits:
         """The best `k` chunks of each query, best first, or fewer: a prefix of any deeper ranking."""
 
-    def search(self, queries: Sequence[str], k: int = DEFAULT_K) -> Hits:
+    def search(
+        self,
+        queries: Sequence[str],
+        k: int = DEFAULT_K,
+    ) -> Hits:
         """The best `k` chunks of each query; see `rank`. Raises `OptionError`: no list of strings, or k is under 1."""
         if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
             raise OptionError(
@@ -152,7 +163,12 @@ class Index(ABC):
             self._parts[key] = part
         return part
 
-    def save(self, folder: Path | str, *, notes: Mapping[str, Any] | None = None) -> Path:
+    def save(
+        self,
+        folder: Path | str,
+        *,
+        notes: Mapping[str, Any] | None = None,
+    ) -> Path:
         """Write the index into a folder, from which `load_index` opens it. An index that is there is replaced in one
         step. Returns the folder.
 
@@ -180,7 +196,10 @@ class Index(ABC):
         return Path(folder)
 
     def update(
-        self, documents: Iterable[Document], *, chunker: Chunker | str | None = None
+        self,
+        documents: Iterable[Document],
+        *,
+        chunker: Chunker | str | None = None,
     ) -> Index:
         """A new index with these documents added, or in place of those of the same ids: ``index = index.update(...)``.
 
@@ -223,7 +242,11 @@ class Index(ABC):
             raise DataError(f"the index has no document {unknown[0]!r}: nothing was deleted")
         return self._rebuilt(names, ChunkedCorpus()) if names else self
 
-    def _rebuilt(self, gone: Collection[str], added: ChunkedCorpus) -> Index:
+    def _rebuilt(
+        self,
+        gone: Collection[str],
+        added: ChunkedCorpus,
+    ) -> Index:
         """The index without the documents `gone`, with the corpus `added` after it. Only what is added is embedded."""
         before = self.corpus
         stays = np.array([document.id not in gone for document in before.documents], dtype=np.bool_)
@@ -249,7 +272,11 @@ class Index(ABC):
             )
 
     def search_tokens(
-        self, queries: Sequence[str], k: int, max_tokens: int, sizes: Numbers
+        self,
+        queries: Sequence[str],
+        k: int,
+        max_tokens: int,
+        sizes: Numbers,
     ) -> Hits:
         """At least `k` chunks per query, and more until they hold `max_tokens` tokens, by `sizes`, or none are left."""
         hits = self.rank(queries, k)
@@ -309,7 +336,12 @@ class Index(ABC):
         index = self if where is None else self.within(where)
         return index.best_pieces(query, k, max_tokens)
 
-    def best_pieces(self, query: str, k: int | None, max_tokens: int | None) -> RankedList:
+    def best_pieces(
+        self,
+        query: str,
+        k: int | None,
+        max_tokens: int | None,
+    ) -> RankedList:
         """The answer of `retrieve`, whose arguments were checked."""
         deep = len(self.corpus)
         if k is not None:
@@ -341,7 +373,11 @@ class PassageIndex(Index):
 
     @abstractmethod
     def passages(
-        self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
+        self,
+        queries: Sequence[str],
+        k: int | None,
+        max_tokens: int | None,
+        counter: TokenCounter,
     ) -> list[list[Retrieved]]:
         """Each query's passages, best first: at most `k`, of at most `max_tokens` in all; both None: 1,000 tokens."""
 
@@ -358,7 +394,12 @@ class PassageIndex(Index):
         check_limits(k, max_tokens)
         return self.passages(queries, k, max_tokens, counter or get_counter(self.counter))
 
-    def best_pieces(self, query: str, k: int | None, max_tokens: int | None) -> RankedList:
+    def best_pieces(
+        self,
+        query: str,
+        k: int | None,
+        max_tokens: int | None,
+    ) -> RankedList:
         return RankedList(self.passages([query], k, max_tokens, get_counter(self.counter))[0])
 
 
@@ -408,11 +449,18 @@ class RetrievalMethod(ABC):
         return index
 
     @abstractmethod
-    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(
+        self,
+        corpus: ChunkedCorpus,
+        vectors: TextVectors | None = None,
+    ) -> Index:
         """Make the index that `index` returns; `vectors` is given where the method embeds."""
 
     def retrieve(
-        self, query: str, k: int | None = None, max_tokens: int | None = None
+        self,
+        query: str,
+        k: int | None = None,
+        max_tokens: int | None = None,
     ) -> RankedList:
         """Raises `OptionError`: a method has no documents; its index has."""
         raise OptionError(
@@ -421,7 +469,11 @@ class RetrievalMethod(ABC):
         )
 
     @classmethod
-    def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
+    def read(
+        cls,
+        parts: Sequence[str],
+        options: Mapping[str, Any],
+    ) -> RetrievalMethod:
         """The method from a string's unnamed parts and its options. Raises `OptionError`: a wrong option or value."""
         if parts:
             raise OptionError(f"{cls.kind} takes options as option=value, got {parts[0]!r}")

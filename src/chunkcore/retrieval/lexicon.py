@@ -77,7 +77,9 @@ def words(text: str) -> list[str]:
     return _words(text)[0]
 
 
-def _words(text: str) -> tuple[list[str], list[str]]:
+def _words(
+    text: str,
+) -> tuple[list[str], list[str]]:
     """The text's words, and the single characters of its pairs of characters."""
     if text.isascii():
         runs = _ASCII.findall(text.lower())
@@ -159,7 +161,10 @@ def without_tags(document: Document, fill: str = " ") -> str:
     return _ENTITY.sub(meant, text)
 
 
-def word_keys(text: str, form: str = "whole") -> list[str]:
+def word_keys(
+    text: str,
+    form: str = "whole",
+) -> list[str]:
     """The text's `words` as they are compared: "whole", or "first5", cut to their first 5 characters.
 
     A word with a digit among these stays whole, and so do the pairs of characters of scripts without spaces. An Arabic
@@ -220,7 +225,11 @@ class Postings:
         self._places = places  # of a selection: each text's number in it, -1 for a text outside
 
     @classmethod
-    def of(cls, texts: Iterable[str], form: str = "whole") -> Postings:
+    def of(
+        cls,
+        texts: Iterable[str],
+        form: str = "whole",
+    ) -> Postings:
         """Of the texts' `word_keys`. Time O(n log n) in the words, 12 bytes of memory a word."""
         numbers: defaultdict[str, int] = defaultdict(count().__next__)
         occurrences, lengths, sizes_of_texts = array("i"), array("q"), array("q")
@@ -247,7 +256,13 @@ class Postings:
         return cls._sorted(keys, places, counts, sizes)
 
     @classmethod
-    def _sorted(cls, keys: Keys, places: Numbers, counts: Numbers, lengths: Numbers) -> Postings:
+    def _sorted(
+        cls,
+        keys: Keys,
+        places: Numbers,
+        counts: Numbers,
+        lengths: Numbers,
+    ) -> Postings:
         """`places`: word number x texts + text, ascending."""
         size = max(1, len(lengths))
         begins = np.searchsorted(places, np.arange(len(keys) + 1, dtype=np.int64) * size)
@@ -257,7 +272,11 @@ class Postings:
         return cls(keys, begins, texts, counts.astype(kind), lengths)
 
     @classmethod
-    def joined(cls, parts: Sequence[tuple[Postings, Numbers]], size: int) -> Postings:
+    def joined(
+        cls,
+        parts: Sequence[tuple[Postings, Numbers]],
+        size: int,
+    ) -> Postings:
         """The texts of several as one index of `size` texts. Each comes with its texts' new numbers, -1 for none."""
         keys, which = np.unique(
             np.concatenate([part.keys for part, _ in parts]), return_inverse=True
@@ -296,7 +315,10 @@ class Postings:
             self.keys, self.begins, self.texts, self.counts, self.lengths[numbers], places=places
         )
 
-    def of_word(self, key: str) -> tuple[Numbers, NDArray[Any]]:
+    def of_word(
+        self,
+        key: str,
+    ) -> tuple[Numbers, NDArray[Any]]:
         """The texts that have the word, ascending, and how often each has it."""
         name = text_keys([key])
         number = int(np.searchsorted(self.keys, name)[0])
@@ -311,7 +333,11 @@ class Postings:
         return texts[order], counts[order]
 
 
-def length_norms(lengths: Numbers, k1: float, b: float) -> Scores:
+def length_norms(
+    lengths: Numbers,
+    k1: float,
+    b: float,
+) -> Scores:
     """What BM25 adds to a word's frequency below the fraction; above 0, so that a word that is not there scores 0."""
     mean = float(lengths.mean()) if len(lengths) else 0.0
     norms: Scores = np.maximum(k1 * (1 - b + b / (mean or 1.0) * lengths), 1e-30)

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
@@ -27,7 +26,7 @@ from chunkcore.retrieval.lexicon import (
 )
 from chunkcore.retrieval.stage import get_retriever
 from chunkcore.retrieval.vectors import Rows, TextVectors, best_of, row_lengths, top_k_owners
-from chunkcore.spans import Numbers
+from chunkcore.spans import Flags, Numbers, Scores
 
 _SEPARATES = re.compile(r'[=,"\[\]{}+]')
 
@@ -51,7 +50,11 @@ class Dense(RetrievalMethod):
 
     cluster_only: bool = False
 
-    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(
+        self,
+        corpus: ChunkedCorpus,
+        vectors: TextVectors | None = None,
+    ) -> Index:
         vectors = vectors or TextVectors()
         return VectorIndex(corpus, vectors, *vectors.chunks(corpus, cluster_only=self.cluster_only))
 
@@ -67,7 +70,11 @@ class Late(RetrievalMethod):
     def check(self, embedder: Embedder) -> None:
         get_token_embedder(embedder)
 
-    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(
+        self,
+        corpus: ChunkedCorpus,
+        vectors: TextVectors | None = None,
+    ) -> Index:
         vectors = vectors or TextVectors()
         return VectorIndex(corpus, vectors, *vectors.late(corpus))
 
@@ -83,7 +90,11 @@ class VectorIndex(Index):
         self._rows = rows
         self._owners = owners
 
-    def rank(self, queries: Sequence[str], k: int) -> Hits:
+    def rank(
+        self,
+        queries: Sequence[str],
+        k: int,
+    ) -> Hits:
         questions = self._vectors.queries(queries)
         indices, scores = top_k_owners(
             questions, self._rows, self._owners, k, lengths=self._lengths
@@ -91,7 +102,7 @@ class VectorIndex(Index):
         return Hits(indices, scores.astype(np.float64))
 
     @cached_property
-    def _lengths(self) -> NDArray[np.float64] | None:
+    def _lengths(self) -> Scores | None:
         return row_lengths(self._rows)
 
 
@@ -125,7 +136,11 @@ class BM25(RetrievalMethod):
     def validate(self) -> None:
         check_words(self.words)
 
-    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(
+        self,
+        corpus: ChunkedCorpus,
+        vectors: TextVectors | None = None,
+    ) -> Index:
         return WordIndex(corpus, self)
 
 
@@ -138,7 +153,11 @@ class WordIndex(Index):
         self._postings = corpus.postings(method.words)
         self._norms = length_norms(self._postings.lengths, method.k1, method.b)
 
-    def rank(self, queries: Sequence[str], k: int) -> Hits:
+    def rank(
+        self,
+        queries: Sequence[str],
+        k: int,
+    ) -> Hits:
         rows = []
         for query in queries:
             scores = np.zeros(len(self.corpus))
@@ -211,7 +230,11 @@ class Hybrid(RetrievalMethod):
             )
 
     @classmethod
-    def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
+    def read(
+        cls,
+        parts: Sequence[str],
+        options: Mapping[str, Any],
+    ) -> RetrievalMethod:
         methods = {"methods": tuple(get_retriever(part) for part in parts)} if parts else {}
         return super().read((), {**options, **methods})
 
@@ -234,17 +257,30 @@ class Hybrid(RetrievalMethod):
         for method in self.methods:
             method.check(embedder)
 
-    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(
+        self,
+        corpus: ChunkedCorpus,
+        vectors: TextVectors | None = None,
+    ) -> Index:
         return _Fused(corpus, [method.index(corpus, vectors) for method in self.methods], self)
 
 
 class _Fused(Index):
-    def __init__(self, corpus: ChunkedCorpus, indexes: Sequence[Index], method: Hybrid) -> None:
+    def __init__(
+        self,
+        corpus: ChunkedCorpus,
+        indexes: Sequence[Index],
+        method: Hybrid,
+    ) -> None:
         super().__init__(corpus)
         self._indexes = indexes
         self._method = method
 
-    def rank(self, queries: Sequence[str], k: int) -> Hits:
+    def rank(
+        self,
+        queries: Sequence[str],
+        k: int,
+    ) -> Hits:
         size = len(self.corpus)
         depth = min(self._method.depth, size)
         hits, full = self._at(queries, depth)
@@ -254,7 +290,11 @@ class _Fused(Index):
             hits = hits.then(deeper)
         return hits.best(k)
 
-    def _at(self, queries: Sequence[str], depth: int) -> tuple[Hits, NDArray[np.bool_]]:
+    def _at(
+        self,
+        queries: Sequence[str],
+        depth: int,
+    ) -> tuple[Hits, Flags]:
         """The fused rankings, and of each whether a deeper one may have more."""
         if depth < 1:
             return Hits.of([]), np.zeros(0, dtype=np.bool_)
@@ -267,7 +307,10 @@ class _Fused(Index):
         return fuse(rankings, self._method.k), full
 
 
-def fuse(rankings: Sequence[Hits], k: int = 60) -> Hits:
+def fuse(
+    rankings: Sequence[Hits],
+    k: int = 60,
+) -> Hits:
     """The reciprocal rank fusion of rankings of the same queries; see `Hybrid`.
 
     >>> one, other = np.array([[7, 3]]), np.array([[3, 9]])

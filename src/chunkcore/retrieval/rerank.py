@@ -21,6 +21,7 @@ from chunkcore.retrieval.base import Hits, Index
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.stage import Stage, stages
 from chunkcore.retrieval.vectors import TextVectors
+from chunkcore.spans import Scores
 
 DEFAULT_RERANKER = "cross-encoder/ms-marco-MiniLM-L6-v2"
 Reranker = Callable[
@@ -63,7 +64,10 @@ class CrossEncoder:
             )
         self._one_call = threading.Lock()
 
-    def __call__(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+    def __call__(
+        self,
+        pairs: Sequence[tuple[str, str]],
+    ) -> NDArray[np.float32]:
         """The model's output for each pair: float32, shape (len(pairs),)."""
         ready = [(encodable(a), encodable(b)) for a, b in pairs]
         with self._one_call:
@@ -90,13 +94,16 @@ def get_reranker(spec: str | Reranker) -> Reranker:
 _cross_encoder = cache(CrossEncoder)
 
 
-def rerank_scores(reranker: Reranker, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+def rerank_scores(
+    reranker: Reranker,
+    pairs: Sequence[tuple[str, str]],
+) -> Scores:
     """One finite score a pair: float64, shape (len(pairs),). Raises `ModelError`: the reranker failed twice."""
     if not pairs:
         return np.empty(0)
     name = f"the reranker {echo(getattr(reranker, '__name__', type(reranker).__name__))}"
 
-    def check(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def check(scores: Scores) -> Scores:
         if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
             shown = (
                 f"an array of shape {scores.shape}"
@@ -137,20 +144,34 @@ class Reranked(Stage):
         super().check(embedder)
         get_reranker(self.model)
 
-    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(
+        self,
+        corpus: ChunkedCorpus,
+        vectors: TextVectors | None = None,
+    ) -> Index:
         return _Reranking(
             corpus, self.method.index(corpus, vectors), get_reranker(self.model), self.depth
         )
 
 
 class _Reranking(Index):
-    def __init__(self, corpus: ChunkedCorpus, index: Index, reranker: Reranker, depth: int) -> None:
+    def __init__(
+        self,
+        corpus: ChunkedCorpus,
+        index: Index,
+        reranker: Reranker,
+        depth: int,
+    ) -> None:
         super().__init__(corpus)
         self._index = index
         self._reranker = reranker
         self._depth = depth
 
-    def rank(self, queries: Sequence[str], k: int) -> Hits:
+    def rank(
+        self,
+        queries: Sequence[str],
+        k: int,
+    ) -> Hits:
         hits = self._index.rank(queries, max(k, self._depth))
         rows = []
         texts = self.corpus.texts

@@ -34,7 +34,7 @@ from chunkcore.plain import plain
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.retrieval.vectors import Rows, TextVectors
-from chunkcore.spans import Numbers
+from chunkcore.spans import Floats, Numbers
 from chunkcore.text import Chunk, Document, Mark, Span
 
 FORMAT = 1
@@ -70,7 +70,11 @@ class Contents(NamedTuple):
     notes: Mapping[str, Any]
 
 
-def write_index(contents: Contents, root: Path, base: Origin | None) -> Origin:
+def write_index(
+    contents: Contents,
+    root: Path,
+    base: Origin | None,
+) -> Origin:
     """Write an index into a folder, see `Index.save`; `base` is the origin of the index that this one updates."""
     if root.exists() and not (root.is_dir() and all(map(_is_ours, root.iterdir()))):
         raise DataError(f"{root} is no saved index and not empty: name a new folder for the index")
@@ -174,7 +178,9 @@ def stamp_of(file: Path) -> list[int]:
 # ---- Writing
 
 
-def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _files(
+    contents: Contents,
+) -> Iterator[tuple[str, Iterable[bytes]]]:
     """The name and the bytes of each file of data."""
     corpus, vectors = contents.corpus, contents.vectors
     begin, rows, texts = 0, [], []
@@ -210,7 +216,10 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
             yield _NORMS, _array_parts(norms)
 
 
-def _json(row: Mapping[str, Any], name: str) -> bytes:
+def _json(
+    row: Mapping[str, Any],
+    name: str,
+) -> bytes:
     try:
         values = plain(row, _saved)
     except (TypeError, ValueError, RecursionError) as error:
@@ -233,7 +242,9 @@ def _saved(value: object) -> object:
     return value
 
 
-def _array_parts(array: Rows | NDArray[Any]) -> Iterator[bytes]:
+def _array_parts(
+    array: Rows | NDArray[Any],
+) -> Iterator[bytes]:
     """An array as the bytes of a .npy file, in blocks of rows."""
     first = np.asarray(array[:1])
     header = io.BytesIO()
@@ -244,7 +255,10 @@ def _array_parts(array: Rows | NDArray[Any]) -> Iterator[bytes]:
         yield np.ascontiguousarray(array[start : start + BLOCK]).tobytes()
 
 
-def _written(path: Path, parts: Iterable[bytes]) -> dict[str, Any]:
+def _written(
+    path: Path,
+    parts: Iterable[bytes],
+) -> dict[str, Any]:
     """Write a file; returns its size and checksum."""
     digest, size = hashlib.sha256(), 0
 
@@ -259,7 +273,11 @@ def _written(path: Path, parts: Iterable[bytes]) -> dict[str, Any]:
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def _manifest(contents: Contents, data: str, files: Mapping[str, Any]) -> dict[str, Any]:
+def _manifest(
+    contents: Contents,
+    data: str,
+    files: Mapping[str, Any],
+) -> dict[str, Any]:
     corpus = contents.corpus
     model = None if contents.vectors is None else contents.vectors.embedder
     try:
@@ -292,7 +310,11 @@ def _checksum(manifest: Mapping[str, Any]) -> str:
 # ---- Reading
 
 
-def _check(path: Path, expected: Mapping[str, Any], data: bytes | memoryview) -> None:
+def _check(
+    path: Path,
+    expected: Mapping[str, Any],
+    data: bytes | memoryview,
+) -> None:
     """Raise `DataError`: a file's bytes are not those that the manifest expects."""
     if len(data) != expected["bytes"] or hashlib.sha256(data).hexdigest() != expected["sha256"]:
         raise _damaged(path)
@@ -317,7 +339,11 @@ def _mapped(
 class _MappedRows:
     """Rows of a matrix in a file, read by memory map. The file's checksum is compared when a row is first read."""
 
-    def __init__(self, path: Path, expected: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        expected: Mapping[str, Any],
+    ) -> None:
         self._path, self._expected = path, expected
         self._mapped, self._rows = _mapped(path)
         self._checked = False
@@ -329,10 +355,14 @@ class _MappedRows:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __getitem__(self, rows: slice | Numbers) -> NDArray[np.floating]:
+    def __getitem__(self, rows: slice | Numbers) -> Floats:
         return self.__array__()[rows]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.floating]:
+    def __array__(
+        self,
+        dtype: Any = None,
+        copy: bool | None = None,
+    ) -> Floats:
         if not self._checked:
             _check(self._path, self._expected, memoryview(self._mapped))
             self._checked = True
@@ -349,7 +379,10 @@ class OpenedFolder:
         self.manifest = read_manifest(folder)
         self.folder = Path(folder)
 
-    def read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, TextVectors | None]:
+    def read(
+        self,
+        embedder: Embedder | str | None,
+    ) -> tuple[ChunkedCorpus, TextVectors | None]:
         """The corpus, and its vectors if it has some. Where another program saves meanwhile, its index is read."""
         while True:
             try:
@@ -362,7 +395,10 @@ class OpenedFolder:
             except _UNFIT as error:
                 raise _damaged(self.folder) from error
 
-    def _read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, TextVectors | None]:
+    def _read(
+        self,
+        embedder: Embedder | str | None,
+    ) -> tuple[ChunkedCorpus, TextVectors | None]:
         corpus = self._corpus()
         model = self.manifest["embedder"]
         if model is None:
@@ -409,7 +445,10 @@ class OpenedFolder:
         return _mapped(self.folder / self.manifest["data"] / name, self.manifest["files"][name])[1]
 
 
-def _document(row: Mapping[str, Any], data: memoryview) -> Document:
+def _document(
+    row: Mapping[str, Any],
+    data: memoryview,
+) -> Document:
     text = bytes(data[row["begin"] : row["begin"] + row["bytes"]]).decode("utf-8", "surrogatepass")
     return Document(row["id"], text, row["metadata"], tuple(map(Mark.from_dict, row["marks"])))
 
@@ -421,7 +460,9 @@ def _chunk(row: dict[str, Any]) -> Chunk:
     )
 
 
-def _spans(pairs: Sequence[Sequence[int]]) -> tuple[Span, ...]:
+def _spans(
+    pairs: Sequence[Sequence[int]],
+) -> tuple[Span, ...]:
     return tuple(Span(start, end) for start, end in pairs)
 
 

@@ -66,7 +66,11 @@ class Stage(RetrievalMethod):
             )
 
     @classmethod
-    def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
+    def read(
+        cls,
+        parts: Sequence[str],
+        options: Mapping[str, Any],
+    ) -> RetrievalMethod:
         if parts and cls.leading and cls.leading not in options:
             options, parts = {**options, cls.leading: read_value(parts[0], cls.leading)}, parts[1:]
         return super().read(parts, options)
@@ -157,17 +161,30 @@ class PassageStage(Stage):
     ) -> Iterable[tuple[int, float]]:
         """Units with their worth, which never rises, in the order in which they are taken; repeats are ignored."""
 
-    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(
+        self,
+        corpus: ChunkedCorpus,
+        vectors: TextVectors | None = None,
+    ) -> Index:
         return _Staged(corpus, self.method.index(corpus, vectors), self)
 
 
 class _Staged(PassageIndex):
-    def __init__(self, corpus: ChunkedCorpus, index: Index, stage: PassageStage) -> None:
+    def __init__(
+        self,
+        corpus: ChunkedCorpus,
+        index: Index,
+        stage: PassageStage,
+    ) -> None:
         super().__init__(corpus)
         self._index = index
         self._stage = stage
 
-    def rank(self, queries: Sequence[str], k: int) -> Hits:
+    def rank(
+        self,
+        queries: Sequence[str],
+        k: int,
+    ) -> Hits:
         return self._index.rank(queries, k)
 
     @cached_property
@@ -175,7 +192,11 @@ class _Staged(PassageIndex):
         return UnitLayout.of(self.corpus)
 
     def passages(
-        self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
+        self,
+        queries: Sequence[str],
+        k: int | None,
+        max_tokens: int | None,
+        counter: TokenCounter,
     ) -> list[list[Retrieved]]:
         budget = MAX_TOKENS if k is None and max_tokens is None else max_tokens
         answers: list[list[Retrieved]] = [[] for _ in queries]
@@ -196,7 +217,11 @@ class _Staged(PassageIndex):
         return answers
 
     def _passages(
-        self, hits: Numbers, scores: Scores, budget: int | None, counter: TokenCounter
+        self,
+        hits: Numbers,
+        scores: Scores,
+        budget: int | None,
+        counter: TokenCounter,
     ) -> tuple[list[Retrieved], bool]:
         """The passages of as many units as the budget holds, and whether it holds all."""
         worth: dict[int, float] = {}
@@ -307,7 +332,11 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
     return retrievers.get(name.strip()).read(parts, options)
 
 
-def load_index(folder: Path | str, *, embedder: Embedder | str | None = None) -> Index:
+def load_index(
+    folder: Path | str,
+    *,
+    embedder: Embedder | str | None = None,
+) -> Index:
     """The index that `Index.save` wrote. Vectors stay on disk and are read by memory map; no model is loaded until a
     question is embedded.
 

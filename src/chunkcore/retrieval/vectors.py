@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from chunkcore.columns import LazySequence, blocks, concatenate, release, text_keys
 from chunkcore.concurrency import Progress, no_progress
@@ -18,11 +18,11 @@ from chunkcore.models.late import LateEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import check_number
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.spans import Numbers, Scores
+from chunkcore.spans import Floats, Numbers, Scores
 from chunkcore.text import Chunk, Span
 
 # NumPy 2 takes the products of rows one by one, as fast as memory is read: on one core half the time of `matmul`.
-_dots: Callable[..., NDArray[np.floating]] = getattr(np, "vecdot", np.matmul)
+_dots: Callable[..., Floats] = getattr(np, "vecdot", np.matmul)
 _MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
 _WORKING = 64 * 2**20  # bytes that a search works in, roughly
 OTHER_QUESTIONS = (  # what they have in common with a collection is chance
@@ -52,7 +52,7 @@ class Rows(Protocol):
     @property
     def shape(self) -> tuple[int, ...]: ...
     def __len__(self) -> int: ...
-    def __getitem__(self, rows: slice | Numbers, /) -> NDArray[np.floating]: ...
+    def __getitem__(self, rows: slice | Numbers, /) -> Floats: ...
 
 
 def top_k(
@@ -60,7 +60,7 @@ def top_k(
     vectors: ArrayLike | Rows,
     k: int,
     *,
-    lengths: NDArray[np.float64] | None = None,
+    lengths: Scores | None = None,
 ) -> Best:
     """The `k` vectors nearest to each query by cosine similarity, best first; ties by index.
 
@@ -99,7 +99,7 @@ def top_k(
     return best
 
 
-def row_lengths(vectors: ArrayLike | Rows) -> NDArray[np.float64] | None:
+def row_lengths(vectors: ArrayLike | Rows) -> Scores | None:
     """Each vector's Euclidean length, 1 of a zero vector, for `top_k`; None where products of float32 may overflow."""
     rows = _matrix(vectors, "vectors")
     lengths = np.ones(len(rows))
@@ -132,7 +132,12 @@ class Best(NamedTuple):
     indices: Numbers
     scores: Vectors
 
-    def add(self, rows: Numbers, indices: Numbers, scores: Vectors) -> None:
+    def add(
+        self,
+        rows: Numbers,
+        indices: Numbers,
+        scores: Vectors,
+    ) -> None:
         """Add candidates of the queries `rows`; ties by index."""
         new = np.unique(rows)
         held, place = np.nonzero(self.indices[new] >= 0)
@@ -148,9 +153,7 @@ class Best(NamedTuple):
         self.scores[rows, rank] = scores[order]
 
 
-def _search(
-    queries: NDArray[np.floating], vectors: Rows, lengths: NDArray[np.float64] | None, best: Best
-) -> None:
+def _search(queries: Floats, vectors: Rows, lengths: Scores | None, best: Best) -> None:
     k, dimensions = best.indices.shape[1], vectors.shape[1]
     step = max(1, min(len(queries), 256, _WORKING // (40 * dimensions), _WORKING // (100 * k)))
     width = max(1, min(len(vectors), _WORKING // (40 * dimensions + 16 * step)))
@@ -174,23 +177,28 @@ def _search(
                 best.add(left, right + start, cosines(queries[left], block[right]))
 
 
-def unit(rows: NDArray[np.floating]) -> Vectors:
+def unit(rows: Floats) -> Vectors:
     """Rows scaled to length 1, float32; zero rows stay zero."""
     wide = rows.astype(np.float64)
     norms = _norms(wide)
     return (wide / norms[:, None]).astype(np.float32)
 
 
-def _norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _norms(rows: Scores) -> Scores:
     largest = np.abs(rows).max(axis=1, initial=0.0)
     largest[largest == 0] = 1.0
     scaled = rows / largest[:, None]
-    norms: NDArray[np.float64] = np.sqrt((scaled * scaled).sum(axis=1)) * largest
+    norms: Scores = np.sqrt((scaled * scaled).sum(axis=1)) * largest
     norms[norms == 0] = 1.0
     return norms
 
 
-def _candidates(rough: Vectors, k: int, least: Vectors, margin: float) -> tuple[Numbers, Numbers]:
+def _candidates(
+    rough: Vectors,
+    k: int,
+    least: Vectors,
+    margin: float,
+) -> tuple[Numbers, Numbers]:
     near = rough >= least[:, None]
     # Finding a row's k-th best takes longer than the product, and late blocks have few candidates.
     many = np.flatnonzero(np.count_nonzero(near, axis=1) > 2 * k)
@@ -201,7 +209,7 @@ def _candidates(rough: Vectors, k: int, least: Vectors, margin: float) -> tuple[
     return rows, columns
 
 
-def cosines(queries: NDArray[np.floating], vectors: NDArray[np.floating]) -> Vectors:
+def cosines(queries: Floats, vectors: Floats) -> Vectors:
     """Cosine similarities of pairs of rows, summed in float64, rounded to float32."""
     left, right = queries.astype(np.float64), vectors.astype(np.float64)
     left /= _norms(left)[:, None]
@@ -218,7 +226,7 @@ class SelectedRows:
     [[3.0], [1.0]]
     """
 
-    def __init__(self, rows: NDArray[np.floating], numbers: Numbers) -> None:
+    def __init__(self, rows: Floats, numbers: Numbers) -> None:
         self._rows = rows
         self._numbers = numbers
         self.shape = (len(numbers), rows.shape[1])
@@ -226,12 +234,12 @@ class SelectedRows:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: slice | Numbers) -> NDArray[np.floating]:
+    def __getitem__(self, rows: slice | Numbers) -> Floats:
         selected = self._rows[self._numbers[rows]]
         release(self._rows)
         return selected
 
-    def products(self, vector: NDArray[np.floating]) -> NDArray[np.floating]:
+    def products(self, vector: Floats) -> Floats:
         """See `products`. A mapped matrix stays in memory, for the next question."""
         if not len(self):
             return np.zeros(0, dtype=self._rows.dtype)
@@ -240,8 +248,10 @@ class SelectedRows:
         return values[self._numbers - first]
 
     def __array__(
-        self, dtype: np.dtype[np.floating] | None = None, copy: bool | None = None
-    ) -> NDArray[np.floating]:
+        self,
+        dtype: np.dtype[np.floating] | None = None,
+        copy: bool | None = None,
+    ) -> Floats:
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
 
 
@@ -252,7 +262,7 @@ def select_rows(rows: Rows, numbers: Numbers) -> SelectedRows:
     return SelectedRows(np.asarray(rows), numbers)
 
 
-def products(rows: Rows, vector: NDArray[np.floating]) -> NDArray[np.floating]:
+def products(rows: Rows, vector: Floats) -> Floats:
     """The inner products of the rows with the vector, without a copy of a matrix.
 
     >>> products(SelectedRows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1])), np.array([1.0, 1.0])).tolist()
@@ -279,7 +289,7 @@ def top_k_owners(
     owners: ArrayLike,
     k: int,
     *,
-    lengths: NDArray[np.float64] | None = None,
+    lengths: Scores | None = None,
 ) -> tuple[Numbers, Vectors]:
     """The `k` owners nearest to each query by the best of their vectors, best first; ties by number.
 
@@ -356,7 +366,7 @@ class TextVectors:
         self._fingerprint = fingerprint
         self._alone: list[TextVectors] = []  # one per other corpus
         self._held: list[tuple[ChunkedCorpus, Rows]] = []
-        self._norms: dict[str, tuple[ChunkedCorpus, NDArray[np.float64]]] = {}
+        self._norms: dict[str, tuple[ChunkedCorpus, Scores]] = {}
         self._queries: tuple[tuple[str, ...], Vectors] | None = None
 
     @cached_property
@@ -379,18 +389,32 @@ class TextVectors:
         """Take the vectors of a corpus, which are not computed again: in memory, or read by memory map."""
         self._held.append((corpus, rows))
 
-    def hold_norms(self, retriever: str, corpus: ChunkedCorpus, norms: NDArray[np.float64]) -> None:
+    def hold_norms(
+        self,
+        retriever: str,
+        corpus: ChunkedCorpus,
+        norms: Scores,
+    ) -> None:
         """Take what an index of this retriever's name measured on a corpus's vectors: a column a chunk."""
         self._norms[retriever] = corpus, norms
 
-    def norms(self, retriever: str, corpus: ChunkedCorpus) -> NDArray[np.float64] | None:
+    def norms(
+        self,
+        retriever: str,
+        corpus: ChunkedCorpus,
+    ) -> Scores | None:
         """What an index of this retriever's name measured on the vectors of a corpus, or of its whole; or None."""
         held, norms = self._norms.get(retriever, (None, None))
         if norms is None or held is corpus:
             return norms
         return norms[:, corpus.places] if held is corpus.parent else None
 
-    def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
+    def chunks(
+        self,
+        corpus: ChunkedCorpus,
+        *,
+        cluster_only: bool = False,
+    ) -> tuple[Rows, Numbers]:
         """The rows to search and their chunks; see `chunk_vectors`. Raises `ModelError`: the model failed twice."""
         return chunk_vectors(self.texts(corpus), corpus.owners, cluster_only=cluster_only)
 
@@ -446,7 +470,9 @@ class TextVectors:
         return 0, self._alone[-1]
 
     @cached_property
-    def _distinct(self) -> tuple[Sequence[str], list[Numbers]]:
+    def _distinct(
+        self,
+    ) -> tuple[Sequence[str], list[Numbers]]:
         return distinct_texts([corpus.embedded_texts for corpus in self._corpora])
 
     @cached_property
@@ -456,7 +482,10 @@ class TextVectors:
             self._embedded(texts), np.float32, memory_bytes=_MEMORY, expected=len(texts)
         )
 
-    def _embedded(self, texts: Sequence[str]) -> Iterator[Vectors]:
+    def _embedded(
+        self,
+        texts: Sequence[str],
+    ) -> Iterator[Vectors]:
         done = dimensions = 0
         for some in blocks(texts):
             self._progress("embed", done, len(texts))
@@ -471,7 +500,9 @@ class TextVectors:
             yield vectors
 
     @cached_property
-    def _late_rows(self) -> tuple[Vectors, list[list[int]]]:
+    def _late_rows(
+        self,
+    ) -> tuple[Vectors, list[list[int]]]:
         """The vectors of distinct chunks, and of each corpus its chunks' places among them."""
         distinct: dict[tuple[str, tuple[Span, ...]], Chunk] = {}
         for corpus in self._corpora:
@@ -488,7 +519,12 @@ class TextVectors:
         )
         return vectors, rows
 
-    def embed(self, texts: Sequence[str], *, queries: bool = False) -> Vectors:
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        queries: bool = False,
+    ) -> Vectors:
         """One row per text, which is not kept. Raises `ModelError`: the model failed twice."""
         model = self.embedder
         if isinstance(model, CachedEmbedder):  # it checks and retries by itself
@@ -496,7 +532,9 @@ class TextVectors:
         return embed(model, texts, queries=queries)
 
 
-def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Numbers]]:
+def distinct_texts(
+    sequences: Sequence[Sequence[str]],
+) -> tuple[Sequence[str], list[Numbers]]:
     """The distinct texts in order of first occurrence, read when needed; and of each sequence its texts' places there.
 
     >>> texts, places = distinct_texts([["a", "b"], ["c", "b", "a"]])
@@ -517,7 +555,10 @@ def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], l
 
 
 def _text_at(
-    sequences: Sequence[Sequence[str]], owners: Numbers, places: Numbers, number: int
+    sequences: Sequence[Sequence[str]],
+    owners: Numbers,
+    places: Numbers,
+    number: int,
 ) -> str:
     return sequences[int(owners[number])][
         int(places[number])

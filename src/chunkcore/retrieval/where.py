@@ -17,10 +17,10 @@ from collections.abc import (
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError, echo
 from chunkcore.plain import plain
+from chunkcore.spans import Flags
 
 T = TypeVar("T")
 Where = Iterable[str] | Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
@@ -34,8 +34,10 @@ _FUNCTIONS_OF_OTHER_KINDS = (
 
 
 def allowed_documents(
-    where: Where, names: Sequence[str], metadata: Sequence[Mapping[str, Any]]
-) -> NDArray[np.bool_]:
+    where: Where,
+    names: Sequence[str],
+    metadata: Sequence[Mapping[str, Any]],
+) -> Flags:
     """Whether a filter allows each document, by ids, by equal metadata or by a function of the metadata.
 
     Ids are compared in Unicode's composed form, values as what they say: 44 equals 44.0 and NumPy's 44, a tuple equals
@@ -58,7 +60,10 @@ def allowed_documents(
     return np.array(is_named, dtype=np.bool_)
 
 
-def predicate(name: str, function: Callable[[T], object]) -> Callable[[T], bool]:
+def predicate(
+    name: str,
+    function: Callable[[T], object],
+) -> Callable[[T], bool]:
     """The function of an option, with answers that are true or false.
 
     Raises `OptionError`, here or when it is called: its answers decide nothing, as a coroutine's do.
@@ -105,7 +110,10 @@ def _ids(where: object) -> list[str]:
     return ids
 
 
-def _has(data: Mapping[str, Any], required: Mapping[str, object]) -> bool:
+def _has(
+    data: Mapping[str, Any],
+    required: Mapping[str, object],
+) -> bool:
     return all(key in data and _comparable(data[key]) == value for key, value in required.items())
 
 

@@ -30,7 +30,11 @@ Documents = Mapping[str, Document]
 # ---- The text of pieces
 
 
-def with_spans(piece: Retrieved, spans: Sequence[Span], documents: Documents) -> Retrieved:
+def with_spans(
+    piece: Retrieved,
+    spans: Sequence[Span],
+    documents: Documents,
+) -> Retrieved:
     """The piece with other spans, and their text."""
     text = text_of_spans(documents[piece.document_id].text, spans)
     return replace(piece, spans=tuple(spans), text=text)
@@ -58,7 +62,11 @@ def has_text(piece: Retrieved) -> bool:
     return bool(without_tags(Document(piece.document_id, piece.text)).strip())
 
 
-def passage_of(units: Sequence[Retrieved], score: float, documents: Documents) -> Retrieved:
+def passage_of(
+    units: Sequence[Retrieved],
+    score: float,
+    documents: Documents,
+) -> Retrieved:
     """One passage of neighbouring units, which are its parts, with what stands between them in their document."""
     name = units[0].document_id
     if len(units) == 1:
@@ -86,7 +94,11 @@ def _glued(units: Sequence[Retrieved]) -> str:
     return text
 
 
-def part_of(piece: Retrieved, start: int, end: int) -> Retrieved:
+def part_of(
+    piece: Retrieved,
+    start: int,
+    end: int,
+) -> Retrieved:
     """The piece of ``text[start:end]``, with its places in the document: all of them if the text is not the document's.
 
     >>> piece = Retrieved("fox.txt", (Span(4, 7), Span(20, 24)), 1.0, "fox naps")
@@ -148,7 +160,11 @@ class Row:
 
 
 def passages_of(
-    row: Row, budget: Budget, *, k: int | None = None, documents: Documents
+    row: Row,
+    budget: Budget,
+    *,
+    k: int | None = None,
+    documents: Documents,
 ) -> RankedList:
     """The runs of neighbouring units that are worth most together, within a budget of tokens: passages, best first.
 
@@ -201,7 +217,12 @@ class _Runs:
         ends: the last unit of each run, by its first.
     """
 
-    def __init__(self, row: Row, budget: Budget, documents: Documents) -> None:
+    def __init__(
+        self,
+        row: Row,
+        budget: Budget,
+        documents: Documents,
+    ) -> None:
         self.ends: dict[int, int] = {}
         self._row = row
         self._budget = budget
@@ -238,7 +259,10 @@ class _Runs:
         return self._budget.counter.count(passage.text)
 
 
-def _within_budget(row: Row, tokens: int) -> list[tuple[int, int]]:
+def _within_budget(
+    row: Row,
+    tokens: int,
+) -> list[tuple[int, int]]:
     """The runs at the least threshold at which they come within the budget, best first: first and last unit."""
     top = max(row.scores, default=0.0)
     least = max(min(row.scores, default=0.0), row.least)
@@ -256,7 +280,11 @@ def _within_budget(row: Row, tokens: int) -> list[tuple[int, int]]:
     return [(first, last) for _, first, last in sorted(runs)]
 
 
-def _runs(row: Row, threshold: float, price: float) -> list[tuple[float, int, int]]:
+def _runs(
+    row: Row,
+    threshold: float,
+    price: float,
+) -> list[tuple[float, int, int]]:
     """The disjoint runs of neighbours that are worth most in all, each for a price: negative worth, first and last."""
     outside, inside = 0.0, -math.inf  # a dynamic programme over two states
     begins: list[int] = []  # of the best run that ends at each unit
@@ -308,7 +336,11 @@ def with_table_headers(
     return whole
 
 
-def _holds(places: Iterable[tuple[str, Span]], document_id: str, place: int) -> bool:
+def _holds(
+    places: Iterable[tuple[str, Span]],
+    document_id: str,
+    place: int,
+) -> bool:
     return any(name == document_id and span.start <= place < span.end for name, span in places)
 
 
@@ -330,7 +362,10 @@ def without_bare_headers(passages: Sequence[Retrieved], documents: Documents) ->
 
 
 def _goes_on(
-    passage: Retrieved, header: int, passages: Sequence[Retrieved], documents: Documents
+    passage: Retrieved,
+    header: int,
+    passages: Sequence[Retrieved],
+    documents: Documents,
 ) -> bool:
     """Whether a passage has a row of the table whose header begins at a place of this passage."""
     text, end = documents[passage.document_id].text, passage.spans[-1].end
@@ -354,7 +389,11 @@ def _bare_header(text: str, span: Span) -> int | None:
     return None
 
 
-def _before(piece: Retrieved, end: int, documents: Documents) -> Retrieved | None:
+def _before(
+    piece: Retrieved,
+    end: int,
+    documents: Documents,
+) -> Retrieved | None:
     """What of a piece stands before a place of its document; None if that is white space alone."""
     spans = [Span(span.start, min(span.end, end)) for span in piece.spans if span.start < end]
     if tuple(spans) == piece.spans:
@@ -422,7 +461,10 @@ def join(
     return joined(count)
 
 
-def _groups(hits: Sequence[Retrieved], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+def _groups(
+    hits: Sequence[Retrieved],
+    pairs: Iterable[tuple[int, int]],
+) -> list[list[int]]:
     """Which hits belong together: those of one document that overlap or touch, and `pairs`."""
     parents = list(range(len(hits)))
 

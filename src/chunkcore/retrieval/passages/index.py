@@ -9,7 +9,6 @@ from functools import cache, cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.columns import LazySequence
 from chunkcore.errors import OptionError
@@ -45,7 +44,7 @@ from chunkcore.retrieval.passages.worth import (
 )
 from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors, best_of
 from chunkcore.run import RankedList, Retrieved
-from chunkcore.spans import Numbers, Scores
+from chunkcore.spans import Floats, Numbers, Scores
 from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -112,7 +111,11 @@ class Passages(RetrievalMethod):
         get_counter(self.counter)
 
     @classmethod
-    def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
+    def read(
+        cls,
+        parts: Sequence[str],
+        options: Mapping[str, Any],
+    ) -> RetrievalMethod:
         if parts:
             options = {**options, "kinds": tuple(parts)}
         return super().read((), options)
@@ -143,7 +146,11 @@ class Passages(RetrievalMethod):
     ) -> WindowIndex:
         return cast(WindowIndex, super().index(corpus, vectors))
 
-    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> WindowIndex:
+    def build(
+        self,
+        corpus: ChunkedCorpus,
+        vectors: TextVectors | None = None,
+    ) -> WindowIndex:
         return WindowIndex(corpus, vectors, self)
 
 
@@ -187,14 +194,21 @@ class WindowIndex(PassageIndex):
 
     # ---- Scores
 
-    def rank(self, queries: Sequence[str], k: int) -> Hits:
+    def rank(
+        self,
+        queries: Sequence[str],
+        k: int,
+    ) -> Hits:
         rows = []
         for scores in self._scores(queries):
             best = best_of(scores, k)
             rows.append((self.units.chunks(best), scores[best]))
         return Hits.of(rows)
 
-    def _scores(self, queries: Sequence[str]) -> Iterator[Scores]:
+    def _scores(
+        self,
+        queries: Sequence[str],
+    ) -> Iterator[Scores]:
         """Each query's scores of all units."""
         if self._dense is not None and queries:
             vectors = self._vectors.queries(queries)
@@ -237,7 +251,7 @@ class WindowIndex(PassageIndex):
             return 0.0
         return float(self._lexical.shares(query).max(initial=0.0))
 
-    def _relation(self, query: str, vector: NDArray[np.floating]) -> float:
+    def _relation(self, query: str, vector: Floats) -> float:
         assert self._dense is not None
         return float(self._dense.cosines(vector).max(initial=-1.0)) + _QUARTER * self._share(query)
 
@@ -250,7 +264,11 @@ class WindowIndex(PassageIndex):
     # ---- Passages
 
     def passages(
-        self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
+        self,
+        queries: Sequence[str],
+        k: int | None,
+        max_tokens: int | None,
+        counter: TokenCounter,
     ) -> list[list[Retrieved]]:
         shown = Shown.everything(self._places)
         answers: list[list[Retrieved]] = []
@@ -315,7 +333,11 @@ class WindowIndex(PassageIndex):
             passages.insert(number, hit)
         return RankedList(passages[:k])
 
-    def _placed(self, hits: Sequence[Retrieved], scope: Scope) -> list[int]:
+    def _placed(
+        self,
+        hits: Sequence[Retrieved],
+        scope: Scope,
+    ) -> list[int]:
         """The numbers of the hits that stand in the index's units."""
         needs_text = scope not in ("whole", "all")
         return [
@@ -326,7 +348,10 @@ class WindowIndex(PassageIndex):
         ]
 
     def _alone(
-        self, hits: Sequence[Retrieved], placed: Sequence[int], budget: Budget
+        self,
+        hits: Sequence[Retrieved],
+        placed: Sequence[int],
+        budget: Budget,
     ) -> list[tuple[int, Retrieved]]:
         """Hits without a place, with their numbers, that the budget would hold if the hits were returned."""
         others = sorted(set(range(len(hits))) - set(placed))
@@ -339,7 +364,11 @@ class WindowIndex(PassageIndex):
         budget.left -= int(sizes[alone].sum())
         return [(number, hits[number]) for number in alone]
 
-    def _shown(self, hits: Sequence[Retrieved], scope: Scope) -> Shown:
+    def _shown(
+        self,
+        hits: Sequence[Retrieved],
+        scope: Scope,
+    ) -> Shown:
         if scope == "all":
             return Shown.everything(self._places)
         names = {hit.document_id for hit in hits}
@@ -352,7 +381,12 @@ class WindowIndex(PassageIndex):
         return Shown(self._places, np.concatenate((ranges, self._places.whole(whole))))
 
     def _assembled(
-        self, query: str, scores: Scores, budget: Budget, shown: Shown, k: int | None = None
+        self,
+        query: str,
+        scores: Scores,
+        budget: Budget,
+        shown: Shown,
+        k: int | None = None,
     ) -> RankedList:
         """The passages of the best units, of what is shown of them."""
         answer = _Candidates(self, scores, shown)
@@ -378,7 +412,11 @@ class WindowIndex(PassageIndex):
         whole = without_bare_headers(passages, self.sources)
         return RankedList(passage for passage in whole if has_text(passage))
 
-    def _candidates(self, answer: _Candidates, budget: Budget) -> tuple[Numbers, Numbers]:
+    def _candidates(
+        self,
+        answer: _Candidates,
+        budget: Budget,
+    ) -> tuple[Numbers, Numbers]:
         """The best units, and gaps between them, that fill the budget; and their tokens."""
         most = int(np.isfinite(answer.scores).sum())
         count = min(8 + int(1.25 * budget.left / self._mean_tokens), most)
@@ -389,7 +427,12 @@ class WindowIndex(PassageIndex):
                 return units, sizes
             count = min(2 * count, most)
 
-    def _tokens(self, units: Numbers, answer: _Candidates, counter: TokenCounter) -> Numbers:
+    def _tokens(
+        self,
+        units: Numbers,
+        answer: _Candidates,
+        counter: TokenCounter,
+    ) -> Numbers:
         """The tokens of units, by a counter; those of a whole unit, by the index's counter, are counted once."""
         usual = get_counter(self.counter)
         is_usual = type(counter) is type(usual) and counter.name == usual.name
@@ -422,7 +465,12 @@ class WindowIndex(PassageIndex):
 class _Candidates:
     """The units of one answer, as far as they are shown, with their scores: -inf of units that are not shown."""
 
-    def __init__(self, index: WindowIndex, scores: Scores, shown: Shown) -> None:
+    def __init__(
+        self,
+        index: WindowIndex,
+        scores: Scores,
+        shown: Shown,
+    ) -> None:
         self._index = index
         self._shown = shown
         self._places = index._places
@@ -436,7 +484,10 @@ class _Candidates:
         order = self._index.units.order
         return unit if order is None else int(order[unit])
 
-    def _place(self, unit: int) -> tuple[str, tuple[Span, ...]]:
+    def _place(
+        self,
+        unit: int,
+    ) -> tuple[str, tuple[Span, ...]]:
         """A unit's document and spans, without the header of a table that is repeated before its rows."""
         corpus = self._index.corpus
         chunk = self._chunk(unit)
@@ -489,7 +540,10 @@ class _Candidates:
         spans = self.cut[unit]
         return spans[0].start + begin, spans[-1].end + begin
 
-    def headers(self, units: Numbers) -> dict[tuple[str, Span], Span]:
+    def headers(
+        self,
+        units: Numbers,
+    ) -> dict[tuple[str, Span], Span]:
         """The header of each of these units that are rows of a table, by its document and the span of its rows."""
         headers = {}
         corpus, sources = self._index.corpus, self._index.sources

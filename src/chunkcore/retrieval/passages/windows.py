@@ -32,7 +32,7 @@ from chunkcore.retrieval.lexicon import (
     word_keys,
 )
 from chunkcore.retrieval.vectors import Rows, best_of, products
-from chunkcore.spans import Numbers, Scores
+from chunkcore.spans import Floats, Numbers, Scores
 
 DOCUMENT = "document"
 _VECTORS = 2**14  # that are read together, more where a document is longer
@@ -92,7 +92,10 @@ class Units:
         """The units' chunk numbers."""
         return units if self.order is None else self.order[units]
 
-    def by_unit(self, values: NDArray[Any]) -> NDArray[Any]:
+    def by_unit(
+        self,
+        values: NDArray[Any],
+    ) -> NDArray[Any]:
         """One value a chunk as one value a unit."""
         return values if self.order is None else values[self.order]
 
@@ -105,7 +108,10 @@ class Units:
         end = np.minimum(place + scale + 1, self.end_of_document)
         return start.astype(np.int32), end.astype(np.int32)
 
-    def blocks(self, size: int) -> Iterator[tuple[int, int]]:
+    def blocks(
+        self,
+        size: int,
+    ) -> Iterator[tuple[int, int]]:
         """Ranges of about `size` units, each of whole documents."""
         first = 0
         for end in self.firsts[1:].tolist():
@@ -136,7 +142,11 @@ class DenseWindows:
     """Cosines of windows. One inverse length of each window's vector is kept; the vectors are not copied."""
 
     def __init__(
-        self, units: Units, rows: Rows, tokens: Numbers, measured: NDArray[np.float64] | None = None
+        self,
+        units: Units,
+        rows: Rows,
+        tokens: Numbers,
+        measured: Scores | None = None,
     ) -> None:
         self._units = units
         self._rows = rows
@@ -151,7 +161,7 @@ class DenseWindows:
             self._inverse[:] = measured if units.order is None else measured[:, units.order]
 
     @property
-    def measured(self) -> NDArray[np.float64]:
+    def measured(self) -> Scores:
         """The inverse lengths, which take a pass over the vectors to find: a row a scale, a column a chunk."""
         if self._units.order is None:
             return self._inverse
@@ -174,7 +184,7 @@ class DenseWindows:
                     sums[end] - sums[start], weights[end] - weights[start]
                 )
 
-    def cosines(self, question: NDArray[np.floating]) -> Scores:
+    def cosines(self, question: Floats) -> Scores:
         """Each unit's cosine with a question's vector. Raises `ModelError`: the vector is of another model."""
         if len(self._units) and len(question) != self._rows.shape[1]:
             raise ModelError(
@@ -185,7 +195,10 @@ class DenseWindows:
         cosines: Scores = self._units.by_unit(products(self._rows, question))
         return cosines * self._inverse[-1] / length
 
-    def scales(self, cosines: Scores) -> Iterator[tuple[Scores, float]]:
+    def scales(
+        self,
+        cosines: Scores,
+    ) -> Iterator[tuple[Scores, float]]:
         """At each scale every unit's score, in an array that may be changed; and what counts as a large score."""
         sums = _running(cosines * self._weights)
         for place, (start, end) in enumerate(self._windows):
@@ -206,7 +219,15 @@ class _Word(NamedTuple):
 class LexicalWindows:
     """BM25 of windows, from the postings of the units."""
 
-    def __init__(self, units: Units, postings: Postings, *, form: str, k1: float, b: float) -> None:
+    def __init__(
+        self,
+        units: Units,
+        postings: Postings,
+        *,
+        form: str,
+        k1: float,
+        b: float,
+    ) -> None:
         self._units = units
         self._postings = postings if units.order is None else postings.selected(units.order)
         self._form = form
@@ -225,7 +246,10 @@ class LexicalWindows:
             start, end = units.windows(scale)
             norms[:] = length_norms(lengths[end] - lengths[start], k1, b)
 
-    def scales(self, question: str) -> Iterator[tuple[NDArray[np.floating], float]]:
+    def scales(
+        self,
+        question: str,
+    ) -> Iterator[tuple[Floats, float]]:
         """At each scale every unit's score for a question, in an array that may be changed; and the greatest."""
         words = []
         for key, repeats in Counter(word_keys(question, self._form)).items():
@@ -244,7 +268,11 @@ class LexicalWindows:
         rows = (self._postings.of_word(key)[0] for key in word_keys(question, self._form))
         return [units for units in rows if len(units)]
 
-    def shares(self, question: str, norm: Literal[1, 2] = 1) -> Scores:
+    def shares(
+        self,
+        question: str,
+        norm: Literal[1, 2] = 1,
+    ) -> Scores:
         """The share of the question's words that each unit has.
 
         A word counts by the logarithm of how many times as many units are without it; not at all if most have it. By
@@ -286,7 +314,11 @@ class LexicalWindows:
         return [inverse_document_frequency(int(count), len(self._units)) for count in counts]
 
     def _add(
-        self, scores: NDArray[np.floating], words: Sequence[_Word], first: int, last: int
+        self,
+        scores: Floats,
+        words: Sequence[_Word],
+        first: int,
+        last: int,
     ) -> None:
         """Add the scores of whole documents' windows.
 
@@ -319,7 +351,10 @@ class LexicalWindows:
                 total += frequency
 
 
-def mean_of_squares(scales: Iterable[tuple[NDArray[np.floating], float]], size: int) -> Scores:
+def mean_of_squares(
+    scales: Iterable[tuple[Floats, float]],
+    size: int,
+) -> Scores:
     """Each unit's mean over the scales of z · abs(z); a scale that does not tell units apart gives 0."""
     total, count = np.zeros(size), 0
     for values, largest in scales:
@@ -340,7 +375,7 @@ def _running(values: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-def _inverse_lengths(vectors: NDArray[np.float64], weights: Scores) -> Scores:
+def _inverse_lengths(vectors: Scores, weights: Scores) -> Scores:
     """1 / the length of each sum of vectors; 0 where they cancel out, but for rounding."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     inverse: Scores = np.divide(

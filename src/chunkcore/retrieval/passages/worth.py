@@ -12,13 +12,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError, echo
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.passages.windows import Units
 from chunkcore.run import Retrieved
-from chunkcore.spans import Numbers, Ranges, Scores, as_ranges, ragged_indices, union_ranges
+from chunkcore.spans import Flags, Numbers, Ranges, Scores, as_ranges, ragged_indices, union_ranges
 from chunkcore.text import Document, Span, text_of_spans
 
 # Or ids of documents: these are shown whole; of other documents only the hits' text.
@@ -68,7 +67,11 @@ class UnitPlaces:
         begins = self._begins[places]
         return np.column_stack((begins, begins + self._sizes[places]))
 
-    def ranges(self, hits: Sequence[Retrieved], wider: int = 0) -> tuple[Ranges, Numbers]:
+    def ranges(
+        self,
+        hits: Sequence[Retrieved],
+        wider: int = 0,
+    ) -> tuple[Ranges, Numbers]:
         """The hits' spans on the axis, and the number of each span's hit.
 
         With `wider`, a span has so many times its length again on either side, within its document.
@@ -94,12 +97,20 @@ class UnitPlaces:
         first, after = self.bounds(ranges)
         return ragged_indices(first, after - first)
 
-    def placed(self, hits: Sequence[Retrieved]) -> set[int]:
+    def placed(
+        self,
+        hits: Sequence[Retrieved],
+    ) -> set[int]:
         """The numbers of the hits of which a unit holds some."""
         ranges, owner = self.ranges(hits)
         return set(owner[self.covered(ranges)[0]].tolist())
 
-    def worth(self, hits: Sequence[Retrieved], ranks: Numbers, count: int) -> Scores:
+    def worth(
+        self,
+        hits: Sequence[Retrieved],
+        ranks: Numbers,
+        count: int,
+    ) -> Scores:
         """What these hits, of `count` in all, are worth to each unit, at most 1."""
         lengths = np.maximum(self.ends - self.starts, 1)
         total = np.zeros(len(lengths))
@@ -131,7 +142,7 @@ class Shown:
         return cls(places, np.array([[0, np.iinfo(np.int64).max]]))
 
     @property
-    def units(self) -> NDArray[np.bool_]:
+    def units(self) -> Flags:
         """Whether some of each unit is shown."""
         is_shown = np.zeros(len(self._places.starts), dtype=np.bool_)
         first, after = self._places.bounds(self._ranges)
@@ -148,15 +159,19 @@ class Shown:
         is_whole = self.covers(self._places.starts[edges], self._places.ends[edges])
         return edges[~is_whole]
 
-    def covers(self, starts: Numbers, ends: Numbers) -> NDArray[np.bool_]:
+    def covers(self, starts: Numbers, ends: Numbers) -> Flags:
         """Whether each of these stretches of the axis is shown whole."""
         if not len(self._ranges):
             return np.zeros(len(starts), dtype=np.bool_)
         place = np.searchsorted(self._ranges[:, 0], starts, side="right") - 1
-        covers: NDArray[np.bool_] = (place >= 0) & (ends <= self._ranges[place, 1])
+        covers: Flags = (place >= 0) & (ends <= self._ranges[place, 1])
         return covers
 
-    def cut(self, document_id: str, spans: Sequence[Span]) -> tuple[Span, ...]:
+    def cut(
+        self,
+        document_id: str,
+        spans: Sequence[Span],
+    ) -> tuple[Span, ...]:
         """What of a unit's spans is shown."""
         begin = self._places.begin(document_id)
         kept = []
@@ -188,7 +203,10 @@ def distinct_hits(hits: Iterable[Retrieved]) -> list[Retrieved]:
     return list(first.values())
 
 
-def has_its_text(hit: Retrieved, documents: Mapping[str, Document]) -> bool:
+def has_its_text(
+    hit: Retrieved,
+    documents: Mapping[str, Document],
+) -> bool:
     """Whether the text at a hit's place is the hit's.
 
     A text of another length was not copied from its place: a model wrote it, or it has a context before it.
