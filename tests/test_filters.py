@@ -99,6 +99,13 @@ def test_values_and_names_are_compared_as_what_they_say(stored, value) -> None:
         assert names == ["Über.md"] * (where != {"key": None})
 
 
+def test_nested_metadata_is_the_documents_own() -> None:
+    groups = ["staff"]
+    index = get_retriever("bm25").index(chunk_corpus([Document("a", "A fox.", {"groups": groups})], "sentence:size=8"))
+    groups.append("guest")
+    assert index.retrieve("fox", where={"groups": ["staff"]})
+
+
 def test_what_is_no_filter_is_refused() -> None:
     index = get_retriever("bm25").index(chunk_corpus([Document("a", "A fox.")], "sentence:size=8"))
     assert index.retrieve("fox", where="a")

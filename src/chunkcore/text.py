@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -212,6 +213,9 @@ class Document:
             raise DataError(
                 f"document {self.id!r}: its text is a string, got {type(self.text).__name__}; decode bytes first"
             )
+        if any(isinstance(value, dict | list | set) for value in self.metadata.values()):
+            # What the caller changes in nested values later is not the document's.
+            object.__setattr__(self, "metadata", deepcopy(dict(self.metadata)))
         object.__setattr__(self, "marks", tuple(self.marks))
         for mark in self.marks:
             if mark.span.end > len(self.text):

@@ -240,9 +240,7 @@ def _is_json(path: Path) -> bool:
 _TEXTS = ("id", "document_id", "text", "digest")
 
 
-def _trec_rows(
-    path: Path,
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _trec_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for line, text in text_lines(path):
         where, columns = f"{path}, line {line}", text.split()
         if columns and len(columns) != 6:
@@ -254,9 +252,7 @@ def _trec_rows(
             yield where, dict(zip(("query_id", "Q0", "id", "rank", "score"), columns, strict=False))
 
 
-def _json_rows(
-    path: Path,
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """A row a hit; and a row with empty "results" for each query that has a line."""
     for line, row in _checked_rows(path, "run"):
         where = f"{path}, line {line}"

@@ -162,10 +162,7 @@ class TokenEmbedder(Embedder, Protocol):
         """The document's tokens, without truncation."""
         ...
 
-    def embed_tokens(
-        self,
-        windows: Sequence[Numbers],
-    ) -> Sequence[Vectors]:
+    def embed_tokens(self, windows: Sequence[Numbers]) -> Sequence[Vectors]:
         """One row a token for each sequence of at most `max_tokens` ids: float32, (tokens, dimensions)."""
         ...
 

@@ -257,22 +257,7 @@ class Cache:
 
 def _connect(path: Path) -> sqlite3.Connection:
     """A connection to a cache, begun where there is no file. Raises `OptionError` for another program's file."""
-    header = b""
-    if path.is_fifo():
-        raise OSError("it is a pipe")  # reading it would wait for ever
-    if path.exists():
-        with path.open("rb") as file:
-            header = file.read(100)
-    else:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    application, version = (int.from_bytes(header[at : at + 4], "big") for at in (68, 60))
-    if header and application not in (_APPLICATION, _OLD_APPLICATION):
-        raise OptionError(
-            f"{str(path)!r} is no cache and was left as it is: name another file, or delete it"
-        )
-    if header and version != _VERSION:
-        raise sqlite3.DatabaseError(f"it is of version {version}; expected {_VERSION}")
+    _check_file(path)
     disk = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
     try:
         disk.text_factory = bytes  # damage can turn a value into a text that is not UTF-8
@@ -286,6 +271,26 @@ def _connect(path: Path) -> sqlite3.Connection:
         disk.close()
         raise
     return disk
+
+
+def _check_file(path: Path) -> None:
+    """Raise for a file that is no cache of this version; begin one where there is no file."""
+    if path.is_fifo():
+        raise OSError("it is a pipe")  # reading it would wait for ever
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    with path.open("rb") as file:
+        header = file.read(100)
+    if not header:
+        return
+    if int.from_bytes(header[68:72], "big") not in (_APPLICATION, _OLD_APPLICATION):
+        raise OptionError(
+            f"{str(path)!r} is no cache and was left as it is: name another file, or delete it"
+        )
+    version = int.from_bytes(header[60:64], "big")
+    if version != _VERSION:
+        raise sqlite3.DatabaseError(f"it is of version {version}; expected {_VERSION}")
 
 
 @contextmanager

@@ -51,10 +51,7 @@ class Hits(NamedTuple):
     scores: Scores
 
     @classmethod
-    def of(
-        cls,
-        rows: Sequence[tuple[Numbers, Scores]],
-    ) -> Hits:
+    def of(cls, rows: Sequence[tuple[Numbers, Scores]]) -> Hits:
         """Hits from each query's indices and scores, of any lengths.
 
         >>> Hits.of([(np.array([2, 0]), np.array([0.5, 0.1])), (np.array([1]), np.array([0.3]))]).indices.tolist()

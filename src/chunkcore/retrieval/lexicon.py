@@ -77,9 +77,7 @@ def words(text: str) -> list[str]:
     return _words(text)[0]
 
 
-def _words(
-    text: str,
-) -> tuple[list[str], list[str]]:
+def _words(text: str) -> tuple[list[str], list[str]]:
     """The text's words, and the single characters of its pairs of characters."""
     if text.isascii():
         runs = _ASCII.findall(text.lower())
@@ -315,10 +313,7 @@ class Postings:
             self.keys, self.begins, self.texts, self.counts, self.lengths[numbers], places=places
         )
 
-    def of_word(
-        self,
-        key: str,
-    ) -> tuple[Numbers, NDArray[Any]]:
+    def of_word(self, key: str) -> tuple[Numbers, NDArray[Any]]:
         """The texts that have the word, ascending, and how often each has it."""
         name = text_keys([key])
         number = int(np.searchsorted(self.keys, name)[0])

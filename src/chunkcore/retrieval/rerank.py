@@ -64,10 +64,7 @@ class CrossEncoder:
             )
         self._one_call = threading.Lock()
 
-    def __call__(
-        self,
-        pairs: Sequence[tuple[str, str]],
-    ) -> NDArray[np.float32]:
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """The model's output for each pair: float32, shape (len(pairs),)."""
         ready = [(encodable(a), encodable(b)) for a, b in pairs]
         with self._one_call:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.columns import BLOCK
-from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
+from chunkcore.errors import ChunkcoreError, DataError, echo
 from chunkcore.files import installed_version, wait_for_lock, write_parts
 from chunkcore.models.base import Embedder
 from chunkcore.plain import plain
@@ -86,30 +86,30 @@ def write_index(
         try:
             files = {name: _written(root / data / name, parts) for name, parts in _files(contents)}
             manifest = _manifest(contents, data, files)
-            write_parts(
-                root / MANIFEST,
-                [json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1).encode()],
-            )
+            manifest["checksum"] = _checksum(manifest)
+            write_parts(root / MANIFEST, [json.dumps(manifest, indent=1).encode()])
         except BaseException:
             if not _names(root, data):  # else only the manifest's folder could not be synced
                 shutil.rmtree(root / data, ignore_errors=True)
             raise
-        for other in filter(_is_ours, list(root.iterdir())):
-            if other.is_dir() and other.name != data:
-                shutil.rmtree(other, ignore_errors=True)
-            elif other.suffix == ".part":
-                other.unlink(missing_ok=True)
+        _remove_older(root, data)
     return root.resolve(), data
+
+
+def _remove_older(root: Path, data: str) -> None:
+    """Remove what earlier saves left beside the folder of data."""
+    for other in filter(_is_ours, list(root.iterdir())):
+        if other.is_dir() and other.name != data:
+            shutil.rmtree(other, ignore_errors=True)
+        elif other.suffix == ".part":
+            other.unlink(missing_ok=True)
 
 
 def _check_base(base: Origin | None, root: Path) -> None:
     """Raise `DataError`: the index is an update of one of this folder, which has got another one meanwhile."""
-    if (
-        base
-        and base[0] == root.resolve()
-        and (root / MANIFEST).exists()
-        and not _names(root, base[1])
-    ):
+    if base is None or base[0] != root.resolve() or not (root / MANIFEST).exists():
+        return
+    if not _names(root, base[1]):
         raise DataError(
             f"another index was saved into {root} since the one that was updated: load_index({str(root)!r}), "
             "update that one and save it, else the other's changes are lost"
@@ -136,10 +136,8 @@ def _is_ours(path: Path) -> bool:
 def read_manifest(folder: Path | str) -> dict[str, Any]:
     """What a saved index says of itself: version, retriever, chunker, embedder, counts, notes.
 
-    Raises `DataError`: there is none, or it is damaged. Raises `OptionError`: not a path.
+    Raises `DataError`: there is none, or it is damaged.
     """
-    if not isinstance(folder, str | Path):
-        raise OptionError(f"a saved index is a folder's path, got {type(folder).__name__}")
     file = Path(folder) / MANIFEST
     try:
         manifest = json.loads(file.read_bytes())
@@ -147,15 +145,17 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
         raise DataError(f"{folder} holds no index: expected {MANIFEST} in it; {_AGAIN}") from error
     except (OSError, ValueError) as error:
         raise DataError(f"{file} cannot be read ({error}); {_AGAIN}") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        seen = manifest.get("format") if isinstance(manifest, dict) else None
-        raise DataError(f"{file} is of format {echo(seen)}, this version reads {FORMAT}; {_AGAIN}")
-    kinds = {"notes": dict, "retriever": str, "files": dict}
-    is_whole = manifest.pop("checksum", None) == _checksum(manifest) and _DATA.fullmatch(
-        str(manifest.get("data"))
-    )
-    if not is_whole or not all(
-        isinstance(manifest.get(name), kind) for name, kind in kinds.items()
+    if not isinstance(manifest, dict):
+        manifest = {}
+    if manifest.get("format") != FORMAT:
+        seen = echo(manifest.get("format"))
+        raise DataError(f"{file} is of format {seen}, this version reads {FORMAT}; {_AGAIN}")
+    if manifest.pop("checksum", None) != _checksum(manifest):
+        raise _damaged(file)
+    if not isinstance(manifest.get("notes"), dict) or not isinstance(manifest.get("files"), dict):
+        raise _damaged(file)
+    if not _DATA.fullmatch(str(manifest.get("data"))) or not isinstance(
+        manifest.get("retriever"), str
     ):
         raise _damaged(file)
     return manifest
@@ -178,9 +178,7 @@ def stamp_of(file: Path) -> list[int]:
 # ---- Writing
 
 
-def _files(
-    contents: Contents,
-) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
     """The name and the bytes of each file of data."""
     corpus, vectors = contents.corpus, contents.vectors
     begin, rows, texts = 0, [], []
@@ -242,9 +240,7 @@ def _saved(value: object) -> object:
     return value
 
 
-def _array_parts(
-    array: Rows | NDArray[Any],
-) -> Iterator[bytes]:
+def _array_parts(array: Rows | NDArray[Any]) -> Iterator[bytes]:
     """An array as the bytes of a .npy file, in blocks of rows."""
     first = np.asarray(array[:1])
     header = io.BytesIO()
@@ -379,10 +375,7 @@ class OpenedFolder:
         self.manifest = read_manifest(folder)
         self.folder = Path(folder)
 
-    def read(
-        self,
-        embedder: Embedder | str | None,
-    ) -> tuple[ChunkedCorpus, TextVectors | None]:
+    def read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, TextVectors | None]:
         """The corpus, and its vectors if it has some. Where another program saves meanwhile, its index is read."""
         while True:
             try:
@@ -395,10 +388,7 @@ class OpenedFolder:
             except _UNFIT as error:
                 raise _damaged(self.folder) from error
 
-    def _read(
-        self,
-        embedder: Embedder | str | None,
-    ) -> tuple[ChunkedCorpus, TextVectors | None]:
+    def _read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, TextVectors | None]:
         corpus = self._corpus()
         model = self.manifest["embedder"]
         if model is None:
@@ -460,9 +450,7 @@ def _chunk(row: dict[str, Any]) -> Chunk:
     )
 
 
-def _spans(
-    pairs: Sequence[Sequence[int]],
-) -> tuple[Span, ...]:
+def _spans(pairs: Sequence[Sequence[int]]) -> tuple[Span, ...]:
     return tuple(Span(start, end) for start, end in pairs)
 
 

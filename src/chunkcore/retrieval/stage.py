@@ -217,45 +217,39 @@ class _Staged(PassageIndex):
         return answers
 
     def _passages(
-        self,
-        hits: Numbers,
-        scores: Scores,
-        budget: int | None,
-        counter: TokenCounter,
+        self, hits: Numbers, scores: Scores, budget: int | None, counter: TokenCounter
     ) -> tuple[list[Retrieved], bool]:
         """The passages of as many units as the budget holds, and whether it holds all."""
         worth: dict[int, float] = {}
         for unit, value in self._stage.order(self._layout, hits, scores):
             worth.setdefault(int(unit), value)
-        places = {unit: place for place, unit in enumerate(worth)}
         score_of = dict(zip(hits.tolist(), scores.tolist(), strict=True))
-        pieces, first = self.corpus.retrieved, self._layout.first
+        pieces = self.corpus.retrieved
         units = [pieces[unit].with_score(score_of.get(unit, 0.0)) for unit in worth]
-        names = {unit.document_id for unit in units}
-
-        def is_one_span(unit: int) -> bool:
-            return unit in places and len(units[places[unit]].spans) == 1
-
+        known = [self.corpus.document(name) for name in {unit.document_id for unit in units}]
         passages = join(
             units,
             budget,
             scores=list(worth.values()),
-            pairs=[
-                (place, places[unit + 1])
-                for unit, place in places.items()
-                if first[unit] == first[min(unit + 1, len(first) - 1)]
-                and is_one_span(unit)
-                and is_one_span(unit + 1)
-            ],
-            documents={
-                document.id: document for document in map(self.corpus.document, names) if document
-            },
+            pairs=self._neighbours(list(worth), units),
+            documents={document.id: document for document in known if document is not None},
             counter=counter,
         )
         is_cut = any(passage.match == "part" for passage in passages)
-        return passages, not is_cut and sum(len(passage.parts) for passage in passages) == len(
-            units
-        )
+        held = sum(len(passage.parts) for passage in passages)
+        return passages, held == len(units) and not is_cut
+
+    def _neighbours(
+        self, numbers: Sequence[int], units: Sequence[Retrieved]
+    ) -> Iterator[tuple[int, int]]:
+        """Pairs of places of neighbouring units of one span each."""
+        first = self._layout.first
+        places = {
+            number: place for place, number in enumerate(numbers) if len(units[place].spans) == 1
+        }
+        for number, place in places.items():
+            if number + 1 in places and first[number] == first[number + 1]:
+                yield place, places[number + 1]
 
 
 @stages.register("merge")

@@ -470,9 +470,7 @@ class TextVectors:
         return 0, self._alone[-1]
 
     @cached_property
-    def _distinct(
-        self,
-    ) -> tuple[Sequence[str], list[Numbers]]:
+    def _distinct(self) -> tuple[Sequence[str], list[Numbers]]:
         return distinct_texts([corpus.embedded_texts for corpus in self._corpora])
 
     @cached_property
@@ -482,10 +480,7 @@ class TextVectors:
             self._embedded(texts), np.float32, memory_bytes=_MEMORY, expected=len(texts)
         )
 
-    def _embedded(
-        self,
-        texts: Sequence[str],
-    ) -> Iterator[Vectors]:
+    def _embedded(self, texts: Sequence[str]) -> Iterator[Vectors]:
         done = dimensions = 0
         for some in blocks(texts):
             self._progress("embed", done, len(texts))
@@ -500,9 +495,7 @@ class TextVectors:
             yield vectors
 
     @cached_property
-    def _late_rows(
-        self,
-    ) -> tuple[Vectors, list[list[int]]]:
+    def _late_rows(self) -> tuple[Vectors, list[list[int]]]:
         """The vectors of distinct chunks, and of each corpus its chunks' places among them."""
         distinct: dict[tuple[str, tuple[Span, ...]], Chunk] = {}
         for corpus in self._corpora:
@@ -532,9 +525,7 @@ class TextVectors:
         return embed(model, texts, queries=queries)
 
 
-def distinct_texts(
-    sequences: Sequence[Sequence[str]],
-) -> tuple[Sequence[str], list[Numbers]]:
+def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Numbers]]:
     """The distinct texts in order of first occurrence, read when needed; and of each sequence its texts' places there.
 
     >>> texts, places = distinct_texts([["a", "b"], ["c", "b", "a"]])

@@ -187,16 +187,7 @@ def passages_of(
     for number in order:
         if row.sizes[number] <= budget.left and not runs.has(number):
             runs.add(number, number)
-    rank = {number: place for place, number in enumerate(order)}
-    ranked = []
-    for first, last in runs.ends.items():
-        best = min(rank.get(number, len(rank)) for number in range(first, last + 1))
-        ranked.append((best, first, last))
-    passages = RankedList()
-    for best, first, last in sorted(ranked)[:k]:
-        score = row.scores[order[best]]
-        passages.append(passage_of(row.units[first : last + 1], score, documents))
-    return passages
+    return RankedList(runs.passages(order)[:k])
 
 
 def first_cut(units: Iterable[Retrieved], budget: Budget) -> RankedList:
@@ -251,6 +242,19 @@ class _Runs:
         self._budget.left += freed - size
         self.ends[low], self._begins[high], self._sizes[low] = high, low, size
         self._taken.update(range(first, last + 1))
+
+    def passages(self, order: Sequence[int]) -> list[Retrieved]:
+        """The runs as passages in the order of their best units."""
+        first_of = {}
+        for first, last in self.ends.items():
+            first_of.update(dict.fromkeys(range(first, last + 1), first))
+        begins = dict.fromkeys(first_of[number] for number in order if number in first_of)
+        passages = []
+        for first in begins:
+            units = slice(first, self.ends[first] + 1)
+            score = max(self._row.scores[units])
+            passages.append(passage_of(self._row.units[units], score, self._documents))
+        return passages
 
     def _size(self, low: int, high: int) -> int:
         if low == high:

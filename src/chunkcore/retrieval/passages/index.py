@@ -205,10 +205,7 @@ class WindowIndex(PassageIndex):
             rows.append((self.units.chunks(best), scores[best]))
         return Hits.of(rows)
 
-    def _scores(
-        self,
-        queries: Sequence[str],
-    ) -> Iterator[Scores]:
+    def _scores(self, queries: Sequence[str]) -> Iterator[Scores]:
         """Each query's scores of all units."""
         if self._dense is not None and queries:
             vectors = self._vectors.queries(queries)
@@ -484,10 +481,7 @@ class _Candidates:
         order = self._index.units.order
         return unit if order is None else int(order[unit])
 
-    def _place(
-        self,
-        unit: int,
-    ) -> tuple[str, tuple[Span, ...]]:
+    def _place(self, unit: int) -> tuple[str, tuple[Span, ...]]:
         """A unit's document and spans, without the header of a table that is repeated before its rows."""
         corpus = self._index.corpus
         chunk = self._chunk(unit)
@@ -540,10 +534,7 @@ class _Candidates:
         spans = self.cut[unit]
         return spans[0].start + begin, spans[-1].end + begin
 
-    def headers(
-        self,
-        units: Numbers,
-    ) -> dict[tuple[str, Span], Span]:
+    def headers(self, units: Numbers) -> dict[tuple[str, Span], Span]:
         """The header of each of these units that are rows of a table, by its document and the span of its rows."""
         headers = {}
         corpus, sources = self._index.corpus, self._index.sources

@@ -92,10 +92,7 @@ class Units:
         """The units' chunk numbers."""
         return units if self.order is None else self.order[units]
 
-    def by_unit(
-        self,
-        values: NDArray[Any],
-    ) -> NDArray[Any]:
+    def by_unit(self, values: NDArray[Any]) -> NDArray[Any]:
         """One value a chunk as one value a unit."""
         return values if self.order is None else values[self.order]
 
@@ -108,10 +105,7 @@ class Units:
         end = np.minimum(place + scale + 1, self.end_of_document)
         return start.astype(np.int32), end.astype(np.int32)
 
-    def blocks(
-        self,
-        size: int,
-    ) -> Iterator[tuple[int, int]]:
+    def blocks(self, size: int) -> Iterator[tuple[int, int]]:
         """Ranges of about `size` units, each of whole documents."""
         first = 0
         for end in self.firsts[1:].tolist():
@@ -195,10 +189,7 @@ class DenseWindows:
         cosines: Scores = self._units.by_unit(products(self._rows, question))
         return cosines * self._inverse[-1] / length
 
-    def scales(
-        self,
-        cosines: Scores,
-    ) -> Iterator[tuple[Scores, float]]:
+    def scales(self, cosines: Scores) -> Iterator[tuple[Scores, float]]:
         """At each scale every unit's score, in an array that may be changed; and what counts as a large score."""
         sums = _running(cosines * self._weights)
         for place, (start, end) in enumerate(self._windows):
@@ -246,10 +237,7 @@ class LexicalWindows:
             start, end = units.windows(scale)
             norms[:] = length_norms(lengths[end] - lengths[start], k1, b)
 
-    def scales(
-        self,
-        question: str,
-    ) -> Iterator[tuple[Floats, float]]:
+    def scales(self, question: str) -> Iterator[tuple[Floats, float]]:
         """At each scale every unit's score for a question, in an array that may be changed; and the greatest."""
         words = []
         for key, repeats in Counter(word_keys(question, self._form)).items():

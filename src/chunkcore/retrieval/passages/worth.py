@@ -97,10 +97,7 @@ class UnitPlaces:
         first, after = self.bounds(ranges)
         return ragged_indices(first, after - first)
 
-    def placed(
-        self,
-        hits: Sequence[Retrieved],
-    ) -> set[int]:
+    def placed(self, hits: Sequence[Retrieved]) -> set[int]:
         """The numbers of the hits of which a unit holds some."""
         ranges, owner = self.ranges(hits)
         return set(owner[self.covered(ranges)[0]].tolist())
