@@ -391,7 +391,10 @@ def _read(
     windows, owners = [], []
     for number, tokens in enumerate(read):
         stop = len(tokens.ids) - tokens.after
-        room = max(1, (model.max_tokens or len(tokens.ids)) - tokens.before - tokens.after)
+        room = max(
+            1,
+            (model.max_tokens or len(tokens.ids)) - tokens.before - tokens.after,
+        )
         for start in range(tokens.before, max(stop, tokens.before + 1), room):
             part = tokens.ids[start : min(stop, start + room)]
             windows.append(np.concatenate((tokens.ids[: tokens.before], part, tokens.ids[stop:])))
@@ -500,7 +503,11 @@ class JudgedMeasure(AnswerMeasure):
 
         def verdict(number: int) -> float:
             try:
-                return ask(judge, self.question(answers[number]), retries=models.retries)
+                return ask(
+                    judge,
+                    self.question(answers[number]),
+                    retries=models.retries,
+                )
             except NoAnswerError:
                 return math.nan
 

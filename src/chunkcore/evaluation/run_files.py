@@ -213,7 +213,11 @@ def read_run(
         reader.add(where, row)
     if not reader.results:
         raise DataError(f"{place} holds no hits: expected a line a hit, TREC's six columns or JSON")
-    return Run(name or place.stem, reader.results, list(pool.values()) or None)
+    return Run(
+        name or place.stem,
+        reader.results,
+        list(pool.values()) or None,
+    )
 
 
 def write_run(
@@ -312,7 +316,12 @@ class _RunReader:
         self._check_order(where, query, rank, score)
         spans = row.get("spans")
         piece = self._placed(where, texts, spans, score or 0.0)
-        self._check_repeats(where, query, piece, is_text=bool(texts["text"]) and spans is None)
+        self._check_repeats(
+            where,
+            query,
+            piece,
+            is_text=bool(texts["text"]) and spans is None,
+        )
         pieces.append(piece)
 
     def _query(
@@ -387,7 +396,12 @@ class _RunReader:
             self._document(document_id, where)
         if text:
             self._aligner = self._aligner or Aligner(self._benchmark.documents)
-            piece = self._aligner.locate(text, document_id=document_id, spans=places, score=score)
+            piece = self._aligner.locate(
+                text,
+                document_id=document_id,
+                spans=places,
+                score=score,
+            )
             return replace(piece, id=name)
         if places:
             return Retrieved(document_id, places, score, id=name)

@@ -70,7 +70,10 @@ def window_size(reference: Iterable[int], count: int) -> int:
     >>> window_size([10], count=20)
     5
     """
-    return max(1, round(count / (2 * (len(set(reference)) + 1))))
+    return max(
+        1,
+        round(count / (2 * (len(set(reference)) + 1))),
+    )
 
 
 class BoundaryScores(NamedTuple):
@@ -110,7 +113,11 @@ def boundary_scores(
             place += 1
     precision = pairs / len(guessed) if guessed else 0.0
     recall = pairs / len(right) if right else 1.0
-    return BoundaryScores(precision, recall, 2 * pairs / (len(right) + len(guessed)))
+    return BoundaryScores(
+        precision,
+        recall,
+        2 * pairs / (len(right) + len(guessed)),
+    )
 
 
 def _begins(
@@ -140,7 +147,10 @@ def _prepared(
         window = window_size(right, count)
     if window < 1:
         raise DataError(f"the window is at least 1 unit, got {window}")
-    segments = np.zeros((2, max(0, count)), dtype=np.int64)
+    segments = np.zeros(
+        (2, max(0, count)),
+        dtype=np.int64,
+    )
     for row, starts in zip(segments, (right, hypothesis), strict=True):
         row[_begins(starts, count)] = 1
     first, second = segments.cumsum(axis=1)
@@ -193,7 +203,13 @@ def _labelled(document: Document) -> LabelledText:
     starts = np.unique(np.searchsorted(ranges[:, 0], boundaries, side="left"))
     starts = starts[(starts > 0) & (starts < len(ranges))]
     parts = tuple(text[start:end] for start, end in ranges.tolist())
-    return LabelledText(document.id, parts, starts, text, ranges[:, 0])
+    return LabelledText(
+        document.id,
+        parts,
+        starts,
+        text,
+        ranges[:, 0],
+    )
 
 
 def _offsets(document: Document, place: str) -> tuple[Numbers, Ranges | None]:
@@ -271,7 +287,12 @@ class SegmentReport:
     ) -> dict[str, tuple[float, float]]:
         """The 95 % interval of each measure's mean, resampling texts (see `mean_intervals`)."""
         columns = np.column_stack([self.scores[measure] for measure in SEGMENT_MEASURES])
-        low, high = mean_intervals(columns, resamples=resamples, seed=seed, shares=True)
+        low, high = mean_intervals(
+            columns,
+            resamples=resamples,
+            seed=seed,
+            shares=True,
+        )
         return dict(
             zip(SEGMENT_MEASURES, zip(low.tolist(), high.tolist(), strict=True), strict=True)
         )
@@ -327,7 +348,10 @@ def score_baselines(
     """
     texts = _all_labelled(documents)
     sizes = [len(text.sentences) for text in texts]
-    step = max(1, round(sum(sizes) / (sum(len(text.starts) for text in texts) + len(texts))))
+    step = max(
+        1,
+        round(sum(sizes) / (sum(len(text.starts) for text in texts) + len(texts))),
+    )
     every = [np.arange(step, size, step) for size in sizes]
     none = [np.empty(0, dtype=np.int64) for _ in texts]
     named = {f"every {step} sentences": every, "no boundary": none}
@@ -371,7 +395,10 @@ def _report(
     boundaries: Sequence[Numbers],
     tolerance: int,
 ) -> SegmentReport:
-    columns = np.full((len(SEGMENT_MEASURES), len(texts)), math.nan)
+    columns = np.full(
+        (len(SEGMENT_MEASURES), len(texts)),
+        math.nan,
+    )
     for number, (text, places) in enumerate(zip(texts, boundaries, strict=True)):
         size = len(text.sentences)
         if size >= 2:
@@ -379,8 +406,16 @@ def _report(
             errors = pk(starts, cuts, size), window_diff(starts, cuts, size)
             columns[:, number] = [*errors, *boundary_scores(starts, cuts, size, tolerance)]
     names = tuple(text.id for text in texts)
-    segments = np.array([len(places) + 1 for places in boundaries], dtype=np.float64)
-    return SegmentReport(name, names, segments, dict(zip(SEGMENT_MEASURES, columns, strict=True)))
+    segments = np.array(
+        [len(places) + 1 for places in boundaries],
+        dtype=np.float64,
+    )
+    return SegmentReport(
+        name,
+        names,
+        segments,
+        dict(zip(SEGMENT_MEASURES, columns, strict=True)),
+    )
 
 
 def _past_space(text: str, place: int) -> int:
@@ -392,10 +427,21 @@ def _past_space(text: str, place: int) -> int:
 def _in_sentences(text: LabelledText, offsets: Sequence[int]) -> Numbers:
     """The sentences whose starts are nearest to the offsets, except the first."""
     begins = [_past_space(text.text, offset) for offset in offsets]
-    places = np.array([place for place in begins if 0 < place < len(text.text)], dtype=np.int64)
+    places = np.array(
+        [place for place in begins if 0 < place < len(text.text)],
+        dtype=np.int64,
+    )
     if not len(text.begins):
         return places
-    after = np.clip(np.searchsorted(text.begins, places), 0, len(text.begins) - 1)
+    after = np.clip(
+        np.searchsorted(text.begins, places),
+        0,
+        len(text.begins) - 1,
+    )
     before = np.maximum(after - 1, 0)
-    nearest = np.where(places - text.begins[before] < text.begins[after] - places, before, after)
+    nearest = np.where(
+        places - text.begins[before] < text.begins[after] - places,
+        before,
+        after,
+    )
     return np.unique(nearest[nearest > 0])

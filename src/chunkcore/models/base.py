@@ -323,7 +323,10 @@ def text_tokens(
     >>> text_tokens("It is", [1, 7, 8, 2], [(0, 0), (0, 2), (3, 5), (0, 0)], [1, 0, 0, 1]).ends.tolist()
     [0, 2, 5, 5]
     """
-    places = np.array(offsets, dtype=np.int64).reshape(-1, 2)
+    places = np.array(offsets, dtype=np.int64).reshape(
+        -1,
+        2,
+    )
     # A token across the prompt's end counts with its part of the document.
     is_text = (np.asarray(special, dtype=np.int64) == 0) & (places[:, 1] > len(prompt))
     numbers = np.flatnonzero(is_text)
@@ -336,7 +339,13 @@ def text_tokens(
     places[len(ids) - after :] = len(text)
     # A few tokenizers step back by a character; searches need ascending offsets.
     starts, ends = np.maximum.accumulate(places, axis=0).T
-    return TextTokens(np.array(ids, dtype=np.int64), starts.copy(), ends.copy(), before, after)
+    return TextTokens(
+        np.array(ids, dtype=np.int64),
+        starts.copy(),
+        ends.copy(),
+        before,
+        after,
+    )
 
 
 class TokenizerEmbedder:
@@ -354,7 +363,10 @@ class TokenizerEmbedder:
         """Tokens of each document before truncation, with special tokens and prompt: int64."""
         ready = self._ready(texts, self._prompt)
         encodings = self._counter.encode_batch_fast(ready, add_special_tokens=self._special_tokens)
-        return np.array([len(encoding.ids) for encoding in encodings], dtype=np.int64)
+        return np.array(
+            [len(encoding.ids) for encoding in encodings],
+            dtype=np.int64,
+        )
 
     def tokenize(self, text: str) -> TextTokens:
         """The document's tokens, without truncation. Raises `OptionError`: the model's tokenizer gives no offsets."""

@@ -104,7 +104,11 @@ class Cache:
     def size(self) -> CacheSize:
         """What the file holds, of both kinds."""
         size = self.path.stat().st_size if self.path and self.path.is_file() else 0
-        return CacheSize(size, self._count(EmbeddingCache.kind), self._count(LLMCache.kind))
+        return CacheSize(
+            size,
+            self._count(EmbeddingCache.kind),
+            self._count(LLMCache.kind),
+        )
 
     def prune(self, max_bytes: int) -> int:
         """Shrink the file to about `max_bytes`, least recently used entries first; the number of removed entries."""
@@ -326,7 +330,10 @@ def _checksum(
     key: bytes,
     value: bytes,
 ) -> int:
-    return zlib.crc32(value, zlib.crc32(key, zlib.crc32(f"{space}\0".encode())))
+    return zlib.crc32(
+        value,
+        zlib.crc32(key, zlib.crc32(f"{space}\0".encode())),
+    )
 
 
 def _hours() -> int:
@@ -487,14 +494,25 @@ class CachedEmbedder:
             missing = np.flatnonzero(~is_kept)
             for batch in sorted_batches([len(unique[i]) for i in missing], size=self.batch_size):
                 rows = missing[batch]
-                answer = embed(self.embedder, [unique[i] for i in rows], queries=queries)
+                answer = embed(
+                    self.embedder,
+                    [unique[i] for i in rows],
+                    queries=queries,
+                )
                 if vectors.shape[1] == 0:
-                    vectors = np.zeros((len(keys), answer.shape[1]), dtype=np.float32)
+                    vectors = np.zeros(
+                        (len(keys), answer.shape[1]),
+                        dtype=np.float32,
+                    )
                 if answer.shape[1] != vectors.shape[1]:
                     raise ModelError(
                         f"the model {self.name!r} answered with vectors of several lengths"
                     )
-                self.cache.store(self.fingerprint, [keys[i] for i in rows], answer)
+                self.cache.store(
+                    self.fingerprint,
+                    [keys[i] for i in rows],
+                    answer,
+                )
                 vectors[rows] = answer
                 self.embedded += len(rows)
         return vectors if len(unique) == len(texts) else vectors[places]

@@ -69,14 +69,20 @@ class Hits(NamedTuple):
     @property
     def counts(self) -> Numbers:
         """The number of hits of each query."""
-        return np.asarray((self.indices >= 0).sum(axis=1), dtype=np.int64)
+        return np.asarray(
+            (self.indices >= 0).sum(axis=1),
+            dtype=np.int64,
+        )
 
     def row(self, number: int) -> tuple[Numbers, Scores]:
         count = int((self.indices[number] >= 0).sum())
         return self.indices[number, :count], self.scores[number, :count]
 
     def best(self, k: int) -> Hits:
-        return Hits(self.indices[:, :k], self.scores[:, :k])
+        return Hits(
+            self.indices[:, :k],
+            self.scores[:, :k],
+        )
 
     def then(self, more: Hits) -> Hits:
         """Append `more`'s new hits in their order; their scores are capped at the last score here.
@@ -186,7 +192,12 @@ class Index(ABC):
             saved_notes = json.loads(json.dumps(dict(notes or {}), allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
             raise DataError(f"the notes of an index are JSON values: {error}") from error
-        contents = Contents(self.method.name, self.corpus, self.vectors, saved_notes)
+        contents = Contents(
+            self.method.name,
+            self.corpus,
+            self.vectors,
+            saved_notes,
+        )
         self.origin = write_index(contents, Path(folder), self.base)
         if self.base is not None:
             self.base = self.origin
@@ -229,7 +240,10 @@ class Index(ABC):
             raise OptionError(
                 "this index was made of chunks, not of documents: give update the chunker="
             )
-        return self._rebuilt(changes.keys(), chunk_corpus(list(changes.values()), chosen))
+        return self._rebuilt(
+            changes.keys(),
+            chunk_corpus(list(changes.values()), chosen),
+        )
 
     def delete(self, ids: Iterable[str]) -> Index:
         """A new index without these documents: ``index = index.delete(...)``. Raises `DataError`: no such id."""
@@ -246,7 +260,10 @@ class Index(ABC):
     ) -> Index:
         """The index without the documents `gone`, with the corpus `added` after it. Only what is added is embedded."""
         before = self.corpus
-        stays = np.array([document.id not in gone for document in before.documents], dtype=np.bool_)
+        stays = np.array(
+            [document.id not in gone for document in before.documents],
+            dtype=np.bool_,
+        )
         corpus = ChunkedCorpus.joined(before, stays, added)
         vectors = None
         if self.vectors is not None:
@@ -389,7 +406,12 @@ class PassageIndex(Index):
     ) -> list[list[Retrieved]]:
         """Each query's passages within both limits. Raises `OptionError`: a limit is under 1."""
         check_limits(k, max_tokens)
-        return self.passages(queries, k, max_tokens, counter or get_counter(self.counter))
+        return self.passages(
+            queries,
+            k,
+            max_tokens,
+            counter or get_counter(self.counter),
+        )
 
     def best_pieces(
         self,

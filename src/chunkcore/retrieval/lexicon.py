@@ -263,7 +263,10 @@ class Postings:
     ) -> Postings:
         """`places`: word number x texts + text, ascending."""
         size = max(1, len(lengths))
-        begins = np.searchsorted(places, np.arange(len(keys) + 1, dtype=np.int64) * size)
+        begins = np.searchsorted(
+            places,
+            np.arange(len(keys) + 1, dtype=np.int64) * size,
+        )
         kind = np.min_scalar_type(int(counts.max(initial=0)))
         texts = np.empty(len(places), dtype=np.int32)
         np.remainder(places, size, out=texts, casting="unsafe")
@@ -305,10 +308,18 @@ class Postings:
 
     def selected(self, numbers: Numbers) -> Postings:
         """The postings of these texts, numbered from 0 in this order; the arrays are shared. For `of_word` only."""
-        places = np.full(len(self.lengths), -1, dtype=np.int64)
+        places = np.full(
+            len(self.lengths),
+            -1,
+            dtype=np.int64,
+        )
         places[numbers] = np.arange(len(numbers))
         if self._places is not None:
-            places = np.where(self._places >= 0, places[self._places], -1)
+            places = np.where(
+                self._places >= 0,
+                places[self._places],
+                -1,
+            )
         return Postings(
             self.keys, self.begins, self.texts, self.counts, self.lengths[numbers], places=places
         )
@@ -335,7 +346,10 @@ def length_norms(
 ) -> Scores:
     """What BM25 adds to a word's frequency below the fraction; above 0, so that a word that is not there scores 0."""
     mean = float(lengths.mean()) if len(lengths) else 0.0
-    norms: Scores = np.maximum(k1 * (1 - b + b / (mean or 1.0) * lengths), 1e-30)
+    norms: Scores = np.maximum(
+        k1 * (1 - b + b / (mean or 1.0) * lengths),
+        1e-30,
+    )
     return norms
 
 

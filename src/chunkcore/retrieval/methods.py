@@ -56,7 +56,11 @@ class Dense(RetrievalMethod):
         vectors: TextVectors | None = None,
     ) -> Index:
         vectors = vectors or TextVectors()
-        return VectorIndex(corpus, vectors, *vectors.chunks(corpus, cluster_only=self.cluster_only))
+        return VectorIndex(
+            corpus,
+            vectors,
+            *vectors.chunks(corpus, cluster_only=self.cluster_only),
+        )
 
 
 @retrievers.register("late")
@@ -151,7 +155,11 @@ class WordIndex(Index):
         super().__init__(corpus)
         self._form = method.words
         self._postings = corpus.postings(method.words)
-        self._norms = length_norms(self._postings.lengths, method.k1, method.b)
+        self._norms = length_norms(
+            self._postings.lengths,
+            method.k1,
+            method.b,
+        )
 
     def rank(
         self,
@@ -262,7 +270,11 @@ class Hybrid(RetrievalMethod):
         corpus: ChunkedCorpus,
         vectors: TextVectors | None = None,
     ) -> Index:
-        return _Fused(corpus, [method.index(corpus, vectors) for method in self.methods], self)
+        return _Fused(
+            corpus,
+            [method.index(corpus, vectors) for method in self.methods],
+            self,
+        )
 
 
 class _Fused(Index):
@@ -347,7 +359,10 @@ def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
         total = np.zeros(len(distinct))
         for indices, scores in lists:
             last = float(scores[-1]) if len(scores) else 0.0
-            values = np.full(len(distinct), last if len(scores) >= depth else min(last, 0.0))
+            values = np.full(
+                len(distinct),
+                last if len(scores) >= depth else min(last, 0.0),
+            )
             values[np.searchsorted(distinct, indices)] = scores
             if len(values) and np.ptp(values) > 0:
                 total += (values - values.mean()) / values.std()

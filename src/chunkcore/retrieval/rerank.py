@@ -113,7 +113,11 @@ def rerank_scores(
         return scores
 
     failed = f"{name} failed on {len(pairs)} pairs"
-    return ask_twice(lambda: np.asarray(reranker(pairs), dtype=np.float64), check, failed)
+    return ask_twice(
+        lambda: np.asarray(reranker(pairs), dtype=np.float64),
+        check,
+        failed,
+    )
 
 
 @stages.register("rerank")

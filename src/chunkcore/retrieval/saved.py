@@ -87,7 +87,10 @@ def write_index(
             files = {name: _written(root / data / name, parts) for name, parts in _files(contents)}
             manifest = _manifest(contents, data, files)
             manifest["checksum"] = _checksum(manifest)
-            write_parts(root / MANIFEST, [json.dumps(manifest, indent=1).encode()])
+            write_parts(
+                root / MANIFEST,
+                [json.dumps(manifest, indent=1).encode()],
+            )
         except BaseException:
             if not _names(root, data):  # else only the manifest's folder could not be synced
                 shutil.rmtree(root / data, ignore_errors=True)
@@ -324,7 +327,11 @@ def _mapped(
     The bytes are compared with what is `expected` before they are read as an array.
     """
     with path.open("rb") as opened:
-        data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        data = mmap.mmap(
+            opened.fileno(),
+            0,
+            access=mmap.ACCESS_READ,
+        )
         if expected is not None:
             _check(path, expected, memoryview(data))
         np.lib.format.read_magic(opened)
@@ -396,9 +403,16 @@ class OpenedFolder:
         name = model["name"] if embedder is None else embedder
         vectors = TextVectors(name, fingerprint=model["fingerprint"])
         file, expected = "vectors.npy", self.manifest["files"]["vectors.npy"]
-        vectors.hold(corpus, _MappedRows(self.folder / self.manifest["data"] / file, expected))
+        vectors.hold(
+            corpus,
+            _MappedRows(self.folder / self.manifest["data"] / file, expected),
+        )
         if _NORMS in self.manifest["files"]:
-            vectors.hold_norms(self.manifest["retriever"], corpus, self._array(_NORMS))
+            vectors.hold_norms(
+                self.manifest["retriever"],
+                corpus,
+                self._array(_NORMS),
+            )
         return corpus, vectors
 
     def _corpus(self) -> ChunkedCorpus:
@@ -439,8 +453,16 @@ def _document(
     row: Mapping[str, Any],
     data: memoryview,
 ) -> Document:
-    text = bytes(data[row["begin"] : row["begin"] + row["bytes"]]).decode("utf-8", "surrogatepass")
-    return Document(row["id"], text, row["metadata"], tuple(map(Mark.from_dict, row["marks"])))
+    text = bytes(data[row["begin"] : row["begin"] + row["bytes"]]).decode(
+        "utf-8",
+        "surrogatepass",
+    )
+    return Document(
+        row["id"],
+        text,
+        row["metadata"],
+        tuple(map(Mark.from_dict, row["marks"])),
+    )
 
 
 def _chunk(row: dict[str, Any]) -> Chunk:

@@ -131,7 +131,11 @@ class UnitLayout(NamedTuple):
         )
         ends = np.append(begins[1:], len(numbers))[: len(begins)]
         counts = ends - begins
-        return cls(np.repeat(begins, counts), np.repeat(ends, counts), corpus.token_counts)
+        return cls(
+            np.repeat(begins, counts),
+            np.repeat(ends, counts),
+            corpus.token_counts,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -312,12 +316,20 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
     for suffix in reversed(list(_SUFFIX.finditer(shown))):
         if suffix[1] in stages:
             method = get_retriever(spec[: suffix.start()])
-            options = split_options(spec[suffix.end() :], spec, "retriever", parts)
+            options = split_options(
+                spec[suffix.end() :],
+                spec,
+                "retriever",
+                parts,
+            )
             if "method" in options:
                 raise OptionError(
                     f"{suffix[1]}: the method stands before +{suffix[1]}, as in bm25+{suffix[1]}"
                 )
-            return stages.get(suffix[1]).read(parts, {**options, "method": method})
+            return stages.get(suffix[1]).read(
+                parts,
+                {**options, "method": method},
+            )
     name, _, rest = spec.partition(":")
     before, plus, unknown = name.rpartition("+")
     if plus and before.strip() in retrievers:

@@ -93,7 +93,10 @@ def top_k(
         )
     k = min(k, len(right))
     shape = len(left), k
-    best = Best(np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf, dtype=np.float32))
+    best = Best(
+        np.full(shape, -1, dtype=np.int64),
+        np.full(shape, -np.inf, dtype=np.float32),
+    )
     if best.indices.size:
         _search(left, right, lengths, best)
     return best
@@ -155,8 +158,14 @@ class Best(NamedTuple):
 
 def _search(queries: Floats, vectors: Rows, lengths: Scores | None, best: Best) -> None:
     k, dimensions = best.indices.shape[1], vectors.shape[1]
-    step = max(1, min(len(queries), 256, _WORKING // (40 * dimensions), _WORKING // (100 * k)))
-    width = max(1, min(len(vectors), _WORKING // (40 * dimensions + 16 * step)))
+    step = max(
+        1,
+        min(len(queries), 256, _WORKING // (40 * dimensions), _WORKING // (100 * k)),
+    )
+    width = max(
+        1,
+        min(len(vectors), _WORKING // (40 * dimensions + 16 * step)),
+    )
     margin = 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)  # of rounding
     pairs_at_once = max(1, _WORKING // (80 * dimensions))
     for start in range(0, len(vectors), width):
@@ -168,13 +177,22 @@ def _search(queries: Floats, vectors: Rows, lengths: Scores | None, best: Best) 
             if lengths is not None:
                 rough /= lengths[start : start + width]
             # A query with k hits needs no candidate below its last.
-            rows, columns = _candidates(rough, k, best.scores[some, -1] - margin, margin)
+            rows, columns = _candidates(
+                rough,
+                k,
+                best.scores[some, -1] - margin,
+                margin,
+            )
             for part in range(0, len(rows), pairs_at_once):
                 left, right = (
                     rows[part : part + pairs_at_once] + first,
                     columns[part : part + pairs_at_once],
                 )
-                best.add(left, right + start, cosines(queries[left], block[right]))
+                best.add(
+                    left,
+                    right + start,
+                    cosines(queries[left], block[right]),
+                )
 
 
 def unit(rows: Floats) -> Vectors:
@@ -244,7 +262,10 @@ class SelectedRows:
         if not len(self):
             return np.zeros(0, dtype=self._rows.dtype)
         first = int(self._numbers.min())
-        values = _dots(self._rows[first : int(self._numbers.max()) + 1], vector)
+        values = _dots(
+            self._rows[first : int(self._numbers.max()) + 1],
+            vector,
+        )
         return values[self._numbers - first]
 
     def __array__(
@@ -327,7 +348,10 @@ def top_k_owners(
         enough = first.sum(axis=1) >= width
         rank = first.cumsum(axis=1)
         taken = first & (rank <= width) & enough[:, None]
-        best[open_[enough]] = owner_of[indices][taken].reshape(-1, width)
+        best[open_[enough]] = owner_of[indices][taken].reshape(
+            -1,
+            width,
+        )
         values[open_[enough]] = scores[taken].reshape(-1, width)
         open_ = open_[~enough]
     return best, values
@@ -534,14 +558,21 @@ def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], l
     """
     keys = np.concatenate([text_keys([]), *map(text_keys, sequences)])
     bases = np.cumsum([0, *map(len, sequences)])
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    _, first, which = np.unique(
+        keys,
+        return_index=True,
+        return_inverse=True,
+    )
     order = np.argsort(first)
     row = np.empty_like(order)
     row[order] = np.arange(len(order))
     firsts = first[order]
     owners = np.searchsorted(bases, firsts, side="right") - 1
     places = firsts - bases[owners]
-    texts = LazySequence(partial(_text_at, sequences, owners, places), range(len(order)))
+    texts = LazySequence(
+        partial(_text_at, sequences, owners, places),
+        range(len(order)),
+    )
     return texts, np.split(row[which], bases[1:-1])
 
 

@@ -25,12 +25,6 @@ from chunkcore.spans import Flags
 T = TypeVar("T")
 Where = Iterable[str] | Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
 _HAYSTACK = ({"field", "operator", "value"}, {"operator", "conditions"})
-_FUNCTIONS_OF_OTHER_KINDS = (
-    inspect.isclass,
-    inspect.iscoroutinefunction,
-    inspect.isgeneratorfunction,
-    inspect.isasyncgenfunction,
-)
 
 
 def allowed_documents(
@@ -50,11 +44,17 @@ def allowed_documents(
     """
     if callable(where):
         allows = predicate("where", where)
-        return np.array([allows(data) for data in metadata], dtype=np.bool_)
+        return np.array(
+            [allows(data) for data in metadata],
+            dtype=np.bool_,
+        )
     if isinstance(where, Mapping):
         _check_operators(where)
         required = {key: _comparable(value) for key, value in where.items()}
-        return np.array([_has(data, required) for data in metadata], dtype=np.bool_)
+        return np.array(
+            [_has(data, required) for data in metadata],
+            dtype=np.bool_,
+        )
     ids = {unicodedata.normalize("NFC", name) for name in _ids(where)}
     is_named = [unicodedata.normalize("NFC", name) in ids for name in names]
     return np.array(is_named, dtype=np.bool_)

@@ -70,11 +70,23 @@ def passage_of(
     """One passage of neighbouring units, which are its parts, with what stands between them in their document."""
     name = units[0].document_id
     if len(units) == 1:
-        return Retrieved(name, units[0].spans, score, units[0].text, (units[0],))
+        return Retrieved(
+            name,
+            units[0].spans,
+            score,
+            units[0].text,
+            (units[0],),
+        )
     spans = [*units[0].spans]
     if name not in documents:
         spans += [span for unit in units[1:] for span in unit.spans]
-        return Retrieved(name, tuple(union(spans)), score, _glued(units), tuple(units))
+        return Retrieved(
+            name,
+            tuple(union(spans)),
+            score,
+            _glued(units),
+            tuple(units),
+        )
     for unit in units[1:]:
         first, *others = unit.spans
         spans += [Span(min(spans[-1].end, first.start), first.end), *others]
@@ -259,7 +271,11 @@ class _Runs:
     def _size(self, low: int, high: int) -> int:
         if low == high:
             return self._row.sizes[low]
-        passage = passage_of(self._row.units[low : high + 1], 0.0, self._documents)
+        passage = passage_of(
+            self._row.units[low : high + 1],
+            0.0,
+            self._documents,
+        )
         return self._budget.counter.count(passage.text)
 
 
@@ -330,7 +346,11 @@ def with_table_headers(
             header = headers.get((part.document_id, part.spans[0]))
             if header is None or _holds(held, part.document_id, header.start):
                 continue
-            longer = with_spans(passage, sorted((header, *passage.spans)), documents)
+            longer = with_spans(
+                passage,
+                sorted((header, *passage.spans)),
+                documents,
+            )
             more = budget.counter.count(longer.text) - budget.counter.count(passage.text)
             if more <= budget.left:
                 budget.left -= more
@@ -407,7 +427,10 @@ def _before(
         kept = spans[-1].slice(documents[piece.document_id].text).rstrip()
     if not kept:
         return None
-    spans[-1] = Span(spans[-1].start, spans[-1].start + len(kept))
+    spans[-1] = Span(
+        spans[-1].start,
+        spans[-1].start + len(kept),
+    )
     return with_spans(piece, spans, documents)
 
 
@@ -459,7 +482,11 @@ def join(
     def size(count: int) -> int:
         return budget.total(passage.text for passage in joined(count))
 
-    count = bisect_right(range(1, len(hits) + 1), max_tokens, key=size)
+    count = bisect_right(
+        range(1, len(hits) + 1),
+        max_tokens,
+        key=size,
+    )
     if count == 0:
         return first_cut(hits, budget)
     return joined(count)

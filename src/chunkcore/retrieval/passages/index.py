@@ -167,7 +167,11 @@ class WindowIndex(PassageIndex):
         self._vectors = vectors or TextVectors()
         self._shares = options.shares()
         self._dense: DenseWindows | None = None
-        self._sizes: Numbers = np.full(len(self.units), -1, dtype=np.int32)
+        self._sizes: Numbers = np.full(
+            len(self.units),
+            -1,
+            dtype=np.int32,
+        )
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
             measured = self._vectors.norms(options.name, corpus)
@@ -181,7 +185,13 @@ class WindowIndex(PassageIndex):
     def _lexical(self) -> LexicalWindows:
         options = self._options
         postings = self.corpus.postings(options.words)
-        return LexicalWindows(self.units, postings, form=options.words, k1=options.k1, b=options.b)
+        return LexicalWindows(
+            self.units,
+            postings,
+            form=options.words,
+            k1=options.k1,
+            b=options.b,
+        )
 
     @cached_property
     def _places(self) -> UnitPlaces:
@@ -375,7 +385,10 @@ class WindowIndex(PassageIndex):
         elif scope != "whole":
             whole = names.intersection(scope)
         ranges, _ = self._places.ranges(hits)
-        return Shown(self._places, np.concatenate((ranges, self._places.whole(whole))))
+        return Shown(
+            self._places,
+            np.concatenate((ranges, self._places.whole(whole))),
+        )
 
     def _assembled(
         self,
@@ -402,7 +415,12 @@ class WindowIndex(PassageIndex):
         if 2 * reserved >= budget.left:
             reserved = 0
         budget.left -= reserved
-        passages: Sequence[Retrieved] = passages_of(row, budget, k=k, documents=self.sources)
+        passages: Sequence[Retrieved] = passages_of(
+            row,
+            budget,
+            k=k,
+            documents=self.sources,
+        )
         budget.left += reserved
         if headers:
             passages = with_table_headers(passages, headers, budget, self.sources)
@@ -434,12 +452,12 @@ class WindowIndex(PassageIndex):
         usual = get_counter(self.counter)
         is_usual = type(counter) is type(usual) and counter.name == usual.name
         sizes = self._sizes if is_usual else np.full_like(self._sizes, -1)
-        cut = [unit for unit in units.tolist() if unit in answer.cut]
         new = units[sizes[units] < 0]
-        sizes[new] = counter.count_many([answer.whole_text(unit) for unit in new.tolist()])
+        sizes[new] = counter.count_many([answer.text(unit) for unit in new.tolist()])
         tokens = sizes[units]
-        if cut:
-            tokens[np.isin(units, cut)] = counter.count_many([answer.text(unit) for unit in cut])
+        for place, unit in enumerate(units.tolist()):
+            if unit in answer.cut:
+                tokens[place] = counter.count(answer.text(unit, answer.cut[unit]))
         return tokens
 
     def _least(self, query: str, scores: Scores) -> float:
@@ -472,9 +490,11 @@ class _Candidates:
         self._shown = shown
         self._places = index._places
         self.scores = np.where(shown.units, scores, -math.inf)
-        self.cut = {unit: shown.cut(*self._place(unit)) for unit in shown.cut_units.tolist()}
-        for unit in self.cut:
-            if not self.text(unit).strip():
+        self.cut: dict[int, tuple[Span, ...]] = {}
+        for unit in shown.cut_units.tolist():
+            spans = shown.cut(*self._place(unit))
+            self.cut[unit] = spans
+            if not spans or not self.text(unit, spans).strip():
                 self.scores[unit] = -math.inf
 
     def _chunk(self, unit: int) -> int:
@@ -483,68 +503,63 @@ class _Candidates:
 
     def _place(self, unit: int) -> tuple[str, tuple[Span, ...]]:
         """A unit's document and spans, without the header of a table that is repeated before its rows."""
-        corpus = self._index.corpus
-        chunk = self._chunk(unit)
-        special = corpus.special.get(chunk)
-        if special is None:
-            document = corpus.documents[int(corpus.document_numbers[chunk])]
-            extent = Span(int(self._index.units.starts[unit]), int(self._index.units.ends[unit]))
-            return document.id, (extent,)
-        if chunk in corpus.repeating:
-            return special.document_id, special.spans[1:]
-        return special.document_id, special.spans
+        number = self._chunk(unit)
+        chunk = self._index.corpus[number]
+        if number in self._index.corpus.repeating:
+            return chunk.document_id, chunk.spans[1:]
+        return chunk.document_id, chunk.spans
 
-    def whole_text(self, unit: int) -> str:
-        """The text of a unit."""
-        name, spans = self._place(unit)
-        if name in self._index.sources:
-            return text_of_spans(self._index.sources[name].text, spans)
-        chunk = self._index.corpus.special[self._chunk(unit)]
-        return chunk.text[-len(spans[0]) :] if len(spans) < len(chunk.spans) else chunk.text
-
-    def text(self, unit: int) -> str:
-        """The text of a unit, as far as it is shown."""
-        if unit not in self.cut:
-            return self.whole_text(unit)
-        name, _ = self._place(unit)
-        return text_of_spans(self._index.sources[name].text, self.cut[unit])
+    def text(self, unit: int, spans: tuple[Span, ...] | None = None) -> str:
+        """The text of a unit, or of these of its spans."""
+        name, whole = self._place(unit)
+        document = self._index.sources.get(name)
+        if document is not None:
+            return text_of_spans(document.text, whole if spans is None else spans)
+        chunk = self._index.corpus[self._chunk(unit)]
+        if whole == chunk.spans:
+            return chunk.text
+        return chunk.text[-len(whole[0]) :]
 
     def piece(self, unit: int) -> Retrieved:
-        name, spans = self._place(unit)
-        score = float(self.scores[unit])
+        name, whole = self._place(unit)
+        spans = self.cut.get(unit, whole)
         chunk = self._index.corpus[self._chunk(unit)]
-        spans = self.cut.get(unit, spans)
-        return Retrieved(name, spans, score, self.text(unit), id=chunk.id)
+        score = float(self.scores[unit])
+        return Retrieved(
+            name,
+            spans,
+            score,
+            self.text(unit, spans),
+            id=chunk.id,
+        )
 
     def joined(self, units: Numbers) -> list[bool]:
         """Of each of the units but the last, whether the next one is its neighbour, and what is between them shown."""
-        one, other = units[:-1], units[1:]
-        documents = self._index.units.documents
-        is_next = (other == one + 1) & (documents[other] == documents[one])
-        ends = np.array([self._edges(unit)[1] for unit in one.tolist()], dtype=np.int64)
-        starts = np.array([self._edges(unit)[0] for unit in other.tolist()], dtype=np.int64)
-        joined: list[bool] = (is_next & self._shown.covers(ends, starts)).tolist()
+        documents = self._index.units.documents[units]
+        is_next = (np.diff(units) == 1) & (np.diff(documents) == 0)
+        starts, ends = self._places.starts[units], self._places.ends[units]
+        for place, unit in enumerate(units.tolist()):
+            if unit in self.cut:
+                begin = self._places.begin(self._place(unit)[0])
+                starts[place] = begin + self.cut[unit][0].start
+                ends[place] = begin + self.cut[unit][-1].end
+        is_shown = self._shown.covers(ends[:-1], starts[1:])
+        joined: list[bool] = (is_next & is_shown).tolist()
         return joined
-
-    def _edges(self, unit: int) -> tuple[int, int]:
-        """Where what is shown of a unit begins and ends on the axis of characters."""
-        if unit not in self.cut:
-            return int(self._places.starts[unit]), int(self._places.ends[unit])
-        begin = self._places.begin(self._place(unit)[0])
-        spans = self.cut[unit]
-        return spans[0].start + begin, spans[-1].end + begin
 
     def headers(self, units: Numbers) -> dict[tuple[str, Span], Span]:
         """The header of each of these units that are rows of a table, by its document and the span of its rows."""
         headers = {}
-        corpus, sources = self._index.corpus, self._index.sources
+        corpus = self._index.corpus
         for unit in units.tolist():
-            chunk = self._chunk(unit)
-            if chunk not in corpus.repeating or unit in self.cut:
+            if self._chunk(unit) not in corpus.repeating or unit in self.cut:
                 continue
             name, (rows,) = self._place(unit)
-            header = corpus.special[chunk].spans[0]
-            edges = np.array([[header.start], [header.end]])
-            if name in sources and self._shown.covers(*(edges + self._places.begin(name)))[0]:
+            if name not in self._index.sources:
+                continue
+            header = corpus[self._chunk(unit)].spans[0]
+            begin = self._places.begin(name)
+            start, end = np.array([header.start + begin]), np.array([header.end + begin])
+            if self._shown.covers(start, end).all():
                 headers[name, rows] = header
         return headers

@@ -83,7 +83,10 @@ class Units:
         counts = np.diff(self.firsts)
         self.first_of_document: Numbers = np.repeat(self.firsts[:-1], counts)
         self.end_of_document: Numbers = np.repeat(self.firsts[1:], counts)
-        self.documents: Numbers = np.repeat(np.arange(len(counts)), counts)
+        self.documents: Numbers = np.repeat(
+            np.arange(len(counts)),
+            counts,
+        )
 
     def __len__(self) -> int:
         return int(self.firsts[-1])
@@ -167,7 +170,10 @@ class DenseWindows:
         units = self._units
         for first, last in units.blocks(_VECTORS):
             block = np.arange(first, last)
-            vectors = np.asarray(self._rows[units.chunks(block)], dtype=np.float64)
+            vectors = np.asarray(
+                self._rows[units.chunks(block)],
+                dtype=np.float64,
+            )
             inverse = _inverse_lengths(vectors, np.zeros(len(block)))
             self._inverse[-1, first:last] = inverse
             sums = _running(vectors * (inverse * self._weights[block])[:, None])
@@ -232,10 +238,17 @@ class LexicalWindows:
             scales.append(DOCUMENT)
         self._real: type[np.floating] = np.float64 if len(units) <= _WIDE else np.float32
         lengths = _running(self._postings.lengths)
-        self._norms = np.zeros((len(scales), len(units)), dtype=self._real)
+        self._norms = np.zeros(
+            (len(scales), len(units)),
+            dtype=self._real,
+        )
         for norms, scale in zip(self._norms, scales, strict=True):
             start, end = units.windows(scale)
-            norms[:] = length_norms(lengths[end] - lengths[start], k1, b)
+            norms[:] = length_norms(
+                lengths[end] - lengths[start],
+                k1,
+                b,
+            )
 
     def scales(self, question: str) -> Iterator[tuple[Floats, float]]:
         """At each scale every unit's score for a question, in an array that may be changed; and the greatest."""
@@ -271,7 +284,10 @@ class LexicalWindows:
         weights = [0.0]
         for key in set(word_keys(question, self._form)):
             units, _ = self._postings.of_word(key)
-            weight = max(0.0, math.log(odds_against(len(units), len(shares))))
+            weight = max(
+                0.0,
+                math.log(odds_against(len(units), len(shares))),
+            )
             weights.append(weight)
             shares[units] += weight
         return shares / (float(np.linalg.norm(weights, norm)) or 1.0)
@@ -330,7 +346,11 @@ class LexicalWindows:
             for scale, total in enumerate(scores):
                 if scale < len(self._widths):
                     width = self._widths[scale]
-                    np.minimum(sums[reach + width + 1 :][:size], high, out=frequency)
+                    np.minimum(
+                        sums[reach + width + 1 :][:size],
+                        high,
+                        out=frequency,
+                    )
                     frequency -= np.maximum(sums[reach - width :][:size], low, out=other)
                 else:
                     np.subtract(high, low, out=frequency)

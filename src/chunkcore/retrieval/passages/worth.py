@@ -78,7 +78,10 @@ class UnitPlaces:
         """
         placed = [number for number, hit in enumerate(hits) if hit.document_id in self._places]
         owner = np.repeat(placed, [len(hits[number].spans) for number in placed]).astype(np.int64)
-        document = np.array([self._places[hits[number].document_id] for number in owner], np.int64)
+        document = np.array(
+            [self._places[hits[number].document_id] for number in owner],
+            np.int64,
+        )
         ranges = as_ranges(span for number in placed for span in hits[number].spans)
         more = wider * (ranges[:, 1] - ranges[:, 0])
         last = self._sizes[document]
@@ -88,7 +91,11 @@ class UnitPlaces:
 
     def bounds(self, ranges: Ranges) -> tuple[Numbers, Numbers]:
         """The first unit that shares a character with each range, and the one after the last."""
-        first = np.searchsorted(self.ends, ranges[:, 0], side="right")
+        first = np.searchsorted(
+            self.ends,
+            ranges[:, 0],
+            side="right",
+        )
         after = np.searchsorted(self.starts, ranges[:, 1])
         return first, np.maximum(after, first)
 
@@ -117,11 +124,18 @@ class UnitPlaces:
             row, units = self.covered(ranges)
             shared = np.minimum(self.ends[units], ranges[row, 1])
             shared -= np.maximum(self.starts[units], ranges[row, 0])
-            worth = np.bincount(units, gains[owner[row]] * shared, minlength=len(total))
+            worth = np.bincount(
+                units,
+                gains[owner[row]] * shared,
+                minlength=len(total),
+            )
             divisor = lengths
             if not wider:
                 # Where chunks overlap, a unit has the mean of those that cover it; neighbouring hits add up.
-                divisor = np.maximum(np.bincount(units, shared, minlength=len(total)), lengths)
+                divisor = np.maximum(
+                    np.bincount(units, shared, minlength=len(total)),
+                    lengths,
+                )
             worth = worth / divisor
             total += share * worth / (worth.max(initial=0.0) or 1.0)
         return total
@@ -136,7 +150,10 @@ class Shown:
 
     @classmethod
     def everything(cls, places: UnitPlaces) -> Shown:
-        return cls(places, np.array([[0, np.iinfo(np.int64).max]]))
+        return cls(
+            places,
+            np.array([[0, np.iinfo(np.int64).max]]),
+        )
 
     @property
     def units(self) -> Flags:
@@ -153,7 +170,10 @@ class Shown:
         first, after = self._places.bounds(self._ranges)
         is_any = after > first
         edges = np.unique(np.concatenate((first[is_any], after[is_any] - 1)))
-        is_whole = self.covers(self._places.starts[edges], self._places.ends[edges])
+        is_whole = self.covers(
+            self._places.starts[edges],
+            self._places.ends[edges],
+        )
         return edges[~is_whole]
 
     def covers(self, starts: Numbers, ends: Numbers) -> Flags:
@@ -173,7 +193,11 @@ class Shown:
         begin = self._places.begin(document_id)
         kept = []
         for span in spans:
-            first = np.searchsorted(self._ranges[:, 1], span.start + begin, side="right")
+            first = np.searchsorted(
+                self._ranges[:, 1],
+                span.start + begin,
+                side="right",
+            )
             after = np.searchsorted(self._ranges[:, 0], span.end + begin)
             for low, high in (self._ranges[first:after] - begin).tolist():
                 kept.append(Span(max(span.start, low), min(span.end, high)))
