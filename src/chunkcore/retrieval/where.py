@@ -71,9 +71,9 @@ def predicate(
     >>> predicate("where", lambda metadata: metadata.get("level"))({"level": 1})
     True
     """
-    if any(is_kind(function) for is_kind in _FUNCTIONS_OF_OTHER_KINDS):
+    if inspect.isclass(function) or inspect.isgeneratorfunction(function):
         raise OptionError(
-            f"{name} is a function that returns true or false, no class, coroutine or generator; got {echo(function)}"
+            f"{name} is a function that returns true or false, no class or generator; got {echo(function)}"
         )
 
     def allows(data: T) -> bool:
@@ -98,7 +98,7 @@ def _check_operators(where: Mapping[str, Any]) -> None:
         )
 
 
-def _ids(where: object) -> list[str]:
+def _ids(where: Any) -> list[str]:
     if isinstance(where, str):
         return [where]
     ids = list(where) if isinstance(where, Iterable) else [where]

@@ -192,8 +192,9 @@ class DenseWindows:
                 "same model"
             )
         length = float(np.linalg.norm(question.astype(np.float64))) or 1.0
-        cosines: Scores = self._units.by_unit(products(self._rows, question))
-        return cosines * self._inverse[-1] / length
+        products_of_units = self._units.by_unit(products(self._rows, question))
+        cosines: Scores = products_of_units * self._inverse[-1] / length
+        return cosines
 
     def scales(self, cosines: Scores) -> Iterator[tuple[Scores, float]]:
         """At each scale every unit's score, in an array that may be changed; and what counts as a large score."""

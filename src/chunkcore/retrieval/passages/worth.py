@@ -17,7 +17,7 @@ from chunkcore.errors import OptionError, echo
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.passages.windows import Units
 from chunkcore.run import Retrieved
-from chunkcore.spans import Flags, Numbers, Ranges, Scores, as_ranges, ragged_indices, union_ranges
+from chunkcore.spans import Flags, Numbers, Ranges, Scores, ragged_indices, union_ranges
 from chunkcore.text import Document, Span, text_of_spans
 
 # Or ids of documents: these are shown whole; of other documents only the hits' text.
@@ -76,17 +76,17 @@ class UnitPlaces:
 
         With `wider`, a span has so many times its length again on either side, within its document.
         """
-        placed = [number for number, hit in enumerate(hits) if hit.document_id in self._places]
-        owner = np.repeat(placed, [len(hits[number].spans) for number in placed]).astype(np.int64)
-        document = np.array(
-            [self._places[hits[number].document_id] for number in owner],
-            np.int64,
-        )
-        ranges = as_ranges(span for number in placed for span in hits[number].spans)
-        more = wider * (ranges[:, 1] - ranges[:, 0])
+        rows = []
+        for number, hit in enumerate(hits):
+            place = self._places.get(hit.document_id)
+            if place is not None:
+                rows += [(number, place, span.start, span.end) for span in hit.spans]
+        owner, document, starts, ends = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+        more = wider * (ends - starts)
         last = self._sizes[document]
-        start = np.clip(ranges[:, 0] - more, 0, last) + self._begins[document]
-        end = np.clip(ranges[:, 1] + more, 0, last) + self._begins[document]
+        begin = self._begins[document]
+        start = np.clip(starts - more, 0, last) + begin
+        end = np.clip(ends + more, 0, last) + begin
         return np.column_stack((start, end)), owner
 
     def bounds(self, ranges: Ranges) -> tuple[Numbers, Numbers]:
