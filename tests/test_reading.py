@@ -21,6 +21,7 @@ from chunkcore.files import NoTextError
 from chunkcore.reading import Reader, Reading, UnreadError, base, read_file, readers
 from chunkcore.reading.folders import load_documents
 from chunkcore.scale import Stream, StreamOptions
+from chunkcore.text import text_of_spans
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -536,3 +537,14 @@ def test_the_rows_of_a_table_leave_nothing_out(text):
     kept = "".join(text[row.start : row.end] for row in rows)
     assert "".join(kept.split()) == "".join(text.split())
     assert all(one.end <= other.start for one, other in pairwise(rows))
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.html", "a.svg"])
+def test_a_picture_as_base64_is_in_no_chunk_and_places_stay(name):
+    picture = "iVBORw0KGgo" * 2000
+    text = f"<p>The pump is blue.</p> <img src='data:image/png;base64,{picture}'/> <p>It runs at night.</p>"
+    for spec in ("auto:size=9", "recursive:size=9", "sentence:size=9", "fixed_token:size=9"):
+        chunks = get_chunker(spec).chunk(Document(name, text))
+        assert len(chunks) < 12
+        assert all(chunk.text == text_of_spans(text, chunk.spans) for chunk in chunks)
+        assert not any(picture[:30] in chunk.text for chunk in chunks)

@@ -5,6 +5,7 @@ Offsets are half-open, in code points of the document's text: ``text[start:end]`
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -57,18 +58,26 @@ def _whole(value: object) -> int:
 
 
 _LINE_ENDS = "\n\r"
+_GAP = 1000  # characters between two spans that are read for tags
+_INLINE = re.compile(
+    r"(?:</?(?:a|abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|label|mark|q|s|samp|small|span|strike"
+    r"|strong|sub|sup|time|tt|u|var|wbr)(?:\s[^<>]*)?/?>)+",
+    re.IGNORECASE,
+)
 
 
 def joiner(text: str, end: int, start: int) -> str:
     r"""What stands between a span that ends at `end` and the next one, which starts at `start`.
 
-    Nothing where they touch, or where a line end stands at one of the two edges already; a line end where one of the
-    edges is at a line's edge; a space elsewhere.
+    Nothing where they touch, where only inline tags of HTML stand between, or where a line end stands at one of the two
+    edges already; a line end where one of the edges is at a line's edge; a space elsewhere.
 
-    >>> joiner("| a |\n| b |\n| c |", 5, 12), joiner("One is. Two is.", 3, 8)
-    ('\n', ' ')
+    >>> joiner("| a |\n| b |\n| c |", 5, 12), joiner("One is. Two is.", 3, 8), joiner("<b>tea</b>pot", 6, 10)
+    ('\n', ' ', '')
     """
     if end == start:
+        return ""
+    if text[end : end + 1] == "<" and start - end < _GAP and _INLINE.fullmatch(text, end, start):
         return ""
     if text[end - 1] in _LINE_ENDS or text[start] in _LINE_ENDS:
         return ""

@@ -29,6 +29,7 @@ from chunkcore.options import (
     split_spec,
 )
 from chunkcore.plain import digest
+from chunkcore.reading.visible import VisibleDocument, without_pictures
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers, Ranges, merge_touching, shifted
 from chunkcore.text import (
@@ -130,11 +131,34 @@ class DocumentChunks(LazyItems[Chunk]):
         return [slice_id(name, fingerprint, start, end) for start, end in self.ranges.tolist()]
 
 
+def _in_source(chunks: DocumentChunks, counter: TokenCounter) -> DocumentChunks:
+    """The chunks of a visible document as chunks of its source."""
+    seen = chunks.document
+    if not isinstance(seen, VisibleDocument) or seen.source is None:
+        return chunks
+    placed: dict[int, Chunk] = {}
+    for chunk in chunks:
+        spans = merge_touching(seen.places(chunk.spans))
+        if not spans:
+            continue
+        text = chunk.text if chunk.derived else text_of_spans(seen.source.text, spans)
+        count = chunk.token_count if text == chunk.text else counter.count(text)
+        segments = tuple(seen.places(part) for part in chunk.segments)
+        place = len(placed)
+        placed[place] = replace(
+            chunk, index=place, spans=spans, text=text, token_count=count, segments=segments
+        )
+    first = [(chunk.spans[0].start, chunk.spans[0].end) for chunk in placed.values()]
+    ranges: Ranges = np.array(first, dtype=np.int64).reshape(-1, 2)
+    counts = np.array([chunk.token_count for chunk in placed.values()], dtype=np.int64)
+    return DocumentChunks(seen.source, ranges, counts, chunks.fingerprint, placed)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Chunker(ABC):
     """Cuts a text into spans.
 
-    Chunks of a document with page marks say their ``pages`` in their metadata.
+    Chunks of a document with page marks say their ``pages`` in their metadata. Pictures as base64 are in no chunk.
 
     A chunker is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
     It implements `cut`. Set `bounded` if no chunk's own text is over `hard_maximum`, and `tokens_only` if `cut` calls
@@ -242,20 +266,24 @@ class Chunker(ABC):
                 map if pool is None else partial(ordered, pool, ahead=4 * workers)
             )
             if self.tokens_only:
-                batches = batches_of(documents, _characters, _BATCH_CHARACTERS, _BATCH_DOCUMENTS)
+                batches = batches_of(
+                    map(self._shown, documents), _characters, _BATCH_CHARACTERS, _BATCH_DOCUMENTS
+                )
                 for batch, source in done(lambda batch: (batch, self._tokenize(batch)), batches):
                     yield from self._build(batch, source)
             else:
                 yield from done(self._chunked, iter(documents))
 
+    def _shown(self, document: Document) -> Document:
+        check_document(document, "what is chunked")
+        return without_pictures(document)
+
     def _chunked(self, document: Document) -> DocumentChunks:
-        return self._build([document], self._tokenize([document]))[0]
+        shown = self._shown(document)
+        return self._build([shown], self._tokenize([shown]))[0]
 
     def _tokenize(self, documents: Sequence[Document]) -> TokenizedText:
-        sources = []
-        for document in documents:
-            check_document(document, "what is chunked")
-            sources.append(self.token_counter.tokenize(document.text))
+        sources = [self.token_counter.tokenize(document.text) for document in documents]
         if len(sources) > 1:
             return TokenizedText.join(sources)
         source = sources[0]
@@ -293,7 +321,7 @@ class Chunker(ABC):
             )
             placed = [_shifted(draft, -offset) for draft in drafts[first:last]]
             chunks.special = self._special(chunks, placed)
-            built.append(chunks)
+            built.append(_in_source(chunks, self.token_counter))
         return built
 
     def _special(self, chunks: DocumentChunks, drafts: Sequence[Draft]) -> dict[int, Chunk]:

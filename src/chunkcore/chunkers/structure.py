@@ -352,7 +352,7 @@ class Html(HeadingChunker):
     >>> for chunk in Html(size=20, content="text").chunk(Document("tea.html", page)):
     ...     print(chunk.metadata["headings"], chunk.text)
     ['Tea'] Tea Two kinds.
-    ['Tea', 'Green'] Green Steam it .
+    ['Tea', 'Green'] Green Steam it.
     """
 
     content: Literal["source", "text"] = "source"

@@ -3,17 +3,15 @@
 Readers run in a process with limits of time and memory (`base`). `opening` chooses one by a file's name and bytes.
 """
 
-from chunkcore.files import UnreadError
-from chunkcore.reading.base import FileNotes, Reader, Reading, readers
-from chunkcore.reading.folders import load_documents
-from chunkcore.reading.opening import read_file
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "FileNotes",
-    "Reader",
-    "Reading",
-    "UnreadError",
-    "load_documents",
-    "read_file",
-    "readers",
-]
+from chunkcore.lazy import on_first_use
+
+if TYPE_CHECKING or on_first_use(__name__):
+    from chunkcore.files import UnreadError as UnreadError
+    from chunkcore.reading.base import FileNotes as FileNotes
+    from chunkcore.reading.base import Reader as Reader
+    from chunkcore.reading.base import Reading as Reading
+    from chunkcore.reading.base import readers as readers
+    from chunkcore.reading.folders import load_documents as load_documents
+    from chunkcore.reading.opening import read_file as read_file
