@@ -72,25 +72,28 @@ class ClusterSemantic(Chunker):
 
     @cached_property
     def _splitter(self) -> Recursive:
-        sizes = {"size": self.piece_size, "size_of": self.size_of, "counter": self.counter}
-        return Recursive(separators=self.separators, **sizes)  # type: ignore[arg-type]
+        return Recursive(
+            size=self.piece_size,
+            size_of=self.size_of,
+            separators=self.separators,
+            counter=self.counter,
+        )
 
     def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
         pieces = np.array(self._splitter.cut(source), dtype=np.int64).reshape(-1, 2)
-        distances = np.empty(0)
-        if len(pieces) > 1:
-            vectors = embed(
-                get_embedder(self.embedder),
-                [source.text[start:end] for start, end in pieces.tolist()],
-            )
-            most = min(self.size // self.piece_size, len(pieces))
-            fits = None if self.size_of == "pieces" else self._fitting(source, pieces, most)
-            lasts = np.cumsum(optimal_segmentation(vectors, most, mean=self.mean, fits=fits)) - 1
-            firsts = np.concatenate(([0], lasts[:-1] + 1))
-            pieces = np.column_stack((pieces[firsts, 0], pieces[lasts, 1]))
-            if self.minimum:
-                distances = neighbour_distances(vectors)[lasts[:-1]]
-        rows = [(start, end) for start, end in pieces.tolist()]
+        if len(pieces) < 2:
+            return [(start, end) for start, end in pieces.tolist()]
+        texts = [source.text[start:end] for start, end in pieces.tolist()]
+        vectors = embed(get_embedder(self.embedder), texts)
+        most = min(self.size // self.piece_size, len(pieces))
+        fits = None if self.size_of == "pieces" else self._fitting(source, pieces, most)
+        sizes = optimal_segmentation(vectors, most, mean=self.mean, fits=fits)
+        lasts = np.cumsum(sizes) - 1
+        starts = pieces[lasts - sizes + 1, 0].tolist()
+        rows = list(zip(starts, pieces[lasts, 1].tolist(), strict=True))
+        if not self.minimum:
+            return rows
+        distances = neighbour_distances(vectors)[lasts[:-1]]
         return join_ranges(source, rows, self.minimum, self.size, [0.0, *distances.tolist()])
 
     def _fitting(self, source: TokenizedText, pieces: Ranges, most: int) -> NDArray[np.bool_]:

@@ -86,19 +86,15 @@ class SentenceClusters(SentenceChunker, ABC):
 
         def fits(sentences: list[int], first: int, after: int) -> bool:
             # The sum over sentences nearly always equals the size of the own text.
-            return (
-                self.token_counter.count(
-                    text_of_spans(source.text, _spans(ranges, sentences[first:after]))
-                )
-                <= size
-            )
+            text = text_of_spans(source.text, _spans(ranges, sentences[first:after]))
+            return self.token_counter.count(text) <= size
 
-        return [
-            sentences[first:after]
-            for sentences in clusters
-            for begin, end in pack(running_sizes(sizes[sentences], gap), size, gap=gap)
-            for first, after in halves(begin, end, partial(fits, sentences))
-        ]
+        bounded = []
+        for sentences in clusters:
+            fit = partial(fits, sentences)
+            for begin, end in pack(running_sizes(sizes[sentences], gap), size, gap=gap):
+                bounded += [sentences[first:after] for first, after in halves(begin, end, fit)]
+        return bounded
 
     @property
     def _gap(self) -> int:
@@ -189,15 +185,11 @@ class Dbscan(SentenceClusters):
             raise OptionError(f"eps is over 0, got {self.eps}")
 
     def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:
-        cluster = needed(
-            "sklearn.cluster", "clustering", "cluster sentences with DBSCAN", "scikit-learn"
-        )
+        action = "cluster sentences with DBSCAN"
+        cluster = needed("sklearn.cluster", "clustering", action, "scikit-learn")
         graph = _neighbours(unit, self.position_weight, self.eps)
-        fitted = (
-            cluster.DBSCAN(eps=self.eps, min_samples=self.min_samples, metric="precomputed")
-            .fit(graph)
-            .labels_
-        )
+        dbscan = cluster.DBSCAN(eps=self.eps, min_samples=self.min_samples, metric="precomputed")
+        fitted = dbscan.fit(graph).labels_
         labels: Numbers = np.array(fitted, dtype=np.int64)
         noise = np.flatnonzero(labels < 0)
         labels[noise] = len(labels) + noise
@@ -220,10 +212,8 @@ def _neighbours(unit: Floats, position_weight: float, eps: float) -> Any:
             )
     left, right, distances = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     diagonal = np.arange(count)
-    row, column = (
-        np.concatenate((left, right, diagonal)),
-        np.concatenate((right, left, diagonal)).astype(np.int32),
-    )
+    row = np.concatenate((left, right, diagonal))
+    column = np.concatenate((right, left, diagonal)).astype(np.int32)
     data = np.concatenate((distances, distances, np.zeros(count)))
     order = np.lexsort((column, data, row))
     ends = np.cumsum(np.bincount(row + 1, minlength=count + 1))
@@ -264,9 +254,8 @@ class SingleLinkage(SentenceClusters):
         if self.size is not None:
             limits.append(self.size + self._gap)
             weights.append(sizes + self._gap)
-        return link(
-            unit, np.column_stack(weights), np.array(limits), self.position_weight, self.stop
-        )
+        table = np.column_stack(weights)
+        return link(unit, table, np.array(limits), self.position_weight, self.stop)
 
 
 def link(
@@ -306,11 +295,9 @@ class _Clusters:
     def joinable(self, left: Numbers, right: Numbers) -> NDArray[np.bool_]:
         """Pairs that may be joined. Others never will be: weights only grow."""
         first, second = self.labels[left], self.labels[right]
-        apart: NDArray[np.bool_] = first != second
-        apart[apart] = (
-            self._weights[first[apart]] + self._weights[second[apart]] <= self._limits
-        ).all(axis=1)
-        return apart
+        together = self._weights[first] + self._weights[second]
+        fits: NDArray[np.bool_] = (together <= self._limits).all(axis=1)
+        return fits & (first != second)
 
     def open_rows(self) -> Numbers:
         """The rows whose clusters fit together with the least one."""
@@ -321,15 +308,19 @@ class _Clusters:
     def join(self, left: Numbers, right: Numbers) -> None:
         for start in range(0, len(left), _SOME):
             some = slice(start, start + _SOME)
-            open_ = self.joinable(left[some], right[some])
-            for a, b in zip(left[some][open_].tolist(), right[some][open_].tolist(), strict=True):
-                keep, gone = sorted((int(self.labels[a]), int(self.labels[b])))
-                together = self._weights[keep] + self._weights[gone]
-                if keep != gone and not (together > self._limits).any():
-                    self.labels[self._members[gone]] = keep
-                    self._members[keep] += self._members[gone]
-                    self._members[gone] = []
-                    self._weights[keep] = together
+            joinable = self.joinable(left[some], right[some])
+            pairs = np.column_stack((left[some], right[some]))[joinable]
+            for pair in pairs:
+                self._join(*sorted(self.labels[pair].tolist()))
+
+    def _join(self, first: int, second: int) -> None:
+        together = self._weights[first] + self._weights[second]
+        if first == second or (together > self._limits).any():
+            return
+        self.labels[self._members[second]] = first
+        self._members[first] += self._members[second]
+        self._members[second] = []
+        self._weights[first] = together
 
 
 def _nearest(

@@ -116,30 +116,26 @@ class FixedSentences(Chunker):
         rows = sentence_ranges(source.text, self.splitter).tolist()
         edges = self._edges(len(rows))
         reach = self._reach(source, rows, edges)
-        found: list[tuple[int, int]] = []
-        previous = -1
+        chunks: list[tuple[int, int]] = []
+        begin = -1
         for reached, end in zip(reach, edges[1:], strict=True):
-            begin = max(previous + 1, reached)
-            previous = begin
-            found.append((rows[begin][0], rows[end - 1][1]))
-        return join_ranges(source, found, self.minimum)
+            begin = max(begin + 1, reached)
+            chunks.append((rows[begin][0], rows[end - 1][1]))
+        return join_ranges(source, chunks, self.minimum)
 
     def _reach(self, source: TokenizedText, rows: list[list[int]], edges: list[int]) -> list[int]:
         """For each chunk, the first sentence that it may repeat."""
-        if not isinstance(self.overlap, SemanticOverlap):
-            overlap = cast("int", self.overlap)
-            return [max(0, first - overlap) for first in edges[:-1]]
+        if isinstance(self.overlap, int):
+            return [max(0, first - self.overlap) for first in edges[:-1]]
         if not rows:
             return []
-        topics = self.overlap.topics([source.text[start:end] for start, end in rows])
-        halves = [(after - first) // 2 for first, after in pairwise(edges)]
-        return [
-            0,
-            *(
-                max(topics[edge], edge - half)
-                for edge, half in zip(edges[1:-1], halves, strict=False)
-            ),
-        ]
+        overlap = cast("SemanticOverlap", self.overlap)
+        topics = overlap.topics([source.text[start:end] for start, end in rows])
+        reach = [0]
+        for before, edge in pairwise(edges[:-1]):
+            half = (edge - before) // 2
+            reach.append(max(topics[edge], edge - half))
+        return reach
 
     def _edges(self, total: int) -> list[int]:
         """The first new sentence of each chunk, then the number of sentences."""

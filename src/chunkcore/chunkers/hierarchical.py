@@ -88,28 +88,22 @@ class Hierarchical(SentenceChunker):
 
     def _segments(self, source: TokenizedText) -> tuple[Ranges, list[int]]:
         """The segments' ranges, none over its maximum, and how many sentences each has."""
-        most = min(
-            (limit for limit in (self.max_segment, self.size) if limit is not None), default=None
-        )
+        limits = [limit for limit in (self.max_segment, self.size) if limit is not None]
+        most = min(limits, default=None)
         ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), most)
-        texts = [source.text[start:end] for start, end in ranges.tolist()]
         edges = [0, len(ranges)] if len(ranges) else []
         if len(ranges) > 1:
-            edges[1:1] = segment_starts(
-                get_segmenter(self.segmenter), texts, get_embedder(self.embedder)
-            ).tolist()
-
-        def fits(first: int, after: int) -> bool:
-            return (
-                most is None
-                or source.count(int(ranges[first, 0]), int(ranges[after - 1, 1])) <= most
-            )
-
-        parts = [part for first, after in pairwise(edges) for part in halves(first, after, fits)]
-        rows = [(ranges[first, 0], ranges[after - 1, 1]) for first, after in parts]
-        return np.array(rows, dtype=np.int64).reshape(-1, 2), [
-            after - first for first, after in parts
-        ]
+            texts = [source.text[start:end] for start, end in ranges.tolist()]
+            segmenter = get_segmenter(self.segmenter)
+            edges[1:1] = segment_starts(segmenter, texts, get_embedder(self.embedder)).tolist()
+        fits = _within(source, ranges, most)
+        segments = []
+        sentences = []
+        for edge, next_edge in pairwise(edges):
+            for first, after in halves(edge, next_edge, fits):
+                segments.append((ranges[first, 0], ranges[after - 1, 1]))
+                sentences.append(after - first)
+        return np.array(segments, dtype=np.int64).reshape(-1, 2), sentences
 
     def _clusters(
         self, source: TokenizedText, segments: Ranges, sentences: list[int]
@@ -124,18 +118,26 @@ class Hierarchical(SentenceChunker):
         def related(left: Cluster, right: Cluster) -> bool:
             return bool((unit[slice(*left)] @ unit[slice(*right)].T > threshold + _TIE).any())
 
-        def fit_together(left: Cluster, right: Cluster) -> bool:
-            size = self.size
-            return (
-                size is None
-                or source.count(int(segments[left[0], 0]), int(segments[right[1] - 1, 1])) <= size
-            )
+        fits = _within(source, segments, self.size)
 
-        clusters = merged_clusters(
-            initial_clusters(len(segments), related, fit_together), related, fit_together
-        )
+        def fit_together(left: Cluster, right: Cluster) -> bool:
+            return fits(left[0], right[1])
+
+        clusters = initial_clusters(len(segments), related, fit_together)
+        clusters = merged_clusters(clusters, related, fit_together)
         alone = [end - first == 1 and sentences[first] == 1 for first, end in clusters]
         return _without_single(clusters, alone, vectors.astype(np.float64), fit_together)
+
+
+def _within(source: TokenizedText, ranges: Ranges, most: int | None) -> Callable[[int, int], bool]:
+    """Whether the ranges `first` to ``after - 1``, as one chunk, count at most `most`."""
+
+    def fits(first: int, after: int) -> bool:
+        if most is None:
+            return True
+        return source.count(int(ranges[first, 0]), int(ranges[after - 1, 1])) <= most
+
+    return fits
 
 
 def pair_statistics(unit: Floats) -> tuple[float, float]:
@@ -148,10 +150,8 @@ def pair_statistics(unit: Floats) -> tuple[float, float]:
     if count < 2:
         return 0.0, 0.0
     squares = np.einsum("ij,ij->i", unit, unit)
-    total, gram = (
-        unit.sum(axis=0),
-        unit.T @ unit,
-    )  # whose squared Frobenius norm is that of the large unit @ unit.T
+    total = unit.sum(axis=0)
+    gram = unit.T @ unit  # its squared Frobenius norm is that of the large unit @ unit.T
     pairs = count * (count - 1)
     mean = float(total @ total - squares.sum()) / pairs
     variance = float((gram * gram).sum() - (squares * squares).sum()) / pairs - mean * mean
@@ -199,9 +199,12 @@ def _without_single(
     merged: list[Cluster] = []
     rest = list(zip(clusters, alone, strict=True))[::-1]
     while rest:
-        cluster, single = rest.pop()
-        left = merged[-1] if single and merged and fit_together(merged[-1], cluster) else None
-        right = rest[-1][0] if single and rest and fit_together(cluster, rest[-1][0]) else None
+        cluster, is_single = rest.pop()
+        left = right = None
+        if is_single and merged and fit_together(merged[-1], cluster):
+            left = merged[-1]
+        if is_single and rest and fit_together(cluster, rest[-1][0]):
+            right = rest[-1][0]
         if left and (not right or cosine(left, cluster) >= cosine(cluster, right)):
             merged[-1] = (left[0], cluster[1])
         elif right:
