@@ -14,8 +14,7 @@ _LONGEST_HEADING = 100
 _MOST_HEADINGS = 4  # short lines in a row; more are a list
 _ENDING = ".!?;,…。！？；，।"
 
-_RECORD = re.compile(r"\s*[\d\[(<{]")
-_SMALL = re.compile(r"\s*[^\W\d_]")
+_RECORD = re.compile(r"[\d\[(<{]")
 _CUE = re.compile(r"[\d:.,]+ --> [\d:.,]+")
 _BULLET = re.compile(r"[-+•‣◦·>|]|[([]?[a-z0-9]{1,3}[.)\\]][ \\t]")
 _UNDERLINE = re.compile(r"([=\-~^\"'#*+.])\1{2,}")
@@ -61,21 +60,22 @@ def _are_records(lines: Sequence[str]) -> bool:
     count = len(lines)
     if count < 3 or max(map(len, lines)) > _LONGEST_RECORD:
         return False
-    if sum(_RECORD.match(line) is not None for line in lines) >= 0.9 * count:
-        return True
     if any(_CUE.match(line) for line in lines[:3]):
         return True
     words = [line.split(None, 1)[0] for line in lines]
-    (_, commonest), *_ = Counter(words).most_common(1)
-    if count >= 5 and commonest >= 0.6 * count:
+    marked = sum(_RECORD.match(word) is not None for word in words)
+    _, commonest = Counter(words).most_common(1)[0]
+    if marked >= 0.9 * count or (count >= 5 and commonest >= 0.6 * count):
         return True
-    if sum(word[0].islower() for word in words) > 0.1 * count:
-        return False
+    small = sum(word[0].islower() for word in words)
+    return small <= 0.1 * count and _early_ends(lines, words) >= 0.2 * count
+
+
+def _early_ends(lines: Sequence[str], words: Sequence[str]) -> int:
+    """How many lines end where the first word of the next line had fitted."""
     width = max(map(len, lines))
-    fits = 0
-    for line, word in zip(lines, words[1:], strict=False):
-        fits += len(line) + 1 + len(word) <= width
-    return fits >= 0.2 * count
+    pairs = zip(lines, words[1:], strict=False)
+    return sum(len(line) + 1 + len(word) <= width for line, word in pairs)
 
 
 def heading_flags(text: str, sentences: Ranges) -> list[bool]:

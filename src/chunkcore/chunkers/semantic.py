@@ -140,19 +140,17 @@ class Breakpoint(SentenceChunker):
                 texts.append("")
             distances = neighbour_distances(self._embed(window_texts(texts, self.buffer)))
         amount = _AMOUNTS[self.threshold][0] if self.amount is None else self.amount
-        inside = max(0, len(pieces) - 1)
-        cuts, distances = (
-            breakpoints(distances, self.threshold, amount)[:inside],
-            distances[:inside],
-        )
-        return group_pieces(
-            source, pieces, distances, cuts, minimum=self.minimum, maximum=self.size
-        )
+        cuts = breakpoints(distances, self.threshold, amount)
+        inside = slice(0, max(0, len(pieces) - 1))
+        distances, cuts = distances[inside], cuts[inside]
+        return group_pieces(source, pieces, distances, cuts, self.minimum, self.size)
 
 
 def _match_ends(text: str, splitter: str | Callable[[str], Any]) -> bool:
-    kind, _, pattern = splitter.partition(":") if isinstance(splitter, str) else ("", "", "")
-    return kind == "regex" and any(match.end() == len(text) for match in re.finditer(pattern, text))
+    if not isinstance(splitter, str) or not splitter.startswith("regex:"):
+        return False
+    pattern = splitter.removeprefix("regex:")
+    return any(match.end() == len(text) for match in re.finditer(pattern, text))
 
 
 def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> NDArray[np.bool_]:
@@ -181,7 +179,6 @@ def group_pieces(
     pieces: Ranges,
     distances: Floats,
     cuts: NDArray[np.bool_],
-    *,
     minimum: int = 0,
     maximum: int | None = None,
 ) -> list[tuple[int, int]]:
@@ -196,11 +193,14 @@ def group_pieces(
     firsts = np.concatenate(([0], np.flatnonzero(cuts) + 1))
     afters = np.concatenate((firsts[1:], [len(pieces)]))
     whole = np.column_stack((pieces[firsts, 0], pieces[afters - 1, 1]))
-    rows, gaps = [(start, end) for start, end in whole.tolist()], before[firsts].tolist()
-    over = source.counts(whole[:, 0], whole[:, 1]) > (np.inf if maximum is None else maximum)
-    if maximum is not None and over.any():
+    rows = [(start, end) for start, end in whole.tolist()]
+    gaps = before[firsts].tolist()
+    if maximum is None:
+        return join_ranges(source, rows, minimum, maximum, gaps)
+    over = (source.counts(whole[:, 0], whole[:, 1]) > maximum).tolist()
+    if any(over):
         sums = running_counts(source, pieces)
-        chunks = zip(rows, gaps, firsts.tolist(), afters.tolist(), over.tolist(), strict=True)
+        chunks = list(zip(rows, gaps, firsts.tolist(), afters.tolist(), over, strict=True))
         rows, gaps = [], []
         for row, gap, first, after, is_over in chunks:
             if not is_over:
@@ -208,13 +208,11 @@ def group_pieces(
                 gaps.append(gap)
                 continue
             for begin, end in pack(sums, maximum, first=first, last=after):
-                bounds = split_to_maximum(
-                    source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), maximum
-                )
-                rows += bounds
-                gaps += [float(before[begin]), *[0.0] * len(bounds)][
-                    : len(bounds)
-                ]  # white space has no bounds
+                start, stop = int(pieces[begin, 0]), int(pieces[end - 1, 1])
+                parts = split_to_maximum(source, start, stop, maximum)
+                rows += parts
+                between = [float(before[begin]), *[0.0] * len(parts)]
+                gaps += between[: len(parts)]  # white space has no parts
     return join_ranges(source, rows, minimum, maximum, gaps)
 
 
@@ -273,18 +271,16 @@ class KamradtModified(SentenceChunker):
             pieces = sentence_ranges(source.text, self.splitter)
         else:
             pieces = small_pieces(source, self.piece_size, size_of="pieces")
+        is_bounded = self.goal == "maximum"
         distances = np.empty(0)
         if len(pieces) > 1:
             texts = [source.text[start:end] for start, end in pieces.tolist()]
             vectors = self._embed(window_texts(texts, self.buffer))
-            distances = (neighbour_distances if self.goal == "maximum" else _float32_distances)(
-                vectors
-            )
-        search = self._largest_within if self.goal == "maximum" else self._mean_about
+            distance = neighbour_distances if is_bounded else _float32_distances
+            distances = distance(vectors)
+        search = self._largest_within if is_bounded else self._mean_about
         cuts = search(source, pieces, distances)
-        return group_pieces(
-            source, pieces, distances, cuts, minimum=self.minimum, maximum=self.hard_maximum
-        )
+        return group_pieces(source, pieces, distances, cuts, self.minimum, self.hard_maximum)
 
     def _largest_within(
         self, source: TokenizedText, pieces: Ranges, distances: Floats
@@ -378,14 +374,13 @@ class DualSemantic(SentenceChunker):
             return [(start, end) for start, end in blocks.tolist()]
         unit = unit_rows(self._embed([source.text[start:end] for start, end in blocks.tolist()]))
         firsts = self._firsts(source, blocks, unit)
-        lasts = [*(first - 1 for first in firsts[1:]), len(blocks) - 1]
-        rows = [
-            (int(blocks[first, 0]), int(blocks[last, 1]))
-            for first, last in zip(firsts, lasts, strict=True)
-        ]
-        return (
-            join_ranges(source, rows, self.minimum, self.size) if self.size_of == "text" else rows
-        )
+        afters = [*firsts[1:], len(blocks)]
+        starts = blocks[firsts, 0].tolist()
+        ends = blocks[np.array(afters) - 1, 1].tolist()
+        rows = list(zip(starts, ends, strict=True))
+        if self.size_of == "pieces":
+            return rows
+        return join_ranges(source, rows, self.minimum, self.size)
 
     def _firsts(self, source: TokenizedText, blocks: Ranges, unit: Floats) -> list[int]:
         """The first block of each chunk: section 3.3."""
@@ -400,8 +395,8 @@ class DualSemantic(SentenceChunker):
             else:
                 joined = source.count(bounds[first][0], bounds[block][1])
             fits = joined <= self.size
-            small = size < self.minimum and (fits or self.size_of == "pieces")
-            if small or (fits and bool((unit[first:block] @ unit[block] > threshold).all())):
+            is_small = size < self.minimum and (fits or self.size_of == "pieces")
+            if is_small or (fits and (unit[first:block] @ unit[block] > threshold).all()):
                 size = joined
             else:
                 firsts.append(block)
@@ -421,11 +416,11 @@ def band_statistics(unit: Floats, reach: int) -> tuple[float, float]:
     count, mean, squares = 0, 0.0, 0.0
     for apart in range(1, min(reach, len(unit) - 1) + 1):
         products = np.einsum("ij,ij->i", unit[:-apart], unit[apart:])
-        more, difference = len(products), float(products.mean()) - mean
+        more = len(products)
         total = count + more
-        squares += (
-            float(((products - products.mean()) ** 2).sum()) + difference**2 * count * more / total
-        )
+        difference = float(products.mean()) - mean
+        squares += float(((products - products.mean()) ** 2).sum())
+        squares += difference**2 * count * more / total
         mean += difference * more / total
         count = total
     return mean, sqrt(squares / count) if count else 0.0

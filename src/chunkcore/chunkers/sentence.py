@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -19,9 +20,8 @@ from chunkcore.packing import halves, join_ranges, running_counts, split_to_maxi
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
-_Row = tuple[
-    int, int, int
-]  # a chunk's sentences: the first, the first new one, and the one after the last
+# A chunk's sentences: the first, the first new one, and the one after the last.
+_Row = tuple[int, int, int]
 
 
 @chunkers.register("sentence")
@@ -81,45 +81,34 @@ class Sentence(Chunker):
         sections = {mark.span.start for mark in marks if mark.kind == "section"}
         headings = sorted(sections) or heading_tags(source.text)
         cuts = np.unique(sentences[:, 0].searchsorted(headings))
-        topics = np.zeros(len(sentences), dtype=np.int64)
-        if isinstance(
-            self.overlap, SemanticOverlap
-        ):  # the model is asked once, not for each section
-            topics[:] = self.overlap.topics(
-                [source.text[start:end] for start, end in sentences.tolist()]
-            )
+        topics = [0] * len(sentences)
+        if isinstance(self.overlap, SemanticOverlap):
+            # The model is asked once, not for each section.
+            texts = [source.text[start:end] for start, end in sentences.tolist()]
+            topics = self.overlap.topics(texts)
         rows: list[tuple[int, int]] = []
-        for first, section, of_it in zip(
-            [0, *cuts], np.split(sentences, cuts), np.split(topics, cuts), strict=True
-        ):
-            if len(section):
+        for first, after in pairwise([0, *cuts.tolist(), len(sentences)]):
+            if first < after:
+                section = sentences[first:after]
                 sums: list[int] = running_counts(source, section).tolist()
-                packed = self._packed(sums, self._reach(sums, (of_it - first).tolist()))
-                bounded = self._bounded(source, section, packed)
+                reach = self._reach(sums, [topic - first for topic in topics[first:after]])
+                bounded = self._bounded(source, section, self._packed(sums, reach))
                 rows += join_ranges(source, bounded, self.minimum, self.hard_maximum)
         return rows
 
     def _reach(self, sums: list[int], topics: list[int]) -> list[int]:
         """For each sentence, the first sentence that a chunk beginning there may share."""
-        numbers = range(len(topics))
-        if isinstance(self.overlap, SemanticOverlap):
-            half = self.size // 2
-            shared = [
-                max(topics[number], bisect_left(sums, sums[number] - half, 0, number))
-                for number in numbers
-            ]
-        elif self.overlap:
-            most = cast("int", self.overlap)
-            shared = [
-                min(number - 1, bisect_left(sums, sums[number] - most, 0, number))
-                for number in numbers
-            ]
-        else:
-            shared = list(numbers)
-        return [
-            min(number - self.overlap_sentences, first)
-            for number, first in zip(numbers, shared, strict=True)
-        ]
+        reach = []
+        for number, topic in enumerate(topics):
+            first = number
+            if isinstance(self.overlap, SemanticOverlap):
+                half = bisect_left(sums, sums[number] - self.size // 2, 0, number)
+                first = max(topic, half)
+            elif self.overlap:
+                shared = sums[number] - cast("int", self.overlap)
+                first = min(number - 1, bisect_left(sums, shared, 0, number))
+            reach.append(min(number - self.overlap_sentences, first))
+        return reach
 
     def _packed(self, sums: list[int], reach: list[int]) -> list[_Row]:
         rows: list[_Row] = []
@@ -140,9 +129,8 @@ class Sentence(Chunker):
         maximum: int = self.hard_maximum
         table = np.array(rows, dtype=np.int64)
         starts, ends = sentences[:, 0].tolist(), sentences[:, 1].tolist()
-        over = (
-            source.counts(sentences[table[:, 0], 0], sentences[table[:, 2] - 1, 1]) > maximum
-        ).tolist()
+        counts = source.counts(sentences[table[:, 0], 0], sentences[table[:, 2] - 1, 1])
+        over = (counts > maximum).tolist()
 
         def fits(first: int, after: int) -> bool:
             return source.count(starts[first], ends[after - 1]) <= maximum
