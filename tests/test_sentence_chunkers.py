@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from chunkcore.chunkers import FixedSentences, Sentence
 from chunkcore.models.loading import EmbedderCounter
-from chunkcore.text import Document
+from chunkcore.text import Document, Mark, Span
 from chunkcore.tokens import TokenizedText, WordCounter
 
 from tests.test_late_chunking import FakeTokenEmbedder
@@ -72,6 +72,16 @@ def test_a_heading_is_in_the_chunk_of_its_section(head: str) -> None:
     text = "\n\n".join(f"{head.format(number)}\n\n" + "The rent is due. " * number for number in range(1, 9))
     for size in range(8, 20):
         assert not any(chunk.endswith(head.format(number)) for chunk in words_of(text, size) for number in range(1, 9))
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n"])
+def test_a_section_that_is_its_heading_alone_is_with_the_next(end: str) -> None:
+    text = end.join(["Part one", "Rent", "The rent is due. It is low.", "Dogs", "Dogs are welcome. They bark."])
+    marks = [Mark("section", Span(text.index(title), text.index(title) + 4)) for title in ("Part", "Rent", "Dogs")]
+    chunks = Sentence(size=40, counter="words").chunk(Document("a.docx", text, marks=tuple(marks)))
+    if end == "\n\n":
+        assert [chunk.text.split("\n")[0] for chunk in chunks] == ["Part one", "Dogs"]
+    assert not any(chunk.text.endswith(("one", "Rent", "\nDogs")) for chunk in chunks)
 
 
 @pytest.mark.parametrize("mark", ["\u200b", "\u0f0b", "，", "\u104a"])

@@ -84,25 +84,29 @@ def _outer_cuts(text: str, marks: re.Pattern[str]) -> list[int]:
 
 def _elements(text: str, marks: re.Pattern[str], start: int, end: int) -> list[Block]:
     """The head of an element, up to its opening mark, and its children; the last one has the closing mark."""
-    cuts = []
-    depth = 0
-    for mark in marks.finditer(text, start, end):
-        kind = mark.lastgroup
-        if kind == "open":
-            depth += 1
-            if depth == 1 and not cuts:
-                cuts.append(mark.end())
-        elif kind == "close":
-            depth -= 1
-            if depth == 1 and marks is _XML:
-                cuts.append(mark.end())
-        elif kind == "part" and depth == 1:
-            cuts.append(mark.end())
+    cuts = list(_inner_cuts(text, marks, start, end))
     if marks is _XML and len(cuts) > 1:  # the closing tag stays with the last child
         cuts.pop()
     if not cuts:
         return _line_blocks(text, start, end)
     return _blocks(text, start, end, cuts, partial(_elements, text, marks), has_head=True)
+
+
+def _inner_cuts(text: str, marks: re.Pattern[str], start: int, end: int) -> Iterator[int]:
+    """Where an element's opening mark ends, and where its children end."""
+    depth = 0
+    has_begun = False
+    for mark in marks.finditer(text, start, end):
+        if mark.lastgroup == "open":
+            depth += 1
+            if depth == 1 and not has_begun:
+                has_begun = True
+                yield mark.end()
+        elif mark.lastgroup == "close":
+            depth -= 1
+        ends_child = mark.lastgroup == "part" or (mark.lastgroup == "close" and marks is _XML)
+        if ends_child and depth == 1:
+            yield mark.end()
 
 
 class _Line(NamedTuple):

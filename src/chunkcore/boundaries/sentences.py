@@ -275,12 +275,16 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
         return False
     if lower in BEFORE_NUMBER or lower.endswith(("'art", "’art")):
         return not _NUMBER_NEXT.match(text, following)
-    if lower in SELDOM or _DOTTED.match(word):
-        return _begins(text, following)
-    is_ordinal = before.islower() or before.lower() in BEFORE_ORDINAL
-    if is_ordinal and _ROMAN.fullmatch(word):
+    if lower in SELDOM or _DOTTED.match(word) or _is_ordinal(word, before):
         return _begins(text, following)
     return True
+
+
+def _is_ordinal(numeral: str, before: str) -> bool:
+    """Whether a Roman numeral counts what follows, as in "des XIX. Jahrhunderts"."""
+    if not _ROMAN.fullmatch(numeral):
+        return False
+    return before.islower() or before.lower() in BEFORE_ORDINAL
 
 
 def _goes_on_after_number(text: str, word: str, before: str, following: int) -> bool:

@@ -296,8 +296,9 @@ class _Clusters:
         """Pairs that may be joined. Others never will be: weights only grow."""
         first, second = self.labels[left], self.labels[right]
         together = self._weights[first] + self._weights[second]
-        fits: NDArray[np.bool_] = (together <= self._limits).all(axis=1)
-        return fits & (first != second)
+        fits = np.all(together <= self._limits, axis=1)
+        joinable: NDArray[np.bool_] = np.logical_and(fits, first != second)
+        return joinable
 
     def open_rows(self) -> Numbers:
         """The rows whose clusters fit together with the least one."""

@@ -80,14 +80,14 @@ class Sentence(Chunker):
         marks = source.document.marks if source.document else ()
         sections = {mark.span.start for mark in marks if mark.kind == "section"}
         headings = sorted(sections) or heading_tags(source.text)
-        cuts = np.unique(sentences[:, 0].searchsorted(headings))
+        cuts = _without_bare_headings(source.text, sentences, headings)
         topics = [0] * len(sentences)
         if isinstance(self.overlap, SemanticOverlap):
             # The model is asked once, not for each section.
             texts = [source.text[start:end] for start, end in sentences.tolist()]
             topics = self.overlap.topics(texts)
         rows: list[tuple[int, int]] = []
-        for first, after in pairwise([0, *cuts.tolist(), len(sentences)]):
+        for first, after in pairwise([0, *cuts, len(sentences)]):
             if first < after:
                 section = sentences[first:after]
                 sums: list[int] = running_counts(source, section).tolist()
@@ -147,6 +147,20 @@ class Sentence(Chunker):
             for reached, after in halves(low, end, fits):
                 ranges += split_to_maximum(source, starts[reached], ends[after - 1], maximum)
         return ranges
+
+
+def _without_bare_headings(text: str, sentences: Ranges, headings: list[int]) -> list[int]:
+    """The first sentence of each section; a heading right before another one begins a section with it."""
+    cuts: list[int] = []
+    # A heading may stand inside: after another heading, with which it is one sentence here.
+    for cut in np.unique(sentences[:, 1].searchsorted(headings, side="right")).tolist():
+        section = ""
+        if cuts and cut - cuts[-1] == 1:
+            section = text[slice(*sentences[cut - 1])]
+        is_bare = section and "\n" not in section and section[-1] not in ".!?。"
+        if not is_bare:
+            cuts.append(cut)
+    return cuts
 
 
 def _with_whole_lines(source: TokenizedText, sentences: Ranges, size: int) -> Ranges:
