@@ -26,7 +26,7 @@ def on_first_use(package: str) -> bool:
     if source is None:
         return True
     imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
-    homes = {}
+    homes: dict[str, str] = {}
     for node in imports:
         homes |= {alias.asname: str(node.module) for alias in node.names if alias.asname}
 

@@ -218,6 +218,7 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, ...]) ->
     Traceback (most recent call last):
     chunkcore.errors.OptionError: minimum is at least 0 and at most size (5), got 6
     """
+    cls: Any = type(thing)
     for name, bounds in ranges.items():
         value = getattr(thing, name)
         low, high = bounds if isinstance(bounds, tuple) else (bounds, None)
@@ -225,7 +226,7 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, ...]) ->
         if value is not None and not least[0] <= value <= most[0]:
             words = zip(("at least", "at most"), (least[1], most[1]), strict=True)
             limits = [f"{word} {limit}" for word, limit in words if limit]
-            is_optional = type(None) in get_args(_hints(type(thing)).get(name))
+            is_optional = type(None) in get_args(_hints(cls).get(name))
             null = ", or null for none" if is_optional and len(limits) == 1 else ""
             raise OptionError(f"{name} is {' and '.join(limits)}{null}, got {value}")
 

@@ -128,7 +128,7 @@ class Registry(Generic[T]):
             entry = self._entries[name] = getattr(import_module(module), attribute)
         if entry is None and packages:
             return self._of_a_package(name)
-        return entry  # type: ignore[return-value]
+        return entry
 
     def _of_a_package(self, name: str) -> T | None:
         """The thing that an entry point leads to, or None; it must have registered under the same name."""

@@ -145,9 +145,9 @@ def _answer(
 
 
 def _result(texts: Sequence[str], places: Sequence[Mapping[str, Any]]) -> CallToolResult:
-    from mcp_types import CallToolResult, TextContent
+    from mcp_types import CallToolResult, ContentBlock, TextContent
 
-    content = [TextContent(type="text", text=text) for text in texts]
+    content: list[ContentBlock] = [TextContent(type="text", text=text) for text in texts]
     return CallToolResult(content=content, structured_content={"result": places})
 
 

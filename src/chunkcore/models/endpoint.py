@@ -308,7 +308,7 @@ class OpenAIEmbedder(Fingerprinted):
     ) -> None:
         self.model = model
         self.endpoint = Endpoint(model, base_url, key, timeout, tries)
-        self._options = {"key": key, "timeout": timeout, "tries": tries}
+        self._options: dict[str, Any] = {"key": key, "timeout": timeout, "tries": tries}
         url = self.endpoint.url
         self.name = f"openai:{model}" if url == OPENAI else f"openai:{model}@{url}"
         self.fingerprint = f"openai:{digest([model, url], 8)}"

@@ -60,7 +60,8 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[Fix]:
     >>> folder.cleanup()
     """
     fixer = _Fixer(documents)
-    rows, fixes = [], []
+    rows: list[dict[str, Any]] = []
+    fixes: list[Fix] = []
     for number, row in json_lines(path):
         fixes += fixer.fixes(f"line {number}", row)
         rows.append(row)

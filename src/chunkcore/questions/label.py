@@ -243,36 +243,36 @@ class LabelledQuestions:
             start, end = trim(text, start, end)
             if start >= end:
                 continue
-            if joined and joined[-1][0] == number and not text[joined[-1][2] : start].strip():
-                joined[-1] = (number, joined[-1][1], max(end, joined[-1][2]))
+            before, first, last = joined[-1] if joined else (-1, 0, 0)
+            if before == number and not text[last:start].strip():
+                joined[-1] = number, first, max(end, last)
             else:
                 joined.append((number, start, end))
-        documents = [(self.documents[number], start, end) for number, start, end in joined]
-        return [
-            {"document": document.id, "start": start, "end": end, "text": document.text[start:end]}
-            for document, start, end in documents
-        ]
+        evidence = []
+        for number, start, end in joined:
+            document = self.documents[number]
+            text = document.text[start:end]
+            evidence.append({"document": document.id, "start": start, "end": end, "text": text})
+        return evidence
 
     def _evidence(self, row: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
         """The evidence by document number, and why some of it is not found."""
         evidence, problem = [], ""
-        spans = row.get("spans") or []
-        entries = (
-            [{"start": pair[0], "end": pair[1]} for pair in spans]
-            if spans
-            else row.get("evidence") or []
-        )
-        for entry in [entries] if isinstance(entries, str) else entries:
+        entries = row.get("evidence") or []
+        if row.get("spans"):
+            entries = [{"start": start, "end": end} for start, end, *_ in row["spans"]]
+        elif isinstance(entries, str):
+            entries = [entries]
+        for entry in entries:
             try:
                 place = self._finder.find(entry, document_name(row.get("document_id") or ""))
             except (EvidenceError, TypeError) as error:
                 problem = f"evidence that is not found is replaced by what is marked: {error}"
                 continue
-            number, span = self._numbers[place.document_id], place.span
-            text = span.slice(self.documents[number].text)
-            evidence.append(
-                {"document": number, "start": span.start, "end": span.end, "text": text}
-            )
+            start, end = place.span.start, place.span.end
+            number = self._numbers[place.document_id]
+            text = self.documents[number].text[start:end]
+            evidence.append({"document": number, "start": start, "end": end, "text": text})
         return evidence, problem
 
 
@@ -291,24 +291,22 @@ def read_listed(path: Path, column: str = "") -> list[str]:
     Raises `OptionError`: a table without a column's name, or a column for plain lines; or `DataError`.
     """
     kind = path.suffix.lower()
-    is_table = kind in (".csv", ".tsv", ".jsonl", ".ndjson")
-    if is_table and not column:
-        raise OptionError(f"{path.name} is a table: name the column of its questions with --column")
-    if column and not is_table:
-        raise OptionError(
-            f"--column {column} needs a CSV, TSV or JSON lines, and {path.name} is read line by line"
-        )
-    if is_table:
-        rows = csv_rows(path, [column]) if kind in (".csv", ".tsv") else json_lines(path)
-        texts = [
-            text for _, row in rows if isinstance(text := row.get(column), str) and text.strip()
-        ]
-        if not texts:
-            raise DataError(
-                f"{path} has no text in {column!r}: name the column of its questions with --column"
+    if kind not in (".csv", ".tsv", ".jsonl", ".ndjson"):
+        if column:
+            raise OptionError(
+                f"--column {column} needs a CSV, TSV or JSON lines, and {path.name} is read line by line"
             )
-        return texts
-    return [text for _, text in text_lines(path) if text.strip()]
+        return [text for _, text in text_lines(path) if text.strip()]
+    if not column:
+        raise OptionError(f"{path.name} is a table: name the column of its questions with --column")
+    rows = csv_rows(path, [column]) if kind in (".csv", ".tsv") else json_lines(path)
+    values = [row.get(column) for _, row in rows]
+    texts = [value for value in values if isinstance(value, str) and value.strip()]
+    if not texts:
+        raise DataError(
+            f"{path} has no text in {column!r}: name the column of its questions with --column"
+        )
+    return texts
 
 
 class LabelServer(ThreadingHTTPServer):
@@ -493,19 +491,9 @@ class _Requests(BaseHTTPRequestHandler):
             return questions.state(questions.add(_text(body.get("question"))))
         if path != "mark":
             raise _RefusedError(HTTPStatus.NOT_FOUND, "there is no such page")
-        entries = body.get("evidence")
-        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise DataError("expected a list of evidence")
         return questions.mark(
             _whole(body.get("number")),
-            [
-                (
-                    _whole(entry.get("document")),
-                    _whole(entry.get("start")),
-                    _whole(entry.get("end")),
-                )
-                for entry in entries
-            ],
+            _places(body.get("evidence")),
             without_evidence=body.get("without_evidence") is True,
             version=_text(body.get("version")),
         )
@@ -528,9 +516,8 @@ class _Requests(BaseHTTPRequestHandler):
                 "default-src 'none'",
                 "application/json",
             )
-        self.close_connection = (
-            self.close_connection or status != HTTPStatus.OK
-        )  # what else was sent is not read
+        if status != HTTPStatus.OK:
+            self.close_connection = True  # what else was sent is not read
         self.send_response(status)
         headers = {
             "Content-Type": kind,
@@ -550,6 +537,17 @@ class _RefusedError(Exception):
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+def _places(entries: Any) -> list[tuple[int, int, int]]:
+    """Document number, start and end of each entry of a request."""
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise DataError("expected a list of evidence")
+    places = []
+    for entry in entries:
+        number, start, end = (_whole(entry.get(name)) for name in ("document", "start", "end"))
+        places.append((number, start, end))
+    return places
 
 
 def _whole(value: Any) -> int:

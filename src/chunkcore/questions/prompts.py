@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Literal
 
 import numpy as np
@@ -48,28 +47,25 @@ def draw_sample(document: Document, size: int, seed: int, number: int) -> Sample
     text = document.text
     low, high = trim(text, 0, len(text))
     if high - low > size:
-        name = f"{number}:{document.id}".encode("utf-8", "surrogatepass")
-        drawn = np.random.default_rng(
-            [seed, int.from_bytes(blake2b(name, digest_size=8).digest(), "little")]
-        )
+        key = bytes.fromhex(digest(f"{number}:{document.id}", 8))
+        drawn = np.random.default_rng([seed, int.from_bytes(key, "little")])
         first = int(drawn.integers(low, high - size + 1))
         while text[first].isspace():
             first += 1
         last = min(first + size, high)
-        head = (
-            _CUT_HEAD.match(text, first, last)
-            if first > low and not text[first - 1].isspace()
-            else None
-        )
-        tail = (
-            _CUT_TAIL.search(text[first:last]) if last < high and not text[last].isspace() else None
-        )
-        whole = trim(text, head.end() if head else first, first + tail.start() if tail else last)
-        low, high = whole if whole[0] < whole[1] else trim(text, first, last)
+        begin, end = _whole_words(text, first, last)
+        start, stop = trim(text, first if first == low else begin, last if last == high else end)
+        low, high = (start, stop) if start < stop else trim(text, first, last)
     return Sample(document, Span(low, high), number)
 
 
-# Words that a sample's ends may cut. Scripts without spaces are cut anywhere.
+def _whole_words(text: str, first: int, last: int) -> tuple[int, int]:
+    """The place without the words that its ends cut; scripts without spaces are cut anywhere."""
+    head = None if text[first - 1].isspace() else _CUT_HEAD.match(text, first, last)
+    tail = None if text[last : last + 1].isspace() else _CUT_TAIL.search(text[first:last])
+    return head.end() if head else first, first + tail.start() if tail else last
+
+
 _CUT_HEAD, _CUT_TAIL = re.compile(r"\S{0,100}\s"), re.compile(r"\s\S{0,100}\Z")
 
 
