@@ -179,7 +179,8 @@ class _Choice:
         return f"{self.use} is {_ahead(gap)} {baseline} ({_interval(gap, self.measure)}): {shown}."
 
     def _tie(self) -> str:
-        tie = f"{listed(self._tied)}: {self.questions:,} questions show no significant difference."
+        questions = counted(self.questions, "question")
+        tie = f"{listed(self._tied)}: {questions} show no significant difference."
         if self.comparison.margin:
             tie += f" Under the margin of {self.comparison.within} a difference would not matter."
         return tie

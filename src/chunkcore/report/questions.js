@@ -59,7 +59,8 @@ const questionList = (() => {
     by("more").hidden = shown >= rows.length;
     const [seen, fitting, whole] = [shown, rows.length, data.questions.length].map(count);
     by("count").textContent = !rows.length ? "No question fits. Clear the search, or show all questions."
-      : fitting === whole ? `${seen} of ${whole} questions shown.` : `${seen} of ${fitting} fitting questions shown, out of ${whole}.`;
+      : fitting === whole ? `${seen} of ${whole} question${rows.length === 1 ? "" : "s"} shown.`
+      : `${seen} of ${fitting} fitting question${rows.length === 1 ? "" : "s"} shown, out of ${whole}.`;
   };
   const show = () => {
     at = chosenK();
