@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from chunkcore.spans import Ranges
@@ -49,10 +49,17 @@ def record_lines(text: str) -> list[tuple[int, int]]:
     return rows
 
 
-def _ranges(lines: Sequence[str], start: int) -> Iterator[tuple[int, int]]:
+def _ranges(lines: Sequence[str], start: int) -> list[tuple[int, int]]:
+    """The lines' ranges; a line of signs alone, such as a table's rule, is one with the line before it."""
+    rows: list[tuple[int, int]] = []
     for line in lines:
-        yield start, start + len(line)
-        start += len(line) + 1
+        end = start + len(line)
+        if rows and not any(map(str.isalnum, line)):
+            rows[-1] = (rows[-1][0], end)
+        else:
+            rows.append((start, end))
+        start = end + 1
+    return rows
 
 
 def _are_records(lines: Sequence[str]) -> bool:

@@ -308,8 +308,8 @@ class Markdown(HeadingChunker):
     Structure-based (the chunking survey). A CommonMark parser, with GitHub's tables and front matter, finds the blocks.
     A heading begins a chunk and stays with what follows if a piece of that fits. A block over `size` is cut: a list
     between items, an item or a quote between its blocks, a paragraph between sentences. Code, HTML and tables stay
-    whole up to `maximum`, then are cut between lines and rows. A chunk that begins inside a table repeats the table's
-    header as an extra span if it fits. The last resort is cuts at words, then graphemes.
+    whole up to `maximum`, then are cut between lines and rows, HTML tables too. A chunk that begins inside a table
+    repeats the table's header as an extra span if it fits. The last resort is cuts at words, then graphemes.
 
     The minimum is soft: a smaller chunk takes parts of the next block, or joins the neighbour across the weaker cut. A
     higher heading is a stronger cut. Metadata: ``headings``, the titles above all of the chunk, outermost first. Linear
@@ -385,8 +385,9 @@ class Code(BlockChunker):
     Structure-based (the chunking survey). tree-sitter finds definitions and statements in C, C++, Go, Java, JavaScript,
     Python, Rust and TypeScript (with JSX). Comments, attributes and decorators stay with the definition after them,
     unless a blank line is between. A definition stays whole up to `maximum`, then is cut: a class into methods, a
-    method into statements, then lines, words, graphemes. Other languages are cut at blank lines before unindented
-    lines, then at blank lines, then between lines. Nothing is lost, also in code with errors.
+    method into statements, then lines, words, graphemes. JSON is cut between elements, XML between tags, TOML and INI
+    before sections; other languages at blank lines before unindented lines, then by indents, then between lines.
+    Nothing is lost, also in code with errors.
 
     Metadata: ``language`` (of `LANGUAGES`, or "other"), ``scope`` (the definitions around the chunk, outermost first),
     and ``fallback`` "blank lines" if the grammar does not fit the text. Linear time and memory. Needs the extra
