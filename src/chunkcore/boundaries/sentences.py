@@ -261,10 +261,10 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
         return True
     word = words[-1].lstrip(_OPENERS)
     lower = word.lower()
+    before = words[-2] if len(words) > 1 else ""
     is_first = begin == start and len(words) < 3
     if len(word) > 3 and not is_first and lower.isalpha() and lower not in ABBREVIATIONS:
-        return word.isupper() is False or not _ROMAN.fullmatch(word)
-    before = words[-2] if len(words) > 1 else ""
+        return not (word.isupper() and _is_ordinal(word, before))
     if is_first and _CLAUSE.fullmatch(" ".join(words)):
         return False
     if word[-1:].isdecimal():
