@@ -13,6 +13,7 @@ from chunkadapters.behind import (
     OpenedIndex,
     Passage,
     PassageWarning,
+    Show,
 )
 from chunkcore.errors import DataError, OptionError, warn_user
 from chunkcore.locating import NO_PLACE, Hit, StatedPlace
@@ -101,9 +102,10 @@ class StoreIndex(HitIndex):
         corpus = chunk_corpus(documents, UNITS, workers=1)  # few and short: threads would cost more
         opened = OpenedIndex(get_retriever("passages:lexical").index(corpus))
         opened._warned = self._warned
+        show: Show = "all" if options.show == "all" else "whole"
         options = Behind(
             opened,
-            show="all" if options.show == "all" else "whole",
+            show=show,
             max_tokens=options.limits.max_tokens,
             k=options.limits.k,
             balance=options.balance,

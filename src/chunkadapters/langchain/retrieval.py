@@ -235,6 +235,19 @@ Documents = Iterable[Document | CoreDocument]
 Question = Runnable[str, list[Document]]
 
 
+def _behind_of(
+    fields: PassageCompressor | PassageRetriever, local: LocalIndex, k: int | None, max_tokens: int
+) -> Behind:
+    return Behind(
+        local,
+        show=fields.show,
+        max_tokens=max_tokens,
+        k=k,
+        balance=fields.balance,
+        counter=fields.counter,
+    )
+
+
 class PassageCompressor(BaseDocumentCompressor):
     """Passages behind a retriever: exact spans of its hits' text, of any size, under a budget of tokens.
 
@@ -287,14 +300,7 @@ class PassageCompressor(BaseDocumentCompressor):
 
     def _behind(self) -> Behind:
         self._local = _local_index(self._local, self.index, self.documents)
-        return Behind(
-            self._local,
-            show=self.show,
-            max_tokens=self.max_tokens,
-            k=self.k,
-            balance=self.balance,
-            counter=self.counter,
-        )
+        return _behind_of(self, self._local, self.k, self.max_tokens)
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -389,14 +395,9 @@ class PassageRetriever(BaseRetriever):
 
     def _behind(self, k: int | None = None, max_tokens: int | None = None) -> Behind:
         self._local = _local_index(self._local, self.index, self.documents)
-        return Behind(
-            self._local,
-            show=self.show,
-            max_tokens=self.max_tokens if max_tokens is None else max_tokens,
-            k=self.k if k is None else k,
-            balance=self.balance,
-            counter=self.counter,
-        )
+        k = self.k if k is None else k
+        max_tokens = self.max_tokens if max_tokens is None else max_tokens
+        return _behind_of(self, self._local, k, max_tokens)
 
     def invoke(
         self,
@@ -558,11 +559,9 @@ class IndexRetriever(BaseRetriever):
         max_tokens: int | None = None,
         filter: Filter | None = None,  # noqa: A002
     ) -> list[Document]:
-        limits = Limits(
-            self.max_tokens if max_tokens is None else max_tokens,
-            self.k if k is None else k,
-            self.counter,
-        )
+        k = self.k if k is None else k
+        max_tokens = self.max_tokens if max_tokens is None else max_tokens
+        limits = Limits(max_tokens, k, self.counter)
         self._local = _local_index(self._local, self.index, self.documents)
         where = _where(filter)
         return _documents(self._local.opened.passages(query, limits, where), [])
