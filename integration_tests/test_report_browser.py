@@ -291,7 +291,7 @@ def test_a_thousand_questions_open_filter_and_show_in_one_page(tab, tmp_path):
     tab.ask("document.getElementById('search').focus()")
     tab.write("question 777:")
     tab.wait("document.querySelectorAll('#list > li').length === 1")
-    assert texts(tab, "#count") == ["1 of 1 fitting questions shown, out of 1,000."]
+    assert texts(tab, "#count") == ["1 of 1 fitting question shown, out of 1,000."]
     tab.ask("document.querySelector('#list summary').click()")
     tab.wait("document.querySelectorAll('#list button.small').length === 2")
     tab.ask("document.querySelectorAll('#list button.small')[1].click()")
