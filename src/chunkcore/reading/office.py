@@ -262,9 +262,9 @@ class OldOffice(_Refused):
 
 
 _BLOCK = 1024**2
-_RATIO = 50  # text is packed to a fifth or so; bombs to a thousandth
-_ALWAYS = 64 * 1024**2  # bytes that are unpacked at any ratio
-_MEMBERS = 10_000
+RATIO = 50  # text is packed to a fifth or so; bombs to a thousandth
+ALWAYS = 64 * 1024**2  # bytes that are unpacked at any ratio
+MEMBERS = 10_000
 
 
 def unpacked(data: bytes, name: str) -> dict[str, bytes]:
@@ -277,13 +277,13 @@ def unpacked(data: bytes, name: str) -> dict[str, bytes]:
     from zipfile import BadZipFile, ZipFile  # slow to import
 
     heads = {}
-    room = max(_ALWAYS, _RATIO * len(data))
+    room = max(ALWAYS, RATIO * len(data))
     try:
         archive = ZipFile(BytesIO(data))
-        if len(archive.namelist()) > _MEMBERS:
+        if len(archive.namelist()) > MEMBERS:
             raise UnreadError(
                 name,
-                f"has {len(archive.namelist()):,} files, over {_MEMBERS:,}: nothing is unpacked",
+                f"has {len(archive.namelist()):,} files, over {MEMBERS:,}: nothing is unpacked",
             )
         for member in archive.infolist():
             with archive.open(member) as file:
@@ -292,7 +292,7 @@ def unpacked(data: bytes, name: str) -> dict[str, bytes]:
                     room -= len(block)
                     if room < 0:
                         raise UnreadError(
-                            name, f"unpacks to over {_RATIO} times its size: it is not unpacked"
+                            name, f"unpacks to over {RATIO} times its size: it is not unpacked"
                         )
                     block = file.read(_BLOCK)
     except (BadZipFile, zlib.error, RuntimeError, EOFError, OSError) as error:

@@ -220,20 +220,27 @@ def index_files(
         index = get_retriever(retriever).index(chunk_corpus(documents, chunker), vectors)
     else:
         index = _updated(before.index, documents, kept, by_file=_by_file(docs))
-    indexed = {name: stamp for name, stamp in stamps.items() if name not in unread}
-    left_out = {name: [stamps[name], reason] for name, reason in unread.items() if name in stamps}
     opened = FolderIndex(
         index, docs, unread, len(documents), folder, embedder, follow_links=follow_links
     )
-    if folder is None:
-        return opened
+    return opened if folder is None else _saved(opened, folder, before, stamps)
+
+
+def _saved(
+    opened: FolderIndex, folder: Path, before: _Earlier | None, stamps: Mapping[str, Stamp]
+) -> FolderIndex:
+    """The index, saved in the folder unless that has it already."""
+    index, unread = opened.index, opened.unread
+    indexed = {name: stamp for name, stamp in stamps.items() if name not in unread}
+    left_out = {name: [stamps[name], reason] for name, reason in unread.items() if name in stamps}
     if before is None or index is not before.index or (indexed, left_out) != before.noted:
+        assert opened.root is not None
         index.base = None  # it is of the files as they are, whoever saved meanwhile
         notes = {
-            "root": str(docs.absolute()),
+            "root": str(opened.root.absolute()),
             "stamps": indexed,
             "unread": left_out,
-            "follow_links": follow_links,
+            "follow_links": opened.follow_links,
         }
         try:
             index.save(folder, notes=notes)
