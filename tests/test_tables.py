@@ -75,3 +75,4 @@ def test_a_formula_holds_no_heading(formula: str) -> None:
     blocks = markdown_blocks(f"# Tea\n\n{formula}\n\nHot.\n\nb\n=\n")
     assert [block.path for block in blocks] == [("Tea",)] * 3 + [("b",)]
     assert markdown_blocks("Price:\n$$ 3\n\nTea\n===\n\nof $$ 4\n")[1].level == 1
+    assert [block.level for block in markdown_blocks("\\[\n" * 3 + "a\n\nTea\n===\n")] == [0, 1]

@@ -256,19 +256,23 @@ def _math(state: StateBlock, first: int, end: int, silent: bool) -> bool:
     closing = _MATH.get(opening[:2])
     if closing is None:
         return False
-    if len(opening) > 3 and opening.endswith(closing):
-        last = first
-    else:
-        last = first + 1
-        while last < end and not state.isEmpty(last) and state.sCount[last] >= state.blkIndent:
-            line = state.src[state.bMarks[last] : state.eMarks[last]]
-            if line.rstrip().endswith(closing):
+    last = first if len(opening) > 3 and opening.endswith(closing) else first + 1
+    if last > first:
+        if first < state.env.get(closing, 0):  # no end was found from a line above
+            return False
+        while last < end and not _ends_math(state, last, closing):
+            if state.isEmpty(last) or state.sCount[last] < state.blkIndent:
                 break
             last += 1
-        else:
+        if last == end or not _ends_math(state, last, closing):
+            state.env[closing] = last
             return False
     if not silent:
         token = state.push("math", "math", 0)
         token.map = [first, last + 1]
         state.line = last + 1
     return True
+
+
+def _ends_math(state: StateBlock, line: int, closing: str) -> bool:
+    return state.src[state.bMarks[line] : state.eMarks[line]].rstrip().endswith(closing)
