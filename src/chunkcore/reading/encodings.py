@@ -71,7 +71,8 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
     >>> decode_text("Crème brûlée".encode("cp1252"), Path("menu.txt"))
     ('Crème brûlée', 'is no UTF-8, and was read as cp1252')
     """
-    encoding, rivals = _utf_16(data[:_LOOKED_AT]), ()
+    rivals: tuple[str, ...] = ()
+    encoding = _utf_16(data[:_LOOKED_AT])
     if encoding is None:
         try:
             return decoded(data, path), ""

@@ -38,7 +38,7 @@ def visible_text(html: str) -> str:
     for element in soup.find_all(style=_UNSEEN_STYLE):
         element.decompose()
     for item in soup.select("ol > li:first-child[value]"):
-        item.parent["start"] = item["value"]  # type: ignore[index]
+        item.parent["start"] = item["value"]
     for table in soup.find_all("table"):
         if table.find(_LAYOUT) or not _has_columns(table):
             _unfold(table)

@@ -222,7 +222,8 @@ def _word_list(language: str) -> Container[str]:
         from spellchecker import SpellChecker
     except ImportError:
         return ()
-    return SpellChecker(language, distance=1).word_frequency
+    words: Container[str] = SpellChecker(language, distance=1).word_frequency
+    return words
 
 
 _LANGUAGES = ("en", "de", "fr", "es")

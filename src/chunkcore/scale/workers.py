@@ -269,7 +269,7 @@ def _in_processes(
         idle.put(worker)
         if answer is None:
             raise ChunkcoreError(_GONE)
-        result = pickle.loads(answer)  # noqa: S301  # of our own process
+        result: list[Cut] | Exception = pickle.loads(answer)  # noqa: S301  # of our own process
         if isinstance(result, Exception):
             raise result
         return result
