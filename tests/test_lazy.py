@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from importlib import invalidate_caches
+from pathlib import Path
 
+import chunkcore
 import pytest
 from chunkcore.errors import MissingExtraError
 from chunkcore.lazy import needed
@@ -54,3 +57,19 @@ def test_a_package_that_is_there_and_cannot_be_imported_is_not_told_to_be_missin
 def test_a_part_that_an_old_package_lacks_is_not_installed(brought):
     with pytest.raises(MissingExtraError, match=r"brought_for_a_test is needed .* it is not installed"):
         needed(f"{brought('')}.newer", "ann", "search")
+
+
+def test_what_a_package_imports_on_first_use_is_what_a_type_checker_sees():
+    source = Path(chunkcore.__file__).parents[1]
+    for file in source.rglob("__init__.py"):
+        text = file.read_text(encoding="utf-8")
+        if "on_first_use(" not in text:
+            continue
+        seen: dict[str, set[str]] = {}
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                for line in node.body:
+                    seen.setdefault(line.module, set()).update(name.asname for name in line.names)
+            elif isinstance(node, ast.Expr) and ast.unparse(node).startswith("on_first_use("):
+                table = ast.literal_eval(node.value.args[1])
+        assert {module: set(names.split()) for module, names in table.items()} == seen, file

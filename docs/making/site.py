@@ -183,7 +183,7 @@ def listed(tree: ast.AST) -> list[str]:
     found: set[str] = set()
     waiting: list[ast.AST] = list(getattr(tree, "body", ()))
     for node in waiting:
-        if isinstance(node, ast.If) and "on_first_use" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             waiting += node.body
         elif isinstance(node, ast.ImportFrom):
             found.update(each.name for each in node.names if each.asname == each.name)

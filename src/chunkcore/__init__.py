@@ -41,47 +41,71 @@ from chunkcore.lazy import on_first_use  # noqa: E402
 
 __version__ = "0.3.0"
 
-if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.chunkers import Chunker as Chunker
-    from chunkcore.chunkers import get_chunker as get_chunker
+if TYPE_CHECKING:
+    from chunkcore.chunkers import Chunker as Chunker, get_chunker as get_chunker
     from chunkcore.datasets import load_dataset as load_dataset
-    from chunkcore.errors import ChunkcoreError as ChunkcoreError
-    from chunkcore.errors import DataError as DataError
-    from chunkcore.errors import MissingExtraError as MissingExtraError
-    from chunkcore.errors import ModelError as ModelError
-    from chunkcore.errors import OptionError as OptionError
-    from chunkcore.evaluation.benchmarks import Benchmark as Benchmark
-    from chunkcore.evaluation.benchmarks import Evidence as Evidence
-    from chunkcore.evaluation.benchmarks import Query as Query
-    from chunkcore.evaluation.benchmarks import load_benchmark as load_benchmark
-    from chunkcore.evaluation.comparison import Comparison as Comparison
-    from chunkcore.evaluation.comparison import compare as compare
-    from chunkcore.evaluation.measures import Measure as Measure
-    from chunkcore.evaluation.measures import get_measure as get_measure
+    from chunkcore.errors import (
+        ChunkcoreError as ChunkcoreError,
+        DataError as DataError,
+        MissingExtraError as MissingExtraError,
+        ModelError as ModelError,
+        OptionError as OptionError,
+    )
+    from chunkcore.evaluation.benchmarks import (
+        Benchmark as Benchmark,
+        Evidence as Evidence,
+        Query as Query,
+        load_benchmark as load_benchmark,
+    )
+    from chunkcore.evaluation.comparison import Comparison as Comparison, compare as compare
+    from chunkcore.evaluation.measures import Measure as Measure, get_measure as get_measure
     from chunkcore.evaluation.results import Report as Report
-    from chunkcore.evaluation.run_files import read_run as read_run
-    from chunkcore.evaluation.run_files import write_run as write_run
+    from chunkcore.evaluation.run_files import read_run as read_run, write_run as write_run
     from chunkcore.evaluation.scoring import score as score
-    from chunkcore.models import Embedder as Embedder
-    from chunkcore.models import get_embedder as get_embedder
-    from chunkcore.models.llm import LLM as LLM
-    from chunkcore.models.llm import get_llm as get_llm
+    from chunkcore.models import Embedder as Embedder, get_embedder as get_embedder
+    from chunkcore.models.llm import LLM as LLM, get_llm as get_llm
     from chunkcore.models.loading import get_counter as get_counter
     from chunkcore.reading.folders import load_documents as load_documents
     from chunkcore.report import write_report as write_report
-    from chunkcore.retrieval import ChunkedCorpus as ChunkedCorpus
-    from chunkcore.retrieval import Index as Index
-    from chunkcore.retrieval import chunk_corpus as chunk_corpus
-    from chunkcore.retrieval import get_retriever as get_retriever
+    from chunkcore.retrieval import (
+        ChunkedCorpus as ChunkedCorpus,
+        Index as Index,
+        chunk_corpus as chunk_corpus,
+        get_retriever as get_retriever,
+    )
     from chunkcore.retrieval.stage import load_index as load_index
-    from chunkcore.run import Retrieved as Retrieved
-    from chunkcore.run import Retriever as Retriever
-    from chunkcore.run import Run as Run
-    from chunkcore.study.experiment import run_experiment as run_experiment
-    from chunkcore.study.experiment import run_retriever as run_retriever
+    from chunkcore.run import Retrieved as Retrieved, Retriever as Retriever, Run as Run
+    from chunkcore.study.experiment import (
+        run_experiment as run_experiment,
+        run_retriever as run_retriever,
+    )
     from chunkcore.study.tuning import tune as tune
-    from chunkcore.text import Chunk as Chunk
-    from chunkcore.text import Document as Document
-    from chunkcore.text import Mark as Mark
-    from chunkcore.text import Span as Span
+    from chunkcore.text import Chunk as Chunk, Document as Document, Mark as Mark, Span as Span
     from chunkcore.tokens import TokenCounter as TokenCounter
+
+on_first_use(
+    __name__,
+    {
+        "chunkcore.chunkers": "Chunker get_chunker",
+        "chunkcore.datasets": "load_dataset",
+        "chunkcore.errors": "ChunkcoreError DataError MissingExtraError ModelError OptionError",
+        "chunkcore.evaluation.benchmarks": "Benchmark Evidence Query load_benchmark",
+        "chunkcore.evaluation.comparison": "Comparison compare",
+        "chunkcore.evaluation.measures": "Measure get_measure",
+        "chunkcore.evaluation.results": "Report",
+        "chunkcore.evaluation.run_files": "read_run write_run",
+        "chunkcore.evaluation.scoring": "score",
+        "chunkcore.models": "Embedder get_embedder",
+        "chunkcore.models.llm": "LLM get_llm",
+        "chunkcore.models.loading": "get_counter",
+        "chunkcore.reading.folders": "load_documents",
+        "chunkcore.report": "write_report",
+        "chunkcore.retrieval": "ChunkedCorpus Index chunk_corpus get_retriever",
+        "chunkcore.retrieval.stage": "load_index",
+        "chunkcore.run": "Retrieved Retriever Run",
+        "chunkcore.study.experiment": "run_experiment run_retriever",
+        "chunkcore.study.tuning": "tune",
+        "chunkcore.text": "Chunk Document Mark Span",
+        "chunkcore.tokens": "TokenCounter",
+    },
+)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -11,37 +11,25 @@ from chunkcore import guesses
 from chunkcore.errors import MissingExtraError, shortened
 
 
-def on_first_use(package: str) -> bool:
-    """Make the package's names those of the imports below this call, each imported when it is first read (PEP 562).
+def on_first_use(package: str, homes: Mapping[str, str]) -> None:
+    """Import a package's names when they are first read (PEP 562); `homes` has the names of each module.
 
-        if TYPE_CHECKING or on_first_use(__name__):
-            from chunkcore.text import Chunk as Chunk
-
-    A type checker sees the imports; Python runs none of them, since the answer is False. Where there is no source, as
-    in a frozen app, the answer is True, and all run at once.
+    A type checker sees the same imports under ``if TYPE_CHECKING``; a test compares the two.
     """
     module = sys.modules[package]
-    get_source = getattr(module.__loader__, "get_source", None)
-    source = get_source and get_source(package)
-    if source is None:
-        return True
-    imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
-    homes: dict[str, str] = {}
-    for node in imports:
-        homes |= {alias.asname: str(node.module) for alias in node.names if alias.asname}
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
 
-    def get(name: str) -> Any:
-        if name not in homes:
-            if name in guesses.HOMES:
-                raise ImportError(guesses.elsewhere(package, name))
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(homes[name]), name)
-        setattr(module, name, value)
-        return value
+    def get(name: str) -> object:
+        if name in home_of:
+            value = getattr(import_module(home_of[name]), name)
+            setattr(module, name, value)
+            return value
+        if name in guesses.HOMES:
+            raise ImportError(guesses.elsewhere(package, name))
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    names = {*vars(module), *homes}
-    vars(module).update(__getattr__=get, __dir__=lambda: sorted(names), __all__=sorted(homes))
-    return False
+    names = sorted({*vars(module), *home_of})
+    vars(module).update(__getattr__=get, __dir__=lambda: names, __all__=sorted(home_of))
 
 
 def needed(module: str, extra: str, purpose: str, package: str = "") -> Any:

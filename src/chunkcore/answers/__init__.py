@@ -6,19 +6,36 @@ from typing import TYPE_CHECKING
 
 from chunkcore.lazy import on_first_use
 
-if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.answers.answering import Answer as Answer
-    from chunkcore.answers.answering import AnswerRun as AnswerRun
-    from chunkcore.answers.answering import answer_questions as answer_questions
-    from chunkcore.answers.answering import score_answers as score_answers
-    from chunkcore.answers.citing import Citation as Citation
-    from chunkcore.answers.citing import CitedAnswer as CitedAnswer
-    from chunkcore.answers.citing import cite as cite
-    from chunkcore.evaluation.answer_measures import AnswerModels as AnswerModels
-    from chunkcore.evaluation.answer_measures import answer_cosines as answer_cosines
-    from chunkcore.evaluation.answer_measures import bert_scores as bert_scores
-    from chunkcore.evaluation.answer_measures import bleu as bleu
-    from chunkcore.evaluation.answer_measures import exact_match as exact_match
-    from chunkcore.evaluation.answer_measures import meteor as meteor
-    from chunkcore.evaluation.answer_measures import rouge_l as rouge_l
-    from chunkcore.evaluation.answer_measures import squad_f1 as squad_f1
+if TYPE_CHECKING:
+    from chunkcore.answers.answering import (
+        Answer as Answer,
+        AnswerRun as AnswerRun,
+        answer_questions as answer_questions,
+        score_answers as score_answers,
+    )
+    from chunkcore.answers.citing import (
+        Citation as Citation,
+        CitedAnswer as CitedAnswer,
+        cite as cite,
+    )
+    from chunkcore.evaluation.answer_measures import (
+        AnswerModels as AnswerModels,
+        answer_cosines as answer_cosines,
+        bert_scores as bert_scores,
+        bleu as bleu,
+        exact_match as exact_match,
+        meteor as meteor,
+        rouge_l as rouge_l,
+        squad_f1 as squad_f1,
+    )
+
+on_first_use(
+    __name__,
+    {
+        "chunkcore.answers.answering": "Answer AnswerRun answer_questions score_answers",
+        "chunkcore.answers.citing": "Citation CitedAnswer cite",
+        "chunkcore.evaluation.answer_measures": (
+            "AnswerModels answer_cosines bert_scores bleu exact_match meteor rouge_l squad_f1"
+        ),
+    },
+)

@@ -14,24 +14,47 @@ from typing import TYPE_CHECKING
 
 from chunkcore.lazy import on_first_use
 
-if TYPE_CHECKING or on_first_use(__name__):
+if TYPE_CHECKING:
     from chunkcore.evaluation.comparison import Difference as Difference
-    from chunkcore.evaluation.gate import Check as Check
-    from chunkcore.evaluation.gate import check_baseline as check_baseline
-    from chunkcore.evaluation.gate import check_requirement as check_requirement
+    from chunkcore.evaluation.gate import (
+        Check as Check,
+        check_baseline as check_baseline,
+        check_requirement as check_requirement,
+    )
     from chunkcore.evaluation.measures import measures_at as measures_at
     from chunkcore.evaluation.resampling import pareto_front as pareto_front
-    from chunkcore.evaluation.results import ChunkStatistics as ChunkStatistics
-    from chunkcore.evaluation.results import Cost as Cost
-    from chunkcore.evaluation.results import ModelPrices as ModelPrices
-    from chunkcore.evaluation.run_files import read_pool as read_pool
-    from chunkcore.evaluation.run_files import write_pool as write_pool
+    from chunkcore.evaluation.results import (
+        ChunkStatistics as ChunkStatistics,
+        Cost as Cost,
+        ModelPrices as ModelPrices,
+    )
+    from chunkcore.evaluation.run_files import read_pool as read_pool, write_pool as write_pool
     from chunkcore.evaluation.scoring import Scorer as Scorer
-    from chunkcore.evaluation.segmentation import BoundaryScores as BoundaryScores
-    from chunkcore.evaluation.segmentation import SegmentReport as SegmentReport
-    from chunkcore.evaluation.segmentation import boundary_scores as boundary_scores
-    from chunkcore.evaluation.segmentation import load_segmented as load_segmented
-    from chunkcore.evaluation.segmentation import pk as pk
-    from chunkcore.evaluation.segmentation import score_segments as score_segments
-    from chunkcore.evaluation.segmentation import window_diff as window_diff
+    from chunkcore.evaluation.segmentation import (
+        BoundaryScores as BoundaryScores,
+        SegmentReport as SegmentReport,
+        boundary_scores as boundary_scores,
+        load_segmented as load_segmented,
+        pk as pk,
+        score_segments as score_segments,
+        window_diff as window_diff,
+    )
     from chunkcore.locating.alignment import Aligner as Aligner
+
+on_first_use(
+    __name__,
+    {
+        "chunkcore.evaluation.comparison": "Difference",
+        "chunkcore.evaluation.gate": "Check check_baseline check_requirement",
+        "chunkcore.evaluation.measures": "measures_at",
+        "chunkcore.evaluation.resampling": "pareto_front",
+        "chunkcore.evaluation.results": "ChunkStatistics Cost ModelPrices",
+        "chunkcore.evaluation.run_files": "read_pool write_pool",
+        "chunkcore.evaluation.scoring": "Scorer",
+        "chunkcore.evaluation.segmentation": (
+            "BoundaryScores SegmentReport boundary_scores load_segmented pk score_segments "
+            "window_diff"
+        ),
+        "chunkcore.locating.alignment": "Aligner",
+    },
+)

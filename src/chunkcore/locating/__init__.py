@@ -11,18 +11,32 @@ from typing import TYPE_CHECKING
 
 from chunkcore.lazy import on_first_use
 
-if TYPE_CHECKING or on_first_use(__name__):
+if TYPE_CHECKING:
     from chunkcore.locating.alignment import Aligner as Aligner
-    from chunkcore.locating.hits import Hit as Hit
-    from chunkcore.locating.hits import Locator as Locator
-    from chunkcore.locating.hits import Reason as Reason
-    from chunkcore.locating.hits import Verdict as Verdict
-    from chunkcore.locating.hits import names_of as names_of
-    from chunkcore.locating.hits import score_of as score_of
-    from chunkcore.locating.hits import unplaced as unplaced
+    from chunkcore.locating.hits import (
+        Hit as Hit,
+        Locator as Locator,
+        Reason as Reason,
+        Verdict as Verdict,
+        names_of as names_of,
+        score_of as score_of,
+        unplaced as unplaced,
+    )
     from chunkcore.locating.names import DocumentNames as DocumentNames
-    from chunkcore.locating.stated import NO_PLACE as NO_PLACE
-    from chunkcore.locating.stated import StatedPlace as StatedPlace
-    from chunkcore.locating.stated import read_place as read_place
-    from chunkcore.locating.stated import read_spans as read_spans
-    from chunkcore.locating.stated import whole_number as whole_number
+    from chunkcore.locating.stated import (
+        NO_PLACE as NO_PLACE,
+        StatedPlace as StatedPlace,
+        read_place as read_place,
+        read_spans as read_spans,
+        whole_number as whole_number,
+    )
+
+on_first_use(
+    __name__,
+    {
+        "chunkcore.locating.alignment": "Aligner",
+        "chunkcore.locating.hits": "Hit Locator Reason Verdict names_of score_of unplaced",
+        "chunkcore.locating.names": "DocumentNames",
+        "chunkcore.locating.stated": "NO_PLACE StatedPlace read_place read_spans whole_number",
+    },
+)

@@ -4,20 +4,41 @@ from typing import TYPE_CHECKING
 
 from chunkcore.lazy import on_first_use
 
-if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.models.base import Embedder as Embedder
-    from chunkcore.models.base import TextTokens as TextTokens
-    from chunkcore.models.base import TokenCountingEmbedder as TokenCountingEmbedder
-    from chunkcore.models.base import TokenEmbedder as TokenEmbedder
-    from chunkcore.models.base import Vectors as Vectors
-    from chunkcore.models.base import check_vectors as check_vectors
-    from chunkcore.models.base import embed as embed
-    from chunkcore.models.base import is_symmetric as is_symmetric
-    from chunkcore.models.cache import CachedEmbedder as CachedEmbedder
-    from chunkcore.models.cache import CacheWarning as CacheWarning
-    from chunkcore.models.cache import EmbeddingCache as EmbeddingCache
-    from chunkcore.models.late import LateEmbedder as LateEmbedder
-    from chunkcore.models.late import get_token_embedder as get_token_embedder
-    from chunkcore.models.loading import DEFAULT_MODEL as DEFAULT_MODEL
-    from chunkcore.models.loading import embedders as embedders
-    from chunkcore.models.loading import get_embedder as get_embedder
+if TYPE_CHECKING:
+    from chunkcore.models.base import (
+        Embedder as Embedder,
+        TextTokens as TextTokens,
+        TokenCountingEmbedder as TokenCountingEmbedder,
+        TokenEmbedder as TokenEmbedder,
+        Vectors as Vectors,
+        check_vectors as check_vectors,
+        embed as embed,
+        is_symmetric as is_symmetric,
+    )
+    from chunkcore.models.cache import (
+        CachedEmbedder as CachedEmbedder,
+        CacheWarning as CacheWarning,
+        EmbeddingCache as EmbeddingCache,
+    )
+    from chunkcore.models.late import (
+        LateEmbedder as LateEmbedder,
+        get_token_embedder as get_token_embedder,
+    )
+    from chunkcore.models.loading import (
+        DEFAULT_MODEL as DEFAULT_MODEL,
+        embedders as embedders,
+        get_embedder as get_embedder,
+    )
+
+on_first_use(
+    __name__,
+    {
+        "chunkcore.models.base": (
+            "Embedder TextTokens TokenCountingEmbedder TokenEmbedder Vectors check_vectors "
+            "embed is_symmetric"
+        ),
+        "chunkcore.models.cache": "CachedEmbedder CacheWarning EmbeddingCache",
+        "chunkcore.models.late": "LateEmbedder get_token_embedder",
+        "chunkcore.models.loading": "DEFAULT_MODEL embedders get_embedder",
+    },
+)

@@ -6,14 +6,31 @@ from typing import TYPE_CHECKING
 
 from chunkcore.lazy import on_first_use
 
-if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.questions.generate import CallBudget as CallBudget
-    from chunkcore.questions.generate import Generated as Generated
-    from chunkcore.questions.generate import GenerationOptions as GenerationOptions
-    from chunkcore.questions.generate import Rejection as Rejection
-    from chunkcore.questions.generate import estimate_generation as estimate_generation
-    from chunkcore.questions.generate import generate_benchmark as generate_benchmark
-    from chunkcore.questions.validate import FilterThresholds as FilterThresholds
-    from chunkcore.questions.validate import Finding as Finding
-    from chunkcore.questions.validate import ValidationOptions as ValidationOptions
-    from chunkcore.questions.validate import validate_benchmark as validate_benchmark
+if TYPE_CHECKING:
+    from chunkcore.questions.generate import (
+        CallBudget as CallBudget,
+        Generated as Generated,
+        GenerationOptions as GenerationOptions,
+        Rejection as Rejection,
+        estimate_generation as estimate_generation,
+        generate_benchmark as generate_benchmark,
+    )
+    from chunkcore.questions.validate import (
+        FilterThresholds as FilterThresholds,
+        Finding as Finding,
+        ValidationOptions as ValidationOptions,
+        validate_benchmark as validate_benchmark,
+    )
+
+on_first_use(
+    __name__,
+    {
+        "chunkcore.questions.generate": (
+            "CallBudget Generated GenerationOptions Rejection estimate_generation "
+            "generate_benchmark"
+        ),
+        "chunkcore.questions.validate": (
+            "FilterThresholds Finding ValidationOptions validate_benchmark"
+        ),
+    },
+)

@@ -7,11 +7,23 @@ from typing import TYPE_CHECKING
 
 from chunkcore.lazy import on_first_use
 
-if TYPE_CHECKING or on_first_use(__name__):
+if TYPE_CHECKING:
     from chunkcore.files import UnreadError as UnreadError
-    from chunkcore.reading.base import FileNotes as FileNotes
-    from chunkcore.reading.base import Reader as Reader
-    from chunkcore.reading.base import Reading as Reading
-    from chunkcore.reading.base import readers as readers
+    from chunkcore.reading.base import (
+        FileNotes as FileNotes,
+        Reader as Reader,
+        Reading as Reading,
+        readers as readers,
+    )
     from chunkcore.reading.folders import load_documents as load_documents
     from chunkcore.reading.opening import read_file as read_file
+
+on_first_use(
+    __name__,
+    {
+        "chunkcore.files": "UnreadError",
+        "chunkcore.reading.base": "FileNotes Reader Reading readers",
+        "chunkcore.reading.folders": "load_documents",
+        "chunkcore.reading.opening": "read_file",
+    },
+)

@@ -8,15 +8,29 @@ from typing import TYPE_CHECKING
 
 from chunkcore.lazy import on_first_use
 
-if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.report.html import html_report as html_report
-    from chunkcore.report.html import plot as plot
+if TYPE_CHECKING:
+    from chunkcore.report.html import html_report as html_report, plot as plot
     from chunkcore.report.pasting import snippets as snippets
-    from chunkcore.report.records import ReportFiles as ReportFiles
-    from chunkcore.report.records import json_report as json_report
-    from chunkcore.report.records import markdown_report as markdown_report
-    from chunkcore.report.records import question_csv as question_csv
-    from chunkcore.report.records import read_reports as read_reports
-    from chunkcore.report.records import score_csv as score_csv
-    from chunkcore.report.records import write_report as write_report
+    from chunkcore.report.records import (
+        ReportFiles as ReportFiles,
+        json_report as json_report,
+        markdown_report as markdown_report,
+        question_csv as question_csv,
+        read_reports as read_reports,
+        score_csv as score_csv,
+        write_report as write_report,
+    )
     from chunkcore.study.page import ReportPage as ReportPage
+
+on_first_use(
+    __name__,
+    {
+        "chunkcore.report.html": "html_report plot",
+        "chunkcore.report.pasting": "snippets",
+        "chunkcore.report.records": (
+            "ReportFiles json_report markdown_report question_csv read_reports score_csv "
+            "write_report"
+        ),
+        "chunkcore.study.page": "ReportPage",
+    },
+)

@@ -4,29 +4,51 @@ from typing import TYPE_CHECKING
 
 from chunkcore.lazy import on_first_use
 
-if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.retrieval.base import Hits as Hits
-    from chunkcore.retrieval.base import Index as Index
-    from chunkcore.retrieval.base import PassageIndex as PassageIndex
-    from chunkcore.retrieval.base import RetrievalMethod as RetrievalMethod
-    from chunkcore.retrieval.base import retrievers as retrievers
-    from chunkcore.retrieval.corpus import ChunkedCorpus as ChunkedCorpus
-    from chunkcore.retrieval.corpus import chunk_corpus as chunk_corpus
-    from chunkcore.retrieval.methods import BM25 as BM25
-    from chunkcore.retrieval.methods import Dense as Dense
-    from chunkcore.retrieval.methods import Hybrid as Hybrid
-    from chunkcore.retrieval.methods import Late as Late
+if TYPE_CHECKING:
+    from chunkcore.retrieval.base import (
+        Hits as Hits,
+        Index as Index,
+        PassageIndex as PassageIndex,
+        RetrievalMethod as RetrievalMethod,
+        retrievers as retrievers,
+    )
+    from chunkcore.retrieval.corpus import (
+        ChunkedCorpus as ChunkedCorpus,
+        chunk_corpus as chunk_corpus,
+    )
+    from chunkcore.retrieval.methods import (
+        BM25 as BM25,
+        Dense as Dense,
+        Hybrid as Hybrid,
+        Late as Late,
+    )
     from chunkcore.retrieval.passages.assembly import join as join
-    from chunkcore.retrieval.passages.index import Passages as Passages
-    from chunkcore.retrieval.passages.index import WindowIndex as WindowIndex
-    from chunkcore.retrieval.rerank import Reranked as Reranked
-    from chunkcore.retrieval.rerank import get_reranker as get_reranker
-    from chunkcore.retrieval.stage import Merge as Merge
-    from chunkcore.retrieval.stage import PassageStage as PassageStage
-    from chunkcore.retrieval.stage import Stage as Stage
-    from chunkcore.retrieval.stage import UnitLayout as UnitLayout
-    from chunkcore.retrieval.stage import Window as Window
-    from chunkcore.retrieval.stage import get_retriever as get_retriever
-    from chunkcore.retrieval.stage import load_index as load_index
-    from chunkcore.retrieval.stage import stages as stages
+    from chunkcore.retrieval.passages.index import Passages as Passages, WindowIndex as WindowIndex
+    from chunkcore.retrieval.rerank import Reranked as Reranked, get_reranker as get_reranker
+    from chunkcore.retrieval.stage import (
+        Merge as Merge,
+        PassageStage as PassageStage,
+        Stage as Stage,
+        UnitLayout as UnitLayout,
+        Window as Window,
+        get_retriever as get_retriever,
+        load_index as load_index,
+        stages as stages,
+    )
     from chunkcore.retrieval.vectors import TextVectors as TextVectors
+
+on_first_use(
+    __name__,
+    {
+        "chunkcore.retrieval.base": "Hits Index PassageIndex RetrievalMethod retrievers",
+        "chunkcore.retrieval.corpus": "ChunkedCorpus chunk_corpus",
+        "chunkcore.retrieval.methods": "BM25 Dense Hybrid Late",
+        "chunkcore.retrieval.passages.assembly": "join",
+        "chunkcore.retrieval.passages.index": "Passages WindowIndex",
+        "chunkcore.retrieval.rerank": "Reranked get_reranker",
+        "chunkcore.retrieval.stage": (
+            "Merge PassageStage Stage UnitLayout Window get_retriever load_index stages"
+        ),
+        "chunkcore.retrieval.vectors": "TextVectors",
+    },
+)

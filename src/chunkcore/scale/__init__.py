@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 from chunkcore.lazy import on_first_use
 
-if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.scale.stream import ResumableOutput as ResumableOutput
-    from chunkcore.scale.stream import Stream as Stream
-    from chunkcore.scale.stream import StreamOptions as StreamOptions
+if TYPE_CHECKING:
+    from chunkcore.scale.stream import (
+        ResumableOutput as ResumableOutput,
+        Stream as Stream,
+        StreamOptions as StreamOptions,
+    )
+
+on_first_use(
+    __name__,
+    {
+        "chunkcore.scale.stream": "ResumableOutput Stream StreamOptions",
+    },
+)

@@ -12,13 +12,26 @@ from typing import TYPE_CHECKING
 
 from chunkcore.lazy import on_first_use
 
-if TYPE_CHECKING or on_first_use(__name__):
+if TYPE_CHECKING:
     from chunkcore.evaluation.results import System as System
-    from chunkcore.study.comparing import StudySettings as StudySettings
-    from chunkcore.study.comparing import compare_systems as compare_systems
-    from chunkcore.study.experiment import run_experiment as run_experiment
-    from chunkcore.study.experiment import run_retriever as run_retriever
+    from chunkcore.study.comparing import (
+        StudySettings as StudySettings,
+        compare_systems as compare_systems,
+    )
+    from chunkcore.study.experiment import (
+        run_experiment as run_experiment,
+        run_retriever as run_retriever,
+    )
     from chunkcore.study.page import ReportPage as ReportPage
-    from chunkcore.study.tuning import TuneOptions as TuneOptions
-    from chunkcore.study.tuning import Tuning as Tuning
-    from chunkcore.study.tuning import tune as tune
+    from chunkcore.study.tuning import TuneOptions as TuneOptions, Tuning as Tuning, tune as tune
+
+on_first_use(
+    __name__,
+    {
+        "chunkcore.evaluation.results": "System",
+        "chunkcore.study.comparing": "StudySettings compare_systems",
+        "chunkcore.study.experiment": "run_experiment run_retriever",
+        "chunkcore.study.page": "ReportPage",
+        "chunkcore.study.tuning": "TuneOptions Tuning tune",
+    },
+)

@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 
 from chunkcore.lazy import on_first_use
 
-if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.retrieval.passages.index import Passages as Passages
-    from chunkcore.retrieval.passages.index import WindowIndex as WindowIndex
+if TYPE_CHECKING:
+    from chunkcore.retrieval.passages.index import Passages as Passages, WindowIndex as WindowIndex
+
+on_first_use(
+    __name__,
+    {
+        "chunkcore.retrieval.passages.index": "Passages WindowIndex",
+    },
+)
