@@ -182,29 +182,37 @@ class Locator:
         return nameless if len(documents) > 1 else list(verdicts)
 
     def _verdict(self, hit: Hit) -> Verdict:
-        if not hit.text.strip() and not (self._lenient and hit.spans):
+        has_text = bool(hit.text.strip())
+        if not has_text and not (self._lenient and hit.spans):
             return _elsewhere(hit, "it has no text")
         groups = self._names.groups(hit.names, loosely=self._lenient)
         for group in groups:
-            pieces = [self._in_document(hit, document_id) for document_id in group]
-            verdict = self._choose(hit, [piece for piece in pieces if piece is not None])
+            verdict = self._in_one_of(hit, group)
             if verdict is not None:
                 return verdict
-        if self._lenient:
-            verdict = self._anywhere(hit)
+        if self._lenient or not groups:
+            verdict = self._without_name(hit)
             if verdict.is_placed or not groups:
                 return verdict
-        if groups:
-            reason: Reason = "its document does not have its text"
-            return replace(_elsewhere(hit, reason), document=groups[0][0])
-        if any(PurePath(name).suffix for name in hit.names):
-            return _elsewhere(hit, "it names another file")
-        if len(hit.text.strip()) < _SHORTEST:
-            return _elsewhere(hit, "no document has its text")
+        verdict = _elsewhere(hit, "its document does not have its text")
+        return replace(verdict, document=groups[0][0])
+
+    def _without_name(self, hit: Hit) -> Verdict:
+        """The verdict on a hit that is in no document that it names."""
+        if not self._lenient:
+            if any(PurePath(name).suffix for name in hit.names):
+                return _elsewhere(hit, "it names another file")
+            if len(hit.text.strip()) < _SHORTEST:
+                return _elsewhere(hit, "no document has its text")
         return self._anywhere(hit)
 
-    def _choose(self, hit: Hit, pieces: Sequence[Retrieved]) -> Verdict | None:
-        """The verdict on the places in documents of one name; None if there are none."""
+    def _in_one_of(self, hit: Hit, document_ids: Iterable[str]) -> Verdict | None:
+        """The verdict on the hit in documents of one name; None if none of them has its text."""
+        pieces = []
+        for document_id in document_ids:
+            piece = self._in_document(hit, document_id)
+            if piece is not None:
+                pieces.append(piece)
         best = [piece for piece in pieces if piece.match == "spans"] or pieces
         if not best:
             return None
@@ -252,30 +260,26 @@ class Locator:
         return _elsewhere(hit, "no document has its text")
 
     def _in_document(self, hit: Hit, document_id: str) -> Retrieved | None:
-        source, spans = self._documents[document_id].text, hit.spans
+        source = self._documents[document_id].text
+        spans = hit.spans
         if any(span.end > len(source) for span in spans):
             spans = ()
         if hit.derived or not hit.text.strip():  # its place is all that can be believed
             return Retrieved(document_id, spans, hit.score, hit.text) if spans else None
-        if spans:
-            if text_of_spans(source, spans) == hit.text:
-                return Retrieved(document_id, spans, hit.score, hit.text)
-            if len(spans) == 1:
-                pieces = spans_between(source, hit.text, spans[0])
-                if pieces:
-                    return Retrieved(document_id, pieces, hit.score, hit.text)
+        held = _spans_of_text(source, hit.text, spans)
+        if held:
+            return Retrieved(document_id, held, hit.score, hit.text)
         start = source.find(hit.text)
         if start >= 0 and source.find(hit.text, start + 1) < 0:
             span = Span(start, start + len(hit.text))
             return Retrieved(document_id, (span,), hit.score, hit.text, match="exact")
         aligner = self._aligner("" if self._lenient else document_id)
         piece = aligner.locate(hit.text, document_id=document_id, spans=spans, score=hit.score)
-        if self._lenient or piece.match in ("spans", "ambiguous", *_VERBATIM):
-            return piece if piece.spans else None
+        is_sure = self._lenient or piece.match in ("spans", "ambiguous", *_VERBATIM)
         if piece.match == "part":  # a context was put before it
             ending = piece.spans[-1].slice(source).rstrip()
-            return piece if hit.text.rstrip().endswith(ending) else None
-        return None
+            is_sure = is_sure or hit.text.rstrip().endswith(ending)
+        return piece if piece.spans and is_sure else None
 
     @cached_property
     def _names(self) -> DocumentNames:
@@ -289,6 +293,13 @@ class Locator:
             documents = [self._documents[document_id]] if document_id else self._documents.values()
             aligner = self._aligners[document_id] = Aligner(documents)
         return aligner
+
+
+def _spans_of_text(source: str, text: str, stated: tuple[Span, ...]) -> tuple[Span, ...]:
+    """The stated spans if they hold the text, character by character; of one span, its two pieces that do; else ()."""
+    if not stated or text_of_spans(source, stated) == text:
+        return stated
+    return spans_between(source, text, stated[0]) if len(stated) == 1 else ()
 
 
 def unplaced(hit: Hit) -> Retrieved:

@@ -122,25 +122,23 @@ def read_place(
     >>> read_place({"start": "chapter 1"}, "tea", start="start", end="end").problem
     "start is 'chapter 1', no whole number"
     """
-    first, last = metadata.get(start), metadata.get(end)
-    first_number, last_number = whole_number(first), whole_number(last)
-    for key, value, number in ((start, first, first_number), (end, last, last_number)):
-        if value is not None and number is None:
+    for key in (start, end):
+        value = metadata.get(key)
+        if value is not None and whole_number(value) is None:
             return StatedPlace((), f"{key} is {echo(value)}, no whole number")
-    several = read_spans(metadata.get(spans))
+    first, last = whole_number(metadata.get(start)), whole_number(metadata.get(end))
+    written = metadata.get(spans)
+    several = read_spans(written)
     if several:
         ends = min(span.start for span in several), max(span.end for span in several)
-        if (first_number, last_number) in ((None, None), ends):
+        if (first, last) in ((None, None), ends):
             return StatedPlace(several, searched=searched)
-    elif first is None and last is None and metadata.get(spans) is not None:
-        return StatedPlace((), f"{spans} is {echo(metadata[spans])}, no spans")
-    if first_number is None or first_number < 0:
-        return StatedPlace()
-    if last_number is None:
-        last_number = first_number + len(text)
-    if last_number <= first_number:
-        return StatedPlace()
-    return StatedPlace((Span(first_number, last_number),), searched=searched)
+    elif first is None and last is None and written is not None:
+        return StatedPlace((), f"{spans} is {echo(written)}, no spans")
+    if first is None or first < 0:
+        return NO_PLACE
+    last = first + len(text) if last is None else last
+    return StatedPlace((Span(first, last),), searched=searched) if first < last else NO_PLACE
 
 
 def spans_between(source: str, text: str, place: Span) -> tuple[Span, ...]:
