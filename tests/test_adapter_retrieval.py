@@ -78,7 +78,7 @@ def evaluated(toy: Toy, way: str = "run", benchmark=BENCHMARK, **options):
     [
         ({"measures": ["Foo@5"]}, "Foo"),
         ({"measures": ["TokenF1"]}, "TokenF1"),
-        ({"measures": []}, "measures is empty"),
+        ({"measures": []}, "no measure to score"),
         ({"k": 0}, "0"),
         ({"k": [5, "many"]}, "many"),
         ({"counter": "none-such"}, "none-such"),

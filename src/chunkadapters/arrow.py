@@ -164,22 +164,27 @@ def _plain(value: Any, kind: pa.DataType | None, depth: int = 0) -> Any:
     """A Python value as JSON values; the Arrow type tells maps, which are lists of pairs, and structs."""
     if depth > _DEPTH:
         raise RecursionError
-    kind = kind.value_type if kind is not None and pa.types.is_dictionary(kind) else kind
+    if kind is not None and pa.types.is_dictionary(kind):
+        kind = kind.value_type
     if value is None:
         return None
     if kind is not None and pa.types.is_map(kind):
-        return _unique_keys(
-            [(_key(key), _plain(item, kind.item_type, depth + 1)) for key, item in value]
-        )
+        items = [(_key(key), _plain(item, kind.item_type, depth + 1)) for key, item in value]
+        return _unique_keys(items)
     if isinstance(value, Mapping):
-        types = {} if kind is None else {field.name: field.type for field in kind}
-        rows = {_key(key): _plain(item, types.get(key), depth + 1) for key, item in value.items()}
-        return (
-            rows if kind is None else {key: item for key, item in rows.items() if item is not None}
-        )
+        return _plain_struct(value, kind, depth)
     if isinstance(value, list | tuple):
         return [_plain(item, getattr(kind, "value_type", None), depth + 1) for item in value]
     return _leaf(value)
+
+
+def _plain_struct(value: Mapping[Any, Any], kind: pa.DataType | None, depth: int) -> dict[str, Any]:
+    """A struct without its null fields; any other mapping with all of its items."""
+    if kind is None:
+        return {_key(key): _plain(item, None, depth + 1) for key, item in value.items()}
+    types = {field.name: field.type for field in kind}
+    filled = {key: item for key, item in value.items() if item is not None}
+    return {_key(key): _plain(item, types.get(key), depth + 1) for key, item in filled.items()}
 
 
 def _key(key: Any) -> str:

@@ -18,7 +18,15 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from chunkadapters.configuration import counter_of
-from chunkadapters.places import BOOKKEEPING, CONTEXT, PAGE_MARKS, PAGES, Metadata, PlaceKeys
+from chunkadapters.places import (
+    BOOKKEEPING,
+    CONTEXT,
+    PAGE_MARKS,
+    PAGES,
+    Metadata,
+    PlaceKeys,
+    shared_items,
+)
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.locating import Hit, Locator, Verdict, unplaced
 from chunkcore.options import check_number
@@ -147,21 +155,6 @@ class Passage:
             gone.update(_PAGE_KEYS)
         kept = {key: deepcopy(value) for key, value in values.items() if key not in gone}
         return kept | keys.write_pages(marks, self.retrieved.spans, ())
-
-
-def shared_items(mappings: Sequence[Mapping[str, object]]) -> Metadata:
-    """The items that all mappings have.
-
-    >>> shared_items([{"a": 1, "b": 2}, {"a": 1, "b": 3}])
-    {'a': 1}
-    """
-    if not mappings:
-        return {}
-    first, *others = mappings
-    shared = dict(first)
-    for other in others:
-        shared = {key: value for key, value in shared.items() if other.get(key, ...) == value}
-    return shared
 
 
 class Behind:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from chunkadapters.configuration import NamedFunction
 from chunkadapters.places import LOCATED, Origin, PlaceKeys, chunk_records
@@ -12,6 +12,7 @@ from chunkcore.chunkers import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError
 from chunkcore.locating.alignment import Aligner
 from chunkcore.packing import trim
+from chunkcore.run import Retrieved
 from chunkcore.spans import merge_touching
 from chunkcore.text import Chunk, Document, Span, text_of_spans
 from chunkcore.tokens import TokenizedText
@@ -24,8 +25,8 @@ SIMILARITY = 0.8
 # ---- Pieces that are placed in the text
 
 
-class Piece(NamedTuple):
-    """A piece of a text: its metadata, and where it begins, if the splitter counted that."""
+class SplitPiece(NamedTuple):
+    """A piece that a splitter cut: its metadata, and where it begins, if the splitter counted that."""
 
     text: str
     metadata: Mapping[str, Any] = {}
@@ -34,78 +35,96 @@ class Piece(NamedTuple):
 
 def place_pieces(
     text: str,
-    pieces: Sequence[Piece],
+    pieces: Sequence[SplitPiece],
     *,
     unplaced: Unplaced = "mark",
     similarity: float | None = SIMILARITY,
 ) -> list[Draft]:
-    """Each piece with its place in the text; see `Aligned`. Raises `DataError` for a refused piece.
+    """The pieces with their places in the text; see `Aligned`. Raises `DataError` for a refused piece.
 
     Stated starts are taken if the pieces, there, are the whole text without a gap. Of several equally good places the
     first is taken; the span of a piece that is not in the text is the text between its neighbours.
     """
     if not text or not pieces:
         return []
-    starts = [piece.start for piece in pieces if piece.start is not None]
-    if len(starts) == len(pieces) and _cover(text, pieces, starts):
-        rows = zip(pieces, starts, strict=True)
-        return [
-            Draft((Span(start, start + len(piece.text)),), dict(piece.metadata))
-            for piece, start in rows
-        ]
+    counted = _counted(text, pieces)
+    if counted:
+        return counted
     aligner = Aligner([Document("text", text)], similarity=similarity)
-    hits = aligner.locate_in_order([piece.text for piece in pieces], document_id="text")
-    drafts: list[Draft] = []
-    for number, (piece, hit) in enumerate(zip(pieces, hits, strict=True)):
-        spans = hit.spans
-        if not spans and unplaced == "refuse":
-            raise DataError(
-                f"the splitter gave a piece that stands nowhere in its text: {piece.text[:80]!r}; configure it "
-                'so that it keeps the text, or mark such pieces by unplaced="mark"'
-            )
-        if not spans:
-            begin = min(
-                max((draft.spans[-1].end for draft in drafts[-1:]), default=0), len(text) - 1
-            )
-            end = next(
-                (later.spans[0].start for later in hits[number + 1 :] if later.spans), len(text)
-            )
-            spans = (Span(begin, max(begin + 1, end)),)
-        is_verbatim = bool(hit.spans) and spans[0].slice(text) == piece.text
-        located = {} if hit.match == "exact" else {LOCATED: hit.match}
-        drafts.append(
-            Draft(spans, {**piece.metadata, **located}, derived=None if is_verbatim else piece.text)
+    located = aligner.locate_in_order([piece.text for piece in pieces], document_id="text")
+    lost = [piece.text for piece, hit in zip(pieces, located, strict=True) if not hit.spans]
+    if lost and unplaced == "refuse":
+        raise DataError(
+            f"the splitter gave a piece that stands nowhere in its text: {lost[0][:80]!r}; configure it so that it "
+            'keeps the text, or mark such pieces by unplaced="mark"'
         )
-    return drafts
+    between = _gaps(located, len(text))
+    return [
+        _draft(text, piece, hit, gap)
+        for piece, hit, gap in zip(pieces, located, between, strict=True)
+    ]
 
 
-def _cover(text: str, pieces: Sequence[Piece], starts: Sequence[int]) -> bool:
-    """Whether the pieces, at these starts, are the whole text, in order and without a gap."""
+def _counted(text: str, pieces: Sequence[SplitPiece]) -> list[Draft]:
+    """The pieces at their stated starts; [] if they are not the whole text there, in order and without a gap."""
+    drafts = []
     before = end = 0
-    for piece, start in zip(pieces, starts, strict=True):
-        if not before <= start <= end or not text.startswith(piece.text, start):
-            return False
+    for piece in pieces:
+        start = piece.start
+        if start is None or not before <= start <= end or not text.startswith(piece.text, start):
+            return []
         before, end = start, max(end, start + len(piece.text))
-    return end == len(text)
+        drafts.append(Draft((Span(start, start + len(piece.text)),), dict(piece.metadata)))
+    return drafts if end == len(text) else []
+
+
+def _gaps(located: Sequence[Retrieved], length: int) -> list[Span]:
+    """For each piece, the text between its placed neighbours; at least one character of it."""
+    following = [length] * len(located)
+    for number in reversed(range(len(located) - 1)):
+        later = located[number + 1].spans
+        following[number] = later[0].start if later else following[number + 1]
+    gaps: list[Span] = []
+    begin = 0
+    for hit, end in zip(located, following, strict=True):
+        first = min(begin, length - 1)
+        gap = Span(first, max(first + 1, end))
+        gaps.append(gap)
+        begin = hit.spans[-1].end if hit.spans else gap.end
+    return gaps
+
+
+def _draft(text: str, piece: SplitPiece, hit: Retrieved, gap: Span) -> Draft:
+    spans = hit.spans or (gap,)
+    is_verbatim = bool(hit.spans) and spans[0].slice(text) == piece.text
+    metadata = dict(piece.metadata)
+    if hit.match != "exact":
+        metadata[LOCATED] = hit.match
+    return Draft(spans, metadata, derived=None if is_verbatim else piece.text)
 
 
 def placed_records(
-    document: Document, pieces: Sequence[Piece], origin: Origin, keys: PlaceKeys, unplaced: Unplaced
+    document: Document,
+    pieces: Sequence[SplitPiece],
+    origin: Origin,
+    keys: PlaceKeys,
+    unplaced: Unplaced,
 ) -> Iterator[tuple[Chunk, dict[str, Any]]]:
     """For each piece of a document, the chunk, and the metadata to write beside the splitter's own."""
     drafts = place_pieces(document.text, pieces, unplaced=unplaced)
-    chunks = [
-        Chunk(
+    chunks = []
+    for index, (piece, draft) in enumerate(zip(pieces, drafts, strict=True)):
+        is_derived = draft.derived is not None
+        chunk = Chunk(
             document.id,
-            i,
+            index,
             draft.spans,
             piece.text,
             0,
             metadata=draft.metadata,
-            derived=draft.derived is not None,
+            derived=is_derived,
         )
-        for i, (piece, draft) in enumerate(zip(pieces, drafts, strict=True))
-    ]
+        chunks.append(chunk)
     records = chunk_records(document, chunks, origin, {}, keys, set())
     return zip(chunks, (record for _, _, record in records), strict=True)
 
@@ -144,12 +163,15 @@ class Aligned(Chunker):
             object.__setattr__(self, "split", NamedFunction(self.split))
 
     def cut(self, source: TokenizedText) -> list[Draft]:
-        pieces = [piece for piece in map(_as_piece, self.split(source.text)) if piece.text]  # type: ignore[operator]  # `validate` checked it
+        split = cast("Callable[[str], Sequence[str | tuple[Any, ...]]]", self.split)
+        pieces = [_as_piece(item) for item in split(source.text)]
+        pieces = [piece for piece in pieces if piece.text]
         return place_pieces(source.text, pieces, unplaced=self.unplaced, similarity=self.similarity)
 
 
-def _as_piece(item: Any) -> Piece:
-    piece = Piece(*item) if isinstance(item, tuple) and 2 <= len(item) <= 3 else Piece(item)
+def _as_piece(item: str | tuple[Any, ...]) -> SplitPiece:
+    is_row = isinstance(item, tuple) and 2 <= len(item) <= 3
+    piece = SplitPiece(*item) if is_row else SplitPiece(item)  # type: ignore[arg-type]
     if not isinstance(piece.text, str) or not isinstance(piece.metadata, Mapping):
         raise DataError(
             f"expected the splitter to give texts, or texts with their metadata, got {type(item).__name__}"
@@ -173,10 +195,12 @@ class Joined(Chunker):
         self, text: str, pieces: Sequence[PieceRange], rows: Iterable[PieceRange], *, strip: bool
     ) -> list[Draft]:
         """The chunks of rows; a row is the index of its first piece and the one after its last."""
-        drafts = (
-            _joined(text, pieces[first:last], self.joiner, strip=strip) for first, last in rows
-        )
-        return [draft for draft in drafts if draft]
+        drafts = []
+        for first, last in rows:
+            draft = _joined(text, pieces[first:last], self.joiner, strip=strip)
+            if draft is not None:
+                drafts.append(draft)
+        return drafts
 
 
 def check_sizes(size: int, overlap: int) -> None:
@@ -189,37 +213,36 @@ def _joined(text: str, pieces: Iterable[PieceRange], joiner: str, *, strip: bool
     """A chunk of pieces joined by a string; None if nothing is left of it.
 
     Pieces separated by exactly the joiner share a span; others have one each. If the original's text differs from the
-    joined spans, it is the chunk's derived text.
+    text of the spans, it is the chunk's derived text.
 
     >>> _joined("one, two,, three", [(0, 3), (5, 8)], ", ", strip=True).spans
     (Span(start=0, end=8),)
     >>> _joined("one, two,, three", [(5, 8), (11, 16)], ", ", strip=True).spans
     (Span(start=5, end=8), Span(start=11, end=16))
     """
-    rows: list[PieceRange] = []
+    ranges: list[PieceRange] = []
     for start, end in pieces:
-        if rows and text[rows[-1][1] : start] == joiner:
-            rows[-1] = (rows[-1][0], end)
+        if ranges and text[ranges[-1][1] : start] == joiner:
+            ranges[-1] = (ranges[-1][0], end)
         else:
-            rows.append((start, end))
-    if len(rows) == 1:
-        start, end = trim(text, *rows[0]) if strip else rows[0]
-        return Draft((Span(start, end),)) if start < end else None
-    joined = joiner.join([text[start:end] for start, end in rows])
+            ranges.append((start, end))
+    joined = joiner.join([text[start:end] for start, end in ranges])
     if strip:
         joined = joined.strip()
         # Of pieces of white space alone the joiners stay.
-        rows = list(_trimmed(text, rows)) or [(rows[0][1], rows[-1][0])]
+        ranges = _trimmed(text, ranges) or [(ranges[0][1], ranges[-1][0])]
     if not joined:
         return None
-    spans = tuple(Span(start, end) for start, end in rows)
+    spans = tuple(Span(start, end) for start, end in ranges)
     is_source = text_of_spans(text, merge_touching(spans)) == joined
     return Draft(spans, derived=None if is_source else joined)
 
 
-def _trimmed(text: str, rows: list[PieceRange]) -> Iterator[PieceRange]:
-    """The rows without white space ones, and without white space at both ends."""
-    kept = [row for row in rows if not text[row[0] : row[1]].isspace()]
-    for place, (start, end) in enumerate(kept):
-        inner = trim(text, start, end)
-        yield (inner[0] if place == 0 else start), (inner[1] if place == len(kept) - 1 else end)
+def _trimmed(text: str, ranges: Iterable[PieceRange]) -> list[PieceRange]:
+    """The ranges without white space ones, and without white space at both ends."""
+    kept = [(start, end) for start, end in ranges if not text[start:end].isspace()]
+    if kept:
+        (first_start, first_end), (last_start, last_end) = kept[0], kept[-1]
+        kept[0] = (trim(text, first_start, first_end)[0], first_end)
+        kept[-1] = (kept[-1][0], trim(text, last_start, last_end)[1])
+    return kept

@@ -16,7 +16,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import DataError
-from chunkcore.locating.stated import StatedPlace, read_place, read_spans
+from chunkcore.locating.hits import names_of
+from chunkcore.locating.stated import StatedPlace, read_place, read_spans, whole_number
 from chunkcore.plain import digest
 from chunkcore.spans import merge_touching, shifted
 from chunkcore.text import (
@@ -25,6 +26,7 @@ from chunkcore.text import (
     Mark,
     Span,
     offsets_within,
+    page_marks,
     pages_of_all,
 )
 
@@ -215,18 +217,21 @@ class PlaceKeys:
         numbers = next(pages_of_all(marks, [spans])) if marks and spans else ()
         if not numbers:
             return {}
-        labels = {
-            mark.data["number"]: str(mark.data.get("label") or mark.data["number"])
-            for mark in marks
-        }
         first = numbers[0]
-        pages: dict[str, Any] = (
-            {"page_number": first} if self.page == "page_number" else {"page_label": labels[first]}
-        )
+        pages: dict[str, Any] = {PAGES: ", ".join(map(str, numbers))}
+        if self.page == "page_number":
+            pages["page_number"] = first
+        else:
+            labels = {mark.data["number"]: mark.data.get("label") for mark in marks}
+            pages["page_label"] = str(labels[first] or first)
         if self.page == "page":
             pages["page"] = first - 1
-        pages[PAGES] = ", ".join(map(str, numbers))
-        return {f"chunk_{key}" if key in parent else key: value for key, value in pages.items()}
+        return _beside(parent, pages)
+
+
+def _beside(parent: Collection[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, with the prefix ``chunk_`` before the keys that the parent has."""
+    return {f"chunk_{key}" if key in parent else key: value for key, value in values.items()}
 
 
 def _ends(spans: Sequence[Span]) -> tuple[int, int]:
@@ -238,20 +243,16 @@ def _ends(spans: Sequence[Span]) -> tuple[int, int]:
 
 def with_page_marks(document: Document) -> Metadata:
     """The document's metadata with its page marks as ``page_marks``, for a framework's document of the same text."""
-    pages = [
-        [
-            mark.data["number"],
-            mark.span.start,
-            mark.span.end,
-            *([label] if (label := mark.data.get("label")) else []),
-        ]
-        for mark in document.marks
-        if mark.kind == "page" and type(mark.data.get("number")) is int
-    ]
-    return {
-        **document.metadata,
-        **({PAGE_MARKS: json.dumps(pages, separators=(",", ":"))} if pages else {}),
-    }
+    pages = []
+    for mark in page_marks(document.marks):
+        row = [mark.data["number"], mark.span.start, mark.span.end]
+        label = mark.data.get("label")
+        if label:
+            row.append(label)
+        pages.append(row)
+    if not pages:
+        return dict(document.metadata)
+    return {**document.metadata, PAGE_MARKS: json.dumps(pages, separators=(",", ":"))}
 
 
 def marks_of(metadata: Mapping[str, object]) -> tuple[Mark, ...]:
@@ -264,17 +265,14 @@ def marks_of(metadata: Mapping[str, object]) -> tuple[Mark, ...]:
     if not isinstance(written, str):
         return ()
     try:
-        rows = json.loads(written)
-        return tuple(
-            Mark(
-                "page",
-                Span(start, end),
-                {"number": int(number), **({"label": label[0]} if label else {})},
-            )
-            for number, start, end, *label in rows
-        )
+        return tuple(_page_mark(*row) for row in json.loads(written))
     except (ValueError, TypeError, RecursionError, DataError):
         return ()
+
+
+def _page_mark(number: Any, start: int, end: int, label: str = "") -> Mark:
+    data = {"number": int(number)}
+    return Mark("page", Span(start, end), {**data, "label": label} if label else data)
 
 
 # ---- Everything else that a chunk says of itself
@@ -293,17 +291,18 @@ def chunk_metadata(chunk: Chunk, parent: Mapping[str, object], origin: Origin) -
     >>> chunk_metadata(chunk, {"context": "mine"}, Origin.at(0))
     {'headings': 'A > B', 'chunk_context': 'Of drinks.'}
     """
-    metadata: dict[str, Any] = {}
-    said = {**chunk.metadata, CONTEXT: chunk.context} if chunk.context else chunk.metadata
-    for key, value in said.items():
-        if (flat := _flat(value)) not in (None, ""):
-            metadata[f"chunk_{key}" if key in parent else key] = flat
+    values = dict(chunk.metadata)
+    if chunk.context:
+        values[CONTEXT] = chunk.context
+    flat = {key: _flat(value) for key, value in values.items()}
+    metadata = _beside(
+        parent, {key: value for key, value in flat.items() if value not in (None, "")}
+    )
     if chunk.derived or origin.passage:
         metadata[DERIVED] = True
-    if chunk.segments:
-        segments = [origin.place(segment) for segment in chunk.segments]
-        if all(segments):
-            metadata[SEGMENTS] = encode_segments(segments)
+    segments = [origin.place(segment) for segment in chunk.segments]
+    if segments and all(segments):
+        metadata[SEGMENTS] = encode_segments(segments)
     return metadata
 
 
@@ -355,27 +354,27 @@ def chunk_records(
     ranges = ranges_of(chunks)
     following = document.metadata.get(WHITE_SPACE)
     gaps = white_space_after(text, ranges, following if isinstance(following, str) else "")
-    is_plain = isinstance(chunks, DocumentChunks) and not chunks.special
-    if is_plain and origin.shift is not None and not marks:
+    shift = origin.shift
+    if (
+        isinstance(chunks, DocumentChunks)
+        and not chunks.special
+        and shift is not None
+        and not marks
+    ):
         # Without a `Chunk` object for each, the adapters take three quarters of the time.
         for (start, end), chunk_id, gap in zip(ranges, chunks.ids(), gaps, strict=True):
             record: dict[str, Any] = {
-                keys.start: start + origin.shift,
-                keys.end: end + origin.shift,
+                keys.start: start + shift,
+                keys.end: end + shift,
             }
-            yield (
-                text[start:end],
-                unused_id(chunk_id, taken),
-                record | {WHITE_SPACE: gap} if gap else record,
-            )
+            if gap:
+                record[WHITE_SPACE] = gap
+            yield text[start:end], unused_id(chunk_id, taken), record
         return
     for chunk, gap in zip(chunks, gaps, strict=True):
         place = chunk_place(chunk, origin)
-        record = (
-            chunk_metadata(chunk, parent, origin)
-            | keys.write(place)
-            | keys.write_pages(marks, place, parent)
-        )
+        record = chunk_metadata(chunk, parent, origin)
+        record |= keys.write(place) | keys.write_pages(marks, place, parent)
         if gap and not chunk.derived:
             record[WHITE_SPACE] = gap
         yield chunk.text, unused_id(chunk.id, taken), record
@@ -398,16 +397,19 @@ def inherited(
     document: all but its page marks; ``spans``, ``segments`` and ``derived`` that read like a chunk's place become
     ``source_spans`` and so on.
     """
+    gone: tuple[str, ...] = (PAGE_MARKS,)
     if of_a_chunk:
         gone = (SPANS, SEGMENTS, WHITE_SPACE, PAGE_MARKS, *drop)
-        return {key: value for key, value in metadata.items() if key not in gone}
-    kept = {key: value for key, value in metadata.items() if key != PAGE_MARKS}
-    for key, reads_like_a_place in (
-        (SPANS, read_spans),
-        (SEGMENTS, decode_segments),
-        (DERIVED, lambda x: x is True),
-    ):
-        if key in kept and reads_like_a_place(kept[key]):
+    kept = {key: value for key, value in metadata.items() if key not in gone}
+    if of_a_chunk:
+        return kept
+    reads_like_a_place = {
+        SPANS: bool(read_spans(kept.get(SPANS))),
+        SEGMENTS: bool(decode_segments(kept.get(SEGMENTS))),
+        DERIVED: kept.get(DERIVED) is True,
+    }
+    for key, is_place in reads_like_a_place.items():
+        if is_place:
             kept[f"source_{key}"] = kept.pop(key)
     return kept
 
@@ -458,62 +460,55 @@ def join_pages_by_source(documents: object, *, separator: str = "\n") -> list[Do
     if isinstance(documents, str | Mapping) or not isinstance(documents, Iterable):
         raise DataError(f"expected a list of documents, got {type(documents).__name__}")
     sources: dict[str, list[_Page]] = {}
-    for place, document in enumerate(documents):
-        for page in _pages(document, place):
+    for number, document in enumerate(documents):
+        for page in _pages(document, number):
             sources.setdefault(page.source, []).append(page)
     if not sources:
         raise DataError("expected at least one document, got none")
     return [_joined(source, pages, separator) for source, pages in sources.items()]
 
 
-def _pages(document: object, place: int) -> list[_Page]:
+def _pages(document: object, number: int) -> list[_Page]:
+    """The pages of a framework's document, which is the `number`-th."""
     metadata = getattr(document, "metadata", None)
     if not isinstance(metadata, Mapping):
         metadata = getattr(document, "meta", None)
-    text = next(
-        (
-            x
-            for x in (getattr(document, key, None) for key in ("page_content", "text", "content"))
-            if x
-        ),
-        "",
-    )
+    texts = [getattr(document, key, None) for key in ("page_content", "text", "content")]
+    text = next(filter(None, texts), "")
     if not isinstance(metadata, Mapping) or not isinstance(text, str):
         raise DataError(
-            f"document {place} is a {type(document).__name__}: expected one of LangChain's, LlamaIndex' or "
+            f"document {number} is a {type(document).__name__}: expected one of LangChain's, LlamaIndex' or "
             "Haystack's documents"
         )
-    name = next(
-        (metadata[key] for key in _NAMES if isinstance(metadata.get(key), str) and metadata[key]),
-        "",
-    )
-    is_page = any(key in metadata for key in _PAGE_KEYS)
-    source = name or (
-        "document" if is_page else str(getattr(document, "id", None) or f"document-{place}")
-    )
-    first = metadata.get("page_number")
+    source = _source_of(document, metadata, number)
+    first, label = _page_of(metadata)
     if "\f" in text and hasattr(document, "meta"):
-        begin = first if type(first) is int else 1
-        return [
-            _Page(source, part, metadata, begin + turn)
-            for turn, part in enumerate(text.split("\f"))
-        ]
+        parts = enumerate(text.split("\f"), first or 1)
+        return [_Page(source, part, metadata, page) for page, part in parts]
+    return [_Page(source, text, metadata, first, label)]
+
+
+def _page_of(metadata: Mapping[str, object]) -> tuple[int | None, str]:
+    """A page's number, from 1, and its label, as loaders write them."""
     label = str(metadata.get("page_label") or "")
-    if type(first) is int:
-        return [_Page(source, text, metadata, first, label)]
-    if type(metadata.get("page")) is int:
-        return [_Page(source, text, metadata, metadata["page"] + 1, label)]
-    if not label and type(first) is str:
-        label = first
-    return [
-        _Page(
-            source,
-            text,
-            metadata,
-            int(label) if label.isdecimal() and label.isascii() else None,
-            label,
-        )
-    ]
+    number = whole_number(metadata.get("page_number"))
+    index = whole_number(metadata.get("page"))
+    if number is None and index is not None:
+        number = index + 1
+    if number is None and not label:
+        label = str(metadata.get("page_number") or "")
+    if number is None and label.isdecimal() and label.isascii():
+        number = int(label)
+    return number, label
+
+
+def _source_of(document: object, metadata: Mapping[str, object], number: int) -> str:
+    names = names_of(*(metadata.get(key) for key in _NAMES))
+    if names:
+        return names[0]
+    if any(key in metadata for key in _PAGE_KEYS):
+        return "document"
+    return str(getattr(document, "id", None) or f"document-{number}")
 
 
 def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
@@ -522,26 +517,30 @@ def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
     end = number = 0
     # Elements of one page, as some loaders give, are one page.
     for (stated, label), group in groupby(pages, key=lambda page: (page.number, page.label)):
-        text = separator.join(page.text for page in group if page.text)
+        text = separator.join([page.text for page in group if page.text])
         number = number + 1 if stated is None else stated
         if not text.strip():
             continue  # a picture: it has a number and no text
         start = end + len(separator) if texts else 0
         end = start + len(text)
         texts.append(text)
-        marks.append(
-            Mark(
-                "page", Span(start, end), {"number": number, **({"label": label} if label else {})}
-            )
-        )
+        marks.append(_page_mark(number, start, end, label))
     if not texts:
         raise DataError(
             f"the pages of {source!r} have no text: they may be pictures; recognise their text first (OCR)"
         )
-    first, *others = [page.metadata for page in pages]
-    shared = {
-        key: value
-        for key, value in first.items()
-        if key not in _PAGE_KEYS and all(key in other and other[key] == value for other in others)
-    }
-    return Document(source, separator.join(texts), shared, tuple(marks))
+    shared = shared_items([page.metadata for page in pages])
+    metadata = {key: value for key, value in shared.items() if key not in _PAGE_KEYS}
+    return Document(source, separator.join(texts), metadata, tuple(marks))
+
+
+def shared_items(mappings: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
+    """The items that all mappings have.
+
+    >>> shared_items([{"a": 1, "b": 2}, {"a": 1, "b": 3}])
+    {'a': 1}
+    """
+    shared = dict(mappings[0]) if mappings else {}
+    for other in mappings[1:]:
+        shared = {key: value for key, value in shared.items() if other.get(key, ...) == value}
+    return shared

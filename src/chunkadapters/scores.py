@@ -134,10 +134,7 @@ def measures_of(measures: Sequence[Measure | str] | Measure | str) -> list[Measu
     """The measures of a list or of one. Raises `OptionError`: an unknown one, or one of answers; or an empty list."""
     from chunkcore.evaluation.measures import retrieval_measures
 
-    parsed: list[Measure] = list(retrieval_measures(measures))
-    if not parsed:
-        raise OptionError('measures is empty: expected some, such as ["Recall@1000tok", "IoU@5"]')
-    return parsed
+    return list(retrieval_measures(measures))
 
 
 # ---- Running a retriever

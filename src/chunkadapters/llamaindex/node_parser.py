@@ -34,7 +34,7 @@ from chunkadapters.configuration import (
     warn_on_truncation,
     workers_for,
 )
-from chunkadapters.pieces import Piece, Unplaced, placed_records
+from chunkadapters.pieces import SplitPiece, Unplaced, placed_records
 from chunkadapters.places import (
     BOOKKEEPING,
     CONTEXT,
@@ -552,7 +552,7 @@ class PlacedNodeParser(NodeParser):
                 start = getattr(parent, KEYS.start, None)
                 derived = parent.metadata.get(DERIVED)
                 origin = NOWHERE if start is None or derived else Origin.at(start)
-            pieces = [Piece(child.get_content(MetadataMode.NONE)) for child in children]
+            pieces = [SplitPiece(child.get_content(MetadataMode.NONE)) for child in children]
             source = CoreDocument(parent.node_id, text, parent.metadata)
             records = placed_records(source, pieces, origin, KEYS, self.unplaced)
             for child, (_, record) in zip(children, records, strict=True):

@@ -118,8 +118,6 @@ class Scorer:
     ) -> Report:
         began = time.perf_counter()
         chosen = retrieval_measures(measures_at() if measures is None else measures)
-        if not chosen:
-            raise OptionError('measures is empty: expected some, such as ["Recall@1000tok"]')
         ranked = self._ranked(run)
         pool = None
         if run.pool is not None:

@@ -87,8 +87,9 @@ def _part(row: object) -> Part | None:
     if not isinstance(row, Mapping):
         return None
     identity, start, end = row.get("id"), row.get("start"), row.get("end")
-    is_part = isinstance(identity, str) and type(start) is int and type(end) is int
-    return Part(identity, Span(start, end)) if is_part and 0 <= start < end else None
+    if not isinstance(identity, str) or type(start) is not int or type(end) is not int:
+        return None
+    return Part(identity, Span(start, end)) if 0 <= start < end else None
 
 
 @dataclass(frozen=True, slots=True)

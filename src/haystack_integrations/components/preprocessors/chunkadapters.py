@@ -34,7 +34,7 @@ from chunkadapters.configuration import (
 from chunkadapters.haystack.documents import KEYS, ROOT, Serialized, check_documents, has_text
 from chunkadapters.haystack.models import as_model, restored, written
 from chunkadapters.haystack.sockets import takes_and_gives_documents, warm_up
-from chunkadapters.pieces import Aligned, Piece, Unplaced, placed_records
+from chunkadapters.pieces import Aligned, SplitPiece, Unplaced, placed_records
 from chunkadapters.places import (
     CONTEXT,
     NOWHERE,
@@ -372,7 +372,9 @@ class ChunkcoreExactSplitter(Serialized):
 
     def _children(self, parent: Document, chunks: Sequence[Document]) -> list[Document]:
         source = CoreDocument(parent.id, parent.content or "", parent.meta)
-        pieces = [Piece(chunk.content or "", start=chunk.meta.get(KEYS.start)) for chunk in chunks]
+        pieces = [
+            SplitPiece(chunk.content or "", start=chunk.meta.get(KEYS.start)) for chunk in chunks
+        ]
         rows = list(placed_records(source, pieces, WHOLE, KEYS, self.unplaced))
         cut = [row for row, _ in rows]
         metas: list[dict[str, Any]] = []
@@ -536,11 +538,11 @@ def exact_chunker(splitter: Component, unplaced: Unplaced = "mark") -> Chunker:
     )
 
 
-def _pieces(splitter: Component, text: str) -> list[Piece]:
+def _pieces(splitter: Component, text: str) -> list[SplitPiece]:
     warm_up(splitter)
     documents = splitter.run(documents=[Document(content=text)])["documents"] if text else []
     return [
-        Piece(
+        SplitPiece(
             document.content or "",
             {key: value for key, value in document.meta.items() if key not in _OF_A_PLACE},
             document.meta.get("split_idx_start"),
