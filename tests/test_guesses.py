@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,10 +26,9 @@ from chunkcore import (
     run_experiment,
     run_retriever,
     score,
-    tune,
-    write_report,
 )
 from chunkcore.chunkers import Recursive
+from chunkcore.evaluation.benchmarks import write_benchmark
 from chunkcore.tokens import TokenCounter
 
 TEA = Document("tea.md", "Green tea is mild. Black tea is strong.")
@@ -67,14 +68,32 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: get_retriever("bm25").index(CORPUS).update([TEA, TEA]), "two documents have the id 'tea.md'"),
         (lambda: get_counter("gpt-4o"), "did you mean o200k_base"),
         (lambda: load_index("nowhere"), "nowhere"),
-        (lambda: write_report(3, "x.html"), "Report"),
-        (lambda: tune(BENCHMARK, 50), "a spec, with values in braces"),  # type: ignore[arg-type]
+        (lambda: run_retriever(BENCHMARK, INDEX), "retriever first, then the benchmark"),  # type: ignore[arg-type]
+        (lambda: load_benchmark([{"question": "Mild?"}], [TEA]), "documents first, then the questions"),  # type: ignore[list-item]
     ],
 )
 def test_a_guess_is_answered_in_one_sentence_of_the_library(guess: Callable[[], Any], answer: str) -> None:
     with pytest.raises(ChunkcoreError, match=answer) as caught:
         guess()
     assert "\n" not in str(caught.value)
+
+
+def test_sizes_by_place_are_named_by_the_splitter() -> None:
+    adapter = pytest.importorskip("chunkadapters.langchain", exc_type=ImportError)
+    for sizes in ((1000,), (1000, 200)):
+        with pytest.raises(ChunkcoreError, match="sizes have names: ChunkcoreTextSplitter"):
+            adapter.ChunkcoreTextSplitter(*sizes)
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+def test_a_table_of_questions_may_have_semicolons_or_tabs_and_filters_are_kept(tmp_path: Path, sign: str) -> None:
+    table = tmp_path / "questions.csv"
+    table.write_text(f"question{sign}evidence\nWhich tea is mild?{sign}Green tea is mild.\n")
+    (query,) = load_benchmark([TEA], table).queries
+    assert query.evidence == BENCHMARK.queries[0].evidence
+    benchmark = Benchmark("tea", [TEA], [replace(query, where={"year": 2020})])
+    assert load_benchmark(tmp_path, write_benchmark(benchmark, tmp_path)[1]).queries == benchmark.queries
+    assert run_retriever(INDEX, benchmark).results[query.id] == []  # no document is of that year
 
 
 def test_a_document_of_ones_own_has_arguments_of_its_own() -> None:

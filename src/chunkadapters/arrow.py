@@ -23,7 +23,6 @@ from chunkadapters.places import unused_id
 from chunkcore.chunkers import Chunker
 from chunkcore.concurrency import batches_of
 from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError
-from chunkcore.options import check_number
 from chunkcore.text import Chunk, Document, Span
 
 try:
@@ -410,7 +409,6 @@ def _cut(chunker: Chunker, documents: list[Document]) -> Iterator[list[Chunk] | 
             yield error
 
 
-_MOST_CHARACTERS = 500_000_000  # at 4 bytes each still within one string of Arrow's
 _PROBLEM_LENGTH = 1000
 
 
@@ -456,7 +454,6 @@ class ArrowChunker:
             raise OptionError(
                 f"id_column, text_column and metadata_column name three columns, got {names}"
             )
-        check_number("max_characters", self.max_characters, 1, _MOST_CHARACTERS)
         if self.errors not in ("row", "raise"):
             raise OptionError(f"errors is 'row' or 'raise', got {self.errors!r}")
 

@@ -181,8 +181,6 @@ class RunSettings:
     concurrency: int = 8
 
     def __post_init__(self) -> None:
-        check_number("retries", self.retries)
-        check_number("retry_wait", self.retry_wait, whole=False)
         check_number("concurrency", self.concurrency, 1)
 
     @property
@@ -211,20 +209,15 @@ class RetrieverRun:
         self._failures: dict[str, str] = {}
         self._began = time.perf_counter()
         self._systems = {
-            query.id: self._filtered(query)
+            query.id: self._filtered(query.id, query.where)
             for query in self.benchmark.queries
-            if query.metadata.get("where") is not None
+            if query.where is not None
         }
 
-    def _filtered(self, query: Query) -> DeployedRetriever:
-        where = query.metadata["where"]
-        if not isinstance(where, Mapping):
-            raise DataError(
-                f'question {query.id}: where is a mapping such as {{"tenant": "a"}}, got {where!r}'
-            )
+    def _filtered(self, query_id: str, where: Mapping[str, Any]) -> DeployedRetriever:
         if self._system.filtered is None:
             raise OptionError(
-                f"question {query.id} has a filter (where), and {self._system.name} takes none in a call"
+                f"question {query_id} has a filter (where), and {self._system.name} takes none in a call"
             )
         return self._system.filtered(where)
 
@@ -390,7 +383,7 @@ class RetrieverHooks(Generic[Retriever, Document]):
         """Ask a retriever every question of a benchmark, and locate its hits. Nothing is indexed again.
 
         A hit is located by its metadata if they are right (the source's id or path, with offsets or ``spans``), else by
-        its text, else by the evidence that it holds word for word. A question's metadata ``where`` is its filter, and
+        its text, else by the evidence that it holds word for word. A question's filter (`Query.where`)
         goes to the retriever in its framework's form.
 
         Args:

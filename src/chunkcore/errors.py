@@ -19,7 +19,6 @@ import unicodedata
 import warnings
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 _LONGEST = 2_000  # characters of a message
 # What stands before a host, and what follows the usual beginning of a key.
@@ -107,23 +106,6 @@ def suggestion(
             [guesses[lower]] if lower in guesses else [repr(by_lower_case[match]) for match in near]
         )
     return f"; did you mean {' and '.join(dict.fromkeys(hints))}?" if hints else ""
-
-
-def check_type(name: str, value: object, kinds: Any, expected: str) -> None:
-    """Raise `DataError` for a value of another type.
-
-    >>> check_type("text", 3, str, "a string")
-    Traceback (most recent call last):
-    chunkcore.errors.DataError: text is a string, got int: 3
-    """
-    if not isinstance(value, kinds):
-        kind = type(value)
-        seen = (
-            f"{kind.__module__}.{kind.__name__}"
-            if f" {kind.__name__}" in f" {expected}"
-            else kind.__name__
-        )
-        raise DataError(f"{name} is {expected}, got {seen}: {echo(value)}")
 
 
 def kind_of(value: object) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache, partial
 from io import FileIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -183,17 +184,20 @@ def read_json(path: Path) -> Any:
 def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[str, str | None]]]:
     """The number of its last line, from 1, and each row of a CSV file with a header; missing values are None.
 
-    A file that ends in .tsv has tabs for commas, and quotation marks are text. `columns` are the required ones.
+    A header without a comma may have semicolons or tabs. In a file that ends in .tsv quotation marks are text.
+    `columns` are the required ones.
 
     Raises `DataError`: a column is missing, a row is longer than the header, the file is no CSV; or as `text_lines`.
     """
     # Lines keep their newlines, so that line feeds inside quotes survive.
-    tabs = path.suffix.lower() == ".tsv"
+    is_tsv = path.suffix.lower() == ".tsv"
     lines = (line for _, line in text_lines(path))
+    first = next(lines, "")
+    delimiters = "\t" if is_tsv else ",;\t"
     reader = csv.DictReader(
-        lines,
-        delimiter="\t" if tabs else ",",
-        quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL,
+        chain([first], lines),
+        delimiter=next((sign for sign in delimiters if sign in first), delimiters[0]),
+        quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL,
         strict=True,
     )
     try:

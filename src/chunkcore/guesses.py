@@ -103,6 +103,16 @@ COMMANDS = {
     "verify": "datasets verify",
 }
 
+# Sizes without names, such as ChunkcoreTextSplitter(1000, 200).
+SIZES_BY_PLACE = 'sizes have names: {}(chunk_size=1000, chunk_overlap=200, counter="characters")'
+
+# Arguments that are given in the other order.
+SWAPPED = {
+    "run_retriever": "run_retriever takes the retriever first, then the benchmark: swap the two",
+    "load_benchmark": "load_benchmark takes the documents first, then the questions: swap the two, or make the "
+    "documents Document objects",
+}
+
 _FRAMEWORKS = ("langchain", "llamaindex", "haystack")
 _ALL = tuple(f"chunkadapters.{framework}" for framework in _FRAMEWORKS)
 

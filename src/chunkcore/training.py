@@ -15,7 +15,7 @@ from chunkcore.evaluation.segmentation import LabelledText, pk, window_diff
 from chunkcore.files import write_parts
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, Vectors, embed
-from chunkcore.options import check_number, check_options, check_ranges
+from chunkcore.options import check_options, check_ranges
 from chunkcore.segmenters.base import TextTiling, peaks
 from chunkcore.segmenters.tagger import (
     EXTRA,
@@ -149,8 +149,6 @@ class Training:
             rate=(1e-9, 100),
             seed=0,
         )
-        for window in self.windows or [0]:
-            check_number("windows", window, 1, 10_000)
 
 
 class Batch(NamedTuple):

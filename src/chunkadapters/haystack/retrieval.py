@@ -295,7 +295,7 @@ def run_retriever(
         pool, name, retries, retry_wait, progress: see `chunkadapters.scores.RetrieverHooks.run_retriever`, as for what
             is returned and raised.
 
-    A question's metadata ``where`` go to the inputs called ``filters``.
+    A question's filter (`Query.where`) goes to the inputs called ``filters``.
     """
     asking = _Asking(
         text_embedder=text_embedder,

@@ -37,6 +37,7 @@ from chunkadapters.places import (
     inherited,
     with_page_marks,
 )
+from chunkcore import guesses
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.plain import digest
@@ -110,13 +111,15 @@ class ChunkcoreTextSplitter(TextSplitter):
     def __init__(
         self,
         chunker: Chunker | str = DEFAULT_CHUNKER,
-        *,
+        *sizes: int,
         options: Mapping[str, object] | None = None,
         fit_to: _Model = None,
         add_start_index: bool = True,
         with_ids: bool = True,
         **more: Unpack[ChunkerOptions],
     ) -> None:
+        if sizes or isinstance(chunker, int):
+            raise OptionError(guesses.SIZES_BY_PLACE.format(type(self).__name__))
         values = merged(options, more)
         self._with_ids = with_ids
         self._fit_to = embedder_of(fit_to, _as_model)

@@ -24,7 +24,7 @@ from chunkcore.boundaries.abbreviations import (
 from chunkcore.boundaries.html import BLOCK_TAGS
 from chunkcore.boundaries.records import record_lines
 from chunkcore.boundaries.separators import compiled, finder
-from chunkcore.errors import DataError, OptionError, check_type, echo
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
 from chunkcore.spans import Ranges, trim
@@ -145,7 +145,6 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
     >>> [text[start:end] for start, end in sentence_ranges(text, r"regex:\?|\s{2,}").tolist()]
     ['Dr. Wu paid $3.50. "Why?', '" he asked.', 'これは文。次の文。']
     """
-    check_type("a text", text, str, "a string")
     check_splitter(splitter)
     if callable(splitter):
         return _from_starts(text, _checked_starts(text, splitter(text)))

@@ -16,11 +16,10 @@ import numpy as np
 from chunkcore import guesses
 from chunkcore.columns import LazyItems
 from chunkcore.concurrency import batches_of, ordered
-from chunkcore.errors import OptionError, check_type, echo
+from chunkcore.errors import OptionError, echo
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import get_counter, get_embedder, tokenizing
 from chunkcore.options import (
-    check_number,
     check_option_names,
     check_options,
     format_spec,
@@ -259,8 +258,6 @@ class Chunker(ABC):
         With several workers, threads tokenize ahead for a `tokens_only` chunker, which cuts small documents together.
         Other chunkers chunk one document in each thread. Memory holds a few documents a worker.
         """
-        check_number("workers", workers, 1, 1_000)
-        check_type("documents", documents, Iterable, "several Documents")
         with nullcontext() if workers == 1 else ThreadPoolExecutor(workers) as pool:
             done: Callable[..., Iterator[Any]] = (
                 map if pool is None else partial(ordered, pool, ahead=4 * workers)

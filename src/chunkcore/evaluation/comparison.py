@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError, check_type, echo
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import (
@@ -303,7 +303,6 @@ def compare(
     ('a', 0.5, 20)
     """
     check_number("resamples", resamples, 100, 1_000_000)
-    check_number("seed", seed)
     check_number("margin", margin, whole=False)
     if isinstance(measure, bool) or not isinstance(measure, str | Measure):
         raise OptionError(f"measure is a measure or its name, got {echo(measure)}")
@@ -342,11 +341,6 @@ def _usual_measure(reports: Sequence[Report]) -> Measure:
 
 
 def _check_reports(reports: Sequence[Report]) -> None:
-    check_type(
-        "what is compared", reports, Sequence, "a list of Reports, as of run_experiment or score"
-    )
-    for report in reports:
-        check_type("what is compared", report, Report, "a Report, as of run_experiment or score")
     if not reports:
         raise DataError("there is no report to compare: expected at least one")
     for name, count in Counter(report.name for report in reports).items():

@@ -27,7 +27,6 @@ from chunkcore.models.base import (
     is_symmetric,
     sorted_batches,
 )
-from chunkcore.options import check_number
 from chunkcore.spans import Flags
 
 T = TypeVar("T")
@@ -85,7 +84,6 @@ class Cache:
         *,
         max_bytes: int = MAX_BYTES,
     ) -> None:
-        check_number("max_bytes", max_bytes)
         self.path = None if path is None else Path(path)
         self._max_bytes = max_bytes
         self._readable = self._writable = path is not None
@@ -112,7 +110,6 @@ class Cache:
 
     def prune(self, max_bytes: int) -> int:
         """Shrink the file to about `max_bytes`, least recently used entries first; the number of removed entries."""
-        check_number("max_bytes", max_bytes)
 
         def prune(disk: sqlite3.Connection) -> int:
             with _transaction(disk):
@@ -434,7 +431,6 @@ class CachedEmbedder:
         *,
         batch_size: int = 256,
     ) -> None:
-        check_number("batch_size", batch_size, 1)
         self.embedder = embedder
         self.cache = EmbeddingCache() if cache is None else cache
         self.batch_size = batch_size

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from chunkcore.errors import DataError, check_type, echo, warn_user
+from chunkcore.errors import DataError, echo, warn_user
 from chunkcore.files import CHECKSUMS, NoTextError, json_lines, unreadable
 from chunkcore.reading.base import FileNotes, listed
 from chunkcore.reading.opening import read_file
@@ -43,7 +43,6 @@ def load_documents(
     ...     [document.id for document in load_documents(folder)]
     ['tea.md']
     """
-    check_type("the path of documents", path, str | Path, "a path")
     root = Path(path)
     if not root.exists():
         raise DataError(

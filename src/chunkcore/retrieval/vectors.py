@@ -16,7 +16,6 @@ from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.late import LateEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
-from chunkcore.options import check_number
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.spans import Floats, Numbers, Scores
 from chunkcore.text import Chunk, Span
@@ -84,7 +83,6 @@ def top_k(
     >>> indices.tolist(), scores.tolist()
     ([[1, 2]], [[1.0, 1.0]])
     """
-    check_number("k", k, 1)
     left = np.asarray(_matrix(queries, "queries"))
     right = _matrix(vectors, "vectors") if lengths is None else as_rows(vectors)
     if len(left) and len(right) and left.shape[1] != right.shape[1]:
@@ -324,7 +322,6 @@ def top_k_owners(
     >>> owners.tolist(), scores.tolist()
     ([[0, 1]], [[1.0, 0.0]])
     """
-    check_number("k", k, 1)
     owner_of = np.asarray(owners, dtype=np.int64)
     rows, left = as_rows(vectors), np.asarray(queries)
     if len(owner_of) != len(rows):

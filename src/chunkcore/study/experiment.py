@@ -12,10 +12,11 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore import guesses
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.columns import blocks
 from chunkcore.concurrency import Progress, no_progress
-from chunkcore.errors import DataError, OptionError, check_type, echo
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
 from chunkcore.evaluation.results import Report, System, system_name
@@ -48,7 +49,8 @@ def run_retriever(
 
     An `Index` answers all queries at once, and its run has a pool, for k = "min" and PrecisionOmega. With `max_tokens`,
     every query gets at least that many tokens and `k` chunks of an index ("Recall@4096tok" needs it), and at most both
-    of an index that makes passages. Any other retriever is asked with both.
+    of an index that makes passages. Any other retriever is asked with both. If a question has a filter (`Query.where`),
+    one question is asked after another, and a question's filter goes to ``retrieve(..., where=)``.
 
     Args:
         retriever: an `Index`, or any object with ``retrieve(query, k)``.
@@ -75,16 +77,15 @@ def run_retriever(
     """
     if isinstance(retriever, str):
         get_retriever(retriever).retrieve("")  # raises: a method has no documents
-    check_type("a retriever", retriever, Retriever, "an object with retrieve(query, k)")
-    check_type("queries", queries, Benchmark | Iterable, "a Benchmark, or Query objects")
+    if isinstance(retriever, Benchmark):
+        raise OptionError(guesses.SWAPPED["run_retriever"])
     questions = list(queries.queries if isinstance(queries, Benchmark) else queries)
-    for question in questions:
-        check_type("one of the queries", question, Query, "a Query")
     for limit, value in (("k", k), ("max_tokens", max_tokens)):
         if value is not None and value < 1:
             raise OptionError(f"{limit} is at least 1, got {value}")
     name = name or type(retriever).__name__
-    if not isinstance(retriever, Index):
+    has_filters = any(query.where is not None for query in questions)
+    if has_filters or not isinstance(retriever, Index):
         limits = (k,) if max_tokens is None else (k, max_tokens)
         return _ask_each(retriever, questions, limits, name)
     texts = [query.text for query in questions]
@@ -102,7 +103,9 @@ def _ask_each(
     failures: dict[str, str] = {}
     for query in questions:
         try:
-            results[query.id] = _pieces(retriever.retrieve(query.text, *limits), retriever)
+            filters = {} if query.where is None else {"where": query.where}
+            answer = retriever.retrieve(query.text, *limits, **filters)
+            results[query.id] = _pieces(answer, retriever)
         except Exception as error:
             failures[query.id] = f"{type(error).__name__}: {error}"
             hopeless = len(failures) == min(_HOPELESS, len(questions))
@@ -162,12 +165,6 @@ def run_experiment(
         MissingExtraError: a retriever's package is not installed.
         ModelError: the embedder or a reranker failed twice.
     """
-    check_type(
-        "what is run on",
-        benchmark,
-        Benchmark | Scorer,
-        "a Benchmark, as of load_benchmark, or its Scorer",
-    )
     methods = _methods(retrievers)
     meters = _meters(embedder)
     for meter, method in product(meters.values(), methods):

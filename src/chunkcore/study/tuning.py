@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, product
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress
-from chunkcore.errors import ChunkcoreError, DataError, OptionError, check_type, echo
+from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.comparison import By, Comparison, Difference, compare, shared_documents
 from chunkcore.evaluation.measures import Measure, RetrievalMeasure, get_measure, retrieval_measures
@@ -285,7 +285,6 @@ def tune(
     >>> tuned.default, len(tuned.reports), len(tuned.folds)
     ('recursive:size=200 · bm25', 2, 5)
     """
-    check_type("what is tuned on", benchmark, Benchmark, "a Benchmark, as of load_benchmark")
     settings = options or TuneOptions()
     default, configurations = plan(chunkers, retrievers, settings)
     split = assign_folds(benchmark, settings)
@@ -342,12 +341,6 @@ def plan(
 
 def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str) -> list[str]:
     distinct: dict[str, str] = {}
-    check_type(
-        f"each {noun} to try",
-        specs,
-        Iterable,
-        "a spec, with values in braces: recursive:size={50,100}",
-    )
     for grid in [specs] if isinstance(specs, str) else specs:
         for spec in expand_grid(grid.strip()):
             distinct.setdefault(label(spec), spec)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from chunkcore.columns import distinct
-from chunkcore.errors import OptionError, check_type, echo, suggestion
+from chunkcore.errors import OptionError, echo, suggestion
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
 from chunkcore.registry import Registry
@@ -110,7 +110,6 @@ class TiktokenCounter(TokenCounter):
     """
 
     def __init__(self, name: str = "cl100k_base") -> None:
-        check_type("an encoding", name, str, "a name that tiktoken knows")
         self.name = name
 
     @property

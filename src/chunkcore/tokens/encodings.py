@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import OptionError, check_type
+from chunkcore.errors import OptionError
 from chunkcore.escaping import encodable
 
 Ids = NDArray[np.uint32]
@@ -134,7 +134,6 @@ def _blocks(text: str) -> Iterator[str]:
 
 def read(text: str) -> tuple[str, bool]:
     """The text with surrogates as U+FFFD; and whether it has no code point of `_UNLIKE` and no giant white space."""
-    check_type("a text", text, str, "a string (decode bytes first)")
     if len(text) >= _GIANT and any(map(str.isspace, _blocks(text))):
         return encodable(text), False
     if text.isascii():

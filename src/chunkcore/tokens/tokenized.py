@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import OptionError, check_type
+from chunkcore.errors import OptionError
 from chunkcore.spans import Numbers
 from chunkcore.text import Document
 from chunkcore.tokens.encodings import piece_counter
@@ -140,7 +140,6 @@ class TokenizedText:
     """
 
     def __init__(self, text: str, counter: TokenCounter) -> None:
-        check_type("a text", text, str, "a string (decode bytes first)")
         self.text = text
         self.counter = counter
         self.parts = np.array([[0, len(text)]], dtype=np.int64)

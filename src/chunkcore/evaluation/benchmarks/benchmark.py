@@ -22,7 +22,15 @@ from chunkcore.reading.folders import BENCHMARK_NAMES
 from chunkcore.spans import shifted
 from chunkcore.text import Document, Mark, Span, check_document
 
-QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection", "without_evidence")
+QUESTION_KEYS = (
+    "id",
+    "question",
+    "evidence",
+    "spans",
+    "collection",
+    "without_evidence",
+    "where",
+)
 
 
 class ChangedDocumentsWarning(UserWarning):
@@ -102,13 +110,19 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question, its evidence, and its collection: the group of its results in tables."""
+    """A question and its evidence.
+
+    Attributes:
+        collection: the group of its results in tables.
+        where: the question's own filter, which a search for it gets, such as ``{"tenant": "a"}``; None for none.
+    """
 
     id: str
     text: str
     evidence: tuple[Evidence, ...]
     collection: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    where: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +224,7 @@ def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchm
 
     A larger count has the queries of a smaller one.
 
-    Raises `OptionError`: `count` or `seed` is out of range.
+    Raises `OptionError`: `count` is under 1.
 
     Source: Qu et al. (2024), section 3.1, with 100 queries.
 
@@ -219,7 +233,6 @@ def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchm
     10
     """
     check_number("count", count, 1)
-    check_number("seed", seed)
     if count >= len(benchmark.queries):
         return benchmark
     drawn = np.random.default_rng(seed).permutation(len(benchmark.queries))[:count]
@@ -267,7 +280,7 @@ def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benc
     A joined document is complete when the next original would take it farther from `sentences`; the last takes the
     rest. Documents without text are left out. Evidence keeps its text; marks, evidence and the questions'
     ``document_id`` move along. ``metadata["parts"]`` lists each original's ``id``, ``start``, ``end`` and ``metadata``,
-    for `parts_of` and measures such as ``F1@5[part]``. Raises `OptionError`: `sentences` or `seed` is out of range.
+    for `parts_of` and measures such as ``F1@5[part]``.
 
     Source: Qu et al. (2024), appendix C: documents of about 100 sentences; how they are joined is left open.
 
@@ -278,8 +291,6 @@ def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benc
     >>> evidence.document_id, evidence.span.slice(long.documents[0].text)
     ('stitched-1', 'fox')
     """
-    check_number("sentences", sentences, 1)
-    check_number("seed", seed)
     order = np.random.default_rng(seed).permutation(len(benchmark.documents)).tolist()
     groups = _groups([benchmark.documents[number] for number in order], sentences)
     digits = len(str(len(groups)))
@@ -394,6 +405,8 @@ def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
         row["evidence"] = [_written(piece, texts[piece.document_id]) for piece in query.evidence]
     else:
         row["without_evidence"] = True
+    if query.where is not None:
+        row["where"] = dict(query.where)
     return {**row, "collection": query.collection, **query.metadata}
 
 

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from chunkcore.errors import DataError, check_type, echo, warn_user
+from chunkcore.errors import DataError, echo, warn_user
 from chunkcore.files import check_unchanged, csv_rows, json_lines, read_json, read_text, text_lines
 from chunkcore.lazy import needed
 from chunkcore.reading.base import listed
@@ -147,10 +147,7 @@ def question_rows(questions: Questions) -> Iterable[Row]:
     `DataError`: the file cannot be read, or a line is not a JSON object.
     """
     if not isinstance(questions, str | Path):
-        rows = [(f"question {number}", row) for number, row in enumerate(questions, start=1)]
-        for place, row in rows:
-            check_type(place, row, Mapping, "an object such as a line of questions.jsonl")
-        return rows
+        return [(f"question {number}", row) for number, row in enumerate(questions, start=1)]
     if Path(questions).suffix.lower() == ".csv":
         return _table_rows(Path(questions))
     if (

@@ -14,8 +14,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from chunkcore import guesses
 from chunkcore.columns import LazySequence
-from chunkcore.errors import DataError, OptionError, check_type, echo, quote, warn_user
+from chunkcore.errors import DataError, OptionError, echo, quote, warn_user
 from chunkcore.evaluation.benchmarks.benchmark import (
     QUESTION_KEYS,
     Benchmark,
@@ -381,8 +382,11 @@ class QuestionReader:
             collection = self._collections.get(
                 evidence[0].document_id if evidence else document_id, ""
             )
+        where = row.get("where")
+        if not isinstance(where, Mapping | None):
+            raise EvidenceError(f'where is an object such as {{"tenant": "a"}}, got {echo(where)}')
         metadata = {key: value for key, value in row.items() if key not in QUESTION_KEYS}
-        return Query(identity, question, evidence, collection, metadata)
+        return Query(identity, question, evidence, collection, metadata, where)
 
 
 _DOCUMENT = (
@@ -553,13 +557,6 @@ def contents_of(
     follow_links: bool = False,
 ) -> tuple[Contents, bool]:
     """What is read, and whether the questions are the user's own, whose ids must be unique."""
-    check_type("documents", documents, str | Path | Sequence, "a path, or a list of Documents")
-    check_type(
-        "questions",
-        questions,
-        str | Path | Iterable | None,
-        "a path, or objects such as questions.jsonl has",
-    )
     if isinstance(questions, str | Path) and (
         Path(questions).is_dir() or not Path(questions).exists()
     ):
@@ -586,6 +583,8 @@ def contents_of(
             f"there are {len(documents)} documents and no questions: give a questions.jsonl, or its lines"
         )
     for document in documents:
+        if isinstance(document, Mapping):
+            raise DataError(guesses.SWAPPED["load_benchmark"])
         check_document(document)
     return Contents(list(documents), question_rows(questions)), True
 
