@@ -37,9 +37,9 @@ from chunkadapters.places import (
     inherited,
     with_page_marks,
 )
-from chunkcore import guesses
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
+from chunkcore.guesses import SIZES_BY_PLACE
 from chunkcore.plain import digest
 from chunkcore.text import Chunk
 from chunkcore.text import Document as CoreDocument
@@ -119,7 +119,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         **more: Unpack[ChunkerOptions],
     ) -> None:
         if sizes or isinstance(chunker, int):
-            raise OptionError(guesses.SIZES_BY_PLACE.format(type(self).__name__))
+            raise OptionError(SIZES_BY_PLACE.format(type(self).__name__))
         values = merged(options, more)
         self._with_ids = with_ids
         self._fit_to = embedder_of(fit_to, _as_model)
