@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 
 import chunkcore.models
 from chunkcore.cli import main
-from chunkcore.evaluation import experiment
 from chunkcore.models import Vectors, loading
+from chunkcore.study import experiment
 
 from tests.fakes import FakeEmbedder
 
