@@ -169,7 +169,9 @@ def test_a_package_s_kind_of_embedder_is_built_by_name(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(tmp_path))
     model = get_embedder("bag:of words")
     assert (model.name, model is get_embedder("bag:of words")) == ("bag:of words", True)
-    with pytest.raises(OptionError, match=r"with or without bag: or openai: or openvino: or openvino-int8: or torch: before it"):
+    with pytest.raises(
+        OptionError, match=r"with or without bag: or openai: or openvino: or openvino-int8: or torch: before it"
+    ):
         get_embedder("bag:")
 
 
