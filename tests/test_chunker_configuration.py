@@ -187,9 +187,9 @@ def test_many_documents_are_read_only_as_far_ahead_as_needed(workers: int) -> No
     def stream():
         for number in range(1000):
             read.append(number)
-            yield Document(str(number), "word " * 15_000)
+            yield Document(str(number), "word " * 45_000)
 
-    chunks = FixedToken(size=5_000, counter="words").chunk_many(stream(), workers=workers)
+    chunks = FixedToken(size=15_000, counter="words").chunk_many(stream(), workers=workers)
     assert [next(chunks).document_id for _ in range(4)] == ["0", "0", "0", "1"]
     assert len(read) <= 5 * workers + 2
     chunks.close()

@@ -60,7 +60,6 @@ ROOMS = (
     "report",
     "questions",
     "answers",
-    "update",
 )
 ADAPTERS = ("langchain", "llamaindex", "haystack", "neighbours", "exact", "arrow")
 

@@ -27,13 +27,13 @@ text -> `Document` -> `Chunker` -> `Chunk`s -> `Index` -> `Retriever` -> `Retrie
 import sys
 
 # `python -m chunkcore` puts the current folder first on the path: its modules would run instead of installed ones.
-is_module_run = sys.argv[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)] in (
+_is_module_run = sys.argv[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)] in (
     "chunkcore",
     "-mchunkcore",
 )
-if is_module_run and not getattr(sys.flags, "safe_path", sys.flags.isolated):
+if _is_module_run and not getattr(sys.flags, "safe_path", sys.flags.isolated):
     del sys.path[0]
-del is_module_run
+del _is_module_run
 
 from typing import TYPE_CHECKING  # noqa: E402
 

@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"#\d+$")  # several documents of one name get numbers: tea
 def plain_name(name: str) -> str:
     r"""The form in which names are compared: composed letters, forward slashes, unquoted, without ``file://``.
 
-    >>> plain_name("Mein%20Bericht.md"), plain_name("file:///srv/tea.md"), plain_name("docs\\tea.md")
+    >>> plain_name("Mein%20Bericht.md"), plain_name("file:///srv/tea.md"), plain_name("notes\\tea.md")
     ('Mein Bericht.md', '/srv/tea.md', 'notes/tea.md')
     """
     plain = name.strip().replace("\\", "/")
