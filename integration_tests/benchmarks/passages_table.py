@@ -239,7 +239,7 @@ def tables(data: dict[str, Any]) -> Iterator[str]:
         yield from mean_rows(label, [data[name] for name in members if name in data])
     places = [f"behind {hits}, {shown}" for hits, shown in BEHIND]
     yield "\nbehind a retriever, recall at 1,000 tokens, and its difference from that retriever\n"
-    yield "| collection | `dense`, 200 | behind 100 hits | 10 hits | 10 hits, whole documents | 100 hits, less `hybrid` |"
+    yield "| collection | `dense`, 200 | behind 100 hits | 10 hits | 10, whole documents | 100 hits, less `hybrid` |"
     yield "|---|" + "--:|" * 5
     for name, row in data.items():
         shown = [cells([row["recall"][place][2]], [row[f"{place}, against dense"][2]])[0] for place in places]
