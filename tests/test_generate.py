@@ -16,10 +16,10 @@ import pytest
 from chunkcore import DataError, Document, Evidence, ModelError, Span, load_benchmark
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
-from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache, Prices, Reply
-from chunkcore.questions import CallBudget, FilterThresholds, GenerationOptions, estimate_generation, generate_benchmark
+from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache
+from chunkcore.questions import GenerationOptions, estimate_generation, generate_benchmark
 from chunkcore.questions.prompts import NotVerbatimError, Sample, Schedule, draw_sample, locate_excerpts, prompt_version
-from chunkcore.questions.validate import filter_questions
+from chunkcore.questions.validate import filter_questions, similarities_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -304,26 +304,14 @@ def test_a_cap_on_calls_stops_cleanly_and_a_second_run_goes_on(concurrency):
     llm = cached(honest, LLMCache(), concurrency=concurrency)
     options = quick(12, concurrency=concurrency)
     for cap, rows in ((0, 0), (5, 5), (4, 9)):
-        generated = generate_benchmark([STORY], llm, options, budget=CallBudget(max_calls=cap))
+        generated = generate_benchmark([STORY], llm, options, max_calls=cap)
         assert generated.unfinished
         assert generated.stopped == f"the cap of {cap} calls is reached"
         assert (generated.usage.calls, len(generated.rows)) == (cap, rows)
-    generated = generate_benchmark([STORY], llm, options, budget=CallBudget(max_calls=100))
+    generated = generate_benchmark([STORY], llm, options, max_calls=100)
     assert not generated.stopped
     assert llm.usage.calls == 12
     assert generated.rows == generate_benchmark([STORY], fake(honest), options).rows
-
-
-def test_a_cap_on_cost_counts_the_next_call():
-    def priced(messages, schema):
-        return Reply(honest(messages, schema), input_tokens=1_000, output_tokens=100)
-
-    prices = Prices(input=1, output=10)  # 0.002 a call once it is answered
-    budget = CallBudget(max_cost=0.0101, prices=prices)
-    generated = generate_benchmark([STORY], fake(priced), quick(12, concurrency=1), budget=budget)
-    assert "the cap of 0.0101" in generated.stopped
-    assert generated.usage.cost(prices) <= 0.0101
-    assert 3 <= generated.usage.calls <= 5
 
 
 def test_an_estimate_asks_nothing_and_is_near_what_is_used():
@@ -363,28 +351,25 @@ def test_filters_drop_the_later_of_two_alike_and_whoever_has_an_excerpt_that_doe
     evidence = [*places(3), [Evidence("d", Span(50, 55)), Evidence("d", Span(60, 65))]]
     excerpts = [["a"], ["b"], ["c"], ["c", "far"]]
     questions = ["q1", "q2", "q3", "q4"]
-    done = filter_questions(
-        questions, evidence, excerpts, model, FilterThresholds(duplicate=np.float64(0.9), relevance=np.float32(0.5))
-    )
-    assert [(each.index, each.stage) for each in done.dropped] == [(1, "duplicate"), (3, "relevance")]
-    assert "cosine 0.985, over 0.900, with the question 'q1'" in done.dropped[0].reason
-    assert "cosine 0.000" in done.dropped[1].reason.replace("-0.000", "0.000")
-    assert done.similarities.least == pytest.approx([np.cos(np.radians(20))] * 3 + [0], abs=1e-6)
-    assert done.similarities.questions[0, 1] == pytest.approx(np.cos(np.radians(10)), abs=1e-6)
+    similarities = similarities_of(questions, evidence, excerpts, model)
+    dropped = similarities.dropped(questions, 0.9, 0.5)
+    assert [(each.index, each.stage) for each in dropped] == [(1, "duplicate"), (3, "relevance")]
+    assert "cosine 0.985, over 0.900, with the question 'q1'" in dropped[0].reason
+    assert "cosine 0.000" in dropped[1].reason.replace("-0.000", "0.000")
+    assert similarities.least == pytest.approx([np.cos(np.radians(20))] * 3 + [0], abs=1e-6)
+    assert similarities.questions[0, 1] == pytest.approx(np.cos(np.radians(10)), abs=1e-6)
     touching = [[Evidence("d", Span(0, 5))], [Evidence("d", Span(5, 9))], [Evidence("e", Span(0, 5))]]
-    near = filter_questions(questions[:3], touching, excerpts[:3], model, FilterThresholds())
-    assert near.similarities.apart.tolist() == [[False, True, True], [True, False, True], [True, True, False]]
-    none = filter_questions(questions, evidence, excerpts, model, FilterThresholds(duplicate=None, relevance=None))
-    assert not none.dropped
+    near = similarities_of(questions[:3], touching, excerpts[:3], model)
+    assert near.apart.tolist() == [[False, True, True], [True, False, True], [True, True, False]]
+    assert not filter_questions(questions, evidence, excerpts, model).dropped  # too few for a threshold
 
 
 def test_a_question_that_was_dropped_takes_no_other_with_it():
     # q2 is like q1 and q3 is like q2, but q1 and q3 are not alike: with q2 gone q3 stays.
     model = Fixed({"q1": 0, "q2": 25, "q3": 50, "e": 25})
-    done = filter_questions(
-        ["q1", "q2", "q3"], places(3), [["e"]] * 3, model, FilterThresholds(duplicate=0.9, relevance=None)
-    )
-    assert [each.index for each in done.dropped] == [1]
+    questions = ["q1", "q2", "q3"]
+    dropped = similarities_of(questions, places(3), [["e"]] * 3, model).dropped(questions, 0.9, None)
+    assert [each.index for each in dropped] == [1]
 
 
 def test_proposed_thresholds_follow_their_stated_rules():
@@ -397,11 +382,7 @@ def test_proposed_thresholds_follow_their_stated_rules():
     angles |= {f"e{number}": 12 * number + (5 if number == 29 else 4) for number in range(30)}
     evidence, excerpts = places(30), [[f"e{number}"] for number in range(30)]
     done = filter_questions(
-        [f"q{number}" for number in range(31)],
-        [*evidence, evidence[0]],
-        [*excerpts, excerpts[0]],
-        Fixed(angles),
-        FilterThresholds(),
+        [f"q{number}" for number in range(31)], [*evidence, evidence[0]], [*excerpts, excerpts[0]], Fixed(angles)
     )
     assert done.duplicate == pytest.approx(np.cos(np.radians(12)), abs=1e-6)
     assert done.relevance == pytest.approx(np.cos(np.radians(5)), abs=1e-6)
@@ -441,7 +422,7 @@ def _own_cache(tmp_path, monkeypatch):
 
 def test_what_the_command_writes_is_told_loads_and_can_be_compared_on(docs, model, tmp_path, capsys):
     output = tmp_path / "out" / "questions.jsonl"
-    assert main(command(docs, output, "-n", "25", "--duplicate", "none")) == 0
+    assert main(command(docs, output, "-n", "25")) == 0
     told = capsys.readouterr()
     assert told.out.splitlines()[-1] == str(output)
     assert "25 of 25" in told.err
@@ -499,8 +480,6 @@ def test_a_cap_is_told_with_how_to_go_on_and_is_exit_code_1(docs, model, tmp_pat
     ("more", "message"),
     [
         (["--mode", "odd"], "mode is one of 'factual', 'realistic'"),
-        (["--max-cost", "1"], "max_cost needs the prices"),
-        (["--duplicate", "much"], "--duplicate is a cosine, propose, or none; got 'much'"),
         (["--output", "{docs}/questions.jsonl"], "would be taken for a document"),
         (["--output", "{docs}/../q.csv"], "ends in .jsonl"),
         (["--docs", "{docs}/none"], "does not exist"),

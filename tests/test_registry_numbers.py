@@ -22,7 +22,7 @@ from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.results import ModelPrices
 from chunkcore.models.llm import OpenAILLM, Prices
 from chunkcore.options import LARGEST
-from chunkcore.questions import CallBudget, GenerationOptions, ValidationOptions
+from chunkcore.questions import GenerationOptions, ValidationOptions
 from chunkcore.retrieval import BM25, ChunkedCorpus, TextVectors, stages
 from chunkcore.retrieval.base import retrievers
 from chunkcore.scale import StreamOptions
@@ -96,7 +96,6 @@ def test_a_size_over_64_bits_is_refused_with_the_largest_one():
 
 
 SETTINGS: dict[Any, dict[str, Any]] = {
-    CallBudget: {"prices": Prices(input=1, output=1)},
     GenerationOptions: {},
     Prices: {"input": 1.0, "output": 1.0},
     StreamOptions: {},
@@ -126,7 +125,6 @@ def test_numbers_of_functions_have_ranges():
         lambda n: compare([], "Recall@5", resamples=n),
         lambda n: compare([], "Recall@5", margin=n),
         lambda n: ModelPrices(embedding=n),
-        lambda n: list(get_chunker("recursive").chunk_many([Document("d", TEXT)], workers=n)),
         *(
             lambda n, option=option: OpenAILLM("m", "http://x/v1", **{option: n})
             for option in ("temperature", "max_tokens", "timeout", "tries", "concurrency")

@@ -21,7 +21,7 @@ from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.models.llm import Message
 from chunkcore.questions.generate import Generated, GenerationOptions, generate_benchmark, write_generated
-from chunkcore.questions.validate import FilterThresholds, validate_benchmark
+from chunkcore.questions.validate import validate_benchmark
 from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors, chunk_corpus
 from chunkcore.retrieval.stage import get_retriever
 from chunkcore.run import Retrieved, Run
@@ -186,11 +186,7 @@ VECTORS: dict[str, Callable[[int], Any]] = {
 @pytest.mark.parametrize("vector", list(VECTORS))
 def test_filters_drop_questions_and_change_none(vector: str) -> None:
     before = generated("its own place")
-    made = generated(
-        "its own place",
-        embedder=Bewitched(VECTORS[vector]),
-        thresholds=FilterThresholds(duplicate=0.999, relevance=-0.5),
-    )
+    made = generated("its own place", embedder=Bewitched(VECTORS[vector]))
     rows = {row["id"]: row for row in before.rows}
     assert [rows[row["id"]] for row in made.rows] == list(made.rows)
     assert len(made.rows) + len(made.rejections) == len(before.rows) + len(before.rejections)

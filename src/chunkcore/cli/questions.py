@@ -20,7 +20,7 @@ from chunkcore.errors import DataError, MissingExtraError, OptionError, echo
 if TYPE_CHECKING:
     from chunkcore.models import CachedEmbedder
     from chunkcore.questions import Generated, GenerationOptions
-    from chunkcore.questions.validate import Finding, Threshold
+    from chunkcore.questions.validate import Finding
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,20 +43,10 @@ class Generation:
     seed: options.Seed = 0
     sample_size: Annotated[int, options.number("Characters of a passage.", 100)] = 4_000
     concurrency: Annotated[int, options.number("Questions at once.", 1)] = 4
-    duplicate: Annotated[str, options.value("COSINE", "Drop the later of two above; or none.")] = (
-        "propose"
-    )
-    relevance: Annotated[
-        str,
-        options.value("COSINE", "Drop a question with an excerpt under it; or none."),
-    ] = "propose"
     embedder: Annotated[
         str, options.value("NAME", "Of the filters; or none.", "--embedder", "-e")
     ] = "all-MiniLM-L6-v2"
     max_calls: Annotated[int | None, options.number("At most, in this run.")] = None
-    max_cost: Annotated[float | None, options.value("COST", "At most, likewise; needs prices.")] = (
-        None
-    )
 
     def settings(self) -> GenerationOptions:
         from chunkcore.questions import GenerationOptions
@@ -84,20 +74,10 @@ def generate(
     Example: chunkcore questions generate docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
     """
     from chunkcore.models.llm import get_llm
-    from chunkcore.questions import (
-        CallBudget,
-        FilterThresholds,
-        estimate_generation,
-        generate_benchmark,
-    )
+    from chunkcore.questions import estimate_generation, generate_benchmark
     from chunkcore.questions.generate import write_generated
 
     prices, settings, kept = costs.prices(), generation.settings(), running.KeptAnswers(costs.kept)
-    budget = CallBudget(max_calls=generation.max_calls, max_cost=generation.max_cost, prices=prices)
-    thresholds = FilterThresholds(
-        duplicate=_threshold("--duplicate", generation.duplicate),
-        relevance=_threshold("--relevance", generation.relevance),
-    )
     model = get_llm(generation.llm)
     _check_output(documents.place, output)
     texts = documents.read()
@@ -110,9 +90,8 @@ def generate(
             texts,
             model if kept.path is None else kept.model(model),
             settings,
-            budget=budget,
+            max_calls=generation.max_calls,
             embedder=_generation_filter(generation.embedder),
-            thresholds=thresholds,
             progress=progress,
         )
         write_generated(output, generated)
@@ -140,17 +119,6 @@ _ASSUMED = (
     "Tokens are counted as cl100k_base. Each question is assumed to be kept at once, with an answer of about 200 "
     "tokens; rejections and answers that the cache holds are not foreseen. Nothing was asked."
 )
-
-
-def _threshold(name: str, text: str) -> Threshold:
-    if text == "none":
-        return None
-    if text == "propose":
-        return "propose"
-    try:
-        return float(text)
-    except ValueError:
-        raise OptionError(f"{name} is a cosine, propose, or none; got {echo(text)}") from None
 
 
 def _check_output(docs: Path, output: Path) -> None:
@@ -285,7 +253,6 @@ def check(
     ignore: Annotated[
         list[str] | None, options.value("KIND", "A kind that is fine; repeatable.")
     ] = None,
-    most: Annotated[int, options.number("Of a kind; 0 lists all.", 0, "--list")] = 20,
     as_json: Annotated[bool, options.flag("Print all findings as JSON instead.", "--json")] = False,
     fix: Annotated[
         bool, options.flag("Write the place of evidence that stands in other words.", "--fix")
@@ -313,7 +280,7 @@ def check(
     if as_json:
         typer.echo(json.dumps({"findings": list(map(_finding_row, findings))}, indent=2))
     else:
-        running.say(*_lines(findings, most))
+        running.say(*_lines(findings))
     if any(finding.kind not in ("respelled", "unanswered") for finding in findings):
         raise typer.Exit(1)
 
@@ -361,7 +328,10 @@ def accept(
     running.say(f"{edited} is accepted as it is, with {running.several(rows, 'line')}")
 
 
-def _lines(findings: Sequence[Finding], most: int) -> Iterator[str]:
+_LISTED = 20  # of a kind
+
+
+def _lines(findings: Sequence[Finding]) -> Iterator[str]:
     from chunkcore.questions.validate import KINDS
 
     by_kind = {kind: [finding for finding in findings if finding.kind == kind] for kind in KINDS}
@@ -370,8 +340,8 @@ def _lines(findings: Sequence[Finding], most: int) -> Iterator[str]:
         yield "nothing is wrong"
     yield from (f"{len(listed):,} {kind}: {KINDS[kind]}" for kind, listed in by_kind.items())
     for kind, listed in by_kind.items():
-        for finding in listed[: most or None]:
+        for finding in listed[:_LISTED]:
             named = f", {finding.query_id!r}" if finding.query_id else ""
             yield f"{finding.place}{named}: {kind}: {finding.message}"
-        if 0 < most < len(listed):
-            yield f"and {len(listed) - most:,} more of {kind}: --list 0 lists all"
+        if len(listed) > _LISTED:
+            yield f"and {len(listed) - _LISTED:,} more of {kind}: --json lists all"

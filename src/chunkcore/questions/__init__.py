@@ -8,7 +8,6 @@ from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING:
     from chunkcore.questions.generate import (
-        CallBudget as CallBudget,
         Generated as Generated,
         GenerationOptions as GenerationOptions,
         Rejection as Rejection,
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
         generate_benchmark as generate_benchmark,
     )
     from chunkcore.questions.validate import (
-        FilterThresholds as FilterThresholds,
         Finding as Finding,
         ValidationOptions as ValidationOptions,
         validate_benchmark as validate_benchmark,
@@ -26,11 +24,8 @@ on_first_use(
     __name__,
     {
         "chunkcore.questions.generate": (
-            "CallBudget Generated GenerationOptions Rejection estimate_generation "
-            "generate_benchmark"
+            "Generated GenerationOptions Rejection estimate_generation generate_benchmark"
         ),
-        "chunkcore.questions.validate": (
-            "FilterThresholds Finding ValidationOptions validate_benchmark"
-        ),
+        "chunkcore.questions.validate": ("Finding ValidationOptions validate_benchmark"),
     },
 )

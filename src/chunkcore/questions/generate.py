@@ -26,7 +26,6 @@ from chunkcore.models.llm import (
     CachedLLM,
     Estimator,
     Message,
-    Prices,
     Reply,
     Usage,
     ask,
@@ -44,7 +43,7 @@ from chunkcore.questions.prompts import (
     prompt_version,
     question_about,
 )
-from chunkcore.questions.validate import Dropped, Filtered, FilterThresholds, filter_questions
+from chunkcore.questions.validate import Dropped, Filtered, filter_questions
 from chunkcore.text import Document, Span
 
 
@@ -56,8 +55,6 @@ class GenerationOptions:
         questions: how many to make, before the filters.
         mode: "factual" asks for facts, as the Chroma report does; "realistic" asks vaguely, in everyday words.
         sample_size: characters of a document shown at once.
-        earlier: the most earlier questions shown, those about the same document first.
-        excerpts: the most excerpts a question may have.
         seed: of the samples and of the earlier questions shown.
         concurrency: questions under way at once, not shown to each other: the questions depend on it.
         retries: after an unreadable answer. Excerpts that are not verbatim reject the question without a retry.
@@ -67,8 +64,6 @@ class GenerationOptions:
     questions: int = 100
     mode: Mode = "factual"
     sample_size: int = 4_000
-    earlier: int = 50
-    excerpts: int = 5
     seed: int = 0
     concurrency: int = 4
     retries: int = 1
@@ -76,18 +71,18 @@ class GenerationOptions:
 
     def __post_init__(self) -> None:
         check_options(self)
-        check_ranges(
-            self, questions=1, sample_size=100, earlier=0, excerpts=1, seed=0, retries=0, patience=1
-        )
+        check_ranges(self, questions=1, sample_size=100, seed=0, retries=0, patience=1)
         check_ranges(self, concurrency=(1, 1_000))
 
 
 class BudgetError(ModelError):
-    """One more call would exceed the budget."""
+    """One more call would exceed the cap."""
 
 
 Stage = Literal["answer", "excerpts", "question", "relevance", "duplicate"]
 
+_EARLIER = 50  # earlier questions that are shown at most
+_EXCERPTS = 5  # of a question at most
 _LEAK = 20  # letters and digits; shorter questions occur by chance
 
 
@@ -190,9 +185,7 @@ class QuestionWriter:
     ) -> tuple[str, Sample, Future[Written]]:
         self.asked += 1
         earlier = self._earlier(sample.document.id)
-        question = question_about(
-            sample.text, earlier, self.options.mode, self.options.excerpts, self.asked
-        )
+        question = question_about(sample.text, earlier, self.options.mode, _EXCERPTS, self.asked)
         return (
             f"g{self.asked}",
             sample,
@@ -209,7 +202,7 @@ class QuestionWriter:
             *drawn.permutation(places[True]).tolist(),
             *drawn.permutation(places[False]).tolist(),
         ]
-        chosen = sorted(map(int, order[: self.options.earlier]))
+        chosen = sorted(map(int, order[:_EARLIER]))
         return [self._written[place][1] for place in chosen]
 
     def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
@@ -292,9 +285,8 @@ def generate_benchmark(
     llm: LLM | str,
     options: GenerationOptions | None = None,
     *,
-    budget: CallBudget | None = None,
+    max_calls: int | None = None,
     embedder: Embedder | None = None,
-    thresholds: FilterThresholds | None = None,
     progress: Progress | None = None,
 ) -> Generated:
     """Questions that a language model writes about passages of the documents, with verbatim excerpts that answer them.
@@ -304,9 +296,9 @@ def generate_benchmark(
     model's answers: with a `CachedLLM` a stopped run resumes, and the same call with more questions adds to them.
 
     Args:
-        budget: caps the calls of this run; the questions so far are then filtered and returned.
-        embedder: for the filters; None for none.
-        thresholds: of the filters; None proposes them from the data.
+        max_calls: caps the calls of this run, without answers from a cache; the questions so far are then filtered and
+            returned.
+        embedder: for the filters, whose thresholds follow from the data; None for no filter.
         progress: called with "questions", the number kept, and the number to make.
 
     Raises:
@@ -322,10 +314,10 @@ def generate_benchmark(
     """
     options = options or GenerationOptions()
     model = get_llm(llm)
-    capped = _capped(model, budget or CallBudget())
+    capped = _capped(model, max_calls)
     writer = QuestionWriter(documents, options)
     interrupted = _asked(writer, capped, progress)
-    filtered = _filtered(writer.kept, embedder, thresholds)
+    filtered = _filtered(writer.kept, embedder)
     dropped = {drop.index: drop for drop in filtered.dropped} if filtered else {}
     rejections = [_rejection(writer.kept[number], drop) for number, drop in dropped.items()]
     rejections = sorted([*writer.rejections, *rejections], key=lambda one: int(one.id[1:]))
@@ -345,11 +337,11 @@ def generate_benchmark(
     )
 
 
-def _capped(model: LLM, budget: CallBudget) -> CappedLLM | CachedLLM:
-    """The model under a budget, which answers of its cache do not touch."""
+def _capped(model: LLM, max_calls: int | None) -> CappedLLM | CachedLLM:
+    """The model under a cap, which answers of its cache do not touch."""
     if isinstance(model, CachedLLM):
-        return CachedLLM(CappedLLM(model.llm, budget), model.cache)
-    return CappedLLM(model, budget)
+        return CachedLLM(CappedLLM(model.llm, max_calls), model.cache)
+    return CappedLLM(model, max_calls)
 
 
 def _asked(writer: QuestionWriter, llm: CappedLLM | CachedLLM, progress: Progress | None) -> str:
@@ -371,9 +363,7 @@ def _asked(writer: QuestionWriter, llm: CappedLLM | CachedLLM, progress: Progres
     return ""
 
 
-def _filtered(
-    kept: Sequence[Kept], embedder: Embedder | None, thresholds: FilterThresholds | None
-) -> Filtered | None:
+def _filtered(kept: Sequence[Kept], embedder: Embedder | None) -> Filtered | None:
     if embedder is None or not kept:
         return None
     return filter_questions(
@@ -384,7 +374,6 @@ def _filtered(
         ],
         [question.excerpts for question in kept],
         embedder,
-        thresholds or FilterThresholds(),
     )
 
 
@@ -453,54 +442,19 @@ def _info(
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class CallBudget:
-    """A cap on the calls of one run; answers from a cache are free.
-
-    Attributes:
-        max_calls: None for no limit.
-        max_cost: in the prices' currency; None for no limit. Unknown answers count 200 tokens, so longer ones can
-            exceed it.
-        prices: of tokens; needed for `max_cost`.
-    """
-
-    max_calls: int | None = None
-    max_cost: float | None = None
-    prices: Prices | None = None
-
-    def __post_init__(self) -> None:
-        check_options(self)
-        check_ranges(self, max_calls=0, max_cost=0)
-        if self.max_cost is not None and self.prices is None:
-            raise OptionError(
-                "max_cost needs the prices of a million tokens: give them, or cap the calls instead"
-            )
-
-    def check(self, spent: Usage) -> None:
-        """Raise `BudgetError` if this is too much."""
-        if self.max_calls is not None and spent.calls > self.max_calls:
-            raise BudgetError(f"the cap of {self.max_calls:,} calls is reached")
-        if (
-            self.max_cost is not None
-            and self.prices is not None
-            and spent.cost(self.prices) > self.max_cost
-        ):
-            raise BudgetError(f"one more call could cost more than the cap of {self.max_cost:g}")
-
-
 _IN_A_ROW = 10  # more failures in a row are the endpoint's, not a question's
 _ANSWER_TOKENS = 200  # of an unknown answer: the Chroma report's mean
 
 
 class CappedLLM:
-    """A language model whose calls a budget caps. Ten failures in a row are a `ModelError`.
+    """A language model of at most `max_calls` calls. Ten failures in a row are a `ModelError`.
 
     A call counts in `usage` before it is made, with 200 tokens for its unknown answer; a failed one keeps these.
     """
 
-    def __init__(self, llm: LLM, budget: CallBudget) -> None:
+    def __init__(self, llm: LLM, max_calls: int | None) -> None:
         self.llm = llm
-        self.budget = budget
+        self.max_calls = max_calls
         self.name = llm.name
         self.fingerprint = llm.fingerprint
         self.concurrency = max(1, int(getattr(llm, "concurrency", 1)))
@@ -509,11 +463,12 @@ class CappedLLM:
         self._lock = threading.Lock()
 
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
-        """The model's answer. Raises `BudgetError` if the budget is spent, or as the model does."""
+        """The model's answer. Raises `BudgetError` at the cap, or as the model does."""
         tokens = count_message_tokens(messages)
         expected = Usage(calls=1, input_tokens=tokens, output_tokens=_ANSWER_TOKENS)
         with self._lock:
-            self.budget.check(self.usage + expected)
+            if self.max_calls is not None and self.usage.calls >= self.max_calls:
+                raise BudgetError(f"the cap of {self.max_calls:,} calls is reached")
             self.usage += expected
         try:
             answer = awaited(self.llm.complete(messages, schema))

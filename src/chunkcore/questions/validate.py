@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import DataError, OptionError, echo, quote
+from chunkcore.errors import DataError, quote
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.benchmarks.layout import ChunkcoreLayout, Questions
 from chunkcore.evaluation.benchmarks.loading import QuestionReader, chosen_layout, contents_of
@@ -304,31 +303,9 @@ def _holds(question: str, answer: str) -> bool:
 
 
 Floats = NDArray[np.float64]
-Threshold = float | Literal["propose"] | None
 
 _ENOUGH = 20  # questions; fewer give no threshold
 _NEAREST = 95  # percentile
-
-
-@dataclass(frozen=True, kw_only=True)
-class FilterThresholds:
-    """Cosines; "propose" takes them from the data, None disables a filter.
-
-    Attributes:
-        duplicate: of two questions more alike than this, the later is dropped.
-        relevance: a question with an excerpt less like it than this is dropped.
-    """
-
-    duplicate: Threshold = "propose"
-    relevance: Threshold = "propose"
-
-    def __post_init__(self) -> None:
-        for name, value in (("duplicate", self.duplicate), ("relevance", self.relevance)):
-            is_cosine = isinstance(value, Real) and not isinstance(value, bool) and -1 <= value <= 1
-            if not (value is None or value == "propose" or is_cosine):
-                raise OptionError(
-                    f"the {name} threshold is a cosine from -1 to 1, propose, or none; got {echo(value)}"
-                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +356,28 @@ class Similarities:
         over = 1 - np.searchsorted(others, answers, side="left") / len(others)
         return float(answers[int(np.argmin(under + over))])
 
+    def dropped(
+        self, questions: Sequence[str], duplicate: float | None, relevance: float | None
+    ) -> list[Dropped]:
+        """The questions over or under these cosines; None drops none."""
+        dropped: list[Dropped] = []
+        kept: list[int] = []
+        for index, cosines in enumerate(self.questions):
+            least = float(self.least[index])
+            likest = max(kept, key=cosines.__getitem__, default=index)
+            if relevance is not None and least < relevance:
+                reason = (
+                    f"an excerpt has cosine {least:.3f} with the question, under {relevance:.3f}"
+                )
+                dropped.append(Dropped(index, "relevance", reason))
+            elif duplicate is not None and likest != index and cosines[likest] > duplicate:
+                cosine = f"cosine {cosines[likest]:.3f}, over {duplicate:.3f}"
+                reason = f"it has {cosine}, with the question {questions[likest]!r}"
+                dropped.append(Dropped(index, "duplicate", reason))
+            else:
+                kept.append(index)
+        return dropped
+
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
@@ -395,45 +394,25 @@ def filter_questions(
     evidence: Sequence[Sequence[Evidence]],
     excerpts: Sequence[Sequence[str]],
     embedder: Embedder,
-    thresholds: FilterThresholds,
 ) -> Filtered:
     """Questions to drop: first those with an unrelated excerpt, then duplicates, of which the first stays.
 
-    `evidence` and `excerpts` hold each question's places and texts. O(n²) time and memory for n questions.
+    `evidence` and `excerpts` hold each question's places and texts. The thresholds follow from the data: see
+    `Similarities`. O(n²) time and memory for n questions.
     """
-    similarities = _similarities(questions, evidence, excerpts, embedder)
-    duplicate, relevance = thresholds.duplicate, thresholds.relevance
-    if duplicate == "propose":
-        duplicate = similarities.propose_duplicate()
-    if relevance == "propose":
-        relevance = similarities.propose_relevance()
-    dropped: list[Dropped] = []
-    kept: list[int] = []
-    for index, cosines in enumerate(similarities.questions):
-        least = float(similarities.least[index])
-        likest = max(kept, key=cosines.__getitem__, default=index)
-        if relevance is not None and least < relevance:
-            reason = f"an excerpt has cosine {least:.3f} with the question, under {relevance:.3f}"
-            dropped.append(Dropped(index, "relevance", reason))
-        elif duplicate is not None and likest != index and cosines[likest] > duplicate:
-            cosine = f"cosine {cosines[likest]:.3f}, over {duplicate:.3f}"
-            reason = f"it has {cosine}, with the question {questions[likest]!r}"
-            dropped.append(Dropped(index, "duplicate", reason))
-        else:
-            kept.append(index)
-    return Filtered(similarities, _number(duplicate), _number(relevance), tuple(dropped))
+    similarities = similarities_of(questions, evidence, excerpts, embedder)
+    duplicate, relevance = similarities.propose_duplicate(), similarities.propose_relevance()
+    dropped = similarities.dropped(questions, duplicate, relevance)
+    return Filtered(similarities, duplicate, relevance, tuple(dropped))
 
 
-def _number(threshold: float | None) -> float | None:
-    return None if threshold is None else float(threshold)
-
-
-def _similarities(
+def similarities_of(
     questions: Sequence[str],
     evidence: Sequence[Sequence[Evidence]],
     excerpts: Sequence[Sequence[str]],
     embedder: Embedder,
 ) -> Similarities:
+    """The cosines of questions with each other and with their excerpts; see `filter_questions`."""
     queries = unit_rows(embed(embedder, questions, queries=True))
     answers = unit_rows(embed(embedder, [text for texts in excerpts for text in texts]))
     owners = np.repeat(np.arange(len(questions)), list(map(len, excerpts)))
