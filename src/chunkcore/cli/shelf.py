@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -176,10 +175,9 @@ def stitch(
 cache = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="Measure, prune or clear the cache of models.",
+    help="Measure or clear the cache of models.",
 )
 File = Annotated[Path | None, options.value("FILE", "Default: the user's cache.", "--cache")]
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 
 @cache.command()
@@ -187,24 +185,6 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 def size(file: File = None) -> None:
     """Say what the cache holds."""
     running.say(_described(_opened(file)))
-
-
-@cache.command()
-@options.grouped
-def prune(
-    to: Annotated[str, typer.Argument(metavar="SIZE", help="Such as 500MB or 2GB.")],
-    file: File = None,
-) -> None:
-    """Remove the entries that were not used for the longest time, until the file has about this size.
-
-    Example: chunkcore cache prune 500MB
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)B?", to.strip(), re.IGNORECASE)
-    if match is None:
-        raise OptionError(f"SIZE is a number and B, KB, MB or GB, such as 500MB; got {echo(to)}")
-    opened = _opened(file)
-    removed = opened.prune(int(float(match[1]) * _UNITS[match[2].upper()]))
-    running.say(f"{removed:,} entries removed", _described(opened))
 
 
 @cache.command()

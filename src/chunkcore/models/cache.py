@@ -108,21 +108,16 @@ class Cache:
             self._count(LLMCache.kind),
         )
 
-    def prune(self, max_bytes: int) -> int:
-        """Shrink the file to about `max_bytes`, least recently used entries first; the number of removed entries."""
-
-        def prune(disk: sqlite3.Connection) -> int:
-            with _transaction(disk):
-                removed = _remove_oldest(disk, max_bytes)
-            disk.execute("VACUUM")
-            return removed
-
-        return self._on_disk(prune, writes=True) or 0
-
     def clear(self) -> int:
         """Remove every entry of both kinds; the number of removed entries."""
         self._memory.clear()
-        return self.prune(0)
+
+        def clear(disk: sqlite3.Connection) -> int:
+            removed = disk.execute("DELETE FROM entries").rowcount
+            disk.execute("VACUUM")
+            return removed
+
+        return self._on_disk(clear, writes=True) or 0
 
     # ---- entries
 
@@ -311,7 +306,7 @@ def _remove_oldest(disk: sqlite3.Connection, max_bytes: int) -> int:
     """Remove the share of entries by which the file is too large; their number."""
     used = _bytes_used(disk)
     (count,) = disk.execute("SELECT count(*) FROM entries").fetchone()
-    excess = count if not max_bytes else -int(-count * max(0, used - max_bytes) // used)
+    excess = -int(-count * max(0, used - max_bytes) // used)
     query = "DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries ORDER BY used, rowid LIMIT ?)"
     return disk.execute(query, (excess,)).rowcount
 

@@ -19,9 +19,7 @@ from chunkcore.concurrency import ordered
 from chunkcore.errors import (
     ChunkcoreError,
     DataError,
-    ModelError,
     NoAnswerError,
-    OptionError,
     SizeError,
 )
 from chunkcore.files import decoded, json_object, open_file, unreadable
@@ -228,7 +226,6 @@ _CHANGED = "{} has changed while it was read: let nobody write to it, and cut it
 
 
 _AHEAD = 2  # batches under way for each process: one that it cuts, and the next
-_KINDS = (SizeError, NoAnswerError, ModelError, OptionError, DataError)
 _GONE = (
     "a worker process ended before its work did: it was killed, or ran out of memory; try fewer --processes or a "
     "smaller --part-size"
@@ -343,7 +340,5 @@ def _portable(error: Any) -> Any:
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301
     except Exception:  # noqa: BLE001
-        kind = next((kind for kind in _KINDS if isinstance(error, kind)), ChunkcoreError)
-        message = str(error) if kind is not ChunkcoreError else f"{type(error).__name__}: {error}"
-        return kind(message)
+        return ChunkcoreError(f"{type(error).__name__}: {error}")
     return error
