@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from chunkcore.chunkers import get_chunker
 from chunkcore.errors import DataError, warn_user
 from chunkcore.files import UnreadError
 from chunkcore.models.base import Embedder
@@ -140,27 +141,26 @@ def open_index(folder: Path, *, embedder: Embedder | str | None = None) -> Folde
     """
     stamp = manifest_stamp(folder)  # before it is opened: a save between the two is opened again
     notes = read_manifest(folder)["notes"]
-    root = Path(name) if isinstance(name := notes.get("root"), str) else None
-    stamps = notes.get("stamps")
+    name, stamps = notes.get("root"), notes.get("stamps")
+    root = Path(name) if isinstance(name, str) else None
     if root is None or not isinstance(stamps, dict) or not _is_here(root, stamps):
         stamps = {}
-    index = load_index(folder, embedder=embedder)
-    links = notes.get("follow_links") is True
     return FolderIndex(
-        index,
+        load_index(folder, embedder=embedder),
         root,
         folder=folder,
         embedder=embedder,
         stamp=stamp,
         stamps=stamps,
-        follow_links=links,
+        follow_links=notes.get("follow_links") is True,
     )
 
 
-def _is_here(root: Path, stamps: Mapping[str, Any]) -> bool:
+def _is_here(root: Path, stamps: Mapping[str, Stamp]) -> bool:
     """Whether one of a folder's files has its stamp. Nothing outside the folder is looked at, and no other machine."""
+    paths = map(Path, stamps)
     if str(root).startswith(("\\\\", "//")) or any(
-        Path(name).anchor or ".." in Path(name).parts for name in stamps
+        path.anchor or ".." in path.parts for path in paths
     ):
         return False
     try:
@@ -202,17 +202,14 @@ def index_files(
     closed: list[Path] = []  # folders that cannot be listed
     walked = _files(docs, follow_links=follow_links, on_error=lambda place, _: closed.append(place))
     stamps = {name: stamp_of(file) for name, file in walked}  # before they are read
-    settings = _Settings(retriever, chunker, embedder, follow_links)
-    before = None if folder is None else _earlier(folder, settings)
-    known = _Earlier() if before is None or reread else before
-    kept = {name for name, stamp in stamps.items() if known.stamps.get(name) == stamp}
-    unread = {
-        name: reason for name, (stamp, reason) in known.unread.items() if stamps.get(name) == stamp
-    }
+    before = None
+    if folder is not None:
+        before = _earlier(folder, retriever, chunker, embedder, follow_links=follow_links)
+    kept, unread = (set(), {}) if before is None or reread else before.unchanged(stamps)
     for name, reason in unread.items():
         warn_user(f"left out of {docs}: {name}: {reason}")
     documents: list[Document] = []
-    fresh = set(stamps) - kept - set(unread)
+    fresh = stamps.keys() - kept - unread.keys()
     if fresh or closed or not kept:
         documents = _documents(docs, stamps, fresh, unread, follow_links=follow_links)
     if before is None:
@@ -223,23 +220,29 @@ def index_files(
     opened = FolderIndex(
         index, docs, unread, len(documents), folder, embedder, follow_links=follow_links
     )
-    return opened if folder is None else _saved(opened, folder, before, stamps)
+    return opened if folder is None else _saved(opened, docs, folder, before, stamps)
 
 
 def _saved(
-    opened: FolderIndex, folder: Path, before: _Earlier | None, stamps: Mapping[str, Stamp]
+    opened: FolderIndex,
+    docs: Path,
+    folder: Path,
+    before: _Earlier | None,
+    stamps: Mapping[str, Stamp],
 ) -> FolderIndex:
     """The index, saved in the folder unless that has it already."""
     index, unread = opened.index, opened.unread
-    indexed = {name: stamp for name, stamp in stamps.items() if name not in unread}
-    left_out = {name: [stamps[name], reason] for name, reason in unread.items() if name in stamps}
-    if before is None or index is not before.index or (indexed, left_out) != before.noted:
-        assert opened.root is not None
+    now = _Earlier(
+        index,
+        {name: stamp for name, stamp in stamps.items() if name not in unread},
+        {name: [stamps[name], reason] for name, reason in unread.items() if name in stamps},
+    )
+    if now != before:
         index.base = None  # it is of the files as they are, whoever saved meanwhile
         notes = {
-            "root": str(opened.root.absolute()),
-            "stamps": indexed,
-            "unread": left_out,
+            "root": str(docs.absolute()),
+            "stamps": now.stamps,
+            "unread": now.unread,
             "follow_links": opened.follow_links,
         }
         try:
@@ -263,40 +266,34 @@ class NotSavedError(DataError):
         self.opened = opened
 
 
-class _Settings(NamedTuple):
-    """What an index is made with."""
-
-    retriever: str
-    chunker: str
-    embedder: Embedder | None
-    follow_links: bool
-
-
 @dataclass(frozen=True)
 class _Earlier:
-    """An index that was saved before, and the stamps of its files; of those that were not read, the reasons, too."""
+    """A saved index, the stamps of its files, and of files that were not read the stamp and the reason."""
 
-    saved: Index | None = None
-    stamps: Mapping[str, Stamp] = field(default_factory=dict)
-    unread: Mapping[str, tuple[Stamp, str]] = field(default_factory=dict)
+    index: Index
+    stamps: Mapping[str, Stamp]
+    unread: Mapping[str, Sequence[Any]]
 
-    @property
-    def index(self) -> Index:
-        assert self.saved is not None
-        return self.saved
+    def unchanged(self, stamps: Mapping[str, Stamp]) -> tuple[set[str], dict[str, str]]:
+        """The files that have these stamps still: those that were read, and the reasons of the others."""
+        kept = {name for name, stamp in stamps.items() if self.stamps.get(name) == stamp}
+        unread = {
+            name: str(reason)
+            for name, (stamp, reason) in self.unread.items()
+            if stamps.get(name) == stamp
+        }
+        return kept, unread
 
-    @property
-    def noted(self) -> tuple[Mapping[str, Stamp], Mapping[str, Any]]:
-        return self.stamps, {name: list(pair) for name, pair in self.unread.items()}
 
-
-def _earlier(folder: Path, settings: _Settings) -> _Earlier | None:
+def _earlier(
+    folder: Path, retriever: str, chunker: str, embedder: Embedder | None, *, follow_links: bool
+) -> _Earlier | None:
     """The index in the folder, if it is whole and of these settings."""
     if not (folder / MANIFEST).exists():
         return None
     try:
         manifest = read_manifest(folder)
-        index = load_index(folder, embedder=settings.embedder)
+        index = load_index(folder, embedder=embedder)
     except DataError as error:
         warn_user(f"{error.args[0].partition(';')[0]}; it is made anew")
         return None
@@ -304,18 +301,16 @@ def _earlier(folder: Path, settings: _Settings) -> _Earlier | None:
     stamps, unread = notes.get("stamps"), notes.get("unread", {})
     if not isinstance(stamps, dict) or not isinstance(unread, dict):
         return None
-    embedder = settings.embedder
-    model = None if embedder is None else embedder.fingerprint
-    cut_by = chunk_corpus([], settings.chunker).chunker
-    assert cut_by is not None
-    same = (
-        get_retriever(settings.retriever).name == manifest["retriever"]
-        and cut_by.spec == manifest["chunker"]
-        and model == (manifest["embedder"] and manifest["embedder"]["fingerprint"])
-        and notes.get("follow_links", False) == settings.follow_links
+    saved_model = manifest["embedder"] or {"fingerprint": None}
+    saved = (
+        manifest["retriever"],
+        manifest["chunker"],
+        saved_model["fingerprint"],
+        notes.get("follow_links", False),
     )
-    reasons = {name: (stamp, str(reason)) for name, (stamp, reason) in unread.items()}
-    return _Earlier(index, stamps, reasons) if same else None
+    fingerprint = None if embedder is None else embedder.fingerprint
+    settings = get_retriever(retriever).name, get_chunker(chunker).spec, fingerprint, follow_links
+    return _Earlier(index, stamps, unread) if saved == settings else None
 
 
 def file_stamps(docs: Path, *, follow_links: bool) -> dict[str, Stamp]:
@@ -342,20 +337,20 @@ def _files(
 def _documents(
     docs: Path,
     stamps: Mapping[str, Stamp],
-    fresh: set[str],
+    fresh: Set[str],
     unread: dict[str, str],
     *,
     follow_links: bool,
 ) -> list[Document]:
     """The documents of the fresh files; what could not be read goes into `unread`."""
-    known = set(stamps) - fresh
+    known = stamps.keys() - fresh
     if not known or not _by_file(docs):
         return load_documents(docs, unread=unread, follow_links=follow_links)
     leave_out = [docs / name for name in known]
     try:
         return load_documents(docs, leave_out=leave_out, unread=unread, follow_links=follow_links)
     except DataError as error:  # none of the fresh files is a document
-        if known == set(unread) - fresh:  # and none of the others
+        if known == unread.keys() - fresh:  # and none of the others
             raise
         reasons = str(error).partition("; ")[2]
         unread.update(dict.fromkeys(fresh - unread.keys(), reasons))

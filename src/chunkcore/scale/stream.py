@@ -254,7 +254,8 @@ class Stream:
         return self._repeats
 
     def _finish(self) -> None:
-        if self._done and (gone := len(self._done.ids) - len(self._skipped)):
+        if self._done and self._skipped < self._done.ids:
+            gone = len(self._done.ids - self._skipped)
             raise ChangedDocumentError(f"{gone:,} documents whose chunks were written are gone")
         for argument, path in enumerate(self.sources.paths):
             left_out = self._left_out[argument]
@@ -339,14 +340,14 @@ class ResumableOutput:
             raise DataError(
                 f"{self.progress} is there, and is no progress of chunkcore chunk: {_ADVICE}"
             )
-        lines = [] if fresh else lines
-        has_partial = self.partial.exists() and self.partial.stat().st_size > 0
-        if has_partial and not lines and not fresh:
-            self.progress.unlink()
-            raise OptionError(
-                f"{self.partial} is there, and {self.progress.name} does not say whose it is: {_ADVICE}"
-            )
-        kept = self._kept(lines, identity) if has_partial and lines else b""
+        kept = b""
+        if not fresh and self.partial.exists() and self.partial.stat().st_size:
+            if not lines:
+                self.progress.unlink()
+                raise OptionError(
+                    f"{self.partial} is there, and {self.progress.name} does not say whose it is: {_ADVICE}"
+                )
+            kept = self._kept(lines, identity)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
         self._file = FileIO(os.open(self.partial, flags, 0o644), "r+")
         _cut_off(self._file, self._end)
@@ -360,20 +361,22 @@ class ResumableOutput:
 
     def _kept(self, lines: Sequence[bytes], identity: Mapping[str, Any]) -> bytes:
         """The lines of the progress file whose steps are kept; sets `done` and the partial file's end."""
-        header, steps = _parsed(lines[0]), [_parsed(line) for line in lines[1:]]
+        header, *steps = map(_parsed, lines)
         if not isinstance(header, dict) or type(header.get("started")) is not int:
             raise DataError(f"{self.progress}, line 1: damaged: {_ADVICE}")
         before = header.get("identity") or {}
-        if changed := [name for name, value in identity.items() if before.get(name) != value]:
+        changed = [name for name, value in identity.items() if before.get(name) != value]
+        if changed:
             raise OptionError(
                 f"{self.partial} was left by an earlier run with other {', '.join(changed)}: go on as before, {_ADVICE}"
             )
         blocks = list(_whole_blocks(self.partial, steps))
-        while blocks and (name := blocks[-1].unfinished):
-            blocks = [block for block in blocks if name not in block.ids]
-        self._end = blocks[-1].end if blocks else 0
-        ids = frozenset(name for block in blocks for name in block.ids)
+        while blocks and blocks[-1].unfinished:
+            unfinished = blocks[-1].unfinished
+            blocks = [block for block in blocks if unfinished not in block.ids]
         if blocks:
+            self._end = blocks[-1].end
+            ids = frozenset().union(*(block.ids for block in blocks))
             self.done = Done(ids, sum(block.chunks for block in blocks), header["started"])
         return b"".join(lines[: 1 + len(blocks)])
 
