@@ -217,7 +217,7 @@ BAD = {
     "a key twice": ({"id": "b", "text": "Tea.", "metadata": '{"a": 1, "a": 2}'}, "its metadata have a key twice"),
     "deep metadata": (
         {"id": "b", "text": "Tea.", "metadata": '{"a":' * 5000 + "1" + "}" * 5000},
-        "its metadata are nested more than 64 deep",
+        "its metadata are nested too deeply",
     ),
     "long metadata": (
         {"id": "b", "text": "Tea.", "metadata": json.dumps({"a": "x" * 1_000_000})},

@@ -23,6 +23,7 @@ from chunkadapters.places import unused_id
 from chunkcore.chunkers import Chunker
 from chunkcore.concurrency import batches_of
 from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError
+from chunkcore.plain import plain
 from chunkcore.text import Chunk, Document, Span
 
 try:
@@ -40,7 +41,6 @@ _JSON = "arrow.json"  # DuckDB's JSON; other extension types may be anything, pi
 _PLAIN_EXTENSIONS = (_JSON, "arrow.bool8", "arrow.uuid")
 _LONGEST_METADATA = 1_000_000  # characters; every chunk repeats them
 _LONGEST_ID = 100_000
-_DEPTH = 64
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -118,10 +118,10 @@ def read_metadata(value: pa.Scalar | None) -> dict[str, Any]:
                 f"its metadata have values of the type {opaque}: expected what JSON can say"
             )
         else:
-            metadata = _plain(value.as_py(), kind)
+            metadata = plain(_untyped(value.as_py(), kind), _leaf)
         length = len(as_json(metadata))
     except RecursionError:
-        raise DataError(f"its metadata are nested more than {_DEPTH} deep") from None
+        raise DataError("its metadata are nested too deeply") from None
     if length > _LONGEST_METADATA:
         raise DataError(
             f"its metadata have {length:,} characters as JSON: expected at most {_LONGEST_METADATA:,}"
@@ -135,9 +135,9 @@ def as_json(metadata: Mapping[str, Any]) -> str:
     >>> as_json({"b": "é", "a": [1, float("nan"), "\ud800"]})
     '{"a": [1, "NaN", "\\ud800"], "b": "\\u00e9"}'
     """
-    plain = _plain(metadata, None)
-    text = json.dumps(plain, ensure_ascii=False, sort_keys=True)
-    return json.dumps(plain, sort_keys=True) if _SURROGATE.search(text) else text
+    values = plain(metadata, _leaf)
+    text = json.dumps(values, ensure_ascii=False, sort_keys=True)
+    return json.dumps(values, sort_keys=True) if _SURROGATE.search(text) else text
 
 
 def _parsed(text: str) -> Any:
@@ -150,7 +150,7 @@ def _parsed(text: str) -> Any:
         raise DataError(f'{reason}: expected an object such as {{"title": "Tea"}}') from None
     if not isinstance(metadata, dict | None):
         raise DataError(f"its metadata are a JSON {type(metadata).__name__}: expected an object")
-    return _plain(metadata or {}, None)
+    return plain(metadata or {}, _leaf)  # type: ignore[no-any-return]
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -159,31 +159,19 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _plain(value: Any, kind: pa.DataType | None, depth: int = 0) -> Any:
-    """A Python value as JSON values; the Arrow type tells maps, which are lists of pairs, and structs."""
-    if depth > _DEPTH:
-        raise RecursionError
-    if kind is not None and pa.types.is_dictionary(kind):
-        kind = kind.value_type
+def _untyped(value: Any, kind: pa.DataType) -> Any:
+    """A value of an Arrow type, with mappings for maps, which are lists of pairs, and for structs."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if value is None:
         return None
-    if kind is not None and pa.types.is_map(kind):
-        items = [(_key(key), _plain(item, kind.item_type, depth + 1)) for key, item in value]
-        return _unique_keys(items)
-    if isinstance(value, Mapping):
-        return _plain_struct(value, kind, depth)
-    if isinstance(value, list | tuple):
-        return [_plain(item, getattr(kind, "value_type", None), depth + 1) for item in value]
-    return _leaf(value)
-
-
-def _plain_struct(value: Mapping[Any, Any], kind: pa.DataType | None, depth: int) -> dict[str, Any]:
-    """A struct without its null fields; any other mapping with all of its items."""
-    if kind is None:
-        return {_key(key): _plain(item, None, depth + 1) for key, item in value.items()}
-    types = {field.name: field.type for field in kind}
-    filled = {key: item for key, item in value.items() if item is not None}
-    return {_key(key): _plain(item, types.get(key), depth + 1) for key, item in filled.items()}
+    if pa.types.is_map(kind):
+        return _unique_keys([(_key(key), _untyped(item, kind.item_type)) for key, item in value])
+    if pa.types.is_struct(kind):
+        fields = {field.name: _untyped(value[field.name], field.type) for field in kind}
+        return {name: item for name, item in fields.items() if item is not None}
+    if isinstance(value, list):
+        return [_untyped(item, kind.value_type) for item in value]
+    return value
 
 
 def _key(key: Any) -> str:
@@ -192,16 +180,15 @@ def _key(key: Any) -> str:
 
 
 def _leaf(value: Any) -> Any:
+    """What `plain` does not know: binary, dates and times; NaN and infinity as strings, which JSON lacks."""
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, str | int | float):
+        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+    if value is None or isinstance(value, str | int | float | Mapping | list | tuple):
         return value
     if isinstance(value, bytes):
         return b64encode(value).decode("ascii")
-    for convert in (
-        "to_pydatetime",
-        "to_pytimedelta",
-    ):  # pandas' values, which Arrow gives where pandas is installed
+    # pandas' values, which Arrow gives where pandas is installed
+    for convert in ("to_pydatetime", "to_pytimedelta"):
         value = getattr(value, convert, lambda value=value: value)()
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(timezone.utc).isoformat()

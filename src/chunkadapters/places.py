@@ -18,7 +18,7 @@ from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import DataError
 from chunkcore.locating.hits import names_of
 from chunkcore.locating.stated import StatedPlace, read_place, read_spans, whole_number
-from chunkcore.plain import digest
+from chunkcore.plain import digest, plain
 from chunkcore.spans import merge_touching, shifted
 from chunkcore.text import (
     Chunk,
@@ -307,11 +307,10 @@ def chunk_metadata(chunk: Chunk, parent: Mapping[str, object], origin: Origin) -
 
 
 def _flat(value: object) -> Any:
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+    value = plain(value)
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return " > ".join(value)
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 
 def ranges_of(chunks: Sequence[Chunk]) -> Sequence[Sequence[int]]:
