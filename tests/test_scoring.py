@@ -10,6 +10,7 @@ import pytest
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import measures_at
+from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.run import PieceColumns, RankedPieces, Retrieved, Run
 from chunkcore.text import Document, Span
@@ -73,6 +74,15 @@ POOL = [
     piece((30, 40)),
     piece((0, 10), document="other"),
 ]
+
+
+def test_an_ambiguous_piece_is_scored_at_its_worst_and_best_place_too() -> None:
+    document = Document("d", "Tea is hot. Ice is cold. Tea is hot.")
+    benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(25, 36)),))])
+    stated = Retrieved("d", (Span(0, 11),), text="Tea is hot.", match="ambiguous")
+    report = score(Run("r", {"q": [stated]}), benchmark, ["Recall@5"])
+    assert (report.mean("Recall@5"), list(report.bounds.values())) == (0, [(0, 1)])
+    assert Report.from_dict(report.to_dict()).bounds == report.bounds
 
 
 def test_min_counts_the_chunks_that_hold_evidence() -> None:

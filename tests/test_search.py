@@ -21,7 +21,7 @@ def top_k(queries: np.ndarray, vectors: np.ndarray, k: int, working: int = 2**20
     """In this much memory; the same with lengths that are measured beforehand."""
     with patch.object(search, "_WORKING", working):
         found = search.top_k(queries, vectors, k)
-        measured = search.top_k(queries, vectors, k, lengths=search.row_lengths(vectors))
+        measured = search.top_k(queries, vectors, k, lengths=search.search_lengths(vectors))
     assert np.array_equal(found.indices, measured.indices)
     assert np.array_equal(found.scores, measured.scores)
     return found

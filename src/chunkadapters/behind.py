@@ -329,10 +329,7 @@ class OpenedIndex(HitIndex):
             )
         verdicts = self._locator.locate_all(hits)
         whole = self._whole(options.show, verdicts)
-        pieces = [
-            _piece(number, hit, verdict, whole)
-            for number, (hit, verdict) in enumerate(zip(hits, verdicts, strict=True))
-        ]
+        pieces = [_piece(hit, verdict, whole) for hit, verdict in zip(hits, verdicts, strict=True)]
         self._warn(hits, verdicts)
         if options.show == "all":
             index = self._unchanged(index)
@@ -352,8 +349,12 @@ class OpenedIndex(HitIndex):
             by_document.setdefault(piece.document_id, []).append(number)
         passages = []
         for retrieved in answer:
-            numbers = by_document.get(retrieved.document_id, [])
-            passages.append(self._passage(retrieved, pieces, numbers, whole))
+            if retrieved.spans:
+                numbers = by_document[retrieved.document_id]
+                passages.append(self._passage(retrieved, pieces, numbers, whole))
+            else:
+                number = next(n for n, piece in enumerate(pieces) if piece is retrieved)
+                passages.append(Passage(retrieved, None, (number,)))
         for number in textless:
             passages.insert(number, Passage(pieces[number], None, (number,)))
         return passages[: options.limits.k]
@@ -383,13 +384,10 @@ class OpenedIndex(HitIndex):
         self,
         retrieved: Retrieved,
         pieces: Sequence[Retrieved],
-        numbers: Iterable[int],
+        numbers: Sequence[int],
         whole: Collection[str],
     ) -> Passage:
         """A passage of the answer; `numbers` are those of its document's hits."""
-        if not retrieved.spans:
-            return Passage(retrieved, None, (int(retrieved.id),))
-        numbers = list(numbers)
         inside = [n for n in numbers if _overlap(pieces[n].spans, retrieved.spans)]
         others = [n for n in numbers if n not in inside]
         name = retrieved.document_id
@@ -462,8 +460,8 @@ def _answer(index: Index, question: str, limits: Limits) -> Sequence[Retrieved]:
         budget *= 2  # the index' chunker counts otherwise
 
 
-def _piece(number: int, hit: Hit, verdict: Verdict, whole: Collection[str]) -> Retrieved:
-    """A hit with its place; without one its number is its id.
+def _piece(hit: Hit, verdict: Verdict, whole: Collection[str]) -> Retrieved:
+    """A hit, with its place if it has one.
 
     A text that a model wrote stands in no document: it opens its passage only where the document is shown whole.
     """
@@ -471,7 +469,7 @@ def _piece(number: int, hit: Hit, verdict: Verdict, whole: Collection[str]) -> R
     is_placed = verdict.kind == "placed" and bool(hit.text.strip())
     if is_placed and (not hit.derived or piece.document_id in whole):
         return piece
-    return replace(unplaced(hit), id=str(number))
+    return unplaced(hit)
 
 
 def _overlap(one: Sequence[Span], other: Sequence[Span]) -> bool:

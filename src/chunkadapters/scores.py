@@ -570,4 +570,14 @@ class Scoring:
             self._measures = measures_of(measures)
 
     def report(self, run: Run) -> Report:
-        return self._scorer.score(run, self._measures)
+        report = self._scorer.score(run, self._measures)
+        uncertain = []
+        for measure, (low, high) in report.bounds.items():
+            if low < high:
+                uncertain.append(f"{measure} is {measure.show(low)} to {measure.show(high)}")
+        if uncertain:
+            warn_user(
+                f"some hits may stand at other places of their text: {', '.join(uncertain)} (Report.bounds)",
+                RetrievalWarning,
+            )
+        return report

@@ -311,7 +311,7 @@ class Relevance:
         evidence: SpanTable,
         query: Numbers,
         queries: int,
-        text_size: Callable[[list[str]], Numbers],
+        text_size: Callable[[list[str]], Sequence[int] | Numbers],
     ) -> None:
         self._axis = axis
         self._text_size = text_size

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.measures import Depth, Measure, RetrievalMeasure, get_measure, parse_depth
 from chunkcore.evaluation.resampling import mean_std
 from chunkcore.frames import Frame, Markup, columns_of, html_table
@@ -74,9 +74,9 @@ class Cost:
 
     def priced(self, prices: ModelPrices) -> Cost:
         """The cost with `money`, if all models that were used have prices."""
-        money = 0.0
         if prices == ModelPrices():
             return self
+        money = 0.0
         if self.embedded_texts:
             if prices.embedding is None or self.embedded_tokens is None:
                 return self
@@ -91,31 +91,22 @@ class Cost:
     @property
     def money_per_million(self) -> float:
         """Money per million source tokens; NaN without prices or tokens."""
-        return (
-            math.nan
-            if self.money is None
-            else self.money * _MILLION / (self.source_tokens or math.nan)
-        )
+        return _ratio(self.money, self.source_tokens) * _MILLION
 
     @property
     def tokens_ratio(self) -> float:
         """Embedded tokens per source token; NaN if unknown."""
-        return (
-            math.nan
-            if self.embedded_tokens is None
-            else self.embedded_tokens / (self.source_tokens or math.nan)
-        )
+        return _ratio(self.embedded_tokens, self.source_tokens)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cost:
         """From fields by name; other keys are ignored. Raises `TypeError` or `ValueError` for a non-number."""
-        values = {column.name: data[column.name] for column in fields(cls) if column.name in data}
-        for value in values.values():
-            if isinstance(value, bool) or not (value is None or isinstance(value, int | float)):
-                raise TypeError(f"a cost is a number, got {echo(value)}")
-            if value is not None and not 0 <= value < math.inf:
-                raise ValueError(f"a cost is at least 0, got {echo(value)}")
-        return cls(**values)
+        names = [column.name for column in fields(cls) if column.name in data]
+        return cls(**_amounts({name: data[name] for name in names}))
+
+
+def _ratio(amount: float | None, tokens: int) -> float:
+    return math.nan if amount is None or not tokens else amount / tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +224,8 @@ class Report(Frame):
         documents_digest: of the documents' ids and texts; "" if unknown.
         documents: the document of each query's first evidence; empty if unknown.
         system: what was scored.
+        bounds: by measure, the mean at worst and at best, where the text of a hit stands at several places and its
+            stated place is uncertain; `scores` are of the stated places. Empty if there are no such hits.
 
     >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {get_measure("Recall", 5): np.array([1.0, 0.5])})
     >>> report.mean("Recall@5"), report.std("Recall@5")
@@ -256,6 +249,7 @@ class Report(Frame):
     documents_digest: str = ""
     documents: tuple[str, ...] = ()
     system: System = System()
+    bounds: Mapping[Measure, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def chunker(self) -> str:
@@ -265,10 +259,9 @@ class Report(Frame):
     @property
     def differing_documents(self) -> list[str]:
         """Documents of which the system returned another text, as where an app reads its files otherwise."""
-        if self.run is None:
-            return []
         differing = set()
-        for pieces in self.run.results.values():
+        results = {} if self.run is None else self.run.results
+        for pieces in results.values():
             for piece in pieces:
                 if piece.match in ("fuzzy", "part", "quoted"):
                     differing.add(piece.document_id)
@@ -280,33 +273,26 @@ class Report(Frame):
         return self.located.get("unlocated", 0) / max(1, sum(self.located.values()))
 
     def __repr__(self) -> str:
-        shown = "".join(
-            f", {measure} {measure.show(self.mean(measure))}{measure.suffix}"
-            for measure in list(self.scores)[:1]
-        )
-        return (
-            f"Report({self.name!r} on {self.benchmark!r}: {len(self.query_ids):,} questions{shown})"
-        )
+        questions = f"{self.name!r} on {self.benchmark!r}: {len(self.query_ids):,} questions"
+        for measure in self.scores:  # the first
+            mean = measure.show(self.mean(measure))
+            return f"Report({questions}, {measure} {mean}{measure.suffix})"
+        return f"Report({questions})"
 
     def tidy(self) -> dict[str, Sequence[Any]]:
         """A row a question and measure: system, question, collection, measure, k, unit, score."""
         names = ("system", "question", "collection", "measure", "k", "unit", "score")
         rows: list[tuple[Any, ...]] = []
         for measure, values in self.scores.items():
-            described = str(measure), "" if measure.k is None else str(measure.k), measure.unit
+            k = "" if measure.k is None else str(measure.k)
             scores = zip(self.query_ids, self.collections, values.tolist(), strict=True)
-            rows += (
-                (self.name, query, collection, *described, score)
-                for query, collection, score in scores
-            )
+            for query, collection, score in scores:
+                rows.append((self.name, query, collection, str(measure), k, measure.unit, score))
         return columns_of(names, rows)
 
     def _repr_html_(self) -> str:
-        means = [mean_std(values) for values in self.scores.values()]
-        columns: dict[str, Sequence[Any]] = {"measure": list(map(str, self.scores))}
-        columns |= dict(
-            zip(("mean", "standard deviation", "questions"), zip(*means, strict=True), strict=False)
-        )
+        rows = [(str(measure), *mean_std(values)) for measure, values in self.scores.items()]
+        columns = columns_of(("measure", "mean", "standard deviation", "questions"), rows)
         return f"{Markup.of(self.name)}{html_table(columns)}"
 
     def values(self, measure: Measure | str) -> Scores:
@@ -348,21 +334,24 @@ class Report(Frame):
 
         For a system that is asked once for each depth and budget. `run` stays this report's.
         """
-        reports = [self, *others]
-        scores = {
-            measure: values for report in reports for measure, values in report.scores.items()
-        }
+        scores: dict[Measure, Scores] = {}
+        tokens: dict[Depth, Scores] = {}
+        found: dict[Depth, tuple[tuple[float, ...], ...]] = {}
+        bounds: dict[Measure, tuple[float, float]] = {}
+        seconds = 0.0
+        for report in (self, *others):
+            scores |= report.scores
+            tokens |= report.retrieved_tokens
+            found |= report.found
+            bounds |= report.bounds
+            seconds += report.seconds.get("score", 0.0)
         return replace(
             self,
             scores={measure: scores[measure] for measure in measures},
-            retrieved_tokens={
-                k: values for report in reports for k, values in report.retrieved_tokens.items()
-            },
-            found={k: shares for report in reports for k, shares in report.found.items()},
-            seconds={
-                **self.seconds,
-                "score": sum(report.seconds.get("score", 0.0) for report in reports),
-            },
+            retrieved_tokens=tokens,
+            found=found,
+            seconds={**self.seconds, "score": seconds},
+            bounds=bounds,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -376,27 +365,15 @@ class Report(Frame):
         """The inverse of `to_dict`. Raises `DataError`: a part is missing, of the wrong type, or out of range."""
         try:
             count = len(data["query_ids"])
-            # The cosines among the measures of answers are from -1 to 1.
-            scores = [(get_measure(name), row) for name, row in data["scores"].items()]
-            ranges = {
-                m: (m.highest, 0.0 if isinstance(m, RetrievalMeasure) else -1.0) for m, _ in scores
-            }
+            tokens = data["retrieved_tokens"].items()
             return cls(
                 name=_text(data["name"]),
                 benchmark=_text(data["benchmark"]),
                 query_ids=_texts(data["query_ids"], count),
                 collections=_texts(data["collections"], count),
-                scores={measure: _numbers(row, count, *ranges[measure]) for measure, row in scores},
-                retrieved_tokens={
-                    parse_depth(k): _numbers(row, count)
-                    for k, row in data["retrieved_tokens"].items()
-                },
-                found={
-                    parse_depth(k): tuple(
-                        tuple(_numbers(row, len(row), 1).tolist()) for row in rows
-                    )
-                    for k, rows in data["found"].items()
-                },
+                scores=_scores(data["scores"], count),
+                retrieved_tokens={parse_depth(k): _numbers(row, count) for k, row in tokens},
+                found={parse_depth(k): _shares(rows) for k, rows in data["found"].items()},
                 located=_amounts(data["located"]),
                 unanswered=_texts(data["unanswered"]),
                 chunks=ChunkStatistics(**data["chunks"]) if data["chunks"] else None,
@@ -406,11 +383,34 @@ class Report(Frame):
                 documents_digest=_text(data.get("documents_digest", "")),
                 documents=_texts(data.get("documents", ())),
                 system=System(**{name: _text(part) for name, part in data["system"].items()}),
+                bounds=_bounds(data.get("bounds", {})),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(
                 f"this is no report that Report.to_dict wrote ({type(error).__name__}: {error})"
             ) from error
+
+
+def _scores(rows: Mapping[str, Sequence[float | None]], count: int) -> dict[Measure, Scores]:
+    scores = {}
+    for name, row in rows.items():
+        measure = get_measure(name)
+        # The cosines among the measures of answers are from -1 to 1.
+        lowest = 0.0 if isinstance(measure, RetrievalMeasure) else -1.0
+        scores[measure] = _numbers(row, count, measure.highest, lowest)
+    return scores
+
+
+def _shares(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(_numbers(row, len(row), 1).tolist()) for row in rows)
+
+
+def _bounds(pairs: Mapping[str, Sequence[float | None]]) -> dict[Measure, tuple[float, float]]:
+    bounds = {}
+    for name, pair in pairs.items():
+        low, high = _numbers(pair, 2).tolist()
+        bounds[get_measure(name)] = (low, high)
+    return bounds
 
 
 def _text(value: Any) -> str:
@@ -430,11 +430,10 @@ def _numbers(
     values: Sequence[float | None], count: int, highest: float = math.inf, lowest: float = 0.0
 ) -> Scores:
     """Numbers from the lowest to the highest; None for NaN. Raises `ValueError` for any other."""
-    numbers = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+    numbers = np.array(values, dtype=np.float64)  # None becomes NaN
     defined = numbers[[value is not None for value in values]]
-    if len(numbers) != count or not np.all(
-        (defined >= lowest - 1e-9) & (defined <= highest + 1e-9) & np.isfinite(defined)
-    ):
+    is_in_range = (defined >= lowest - 1e-9) & (defined <= highest + 1e-9) & np.isfinite(defined)
+    if len(numbers) != count or not is_in_range.all():
         raise ValueError(
             f"expected {count} numbers from {lowest:g} to {highest:g}, got {values!s:.60}"
         )

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, cached_property
+from dataclasses import replace
+from functools import cache, cached_property, partial
+from itertools import islice
 from typing import Literal, get_args
 
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, OptionError, echo
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.counting import (
     Axis,
     CharacterAxis,
@@ -36,11 +39,14 @@ from chunkcore.evaluation.measures import (
     running,
 )
 from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.locating.text_search import occurrences
 from chunkcore.run import Answers, MatchKind, PieceColumns, RankedPieces, Retrieved, Run
 from chunkcore.spans import Numbers, Scores
+from chunkcore.text import Span
 from chunkcore.tokens import TokenCounter, get_counter
 
 MinRule = Literal["holding", "touching"]
+_OCCURRENCES = 1000  # of an ambiguous text that are tried
 
 
 def score(
@@ -101,97 +107,123 @@ class Scorer:
         self.counter = get_counter(counter)
         self.min_rule = min_rule
         self.axis = CharacterAxis(benchmark.documents)
-        evidence = [
-            (number, part)
-            for number, query in enumerate(benchmark.queries)
-            for part in query.evidence
-        ]
-        pieces = [Retrieved(part.document_id, (part.span,)) for _, part in evidence]
+        pieces: list[Retrieved] = []
+        rows: list[int] = []
+        for row, query in enumerate(benchmark.queries):
+            for part in query.evidence:
+                pieces.append(Retrieved(part.document_id, (part.span,)))
+                rows.append(row)
         self._evidence = SpanTable.of(pieces, self.axis, f"the benchmark {benchmark.name!r}")
-        self._evidence_query = np.array([number for number, _ in evidence], dtype=np.int64)
+        self._evidence_query = np.array(rows, dtype=np.int64)
         self._relevance: dict[Unit, Relevance] = {}
-        self._token_counts: dict[str, int] = {}
-        self._last_pool: tuple[Sequence[Retrieved], SpanTable] | None = None
 
     def score(
         self, run: Run, measures: Iterable[Measure | str] | Measure | str | None = None
     ) -> Report:
         began = time.perf_counter()
         chosen = retrieval_measures(measures_at() if measures is None else measures)
+        report = self._report(run, chosen)
+        if report.located.get("ambiguous"):
+            report = replace(report, bounds=self._bounds(run, chosen))
+        seconds = time.perf_counter() - began
+        return replace(report, seconds={**run.seconds, "score": seconds})
+
+    def _report(self, run: Run, measures: Sequence[RetrievalMeasure]) -> Report:
         ranked = self._ranked(run)
-        pool = None
+        pool = holding = chunks = None
         if run.pool is not None:
-            pool = self._pool_spans(run.pool, run.name)
+            pool = SpanTable.of(run.pool, self.axis, f"the pool of {run.name!r}")
+            holding = self._holding(pool)
+            chunks = ChunkStatistics(self.relevance("token").count(pool).sizes)
         spans = pool
         if spans is None or ranked.pieces is not run.pool:
             spans = SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
         retrieved = RankedSpans.of(spans, ranked.numbers, ranked.counts)
-        holding = None if pool is None else self._holding(pool)
         counts = _RunCounts(self, retrieved, holding)
-        depths = dict.fromkeys(measure.k for measure in chosen if measure.k is not None)
-        amounts, found = {}, {}
+        amounts, shares = {}, {}
+        depths = dict.fromkeys(measure.k for measure in measures if measure.k is not None)
         for k in depths:
-            amounts[k], shares = counts.tokens(k)
-            found[k] = self.relevance("token").by_query(shares)
-        chunks = None
-        if pool is not None:
-            chunks = ChunkStatistics(self.relevance("token").count(pool).sizes)
+            amounts[k], by_evidence = counts.tokens(k)
+            shares[k] = self.relevance("token").by_query(by_evidence)
         queries = self.benchmark.queries
         return Report(
             name=run.name,
             benchmark=self.benchmark.name,
             query_ids=tuple(query.id for query in queries),
             collections=tuple(query.collection for query in queries),
-            scores={measure: counts.scores(measure) for measure in chosen},
+            scores={measure: counts.scores(measure) for measure in measures},
             retrieved_tokens=amounts,
-            found=found,
+            found=shares,
             located=_located(ranked.pieces, retrieved),
             unanswered=tuple(query.id for query in queries if query.id not in run.results),
             chunks=chunks,
-            seconds={**run.seconds, "score": time.perf_counter() - began},
             min_rule=self.min_rule,
             run=run,
             documents_digest=self.benchmark.documents_digest,
             documents=tuple(query.evidence[0].document_id for query in queries),
         )
 
+    def _bounds(
+        self, run: Run, measures: Sequence[RetrievalMeasure]
+    ) -> dict[Measure, tuple[float, float]]:
+        """Each measure's mean with every ambiguous piece at its worst place, and at its best."""
+        means = []
+        for choose in (min, max):
+            results = {
+                query.id: self._moved(run.results[query.id], query, choose)
+                for query in self.benchmark.queries
+                if query.id in run.results
+            }
+            report = self._report(replace(run, results=results), measures)
+            means.append([report.mean(measure) for measure in measures])
+        return {measure: tuple(pair) for measure, *pair in zip(measures, *means, strict=True)}
+
+    def _moved(
+        self, pieces: Sequence[Retrieved], query: Query, choose: Callable[..., Span]
+    ) -> list[Retrieved]:
+        """The pieces; an ambiguous one at the place of its text that `choose` takes by its evidence."""
+        moved = []
+        for piece in pieces:
+            if piece.match == "ambiguous" and piece.text:
+                source = self.benchmark.document(piece.document_id).text
+                starts = islice(occurrences(source, piece.text), _OCCURRENCES)
+                places = [Span(start, start + len(piece.text)) for start in starts]
+                if places:
+                    place = choose(places, key=partial(_evidence_in, query, piece.document_id))
+                    piece = replace(piece, spans=(place,))
+            moved.append(piece)
+        return moved
+
     def token_counts(self, pool: Sequence[Retrieved]) -> Numbers:
         """The tokens of each piece as retrieved, int64."""
-        return self.relevance("token").count(self._pool_spans(pool)).sizes
+        table = SpanTable.of(pool, self.axis, "the pool")
+        return self.relevance("token").count(table).sizes
 
     def depths(self, pool: Sequence[Retrieved]) -> Numbers:
         """K = "min" of each query, int64; `pool` is every chunk. A retriever must return that many."""
-        return self._holding(self._pool_spans(pool)).per_query(len(self.benchmark.queries))
-
-    def _pool_spans(self, pool: Sequence[Retrieved], name: str = "") -> SpanTable:
-        """The table of the last pool is kept: one report asks for it several times."""
-        if self._last_pool is None or self._last_pool[0] is not pool:
-            self._last_pool = (
-                pool,
-                SpanTable.of(pool, self.axis, f"the pool of {name!r}" if name else "the pool"),
-            )
-        return self._last_pool[1]
+        table = SpanTable.of(pool, self.axis, "the pool")
+        return self._holding(table).per_query(len(self.benchmark.queries))
 
     def _ranked(self, run: Run) -> RankedPieces:
         """The run's pieces, by the benchmark's queries and then by rank."""
         ids = [query.id for query in self.benchmark.queries]
-        if run.results and not run.results.keys() & set(ids):
+        if run.results and run.results.keys().isdisjoint(ids):
             raise DataError(
                 f"the run {run.name!r} answers none of the benchmark's queries: it has {next(iter(run.results))!r}, "
                 f"the benchmark {echo(next(iter(ids), 'none'))}"
             )
-        if not isinstance(run.results, Answers):
-            return Answers.of(ids, [run.results.get(name, ()) for name in ids]).ranked
-        return run.results.ranked.of_rows([run.results.rows.get(name, -1) for name in ids])
+        if isinstance(run.results, Answers):
+            return run.results.ranked.of_rows([run.results.rows.get(name, -1) for name in ids])
+        return Answers.of(ids, [run.results.get(name, ()) for name in ids]).ranked
 
     def _holding(self, pieces: SpanTable) -> RankedSpans:
-        # One more character on each side, so that touching pieces overlap too.
-        reach = np.array([-1, 1]) if self.min_rule == "touching" else np.array([0, 0])
-        evidence, span = meeting_pairs(pieces.characters, self._evidence.characters + reach)
-        pairs = np.unique(
-            np.column_stack((self._evidence_query[evidence], pieces.owner[span])), axis=0
-        )
-        query, piece = pairs[:, 0], pairs[:, 1]
+        """The pieces that overlap each query's evidence."""
+        evidence = self._evidence.characters
+        if self.min_rule == "touching":  # one more character on each side
+            evidence = evidence + np.array([-1, 1])
+        window, span = meeting_pairs(pieces.characters, evidence)
+        pairs = np.column_stack((self._evidence_query[window], pieces.owner[span]))
+        query, piece = np.unique(pairs, axis=0).T
         return RankedSpans(pieces, piece, query, running(np.ones_like(query), query))
 
     def relevance(self, unit: Unit) -> Relevance:
@@ -204,26 +236,18 @@ class Scorer:
             )
         return self._relevance[unit]
 
-    def _units(self, unit: Unit) -> tuple[Axis, Callable[[list[str]], Numbers]]:
+    def _units(self, unit: Unit) -> tuple[Axis, Callable[[list[str]], Sequence[int] | Numbers]]:
         """The unit's axis, and how many units texts have that are in no document."""
         documents = self.benchmark.documents
         if unit == "token":
-            return self.tokens, self._count_tokens
+            return self.tokens, self.counter.count_many
+        if unit == "character":
+            return self.axis, lambda texts: [len(text) for text in texts]
         if unit == "sentence":
             axis = StartAxis(self.axis, documents, lambda text: sentence_ranges(text)[:, 0])
-            return axis, lambda texts: np.array(
-                [len(sentence_ranges(text)) for text in texts], dtype=np.int64
-            )
-        if unit == "character":
-            return self.axis, lambda texts: np.array([len(text) for text in texts], dtype=np.int64)
+            return axis, lambda texts: [len(sentence_ranges(text)) for text in texts]
         whole = DocumentAxis(self.axis) if unit == "document" else PartAxis(self.axis, documents)
-        return whole, lambda texts: np.ones(len(texts), dtype=np.int64)
-
-    def _count_tokens(self, texts: list[str]) -> Numbers:
-        counted = self._token_counts
-        new = [text for text in dict.fromkeys(texts) if text not in counted]
-        counted.update(zip(new, self.counter.count_many(new).tolist(), strict=True))
-        return np.array([counted[text] for text in texts], dtype=np.int64)
+        return whole, lambda texts: [1] * len(texts)
 
     @cached_property
     def tokens(self) -> StartAxis:
@@ -232,6 +256,15 @@ class Scorer:
     def first_tokens(self, text: str, count: int) -> str:
         begins = self.counter.boundaries(text)
         return text if len(begins) <= count else text[: int(begins[count])]
+
+
+def _evidence_in(query: Query, document_id: str, place: Span) -> int:
+    """How many characters of the query's evidence are in a place of a document."""
+    total = 0
+    for part in query.evidence:
+        if part.document_id == document_id:
+            total += max(0, min(part.span.end, place.end) - max(part.span.start, place.start))
+    return total
 
 
 class _RunCounts:
@@ -261,43 +294,43 @@ class _RunCounts:
     def _counts(self, unit: Unit, k: Depth | None, of_pool: bool) -> UnitCounts:
         spans = self._holding if of_pool else self._select(k, unit == "document")
         assert spans is not None
-        relevance, counted = self._scorer.relevance(unit), self._table(unit, spans.pieces)
-        return UnitCounts(
-            relevance, spans, counted, self._limit(k), deduplicate=of_pool or unit == "part"
-        )
+        relevance = self._scorer.relevance(unit)
+        counted = self._table(unit, spans.pieces)
+        deduplicate = of_pool or unit == "part"
+        return UnitCounts(relevance, spans, counted, self._limit(k), deduplicate=deduplicate)
 
     def _selection(self, k: Depth | None, of_documents: bool) -> RankedSpans:
         """The best pieces down to k, or their documents."""
         if of_documents:
             return self._select(k, False).documents(self._scorer.axis)
-        if (budget := budget_of(k)) is None:
-            return self._retrieved if k is None else self._retrieved.best(self._limit(k))
+        budget = budget_of(k)
+        if budget is None:
+            return self._retrieved.best(self._limit(k))
+        scorer = self._scorer
         counted = self._table("token", self._retrieved.pieces)
-        return self._retrieved.within(
-            budget, self._scorer.tokens, counted, self._scorer.first_tokens
-        )
+        return self._retrieved.within(budget, scorer.tokens, counted, scorer.first_tokens)
 
     def _limit(self, k: Depth | None) -> Numbers:
         if k == "min":
             assert self._holding is not None
             return self._holding.per_query(self._queries)
-        return np.full(self._queries, k if isinstance(k, int) else np.iinfo(np.int64).max)
+        limit = k if isinstance(k, int) else np.iinfo(np.int64).max
+        return np.full(self._queries, limit)
 
 
 def _located(pieces: Sequence[Retrieved], retrieved: RankedSpans) -> dict[MatchKind, int]:
+    """How many retrieved pieces were located in each way."""
+    texts = retrieved.pieces.texts
     times = np.bincount(retrieved.piece, minlength=len(pieces))
-    is_plain = (
-        pieces.document >= 0
-        if isinstance(pieces, PieceColumns)
-        else np.zeros(len(pieces), dtype=np.bool_)
-    )
-    is_plain[list(retrieved.pieces.texts)] = False
-    counts: dict[MatchKind, int] = {}
-    if plain := int(times[is_plain].sum()):
-        counts["spans"] = plain
+    is_plain = np.zeros(len(pieces), dtype=np.bool_)
+    if isinstance(pieces, PieceColumns):
+        is_plain = pieces.document >= 0
+    is_plain[list(texts)] = False
+    counts: Counter[MatchKind] = Counter()
+    counts["spans"] = int(times[is_plain].sum())
     for number in np.flatnonzero((times > 0) & ~is_plain).tolist():
         kind = pieces[number].match
-        if number in retrieved.pieces.texts and kind != "quoted":
+        if number in texts and kind != "quoted":
             kind = "unlocated"
-        counts[kind] = counts.get(kind, 0) + int(times[number])
-    return counts
+        counts[kind] += int(times[number])
+    return dict(+counts)

@@ -395,6 +395,10 @@ def _about(report: Report) -> Iterator[str]:
         differing = report.differing_documents
         names = f"; the text differs of {listed(differing)}" if differing else ""
         yield f"{report.name}: of its retrieved pieces were placed {', '.join(shares)}{names}."
+    for measure, (low, high) in report.bounds.items():
+        if low < high:
+            places = "at worst and at best, as some pieces may stand at other places of their text"
+            yield f"{report.name}: {measure} is {measure.show(low)} and {measure.show(high)} {places}."
 
 
 def _short_of(k: Depth, reports: Sequence[Report]) -> Iterator[str]:

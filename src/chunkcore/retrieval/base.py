@@ -26,7 +26,7 @@ from chunkcore.options import (
 from chunkcore.registry import Registry
 from chunkcore.retrieval.budget import check_limits, fitting
 from chunkcore.retrieval.corpus import ChunkedCorpus, chunk_corpus, repeated_id
-from chunkcore.retrieval.saved import Contents, Origin, write_index
+from chunkcore.retrieval.saved import Contents, SavedPlace, write_index
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.retrieval.where import Where, allowed_documents
 from chunkcore.run import RankedList, RankedPieces, Retrieved
@@ -111,7 +111,7 @@ class Index(ABC):
         method: the retriever that made the index.
         vectors: of its chunks and queries; None if it uses none.
         superseded: `update` or `delete` has made a newer index of this one.
-        origin: the saved index from which it was loaded, or into which it was saved.
+        saved_place: the saved index from which it was loaded, or into which it was saved.
         base: the origin of the index that this one updates.
     """
 
@@ -119,8 +119,8 @@ class Index(ABC):
     method: RetrievalMethod
     vectors: TextVectors | None = None
     superseded: bool = False
-    origin: Origin | None = None
-    base: Origin | None = None
+    saved_place: SavedPlace | None = None
+    base: SavedPlace | None = None
 
     def __init__(self, corpus: ChunkedCorpus) -> None:
         self.corpus = corpus
@@ -198,9 +198,9 @@ class Index(ABC):
             self.vectors,
             saved_notes,
         )
-        self.origin = write_index(contents, Path(folder), self.base)
+        self.saved_place = write_index(contents, Path(folder), self.base)
         if self.base is not None:
-            self.base = self.origin
+            self.base = self.saved_place
         return Path(folder)
 
     def update(
@@ -275,7 +275,7 @@ class Index(ABC):
             vectors.hold(corpus, np.concatenate(parts))
         self.superseded = True
         index = self.method.index(corpus, vectors)
-        index.base = self.base or self.origin
+        index.base = self.base or self.saved_place
         return index
 
     def _check_whole(self) -> None:

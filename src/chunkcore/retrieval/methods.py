@@ -25,7 +25,7 @@ from chunkcore.retrieval.lexicon import (
     word_keys,
 )
 from chunkcore.retrieval.stage import get_retriever
-from chunkcore.retrieval.vectors import Rows, TextVectors, best_of, row_lengths, top_k_owners
+from chunkcore.retrieval.vectors import Rows, TextVectors, best_of, search_lengths, top_k_owners
 from chunkcore.spans import Flags, Numbers, Scores
 
 _SEPARATES = re.compile(r'[=,"\[\]{}+]')
@@ -107,7 +107,7 @@ class VectorIndex(Index):
 
     @cached_property
     def _lengths(self) -> Scores | None:
-        return row_lengths(self._rows)
+        return search_lengths(self._rows)
 
 
 @retrievers.register("bm25")

@@ -40,7 +40,7 @@ from chunkcore.text import Chunk, Document, Mark, Span
 FORMAT = 1
 MANIFEST = "manifest.json"
 _LOCK = ".lock"
-Origin = tuple[Path, str]  # the folder of a saved index, and the name of its data there
+SavedPlace = tuple[Path, str]  # the folder of a saved index, and the name of its data there
 _NORMS = "norms-windows.npy"
 _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
 _DATA = re.compile("data-[0-9a-f]{16}")
@@ -73,9 +73,9 @@ class Contents(NamedTuple):
 def write_index(
     contents: Contents,
     root: Path,
-    base: Origin | None,
-) -> Origin:
-    """Write an index into a folder, see `Index.save`; `base` is the origin of the index that this one updates."""
+    base: SavedPlace | None,
+) -> SavedPlace:
+    """Write an index into a folder, see `Index.save`; `base` is the place of the index that this one updates."""
     if root.exists() and not (root.is_dir() and all(map(_is_ours, root.iterdir()))):
         raise DataError(f"{root} is no saved index and not empty: name a new folder for the index")
     root.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def _remove_older(root: Path, data: str) -> None:
             other.unlink(missing_ok=True)
 
 
-def _check_base(base: Origin | None, root: Path) -> None:
+def _check_base(base: SavedPlace | None, root: Path) -> None:
     """Raise `DataError`: the index is an update of one of this folder, which has got another one meanwhile."""
     if base is None or base[0] != root.resolve() or not (root / MANIFEST).exists():
         return

@@ -362,5 +362,5 @@ def load_index(
     opened = OpenedFolder(folder)
     corpus, vectors = opened.read(embedder)
     index = get_retriever(opened.manifest["retriever"]).index(corpus, vectors)
-    index.origin = opened.folder.resolve(), opened.manifest["data"]
+    index.saved_place = opened.folder.resolve(), opened.manifest["data"]
     return index

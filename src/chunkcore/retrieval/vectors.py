@@ -71,8 +71,8 @@ def top_k(
         queries: shape (q, d).
         vectors: shape (n, d); an array, or `Rows` read block by block.
         k: how many; n if fewer.
-        lengths: the vectors' `row_lengths`, where they are searched again and again: one question takes a tenth of the
-            time. The result is the same.
+        lengths: the vectors' `search_lengths`, where they are searched again and again: one question takes a tenth
+            of the time. The result is the same.
 
     Returns indices (int64) and similarities (float32), each of shape (q, min(k, n)).
 
@@ -100,7 +100,7 @@ def top_k(
     return best
 
 
-def row_lengths(vectors: ArrayLike | Rows) -> Scores | None:
+def search_lengths(vectors: ArrayLike | Rows) -> Scores | None:
     """Each vector's Euclidean length, 1 of a zero vector, for `top_k`; None where products of float32 may overflow."""
     rows = _matrix(vectors, "vectors")
     lengths = np.ones(len(rows))
