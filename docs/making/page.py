@@ -8,17 +8,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import cache
+from inspect import cleandoc
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import chunkcore
 from chunkcore import Chunk, Chunker, Document, get_chunker
-from chunkcore import options as chunkcore_options
 from chunkcore.chunkers import chunkers
 from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.chunkers.structure import BlockChunker
 from chunkcore.models.llm import CallableLLM
-from chunkcore.options import split_spec
+from chunkcore.options import default_of, shown_default, split_spec
 from docs.making.picture import Strip, draw, draw_overview
 from docs.making.shown import SHOWN, Shown
 from docs.making.site import ROOMS, markdown_line
@@ -281,7 +281,7 @@ def _sample(name: str = "") -> str:
 
 def summary(name: str) -> str:
     """The first line of a chunker's docstring, as Markdown."""
-    return markdown_line(next(entry.title for entry in chunkers.describe() if entry.name == name))
+    return markdown_line(cleandoc(chunkers[name].__doc__ or "").partition("\n")[0])
 
 
 def options_of(cls: type[Chunker]) -> tuple[Option, ...]:
@@ -290,18 +290,48 @@ def options_of(cls: type[Chunker]) -> tuple[Option, ...]:
     Raises:
         LookupError: no class of the chunker's family documents an option.
     """
-    found = []
-    for each in chunkcore_options.options_of(cls):
-        if not each.meaning:
+    options = []
+    for field in fields(cls):
+        meaning = _meaning(cls, field.name)
+        if not meaning:
             raise LookupError(
-                f"no class of {cls.__name__}'s family documents the option {each.name}"
+                f"no class of {cls.__name__}'s family documents the option {field.name}"
             )
-        default = (
-            "to be given" if (each.name, each.default) == ("llm", "") else f"`{each.shown_default}`"
+        is_required = (field.name, default_of(field)) == ("llm", "")
+        default = "to be given" if is_required else f"`{shown_default(field)}`"
+        first = re.split(r"(?<=[a-z0-9`)\"])\. (?=[A-Z`\"])", meaning, maxsplit=1)[0].rstrip(".")
+        sentence = f"{first[:1].upper()}{first[1:]}."
+        options.append(Option(field.name, default, markdown_line(sentence)))
+    return tuple(sorted(options, key=lambda option: option.name == "counter"))
+
+
+def _meaning(cls: type, option: str) -> str:
+    """The option's entry in the nearest documenting class; "see `Base`" becomes the base's entry."""
+    for base_class in cls.__mro__:
+        entry = _attributes(base_class).get(option)
+        if entry is None:
+            continue
+        see = _SEE.fullmatch(entry)
+        base = next(
+            (
+                base
+                for base in cls.__mro__
+                if see and base.__name__ == see[1] and base is not base_class
+            ),
+            None,
         )
-        first = (
-            re.split(r"(?<=[a-z0-9`)\"])\. (?=[A-Z`\"])", each.meaning, maxsplit=1)[0].rstrip(".")
-            + "."
-        )
-        found.append(Option(each.name, default, markdown_line(first[:1].upper() + first[1:])))
-    return tuple(sorted(found, key=lambda option: option.name == "counter"))
+        if see is None or base is None:
+            return entry
+        more = see[2] or ""
+        return f"{_meaning(base, option)} {more[:1].upper()}{more[1:]}".strip()
+    return ""
+
+
+@cache
+def _attributes(cls: type) -> dict[str, str]:
+    for block in re.split(r"\n{2,}", cleandoc(cls.__dict__.get("__doc__") or "")):
+        head, _, rest = block.partition("\n")
+        if head == "Attributes:":
+            entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", rest, flags=re.MULTILINE)
+            return {name: " ".join(entry.split()) for name, entry in entries}
+    return {}

@@ -1,4 +1,4 @@
-"""Options of frozen dataclasses: what they mean, their types and ranges, and strings such as ``recursive:size=200``."""
+"""Options of frozen dataclasses: their types and ranges, and strings such as ``recursive:size=200``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import re
 import types
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields
 from functools import lru_cache, partial
-from inspect import cleandoc
 from numbers import Integral, Real
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
@@ -19,84 +18,17 @@ from chunkcore.errors import OptionError, echo, suggestion
 from chunkcore.plain import plain
 
 
-@dataclass(frozen=True)
-class Option:
-    """An option of a dataclass, for users.
-
-    Attributes:
-        kind: the accepted values, in words.
-        default: dataclasses.MISSING if the option is required.
-        meaning: the entry under "Attributes:" in the class or its nearest base; "" without one.
-    """
-
-    name: str
-    kind: str
-    default: Any
-    meaning: str
-
-    @property
-    def shown_default(self) -> str:
-        """The default as Python source; a counter or a model by its name."""
-        return (
-            "(must be given)"
-            if self.default is MISSING
-            else repr(getattr(self.default, "name", self.default))
-        )
-
-
-def options_of(cls: type) -> tuple[Option, ...]:
-    """The options of a dataclass in field order; none for other classes."""
-    if not is_dataclass(cls):
-        return ()
-    return tuple(
-        Option(
-            field.name,
-            described(_hints(cls)[field.name]),
-            default_of(field),
-            _meaning(cls, field.name),
-        )
-        for field in fields(cls)
-    )
-
-
 def default_of(field: Any) -> Any:
     """The default of a dataclass field, or MISSING."""
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-_SEE = re.compile(r"see `(\w+)`(?:[;:,.] *(.*))?", re.DOTALL)
-
-
-def _meaning(cls: type, option: str) -> str:
-    """The option's entry in the nearest documenting class; "see `Base`" becomes the base's entry."""
-    for base_class in cls.__mro__:
-        entry = _attributes(base_class).get(option)
-        if entry is None:
-            continue
-        see = _SEE.fullmatch(entry)
-        base = next(
-            (
-                base
-                for base in cls.__mro__
-                if see and base.__name__ == see[1] and base is not base_class
-            ),
-            None,
-        )
-        if see is None or base is None:
-            return entry
-        more = see[2] or ""
-        return f"{_meaning(base, option)} {more[:1].upper()}{more[1:]}".strip()
-    return ""
-
-
-@lru_cache(maxsize=256)
-def _attributes(cls: type) -> dict[str, str]:
-    for block in re.split(r"\n{2,}", cleandoc(cls.__dict__.get("__doc__") or "")):
-        head, _, rest = block.partition("\n")
-        if head == "Attributes:":
-            entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", rest, flags=re.MULTILINE)
-            return {name: " ".join(entry.split()) for name, entry in entries}
-    return {}
+def shown_default(field: Any) -> str:
+    """The default of a dataclass field as Python source; a counter or a model by its name."""
+    default = default_of(field)
+    if default is MISSING:
+        return "(must be given)"
+    return repr(getattr(default, "name", default))
 
 
 def check_option_names(owner: str, options: Iterable[str], names: Iterable[str]) -> None:

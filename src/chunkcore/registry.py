@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import lru_cache
 from importlib import import_module
-from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunkcore.errors import OptionError, echo, suggestion
-from chunkcore.options import Option, check_option_names, options_of
+from chunkcore.options import check_option_names
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -34,8 +33,8 @@ class Registry(Generic[T]):
     >>> @fruits.register("apple")
     ... class Apple:
     ...     '''Red, or green.'''
-    >>> list(fruits), fruits["date"].__name__, fruits.describe()[0].title
-    (['apple', 'date'], 'date', 'Red, or green.')
+    >>> list(fruits), fruits["date"].__name__
+    (['apple', 'date'], 'date')
 
     Attributes:
         noun: what errors call one thing, such as "chunker".
@@ -189,30 +188,12 @@ class Registry(Generic[T]):
             except OptionError as error:
                 warnings.warn(str(error), stacklevel=2)
 
-    def describe(self) -> list[Description]:
-        """A `Description` of each thing, by name."""
-        descriptions = []
-        for name, thing in self.items():
-            title = cleandoc(thing.__doc__ or "").split("\n", 1)[0]
-            options = options_of(thing) if isinstance(thing, type) else ()
-            descriptions.append(Description(name, title, options))
-        return descriptions
-
     def build(self, name: str, options: Mapping[str, Any]) -> Any:
         """Call the thing of this name with options. Raises `OptionError` for a wrong name, option or value."""
         thing: Any = self.get(name)
         known = [option.name for option in fields(thing)]
         check_option_names(f"the {self.noun} {name}", options, known)
         return thing(**options)
-
-
-@dataclass(frozen=True)
-class Description:
-    """A registered thing: its name, the first line of its docstring, and its options."""
-
-    name: str
-    title: str
-    options: tuple[Option, ...]
 
 
 @lru_cache(maxsize=64)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from importlib import import_module
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +12,7 @@ import typer
 
 from chunkcore.cli import options, running
 from chunkcore.errors import DataError, OptionError, echo, suggestion
+from chunkcore.options import shown_default
 
 if TYPE_CHECKING:
     from chunkcore.models.cache import Cache
@@ -57,11 +60,11 @@ def list_names(
         raise OptionError(f"unknown kind {echo(kind)}: {expected}")
     import_module(_REGISTRIES[kind].rpartition(".")[0])  # whose modules register what they hold
     console = Console(soft_wrap=True)
-    registry = kind
-    for entry in getattr(import_module(_REGISTRIES[kind]), registry).describe():
-        console.print(Text(entry.name, style="bold"), Text(entry.title))
-        for option in entry.options:
-            console.print(Text(f"  {option.name} = {option.shown_default}"))
+    for name, thing in getattr(import_module(_REGISTRIES[kind]), kind).items():
+        title = cleandoc(thing.__doc__ or "").partition("\n")[0]
+        console.print(Text(name, style="bold"), Text(title))
+        for option in fields(thing) if is_dataclass(thing) else ():
+            console.print(Text(f"  {option.name} = {shown_default(option)}"))
 
 
 # ---- collections
