@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 
 def write(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -135,54 +133,10 @@ def legalbench_rag(root: Path) -> Path:
     return root
 
 
-def ragbench(root: Path) -> Path:
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow (the extra parquet) is not installed")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    (root / "covidqa").mkdir(parents=True)
-    parquet.write_table(pyarrow.Table.from_pylist(RAGBENCH_ROWS), root / "covidqa" / "test.parquet")
-    return root
-
-
-RAGBENCH_ROWS: list[dict[str, Any]] = [
-    {
-        "id": "r1", "question": "What helps?", "response": "Masks.", "dataset_name": "covidqa_test",
-        "documents": ["Masks help. Masks help. Tea is hot.", "Owls hunt."],
-        "documents_sentences": [[["0a", "Masks help."], ["0b", "Masks help."], ["0c", " Tea is hot."]],
-                                [["1a", "Owls hunt."]]],
-        "all_relevant_sentence_keys": ["0b", "1a"],
-    },
-    {
-        "id": "r2", "question": "Who hunts?", "response": "x", "dataset_name": "covidqa_test",
-        "documents": ["Owls hunt."],
-        "documents_sentences": [[["0a", "Owls hunt."]]],
-        "all_relevant_sentence_keys": [],
-    },
-    {
-        "id": "r3", "question": "Which?", "response": "x", "dataset_name": "covidqa_test",
-        "documents": ["Owls hunt."],
-        "documents_sentences": [[["0a", "Owls hunt."]]],
-        "all_relevant_sentence_keys": ["general"],
-    },
-    {
-        "id": "r4", "question": "Cut otherwise?", "response": "x", "dataset_name": "covidqa_test",
-        "documents": ["Dr. Fox naps. [1] Dr. Owl hunts."],
-        "documents_sentences": [[["0a", "Dr. Fox naps."], ["0b", "Dr. Owl hunts."]]],
-        "all_relevant_sentence_keys": ["0b"],
-    },
-    {
-        "id": "r5", "question": "Which of them?", "response": "x", "dataset_name": "covidqa_test",
-        "documents": ["It helps. Not so: It helps."],
-        "documents_sentences": [[["0a", "Not so:"], ["0b", "It helps."]]],
-        "all_relevant_sentence_keys": ["0b"],
-    },
-]  # fmt: skip
-
-
 WRITERS: dict[str, Callable[[Path], Path]] = {
     "chroma": chroma,
     "chunkcore": own,
     "beir": beir,
     "squad": squad,
     "legalbench_rag": legalbench_rag,
-    "ragbench": ragbench,
 }

@@ -142,31 +142,6 @@ def test_legalbench_rag_counts_as_its_program_reads(tmp_path: Path) -> None:
     assert "'cuad/C.txt' is not among the 2 documents" in reasons(loaded)["cuad-3"]
 
 
-def test_ragbench_finds_sentences_in_their_order(tmp_path: Path) -> None:
-    loaded = load_benchmark(layouts.ragbench(tmp_path))
-    assert [each.text for each in loaded.documents] == [
-        "Masks help. Masks help. Tea is hot.",
-        "Owls hunt.",
-        "Dr. Fox naps. [1] Dr. Owl hunts.",
-        "It helps. Not so: It helps.",
-    ]
-    first, last = loaded.queries
-    assert [(each.span.start, each.span.end) for each in first.evidence] == [(12, 23), (0, 10)]
-    assert said(loaded, last) == ["Dr. Owl hunts."]
-    assert (first.collection, first.metadata["response"], "answers" in first.metadata) == (
-        "covidqa_test",
-        "Masks.",
-        False,
-    )
-    assert list(without(loaded)) == ["r2"]
-    found = reasons(loaded)
-    assert set(found) == {"r3", "r5"}
-    assert found["r3"] == "test.parquet, row 3: its relevant sentence 'general' is none of its documents'"
-    assert "'It helps.' occurs 2 times" in found["r5"]
-    alone = load_benchmark(tmp_path / "covidqa" / "test.parquet")
-    assert (alone.queries, reasons(alone)) == (loaded.queries, found)
-
-
 def test_the_command_line_lists_layouts_and_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "layouts"]) == 0
     assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == {*NAMES}

@@ -260,30 +260,6 @@ def arrow() -> None:
     assert adapter.ArrowChunker("recursive:size=8,overlap=0,counter=words")(batch).num_rows > 1
 
 
-def parquet() -> None:
-    """Reads RAGBench as it is distributed."""
-    from chunkcore import load_benchmark
-
-    row = {
-        "id": "r1",
-        "question": "Who naps?",
-        "response": "The fox.",
-        "dataset_name": "foxes_test",
-        "documents": [TEXT],
-        "documents_sentences": [[["0a", "The fox naps."], ["0b", " The dog naps."]]],
-        "all_relevant_sentence_keys": ["0a"],
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "test.parquet"
-        file.write_bytes(b"")
-        if there("pyarrow"):
-            import pyarrow as pa
-            from pyarrow.parquet import write_table
-
-            write_table(pa.Table.from_pylist([row]), file)
-        assert len(load_benchmark(file, layout="ragbench").queries) == 1
-
-
 def office() -> None:
     """Reads a workbook."""
     from chunkcore.lazy import needed
@@ -326,7 +302,6 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "answers": (answers, ("nltk", "rouge_score", "sacrebleu"), ()),
     "frames": (frames, ("pandas",), ()),
     "arrow": (arrow, ("pyarrow",), ()),
-    "parquet": (parquet, ("pyarrow",), ()),
 }
 
 

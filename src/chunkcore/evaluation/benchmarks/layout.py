@@ -15,11 +15,10 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from chunkcore.errors import DataError, echo, warn_user
 from chunkcore.files import check_unchanged, csv_rows, json_lines, read_json, read_text, text_lines
-from chunkcore.lazy import needed
 from chunkcore.reading.base import listed
 from chunkcore.reading.folders import FolderWalk, Row, documents_of, load_documents
 from chunkcore.registry import Registry
-from chunkcore.text import Document, Span
+from chunkcore.text import Document
 
 QUESTION_NAMES = ("question", "query", "user_input", "prompt")
 Questions = str | Path | Iterable[Mapping[str, Any]]
@@ -56,19 +55,15 @@ class Layout:
 
     def lacks(self, root: Path) -> str:
         """What the path lacks to be of this layout, in words; "" if it lacks nothing."""
-        if self.keys:
-            is_there = any(
-                set(self.keys) <= _keys_seen(file) for file in _json_files(root)[:_LOOKED_AT]
-            )
-            return "" if is_there else f"a .json file with the keys {', '.join(self.keys)}"
-        return " and ".join(
-            name for name in self.needs if not (root.is_dir() and any(root.glob(name)))
-        )
+        if not self.keys:
+            return " and ".join(name for name in self.needs if not any(root.glob(name)))
+        for file in _json_files(root)[:_LOOKED_AT]:
+            if _keys_seen(file).issuperset(self.keys):
+                return ""
+        return f"a .json file with the keys {', '.join(self.keys)}"
 
-    def read(
-        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
-    ) -> Contents:
-        """The documents and questions, without `leave_out`; only our own layout is given `questions`."""
+    def read(self, root: Path) -> Contents:
+        """The documents and questions."""
         raise NotImplementedError
 
 
@@ -90,9 +85,7 @@ class Chroma(Layout):
     files = "corpora/*.md, questions_df.csv"
     needs = ("corpora", "questions_df.csv")
 
-    def read(
-        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
-    ) -> Contents:
+    def read(self, root: Path) -> Contents:
         """Each Markdown file is a document, named without ``.md``, in alphabetical order."""
         files = sorted((root / "corpora").glob("*.md"))
         if not files:
@@ -110,15 +103,13 @@ class ChunkcoreLayout(Layout):
     files = "questions.jsonl, and documents.jsonl or text files"
     needs = ("questions.jsonl",)
 
-    def read(
-        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
-    ) -> Contents:
-        return read_own(root, questions, leave_out)
+    def read(self, root: Path) -> Contents:
+        return read_own(root)
 
 
 def read_own(
     root: Path,
-    questions: Questions | None,
+    questions: Questions | None = None,
     leave_out: Collection[Path] = (),
     *,
     follow_links: bool = False,
@@ -126,18 +117,17 @@ def read_own(
     """Our layout's documents, without `leave_out`, and the given questions or else the folder's own."""
     check_unchanged(root / "documents.jsonl")
     questions_file = root / "questions.jsonl"
-    source = questions_file if questions is None else questions
-    left_out = [
-        questions_file,
-        *leave_out,
-        *([Path(source)] if isinstance(source, str | Path) else []),
-    ]
-    folder = (
-        root / "documents" if questions_file.is_file() and (root / "documents").is_dir() else root
-    )
+    if questions is None:
+        questions = questions_file
+    left_out = [questions_file, *leave_out]
+    if isinstance(questions, str | Path):
+        left_out.append(Path(questions))
+    folder = root / "documents"
+    if not (questions_file.is_file() and folder.is_dir()):
+        folder = root
     unread: dict[str, str] = {}
     documents = load_documents(folder, leave_out=left_out, unread=unread, follow_links=follow_links)
-    return Contents(documents, question_rows(source), unread)
+    return Contents(documents, question_rows(questions), unread)
 
 
 def question_rows(questions: Questions) -> Iterable[Row]:
@@ -148,17 +138,22 @@ def question_rows(questions: Questions) -> Iterable[Row]:
     """
     if not isinstance(questions, str | Path):
         return [(f"question {number}", row) for number, row in enumerate(questions, start=1)]
-    if Path(questions).suffix.lower() == ".csv":
-        return _table_rows(Path(questions))
-    if (
-        Path(questions).suffix.lower() == ".txt"
-        and next(iter(text_lines(Path(questions))), (0, "{"))[1][:1] != "{"
-    ):
+    path = Path(questions)
+    kind = path.suffix.lower()
+    if kind == ".csv":
+        return _table_rows(path)
+    if kind == ".txt" and not _starts_with_an_object(path):
         raise DataError(
-            f"{questions} is without evidence: mark it with chunkcore questions label DOCS --questions {questions}"
+            f"{path} is without evidence: mark it with chunkcore questions label DOCS --questions {path}"
         )
-    check_unchanged(Path(questions))
-    return ((f"line {number}", row) for number, row in json_lines(Path(questions)))
+    check_unchanged(path)
+    return ((f"line {number}", row) for number, row in json_lines(path))
+
+
+def _starts_with_an_object(path: Path) -> bool:
+    for _, line in text_lines(path):
+        return line.startswith("{")
+    return True
 
 
 _COLUMNS = ("question", "references", "corpus_id")
@@ -170,10 +165,7 @@ def _table_rows(path: Path, columns: Collection[str] = ()) -> Iterator[Row]:
         if all(column in row for column in _COLUMNS):
             yield f"row {number}", _chroma_row(number, row)
         elif any(name in row for name in QUESTION_NAMES):
-            yield (
-                f"line {line}",
-                {key: value for key, value in row.items() if value not in (None, "")},
-            )
+            yield f"line {line}", {key: value for key, value in row.items() if value}
         else:
             names = " or ".join(QUESTION_NAMES)
             raise DataError(
@@ -181,28 +173,28 @@ def _table_rows(path: Path, columns: Collection[str] = ()) -> Iterator[Row]:
             )
 
 
-def _entry(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "start": item.get("start_index"),
-        "end": item.get("end_index"),
-        "text": item.get("content"),
-    }
-
-
 def _chroma_row(number: int, row: Mapping[str, str | None]) -> dict[str, Any]:
     corpus = row["corpus_id"] or ""
     evidence: Any = row["references"]
     with suppress(ValueError, RecursionError):
-        if isinstance(references := json.loads(evidence or ""), list):
-            evidence = [_entry(item) if isinstance(item, dict) else item for item in references]
-    return {
-        **{key: value for key, value in row.items() if key not in _COLUMNS},
+        references = json.loads(evidence or "")
+        if isinstance(references, list):
+            evidence = [_chroma_evidence(reference) for reference in references]
+    others = {key: value for key, value in row.items() if key not in _COLUMNS}
+    return others | {
         "id": f"{corpus}-{number}",
         "question": row["question"],
         "document_id": corpus,
         "collection": corpus,
         "evidence": evidence,
     }
+
+
+def _chroma_evidence(reference: Any) -> Any:
+    if not isinstance(reference, dict):
+        return reference
+    keys = {"start": "start_index", "end": "end_index", "text": "content"}
+    return {ours: reference.get(theirs) for ours, theirs in keys.items()}
 
 
 # Helpers for layouts.
@@ -217,9 +209,7 @@ def _json_files(root: Path) -> list[Path]:
     """The file itself, or a folder's .json files, by name."""
     if root.is_file():
         return [root]
-    return sorted(
-        file for file in root.glob("*.json") if file.is_file() and not file.name.startswith(".")
-    )
+    return sorted(file for file in root.glob("[!.]*.json") if file.is_file())
 
 
 def _keys_seen(file: Path) -> set[str]:
@@ -246,21 +236,23 @@ class JsonNode(NamedTuple):
         if key not in self.value:
             keys = ", ".join(map(repr, list(self.value)[:9])) or "nothing"
             raise DataError(f"{self.place}: there is no {echo(key)}, but {keys}")
-        return _checked(self.value[key], kind, f"{self.place}, {key!r}")
+        value = self.value[key]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise DataError(
+                f"{self.place}, {key!r}: expected {_KINDS[kind]}, got {type(value).__name__}"
+            )
+        return value
 
     def nodes(self, key: str, default: list[Any] | None = None) -> list[JsonNode]:
         """The items of the list under a key, each with its place."""
-        items = self.get(key, list, default)
-        return [
-            JsonNode(value, f"{self.place}{self.joint}{key}[{number}]")
-            for number, value in enumerate(items)
-        ]
+        items = enumerate(self.get(key, list, default))
+        place = f"{self.place}{self.joint}{key}"
+        return [JsonNode(value, f"{place}[{number}]") for number, value in items]
 
 
-def _checked(value: object, kind: type[T], place: str) -> T:
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise DataError(f"{place}: expected {_KINDS[kind]}, got {type(value).__name__}")
-    return value
+def _rows_under(file: Path, key: str) -> list[JsonNode]:
+    """The items of a JSON file's list under a key."""
+    return JsonNode(read_json(file), str(file), joint=", ").nodes(key)
 
 
 def brief(place: str, file: Path) -> str:
@@ -277,11 +269,8 @@ class Squad(Layout):
 
     files = '.json files of {"data": [{"title", "paragraphs": [{"context", "qas"}]}]}, v1.1 or v2.0'
     keys = ("data", "paragraphs")
-    _BETWEEN = "\n\n"
 
-    def read(
-        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
-    ) -> Contents:
+    def read(self, root: Path) -> Contents:
         """A document is an article: its contexts, separated by blank lines.
 
         Its id is its title, or its first paragraph's ``document_id``. Equal articles in several files are one document;
@@ -291,32 +280,27 @@ class Squad(Layout):
         documents: dict[str, Row] = {}
         rows: list[Row] = []
         for file in self._files(root):
-            for number, article in enumerate(
-                JsonNode(read_json(file), str(file), joint=", ").nodes("data"), start=1
-            ):
+            for number, article in enumerate(_rows_under(file, "data"), start=1):
                 paragraphs = article.nodes("paragraphs")
                 contexts = [paragraph.get("context", str) for paragraph in paragraphs]
-                text = self._BETWEEN.join(contexts)
-                identity = _article_id(article, paragraphs, f"{file.stem}-{number}")
-                numbered = (identity if n == 1 else f"{identity}-{n}" for n in count(1))
-                # Another article's name is numbered; an equal article is the same document.
-                identity = next(
-                    n for n in numbered if n not in documents or documents[n][1]["text"] == text
-                )
-                documents[identity] = (article.place, {"id": identity, "text": text})
+                text = _BETWEEN.join(contexts)
+                name = _article_id(article, paragraphs, f"{file.stem}-{number}")
+                name = _numbered(name, text, documents)
+                documents[name] = (article.place, {"id": name, "text": text})
                 start = 0
                 for paragraph, context in zip(paragraphs, contexts, strict=True):
-                    rows += [
-                        (brief(at, file), row)
-                        for at, row in _squad_questions(paragraph, identity, start)
-                    ]
-                    start += len(context) + len(self._BETWEEN)
+                    for place, row in _squad_questions(paragraph, name, start):
+                        rows.append((brief(place, file), row))
+                    start += len(context) + len(_BETWEEN)
         return Contents(documents_of(documents.values()), rows)
 
     def _files(self, root: Path) -> list[Path]:
-        files = _json_files(root)
-        matching = [file for file in files if set(self.keys) <= _keys_seen(file)]
-        others = [file.name for file in files if file not in matching]
+        matching, others = [], []
+        for file in _json_files(root):
+            if _keys_seen(file).issuperset(self.keys):
+                matching.append(file)
+            else:
+                others.append(file.name)
         if others:
             warn_user(
                 f"{len(others):,} of the files in {root} left out, being of another layout: {listed(others)}"
@@ -324,28 +308,46 @@ class Squad(Layout):
         return matching
 
 
+_BETWEEN = "\n\n"  # the contexts of an article
+
+
+def _numbered(name: str, text: str, documents: Mapping[str, Row]) -> str:
+    """The name, with a number if an article of another text has it."""
+    numbered, number = name, 1
+    while numbered in documents and documents[numbered][1]["text"] != text:
+        number += 1
+        numbered = f"{name}-{number}"
+    return numbered
+
+
 def _article_id(article: JsonNode, paragraphs: Sequence[JsonNode], default: str) -> str:
-    first = paragraphs[0].value if paragraphs else {}
-    names = (article.value.get("title"), first.get("document_id"), default)
-    return next(str(name) for name in names if isinstance(name, str | int) and str(name).strip())
+    names = [article.value.get("title")]
+    if paragraphs:
+        names.append(paragraphs[0].value.get("document_id"))
+    for name in names:
+        if isinstance(name, str | int) and str(name).strip():
+            return str(name)
+    return default
 
 
 def _squad_questions(paragraph: JsonNode, document: str, start: int) -> Iterator[Row]:
     for question in paragraph.nodes("qas"):
-        answers = []
+        evidence: list[dict[str, Any]] = []
         for answer in question.nodes("answers", []):
-            text, begin = answer.get("text", str), start + answer.get("answer_start", int)
-            answers.append({"start": begin, "end": begin + len(text), "text": text})
-        row = {
-            **{key: value for key, value in question.value.items() if key != "is_impossible"},
-            "question": question.get("question", str),
-            "document_id": document,
-            "answers": list(dict.fromkeys(answer["text"] for answer in answers)),
-        }
-        if question.value.get("is_impossible") is True or not answers:
+            text = answer.get("text", str)
+            begin = start + answer.get("answer_start", int)
+            place = {"start": begin, "end": begin + len(text), "text": text}
+            if place not in evidence:
+                evidence.append(place)
+        row = dict(question.value)
+        is_impossible = row.pop("is_impossible", False) is True
+        row["question"] = question.get("question", str)
+        row["document_id"] = document
+        row["answers"] = list(dict.fromkeys(place["text"] for place in evidence))
+        if is_impossible or not evidence:
             row |= {"without_evidence": True, "unanswerable": True}
         else:
-            row["evidence"] = list({tuple(answer.values()): answer for answer in answers}.values())
+            row["evidence"] = evidence
         yield question.place, row
 
 
@@ -356,38 +358,42 @@ class Beir(Layout):
     files = "corpus.jsonl, queries.jsonl, qrels/*.tsv"
     needs = ("corpus.jsonl", "queries.jsonl", "qrels/*.tsv")
 
-    def read(
-        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
-    ) -> Contents:
+    def read(self, root: Path) -> Contents:
         """A document's text is its title, a line feed and its text. Evidence is whole documents.
 
         The queries are those judged in one split: ``qrels/test.tsv``, else ``dev.tsv``, else ``train.tsv``.
         Judgements of 0 or less are left out; the others are in ``metadata["grades"]``.
         """
         judgements = _split(root / "qrels")
-        corpus = root / "corpus.jsonl"
+        documents = documents_of(_titled(root / "corpus.jsonl"))
+        return Contents(documents, list(_judged_queries(root / "queries.jsonl", judgements)))
 
-        def documents() -> Iterator[Row]:
-            for number, value in json_lines(corpus):
-                row = JsonNode(value, f"{corpus}, line {number}")
-                text, title = row.get("text", str), value.get("title")
-                titled = f"{title}\n{text}" if isinstance(title, str) and title else text
-                others = {key: value[key] for key in value if key not in ("_id", "text")}
-                yield row.place, {"id": row.get("_id", str), "text": titled, "metadata": others}
 
-        return Contents(
-            documents_of(documents()), list(_judged_queries(root / "queries.jsonl", judgements))
-        )
+def _titled(corpus: Path) -> Iterator[Row]:
+    """BEIR's documents, each with its title before its text."""
+    for number, value in json_lines(corpus):
+        row = JsonNode(value, f"{corpus}, line {number}")
+        text = row.get("text", str)
+        title = value.get("title")
+        if isinstance(title, str) and title:
+            text = f"{title}\n{text}"
+        yield row.place, {"id": row.get("_id", str), "text": text, "metadata": _others(value)}
+
+
+def _others(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in ("_id", "text")}
 
 
 def _split(folder: Path) -> Path:
     names = sorted(file.name for file in folder.glob("*.tsv"))
-    split = next((name for name in ("test.tsv", "dev.tsv", "train.tsv") if name in names), "")
-    if not split and len(names) != 1:
+    for split in ("test.tsv", "dev.tsv", "train.tsv"):
+        if split in names:
+            return folder / split
+    if len(names) != 1:
         raise DataError(
             f"{folder} has {', '.join(names) or 'no .tsv file'}: name the judgements test.tsv"
         )
-    return folder / (split or names[0])
+    return folder / names[0]
 
 
 def _judged_queries(queries: Path, judgements: Path) -> Iterator[Row]:
@@ -396,20 +402,14 @@ def _judged_queries(queries: Path, judgements: Path) -> Iterator[Row]:
         identity = JsonNode(row, f"{queries}, line {number}").get("_id", str)
         if identity not in grades:
             continue
-        relevant = {
-            document: grade for document, grade in grades.pop(identity).items() if grade > 0
-        }
-        query: dict[str, Any] = {
-            key: value for key, value in row.items() if key not in ("_id", "text")
-        }
-        query |= {"id": identity, "question": row.get("text")}
+        judged = grades.pop(identity)
+        relevant = {document: grade for document, grade in judged.items() if grade > 0}
+        query = _others(row) | {"id": identity, "question": row.get("text")}
         if relevant:
-            query |= {
-                "evidence": [{"document": name, "whole": True} for name in relevant],
-                "grades": relevant,
-            }
+            query["evidence"] = [{"document": name, "whole": True} for name in relevant]
+            query["grades"] = relevant
         else:
-            query |= {"left_out": "no document is judged relevant"}
+            query["left_out"] = "no document is judged relevant"
         yield f"{queries.name}, line {number}", query
     for identity in grades:
         reason = f"{queries.name} has no query of this id"
@@ -435,41 +435,31 @@ class LegalBenchRag(Layout):
     files = "corpus/**/*.txt, benchmarks/*.json"
     needs = ("corpus", "benchmarks/*.json")
 
-    def read(
-        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
-    ) -> Contents:
+    def read(self, root: Path) -> Contents:
         """A document's id is its path below ``corpus``; a question's collection is its file below ``benchmarks``."""
-        # The offsets count as Python reads, with universal newlines.
-        documents = documents_of(
-            (
-                str(file),
-                {"id": name, "text": read_text(file).replace("\r\n", "\n").replace("\r", "\n")},
-            )
-            for name, file in FolderWalk(root / "corpus")
-        )
-        files = sorted((root / "benchmarks").glob("*.json"))
-        return Contents(documents, [row for file in files for row in _snippet_questions(file)])
+        rows = []
+        for name, file in FolderWalk(root / "corpus"):
+            # The offsets count as Python reads, with universal newlines.
+            text = read_text(file).replace("\r\n", "\n").replace("\r", "\n")
+            rows.append((str(file), {"id": name, "text": text}))
+        questions: list[Row] = []
+        for file in sorted((root / "benchmarks").glob("*.json")):
+            questions += _snippet_questions(file)
+        return Contents(documents_of(rows), questions)
 
 
 def _snippet_questions(file: Path) -> Iterator[Row]:
-    for number, test in enumerate(
-        JsonNode(read_json(file), str(file), joint=", ").nodes("tests"), start=1
-    ):
+    for number, test in enumerate(_rows_under(file, "tests"), start=1):
         evidence = []
         for snippet in test.nodes("snippets"):
-            path, span = snippet.get("file_path", str), snippet.get("span", list)
+            document, span = snippet.get("file_path", str), snippet.get("span", list)
             if len(span) != 2:
                 raise DataError(
                     f"{snippet.place}: expected 'span' to be [start, end], got {len(span)} values"
                 )
-            evidence.append(
-                {
-                    "document": path,
-                    "start": span[0],
-                    "end": span[1],
-                    "text": snippet.value.get("answer"),
-                }
-            )
+            start, end = span
+            text = snippet.value.get("answer")
+            evidence.append({"document": document, "start": start, "end": end, "text": text})
         query = {
             "id": f"{file.stem}-{number}",
             "question": test.get("query", str),
@@ -478,140 +468,3 @@ def _snippet_questions(file: Path) -> Iterator[Row]:
             "evidence": evidence,
         }
         yield brief(test.place, file), query
-
-
-@layouts.register("ragbench")
-class RagBench(Layout):
-    """RAGBench (Friel et al., 2024): questions with the documents that were retrieved, and their relevant sentences."""
-
-    files = '.parquet of "id", "question", "documents", "documents_sentences", "all_relevant_sentence_keys"'
-
-    def lacks(self, root: Path) -> str:
-        return "" if _parquet_files(root) else "a .parquet file"
-
-    def read(
-        self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()
-    ) -> Contents:
-        """A document is a retrieved text, the same text once; the files may lie in folders.
-
-        Evidence is the sentences that RAGBench's judge, a language model, called relevant. A sentence is placed by the
-        sentences before it in its document; where they do not make up its text, the sentence must stand in it exactly
-        once. ``metadata["response"]`` has the model's response; it is not an answer.
-        """
-        ids: dict[str, str] = {}
-        documents: list[Row] = []
-        rows: list[Row] = []
-        for file in _parquet_files(root):
-            for place, row in _parquet_rows(file):
-                texts = [
-                    _checked(node.value, str, node.place)
-                    for node in JsonNode(row, place).nodes("documents")
-                ]
-                collection = str(row.get("dataset_name") or file.stem)
-                for number, text in enumerate(texts):
-                    if text.strip() and text not in ids:
-                        ids[text] = f"{collection}/{row.get('id')}-{number}@{len(ids)}"
-                        documents.append(
-                            (place, {"id": ids[text], "text": text, "collection": collection})
-                        )
-                rows.append(
-                    (brief(place, file), _judged_question(row, texts, ids, collection, place))
-                )
-        return Contents(documents_of(documents), rows)
-
-
-def _parquet_files(root: Path) -> list[Path]:
-    if root.is_file():
-        return [root] if root.suffix.lower() == ".parquet" else []
-    files = [*root.glob("*.parquet"), *root.glob("*/*.parquet")]
-    return sorted(
-        file
-        for file in files
-        if not any(name.startswith(".") for name in file.relative_to(root).parts)
-    )
-
-
-_RAGBENCH_COLUMNS = (
-    "id",
-    "question",
-    "documents",
-    "documents_sentences",
-    "all_relevant_sentence_keys",
-)
-_BATCH = 256  # rows of a Parquet file in memory
-
-
-def _parquet_rows(file: Path) -> Iterator[Row]:
-    pyarrow, parquet = (
-        needed(name, "parquet", f"read {file.name}") for name in ("pyarrow", "pyarrow.parquet")
-    )
-    try:
-        with parquet.ParquetFile(file) as table:
-            names = table.schema_arrow.names
-            missing = [column for column in _RAGBENCH_COLUMNS if column not in names]
-            if missing:
-                raise DataError(f"{file} lacks the column {' and '.join(missing)}")
-            columns = [
-                column
-                for column in (*_RAGBENCH_COLUMNS, "response", "dataset_name")
-                if column in names
-            ]
-            batches = table.iter_batches(batch_size=_BATCH, columns=columns)
-            for number, row in enumerate(
-                (row for batch in batches for row in batch.to_pylist()), start=1
-            ):
-                yield f"{file}, row {number}", row
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(
-            f"{file} cannot be read as Parquet: {str(error).splitlines()[0]}"
-        ) from error
-
-
-def _judged_question(
-    row: Mapping[str, Any],
-    texts: Sequence[str],
-    ids: Mapping[str, str],
-    collection: str,
-    place: str,
-) -> dict[str, Any]:
-    query: dict[str, Any] = {key: row.get(key) for key in ("id", "question", "response")}
-    query |= {"collection": collection, "documents": [ids[text] for text in texts if text in ids]}
-    node = JsonNode(row, place)
-    sentences: dict[str, tuple[int, Span | str]] = {}
-    for number, pairs in enumerate(node.get("documents_sentences", list)):
-        if not all(
-            isinstance(pair, list) and [type(value) for value in pair] == [str, str]
-            for pair in pairs or ()
-        ):
-            raise DataError(
-                f"{place}: expected 'documents_sentences' to be lists of [key, sentence] a document"
-            )
-        text = texts[number] if number < len(texts) else ""
-        placed = _in_order(text, [sentence.strip() for _, sentence in pairs])
-        sentences |= {key: (number, where) for (key, _), where in zip(pairs, placed, strict=True)}
-    keys = [str(key) for key in node.get("all_relevant_sentence_keys", list)]
-    if not keys:
-        return query | {"without_evidence": True}
-    evidence = []
-    for key in sorted(keys, key=lambda key: sentences.get(key, (0,))[0]):
-        number, where = sentences.get(key, (len(texts), ""))
-        if number >= len(texts) or texts[number] not in ids:
-            return query | {"left_out": f"its relevant sentence {key!r} is none of its documents'"}
-        entry = (
-            {"text": where} if isinstance(where, str) else {"start": where.start, "end": where.end}
-        )
-        evidence.append({"document": ids[texts[number]], **entry})
-    return query | {"evidence": evidence}
-
-
-def _in_order(text: str, sentences: Sequence[str]) -> Sequence[Span | str]:
-    """The places of a text's sentences, which follow each other; the sentences if other text is between them."""
-    spans = []
-    end = 0
-    for sentence in sentences:
-        start = text.find(sentence, end)
-        if not sentence or start < 0 or text[end:start].strip():
-            return sentences
-        end = start + len(sentence)
-        spans.append(Span(start, end))
-    return spans

@@ -573,7 +573,7 @@ def contents_of(
         chosen = chosen_layout(root, questions, layout)
         if isinstance(chosen, ChunkcoreLayout):
             return read_own(root, questions, leave_out, follow_links=follow_links), True
-        return chosen.read(root, questions, leave_out), questions is not None
+        return chosen.read(root), False
     if layout != "auto":
         raise OptionError(
             f"documents that are at hand have no layout: leave out {echo(layout)}, or give a path"
