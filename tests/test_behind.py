@@ -50,23 +50,23 @@ def searches(draw):
     st.floats(0, 1),
     st.booleans(),
 )
-def test_budgets_hold_and_nothing_of_other_documents_appears(search, question, budget, scope, balance, limited):
+def test_budgets_hold_and_nothing_of_other_documents_appears(search, question, budget, show, balance, limited):
     documents, hits = search
     found = index_of(documents).behind(
-        question, hits, max_tokens=budget, documents=scope, balance=balance, k=2 if limited else None
+        question, hits, max_tokens=budget, show=show, balance=balance, k=2 if limited else None
     )
     counter = get_counter("cl100k_base")
     assert sum(counter.count(passage.text) for passage in found) <= budget
     assert len(found) <= (2 if limited else 99)
     texts = {document.id: document.text for document in documents}
-    if scope != "all":
+    if show != "all":
         assert {passage.document_id for passage in found} <= {hit.document_id for hit in hits}
-    if scope in ("hits", {"d0"}):
+    if show in ("hits", {"d0"}):
         shown = {
             (hit.document_id, place) for hit in hits for span in hit.spans for place in range(span.start, span.end)
         }
         for passage in found:
-            if passage.document_id in scope:
+            if passage.document_id in show:
                 continue
             for piece in (passage, *passage.parts):
                 assert all(
@@ -84,18 +84,18 @@ def test_hits_bring_their_words_and_words_bring_what_no_hit_has() -> None:
     index = index_of(TEA)
     hit = Retrieved("tea", (Span(0, 29),), 0.1, "Tea is hot. It boils at noon.")
     assert index.behind("zzz", [hit], max_tokens=12)[0].text == "Tea is hot. It boils at noon."
-    near = index.behind("Which crow is black?", [hit], documents="whole")
+    near = index.behind("Which crow is black?", [hit], show="whole")
     assert {passage.document_id for passage in near} == {"tea"}
-    everywhere = index.behind("Which crow is black?", [hit], documents="all", max_tokens=12)
+    everywhere = index.behind("Which crow is black?", [hit], show="all", max_tokens=12)
     assert "The crow is black." in " ".join(passage.text for passage in everywhere)
-    only_hits = index.behind("Which crow is black?", [hit], documents="all", balance=1.0, max_tokens=12)
+    only_hits = index.behind("Which crow is black?", [hit], show="all", balance=1.0, max_tokens=12)
     assert only_hits[0].text == "Tea is hot. It boils at noon."
 
 
 def test_a_hit_is_worth_a_third_to_its_neighbours() -> None:
     index = index_of([Document("tea", "Tea is hot to us. Ice is old to us. Sea is wet to us.")])
     hit = Retrieved("tea", (Span(18, 35),), 0.1, "Ice is old to us.")
-    (passage,) = index.behind("zzz", [hit], balance=1.0, max_tokens=100, documents="whole")
+    (passage,) = index.behind("zzz", [hit], balance=1.0, max_tokens=100, show="whole")
     near = 16 / 17 / 3  # the spaces are in no unit
     assert [part.score for part in passage.parts] == pytest.approx([near, 1, near])
 
@@ -128,7 +128,7 @@ def test_scores_of_hits_do_not_matter_and_repeats_are_equal() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        *(({"documents": wrong}, 'documents is "hits"') for wrong in ("some", [None], 3, b"tea", None)),
+        *(({"show": wrong}, 'show is "hits"') for wrong in ("some", [None], 3, b"tea", None)),
         ({"balance": 1.5}, "balance is at most 1"),
         ({"max_tokens": 0}, "max_tokens is at least 1"),
         ({"k": 0}, "k is at least 1"),
@@ -148,7 +148,7 @@ def test_the_hits_own_text_shows_no_secret_between_two_hits() -> None:
     hits = [Retrieved("staff", (span,), 1.0, span.slice(text)) for span in spans]
     found = index.behind("What is the salary of Ann?", hits, balance=1.0)
     assert sorted(passage.text for passage in found) == ["Ice is cold. It mel", "Tea is hot."]
-    assert "90000" in index.behind("What is the salary of Ann?", hits, documents="whole")[0].text
+    assert "90000" in index.behind("What is the salary of Ann?", hits, show="whole")[0].text
 
 
 @pytest.mark.parametrize("budget", [12, 60, 300])
@@ -164,9 +164,9 @@ def test_the_best_hit_of_a_document_of_one_chunk_is_not_outvoted_by_filler(budge
     assert "faq" in [passage.document_id for passage in found]
 
 
-@pytest.mark.parametrize("scope", ["hits", "whole"])
+@pytest.mark.parametrize("show", ["hits", "whole"])
 @pytest.mark.parametrize("units", ["sentence:size=50", "markdown:size=40"])
-def test_a_tables_header_is_shown_once_with_a_row_or_not_at_all(units, scope) -> None:
+def test_a_tables_header_is_shown_once_with_a_row_or_not_at_all(units, show) -> None:
     head = "| drug | dose | patients | outcome |"
     rows = [f"| drug{row} | {row * 7 % 90} | {row * 3 % 50} | {row * 11 % 40} |" for row in range(60)]
     text = "\n".join(["# Trial\n\nSome words on the trial.\n", head, "|---|---|---|---|", *rows, "\nThe end of it."])
@@ -175,7 +175,7 @@ def test_a_tables_header_is_shown_once_with_a_row_or_not_at_all(units, scope) ->
     hits = [Retrieved("t", (span,), 1.0, span.slice(text)) for span in spans]
     for question in ("the outcome of drug17", "drug dose patients outcome"):
         for budget in range(5, 140, 4):
-            found = index.behind(question, hits, documents=scope, max_tokens=budget)
+            found = index.behind(question, hits, show=show, max_tokens=budget)
             shown = " ".join(passage.text for passage in found)
             assert shown.count(head) <= 1
             assert shown.count(head) <= sum(row in shown for row in rows)
@@ -188,23 +188,19 @@ def test_the_hits_own_text_shows_a_tables_header_where_a_hit_has_it() -> None:
     index = get_retriever("passages:lexical").index(chunk_corpus([document], "markdown:size=40,maximum=40"))
     start = document.text.index("| drug5")
     row = Retrieved("table.md", (Span(start, len(document.text)),), 1.0, document.text[start:])
-    assert [passage.text.strip() for passage in index.behind("drug5", [row], documents="hits")] == [
+    assert [passage.text.strip() for passage in index.behind("drug5", [row], show="hits")] == [
         document.text[start:].strip()
     ]
 
 
-def test_a_hit_with_another_text_stays_as_it_is_and_says_nothing_of_its_document() -> None:
+def test_a_place_is_taken_at_its_word_whatever_text_the_hit_has() -> None:
     index = index_of(TEA)
-    new = "Tea is cold. Its price is 4. It boils."
-    hits = [Retrieved("tea", (Span(0, 12),), 2.0, new[:12]), Retrieved("tea", (Span(30, 46),), 1.0, TEA[0].text[30:46])]
-    for scope in ("hits", "whole", "all"):
-        texts = [passage.text for passage in index.behind("Is the pot blue?", hits, documents=scope)]
-        assert texts[0] == "Tea is cold."
-        assert "The pot is blue." in " ".join(texts)
-    after = index.update([Document("tea", new)]).behind("price of tea", hits[:1], documents="whole")  # type: ignore[attr-defined]
-    assert "Its price is 4." in " ".join(passage.text for passage in after)
-    written = Retrieved("salt", (Span(0, 14),), 1.0, "The colour of salt is white.")  # by a model, of this place
-    assert index.behind("What colour?", [written], documents="whole")[0].text.startswith("Salt is white.")
+    hits = [Retrieved("tea", (Span(0, 12),), 2.0, "Tea is cold."), Retrieved("salt", (), 1.0, "Salt is blue.")]
+    texts = [passage.text for passage in index.behind("Is salt blue?", hits)]
+    assert texts == ["Tea is hot.", "Salt is blue."]
+    new = index.update([Document("tea", "Tea is cold. Its price is 4. It boils.")])
+    (after,) = new.behind("price of tea", hits[:1], show="whole")  # type: ignore[attr-defined]
+    assert "Its price is 4." in after.text
 
 
 def test_one_character_finds_longer_runs_and_no_passage_is_a_tag() -> None:

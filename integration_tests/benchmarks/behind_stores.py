@@ -201,7 +201,7 @@ def of_the_core(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterator[tupl
         return lambda k: lambda question: list(dense.retrieve(question, k))
 
     def behind(question: str, hits: Sequence[Any], budget: int) -> Any:
-        return words.behind(question, hits, max_tokens=budget, documents="whole")
+        return words.behind(question, hits, max_tokens=budget, show="whole")
 
     yield ("core, in memory", opened), behind
     yield (

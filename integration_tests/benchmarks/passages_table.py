@@ -93,15 +93,15 @@ class MultiScale:
 class Behind:
     """A retriever's first hits, and local words behind it."""
 
-    def __init__(self, retriever: Index, index: WindowIndex, hits: int, documents: str) -> None:
+    def __init__(self, retriever: Index, index: WindowIndex, hits: int, show: str) -> None:
         self._retriever = retriever
         self._index = index
         self._hits = hits
-        self._documents: Any = documents
+        self._show: Any = show
 
     def retrieve(self, query: str, k: int | None = None, max_tokens: int = 1000) -> list[Retrieved]:
         hits = self._retriever.retrieve(query, self._hits)
-        return self._index.behind(query, hits, max_tokens=max_tokens, documents=self._documents)
+        return self._index.behind(query, hits, max_tokens=max_tokens, show=self._show)
 
 
 def benchmark_of(name: str, shared: Path, questions: int = QUESTIONS, characters: int = CHARACTERS) -> Benchmark:

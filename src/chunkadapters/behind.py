@@ -333,14 +333,14 @@ class OpenedIndex(HitIndex):
         self._warn(hits, verdicts)
         if options.show == "all":
             index = self._unchanged(index)
-        scope = "all" if options.show == "all" else whole
+        show = "all" if options.show == "all" else whole
         textless = [number for number, hit in enumerate(hits) if not hit.text.strip()]
         answer = index.behind(
             question,
             [piece for number, piece in enumerate(pieces) if number not in textless],
             max_tokens=options.limits.max_tokens,
             k=options.limits.k,
-            documents=scope,
+            show=show,
             balance=options.balance,
             counter=options.limits.token_counter,
         )

@@ -77,8 +77,8 @@ class PassagesBehind:
         corpus = chunk_corpus(self._scorer.benchmark.documents, chunker)
         return cast("WindowIndex", get_retriever(WORDS).index(corpus))
 
-    def run(self, hits: Run, limit: Limit, documents: str, name: str) -> Run:
-        """Passages of the first hits of each question; `documents` as in `System.behind`."""
+    def run(self, hits: Run, limit: Limit, show: str, name: str) -> Run:
+        """Passages of the first hits of each question; `show` as in `System.behind`."""
         results = {}
         for query in self._scorer.benchmark.queries:
             results[query.id] = self.index.behind(
@@ -86,15 +86,15 @@ class PassagesBehind:
                 list(hits.results.get(query.id, ()))[:HITS],
                 max_tokens=limit.max_tokens or MAX_TOKENS,
                 k=limit.k,
-                documents=documents,
+                show=show,
                 counter=self._scorer.counter,
             )
         return Run(name, results)
 
-    def score(self, hits: Run, measures: Sequence[Measure], documents: str, name: str) -> Report:
+    def score(self, hits: Run, measures: Sequence[Measure], show: str, name: str) -> Report:
         """Score passages behind a run that was made elsewhere."""
         scored = [measure for measure in measures if not measure.needs_pool]
         depths = [measure.k for measure in scored if isinstance(measure.k, int)]
         limits = limits_of(scored, max(depths, default=1))
-        runs = [self.run(hits, limit, documents, name) for limit in limits]
+        runs = [self.run(hits, limit, show, name) for limit in limits]
         return score_limits(self._scorer, runs, limits, scored)

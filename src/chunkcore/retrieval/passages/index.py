@@ -34,12 +34,11 @@ from chunkcore.retrieval.passages.windows import (
 )
 from chunkcore.retrieval.passages.worth import (
     BALANCE,
-    Scope,
+    Show,
     Shown,
     UnitPlaces,
-    check_scope,
+    check_show,
     distinct_hits,
-    has_its_text,
     word_shares,
 )
 from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors, best_of
@@ -294,22 +293,23 @@ class WindowIndex(PassageIndex):
         *,
         max_tokens: int = MAX_TOKENS,
         k: int | None = None,
-        documents: Scope = "hits",
+        show: Show = "hits",
         balance: float = BALANCE,
         counter: str | TokenCounter | None = None,
     ) -> RankedList:
         """Passages from another retriever's hits and this index's words: no vectors, no model.
 
         The hits count by their order, whatever their scores; the words of the question count in the index's units. A
-        hit whose document is not in the index, whose spans are not, or at whose place another text of its length
-        stands, is a passage of its own at its rank, if the retriever's hits up to it are within the budget.
+        hit without spans, or of which the index's units hold nothing, is a passage of its own at its rank, if the
+        retriever's hits up to it are within the budget. Spans are taken at their word: `chunkcore.locating` finds
+        those of a hit whose text may have changed.
 
         Args:
             question: the question.
             hits: best first, with document ids and spans, of any chunk size.
             max_tokens: of all passages.
             k: the most passages.
-            documents: what passages may show: "hits", the hits' own text, not a character more; "whole", all text of
+            show: what passages may hold: "hits", the hits' own text, not a character more; "whole", all text of
                 the hits' documents; "all", all text of the index; or ids of documents that are shown whole, of the
                 hits' other documents the hits' own text.
             balance: the hits' share of the score, 0 to 1.
@@ -321,17 +321,17 @@ class WindowIndex(PassageIndex):
             raise OptionError(
                 f"behind takes one question as a string, got {type(question).__name__}"
             )
-        scope = check_scope(documents)
+        show = check_show(show)
         check_number("balance", balance, 0, 1, whole=False)
         check_limits(k, max_tokens)
         ranked = distinct_hits(hits)
         budget = Budget(max_tokens, counter or self.counter)
-        placed = self._placed(ranked, scope)
+        placed = self._placed(ranked, show)
         alone = self._alone(ranked, placed, budget)
         passages = RankedList()
-        if budget.left > 0 and (placed or scope == "all"):
+        if budget.left > 0 and (placed or show == "all"):
             located = [ranked[number] for number in placed]
-            shown = self._shown(located, scope)
+            shown = self._shown(located, show)
             ranks = np.array(placed, dtype=np.int64) + 1
             scores = (1 - balance) * word_shares(self.word_scores(question))
             scores += balance * self._places.worth(located, ranks, len(ranked))
@@ -343,15 +343,14 @@ class WindowIndex(PassageIndex):
     def _placed(
         self,
         hits: Sequence[Retrieved],
-        scope: Scope,
+        show: Show,
     ) -> list[int]:
         """The numbers of the hits that stand in the index's units."""
-        needs_text = scope not in ("whole", "all")
+        needs_text = show not in ("whole", "all")
         return [
             number
             for number in sorted(self._places.placed(hits))
-            if has_its_text(hits[number], self.sources)
-            and not (needs_text and hits[number].document_id not in self.sources)
+            if not (needs_text and hits[number].document_id not in self.sources)
         ]
 
     def _alone(
@@ -374,16 +373,16 @@ class WindowIndex(PassageIndex):
     def _shown(
         self,
         hits: Sequence[Retrieved],
-        scope: Scope,
+        show: Show,
     ) -> Shown:
-        if scope == "all":
+        if show == "all":
             return Shown.everything(self._places)
         names = {hit.document_id for hit in hits}
         whole: Collection[str] = names
-        if scope == "hits":
+        if show == "hits":
             whole = ()
-        elif scope != "whole":
-            whole = names.intersection(scope)
+        elif show != "whole":
+            whole = names.intersection(show)
         ranges, _ = self._places.ranges(hits)
         return Shown(
             self._places,

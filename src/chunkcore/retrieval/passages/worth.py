@@ -8,7 +8,7 @@ words are worth in a small collection and in a large one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -18,10 +18,10 @@ from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.passages.windows import Units
 from chunkcore.run import Retrieved
 from chunkcore.spans import Flags, Numbers, Ranges, Scores, ragged_indices, union_ranges
-from chunkcore.text import Document, Span, text_of_spans
+from chunkcore.text import Span
 
 # Or ids of documents: these are shown whole; of other documents only the hits' text.
-Scope = Literal["hits", "whole", "all"] | Collection[str]
+Show = Literal["hits", "whole", "all"] | Collection[str]
 BALANCE = 0.3
 _SCALES = (
     (0, 2 / 3),
@@ -30,16 +30,16 @@ _SCALES = (
 _CLEAR = 25.0  # the words' score of a unit five deviations above the mean at every scale
 
 
-def check_scope(documents: Scope) -> Scope:
-    """The scope. Raises `OptionError`: it does not say which documents may be shown."""
-    if isinstance(documents, str):
-        if documents in ("hits", "whole", "all"):
-            return documents
-    elif isinstance(documents, Collection) and all(isinstance(name, str) for name in documents):
-        return frozenset(documents)
+def check_show(show: Show) -> Show:
+    """What may be shown. Raises `OptionError`: it is neither of three words nor a collection of ids."""
+    if isinstance(show, str):
+        if show in ("hits", "whole", "all"):
+            return show
+    elif isinstance(show, Collection) and all(isinstance(name, str) for name in show):
+        return frozenset(show)
     raise OptionError(
-        'documents is "hits" (the hits\' own text), "whole" (their documents), "all", or ids of documents; '
-        f"got {echo(documents)}"
+        'show is "hits" (the hits\' own text), "whole" (their documents), "all", or ids of documents; '
+        f"got {echo(show)}"
     )
 
 
@@ -222,19 +222,3 @@ def distinct_hits(hits: Iterable[Retrieved]) -> list[Retrieved]:
         place = (hit.document_id, hit.spans, hit.text)
         first.setdefault(place if hit.spans else number, hit)
     return list(first.values())
-
-
-def has_its_text(
-    hit: Retrieved,
-    documents: Mapping[str, Document],
-) -> bool:
-    """Whether the text at a hit's place is the hit's.
-
-    A text of another length was not copied from its place: a model wrote it, or it has a context before it.
-    """
-    document = documents.get(hit.document_id)
-    characters = sum(map(len, hit.spans))
-    is_copied = characters <= len(hit.text) < characters + len(hit.spans)
-    if document is None or hit.match != "spans" or not is_copied:
-        return True
-    return hit.text.split() == text_of_spans(document.text, hit.spans).split()
