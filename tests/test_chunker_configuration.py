@@ -175,11 +175,6 @@ def test_an_option_without_a_name_cannot_be_written() -> None:
         FixedToken(counter=Anonymous()).to_dict()
 
 
-def test_what_is_no_document_or_text_is_told() -> None:
-    with pytest.raises(DataError, match=r"a text is a string \(decode bytes first\), got"):
-        FixedToken().split_text(b"text")  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("workers", [1, 3])
 def test_many_documents_are_read_only_as_far_ahead_as_needed(workers: int) -> None:
     read = []
@@ -213,8 +208,6 @@ def test_an_error_in_a_worker_reaches_the_caller() -> None:
     chunks = FixedToken().chunk_many([Document("a", "b"), "c"], workers=2)  # type: ignore[list-item]
     with pytest.raises(DataError, match="is a chunkcore Document"):
         list(chunks)
-    with pytest.raises(OptionError, match="workers is at least 1, got 0"):
-        list(FixedToken().chunk_many([], workers=0))
 
 
 @dataclass(frozen=True, kw_only=True)

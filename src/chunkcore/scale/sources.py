@@ -192,6 +192,10 @@ class Sources:
         listed = root is not None
         place = str(path)
         try:
+            if path.is_fifo() and not listed:  # such as a shell's process substitution
+                with path.open("rb") as stream:
+                    yield from self._piped(Piece("text", name, place, argument), stream)
+                return
             stamp = file_stamp(path)
             inside = root if listed and not self.follow_links else None
             whole = Piece(
