@@ -59,12 +59,6 @@ def _readable(text: str) -> str:
     return "".join(letters)
 
 
-def quote(value: object, most: int = 60) -> str:
-    """The value's `repr`; over `most` characters, its beginning and the closing quotation mark."""
-    shown = repr(value)
-    return shown if len(shown) <= most else f"{shown[: most - 4]}...{shown[0]}"
-
-
 class ChunkcoreError(Exception):
     """The root: catch this to catch everything that chunkcore raises on purpose. A long message loses its middle."""
 

@@ -334,6 +334,7 @@ class AnswerSettings:
 
     def check(self, benchmark: Benchmark) -> None:
         """Check before long work that the measures can be scored. Raises `OptionError` or `DataError`."""
+        _check_depth(self.depth)
         check_measures(benchmark, self.measures, self.models)
         self.study.check(benchmark)
 

@@ -91,17 +91,13 @@ def generate(
             model if kept.path is None else kept.model(model),
             settings,
             max_calls=generation.max_calls,
-            embedder=_generation_filter(generation.embedder),
+            embedder=_filter_model(generation.embedder),
             progress=progress,
         )
         write_generated(output, generated)
     used = f"{model.name}: {running.spent(generated.usage, prices)}"
     running.say(*_summary(generated, used, output))
     _end(generated, kept.resume())
-
-
-def _generation_filter(name: str) -> CachedEmbedder | None:
-    return None if name == "none" else options.cached_embedder(name)
 
 
 def _end(generated: Generated, resume: str) -> None:

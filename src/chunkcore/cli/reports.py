@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import OptionError, echo
+from chunkcore.errors import OptionError
 from chunkcore.escaping import terminal_text
 from chunkcore.reading.folders import ANSWERS
 
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.gate import Check
-    from chunkcore.evaluation.measures import Depth
     from chunkcore.evaluation.results import Report
-    from chunkcore.models.llm import LLM, CachedLLM, Prices
+    from chunkcore.models.llm import CachedLLM, Prices
     from chunkcore.run import Run
     from chunkcore.study.page import ReportPage
     from chunkcore.study.tuning import TuneOptions
@@ -360,10 +359,11 @@ def answer(
     prices, kept = costs.prices(), running.KeptAnswers(costs.kept)
     embedder = costs.embedder(answering.embedder)
     model = kept.model(answering.llm)
+    (depth,) = options.read_depths([answering.k])
     judge = kept.model(answering.judge) if answering.judge else model
     settings = AnswerSettings(
         measures=tuple(answering.measure or DEFAULT_MEASURES),
-        depth=_depth(answering.k),
+        depth=depth,
         models=AnswerModels(embedder=embedder, judge=judge, retries=answering.retries),
         study=options.study_settings(statistics),
     )
@@ -379,19 +379,16 @@ def answer(
         if costs.dry_run:
             running.say(*_estimated(study, model, judge, prices))
             return
-        comparison = study.compare(model, _answering_facts(answering, model))
+        facts = {
+            "Answers by": model.name,
+            "Embedder": answering.embedder,
+            "Retriever": answering.retriever,
+        }
+        comparison = study.compare(model, facts)
     comparison.write_answers(output)
     spent = {llm.name: f"{llm.name}: {running.spent(llm.usage, prices)}" for llm in (model, judge)}
     lines = [*comparison.notes(), *kept.used(prices), *spent.values(), str(output / ANSWERS)]
     _finish(comparison.page, data, output, lines=lines, resume=kept.resume())
-
-
-def _answering_facts(answering: Answering, model: LLM) -> dict[str, str]:
-    return {
-        "Answers by": model.name,
-        "Embedder": answering.embedder,
-        "Retriever": answering.retriever,
-    }
 
 
 def _limited(benchmark: Benchmark, limit: int, seed: int) -> Benchmark:
@@ -417,19 +414,6 @@ def _estimated(
     if judged(study.settings.measures):
         yield f"verdicts by {judge.name}: {running.spent(verdicts, prices)}"
     yield _ASSUMED
-
-
-def _depth(text: str) -> Depth:
-    """How many pieces, or tokens, a model is shown; "min" depends on the evidence, which no model knows."""
-    try:
-        (depth,) = options.read_depths([text])
-    except OptionError:
-        depth = "min"
-    if depth == "min":
-        raise OptionError(
-            f"--k: expected a number of pieces from 1, or a budget of tokens like 4096tok, got {echo(text)}"
-        )
-    return depth
 
 
 def _finish(

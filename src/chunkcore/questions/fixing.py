@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chunkcore.errors import quote
+from chunkcore.errors import echo
 from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinder, document_name
 from chunkcore.files import json_lines, utf8_line, write_checked
 from chunkcore.locating.alignment import Aligner
@@ -34,9 +34,9 @@ class Fix:
 
     def __str__(self) -> str:
         spot = f"{self.evidence['document']} {self.evidence['start']}-{self.evidence['end']}"
-        text = quote(self.evidence["text"])
+        text = echo(self.evidence["text"])
         return (
-            f"{self.place}, {self.query_id!r}: {quote(self.excerpt)} is placed at {spot}, {text} "
+            f"{self.place}, {self.query_id!r}: {echo(self.excerpt)} is placed at {spot}, {text} "
             f"({self.certainty:.0%} alike)"
         )
 

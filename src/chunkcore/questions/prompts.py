@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from chunkcore.errors import quote
+from chunkcore.errors import echo
 from chunkcore.locating.text_search import fold, squeeze
 from chunkcore.models.llm import BadAnswerError, Question
 from chunkcore.models.llm.base import conversation, found_json, member, schema_of, text_of
@@ -147,7 +147,7 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
     text, squeezed = sample.text, squeeze(sample.text)
     places = []
     for excerpt in excerpts:
-        named = f"the excerpt {quote(excerpt, _SHOWN)}"
+        named = f"the excerpt {echo(excerpt, _SHOWN)}"
         if not fold(excerpt).text:
             raise NotVerbatimError(f"{named} has neither a letter nor a digit")
         place = _only_place(text, excerpt, named)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import DataError, quote
+from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.benchmarks.layout import ChunkcoreLayout, Questions
 from chunkcore.evaluation.benchmarks.loading import QuestionReader, chosen_layout, contents_of
@@ -207,7 +207,7 @@ class _Read:
             text = self._slice(piece)
             folded = fold(text).text
             if len(folded) >= _LEAK and folded in question:
-                yield f"its evidence stands in the question: {quote(text)}"
+                yield f"its evidence stands in the question: {echo(text)}"
 
     def sizes(self) -> Iterator[Finding]:
         for located in self.questions:
@@ -215,11 +215,11 @@ class _Read:
                 text = self._slice(piece)
                 count = self.counter.count(text)
                 if count > self.options.size:
-                    message = f"evidence of {count:,} tokens, over the {self.options.size:,} of a chunk: {quote(text)}"
+                    message = f"evidence of {count:,} tokens, over the {self.options.size:,} of a chunk: {echo(text)}"
                     yield _about(located, "over-size", message)
                 if count < self.options.least or not text.strip():
                     tokens = "1 token" if count == 1 else f"{count} tokens"
-                    yield _about(located, "short", f"evidence of {tokens}: {quote(text)}")
+                    yield _about(located, "short", f"evidence of {tokens}: {echo(text)}")
 
     def documents_alone(self) -> Iterator[Finding]:
         answered = {
@@ -292,7 +292,7 @@ def _given_answers(query: Query) -> Iterator[str]:
         answers += value if isinstance(value, list) else [value]
     for answer in answers:
         if isinstance(answer, str) and _holds(query.text, answer):
-            yield f"its answer stands in the question: {quote(answer)}"
+            yield f"its answer stands in the question: {echo(answer)}"
 
 
 def _holds(question: str, answer: str) -> bool:

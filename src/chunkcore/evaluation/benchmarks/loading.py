@@ -16,7 +16,7 @@ from typing import Any
 
 from chunkcore import guesses
 from chunkcore.columns import LazySequence
-from chunkcore.errors import DataError, OptionError, echo, quote, warn_user
+from chunkcore.errors import DataError, OptionError, echo, warn_user
 from chunkcore.evaluation.benchmarks.benchmark import (
     QUESTION_KEYS,
     Benchmark,
@@ -145,7 +145,7 @@ class EvidenceFinder:
         size, actual = len(document.text), span.slice(document.text)
         if span.end <= size and text in (None, actual):
             return Evidence(document.id, span)
-        problem = f"at {span.start}-{span.end} of {echo(document.id)} stands {quote(actual)}, not {quote(text)}"
+        problem = f"at {span.start}-{span.end} of {echo(document.id)} stands {echo(actual)}, not {echo(text)}"
         if span.end > size:
             problem = f"evidence ends at {span.end}, its document {echo(document.id)} at {size}"
         try:
@@ -190,13 +190,13 @@ class EvidenceFinder:
             where = f"in {chosen[0].id!r}"
         if not places:
             hint = self._hint(text, chosen)
-            raise NotFoundError(f"the excerpt {quote(text)} is not found {where}{hint}")
+            raise NotFoundError(f"the excerpt {echo(text)} is not found {where}{hint}")
         self._check_occurrence(text, places, where, occurrence)
         document, span = places[(occurrence or 1) - 1]
         if not exact:
-            words = quote(span.slice(document.text))
+            words = echo(span.slice(document.text))
             place = f"{words} at {span.start}-{span.end} of {document.id!r}"
-            self.notes.append(f"the excerpt {quote(text)} is {place}, and was taken as that")
+            self.notes.append(f"the excerpt {echo(text)} is {place}, and was taken as that")
         return Evidence(document.id, span)
 
     def _check_occurrence(
@@ -212,14 +212,14 @@ class EvidenceFinder:
             times += " or more"
         if occurrence is not None and occurrence > len(places):
             raise NotFoundError(
-                f"the excerpt {quote(text)} occurs {times} {where}, not {occurrence} times"
+                f"the excerpt {echo(text)} occurs {times} {where}, not {occurrence} times"
             )
         if occurrence is None and len(places) > 1:
             named = [f"{document.id!r} at {span.start}" for document, span in places[:_NAMED]]
             if len(places) > _NAMED:
                 named.append("...")
             raise AmbiguousError(
-                f"the excerpt {quote(text)} occurs {times} ({', '.join(named)}): give occurrence, or start and end"
+                f"the excerpt {echo(text)} occurs {times} ({', '.join(named)}): give occurrence, or start and end"
             )
 
     def _loosely(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
