@@ -39,7 +39,6 @@ def score(
     texts: Annotated[Path, options.value("FILE", "Texts with boundaries, as JSON lines.")],
     costs: options.Models,
     strategy: options.Strategies = None,
-    tolerance: Annotated[int, options.number("Sentences that a boundary may be off.")] = 0,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     output: Annotated[
         Path | None,
@@ -52,7 +51,7 @@ def score(
     first. Prints each measure's mean over the texts with its 95 % interval; Pk and WindowDiff are errors, lower is
     better.
 
-    Example: chunkcore segments score --texts articles.jsonl -s recursive:size=200 -s hierarchical --tolerance 1
+    Example: chunkcore segments score --texts articles.jsonl -s recursive:size=200 -s hierarchical
     """
     from rich.console import Console
 
@@ -73,13 +72,10 @@ def score(
     reports = []
     with running.reporting(sys.stderr) as progress:
         for number, (spec, chunker) in enumerate(chunkers.items(), 1):
-            reports.append(
-                replace(
-                    score_segments(documents, [kept(chunker)], tolerance=tolerance)[0], name=spec
-                )
-            )
+            (report,) = score_segments(documents, [kept(chunker)])
+            reports.append(replace(report, name=spec))
             progress("chunkers", number, len(chunkers))
-    reports += score_baselines(documents, tolerance=tolerance)
+    reports += score_baselines(documents)
     Console(highlight=False).print(_score_table(documents, reports))
     running.say(*kept.used(prices))
     if output is not None:
@@ -115,7 +111,7 @@ def _score_table(documents: Sequence[Document], reports: Sequence[SegmentReport]
     )
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     table.add_column("Chunker", overflow="fold")
-    for heading in ("Segments", *(_HEADINGS.get(name, name) for name in SEGMENT_MEASURES)):
+    for heading in ("Segments", *SEGMENT_MEASURES):
         table.add_column(heading, justify="right", no_wrap=True)
     for report in reports:
         means = [
@@ -126,9 +122,6 @@ def _score_table(documents: Sequence[Document], reports: Sequence[SegmentReport]
         ]
         table.add_row(Text(terminal_text(report.name)), f"{report.segments.mean():.1f}", *means)
     return table
-
-
-_HEADINGS = {"WindowDiff": "Window-\nDiff", "Precision": "Preci-\nsion"}
 
 
 @app.command()

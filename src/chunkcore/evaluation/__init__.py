@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.run_files import read_pool as read_pool, write_pool as write_pool
     from chunkcore.evaluation.scoring import Scorer as Scorer
     from chunkcore.evaluation.segmentation import (
-        BoundaryScores as BoundaryScores,
         SegmentReport as SegmentReport,
-        boundary_scores as boundary_scores,
         load_segmented as load_segmented,
         pk as pk,
         score_segments as score_segments,
@@ -52,7 +50,7 @@ on_first_use(
         "chunkcore.evaluation.run_files": "read_pool write_pool",
         "chunkcore.evaluation.scoring": "Scorer",
         "chunkcore.evaluation.segmentation": (
-            "BoundaryScores SegmentReport boundary_scores load_segmented pk score_segments "
+            "SegmentReport load_segmented pk score_segments "
             "window_diff"
         ),
         "chunkcore.locating.alignment": "Aligner",

@@ -1,14 +1,11 @@
-"""Segmentation measures: how far boundaries are from a reference.
-
-Pk and WindowDiff slide a window and are errors: lower is better. Precision, recall and F1 compare boundaries.
-"""
+"""Pk and WindowDiff: how far boundaries are from a reference's. Both slide a window and are errors: lower is better."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import index
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,39 +16,36 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.resampling import mean_intervals, mean_std
 from chunkcore.files import json_lines
-from chunkcore.options import check_number
 from chunkcore.reading.folders import documents_of
 from chunkcore.spans import Flags, Numbers, Ranges, Scores
 from chunkcore.text import Chunk, Document
 
+SEGMENT_MEASURES = ("Pk", "WindowDiff")
+_SPACE = re.compile(r"\s*")
+
 
 def pk(
-    reference: Iterable[int],
-    hypothesis: Iterable[int],
-    count: int,
-    window: int | None = None,
+    reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None
 ) -> float:
     """How often the two disagree whether units a window apart are in one segment (Beeferman et al., 1999).
 
     0 is full agreement, 1 the worst; fewer units than a window give 0. O(count) time and memory.
 
     Both are the units (sentences or characters) that begin a segment, except the first, in any order; `count` is the
-    number of units. The window is in units; None for `window_size`.
+    number of units. The window is in units; None for half the mean length of the reference's segments, rounded to even,
+    at least 1, as in both papers.
 
     Raises `DataError`: a unit is not in ``1 .. count - 1``, or the window is under 1.
 
     >>> pk([3], [2], count=6, window=2)  # two of the four pairs
     0.5
     """
-    first, second, window = _prepared(reference, hypothesis, count, window)
-    return _share((first[window:] == first[:-window]) != (second[window:] == second[:-window]))
+    one, other = _boundaries_within(reference, hypothesis, count, window)
+    return _share((one == 0) != (other == 0))
 
 
 def window_diff(
-    reference: Iterable[int],
-    hypothesis: Iterable[int],
-    count: int,
-    window: int | None = None,
+    reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None
 ) -> float:
     """How often the two have different numbers of boundaries in a window (Pevzner and Hearst, 2002).
 
@@ -60,105 +54,38 @@ def window_diff(
     >>> window_diff([3], [3, 4], count=6, window=3), pk([3], [3, 4], count=6, window=3)
     (0.6666666666666666, 0.0)
     """
-    first, second, window = _prepared(reference, hypothesis, count, window)
-    return _share(first[window:] - first[:-window] != second[window:] - second[:-window])
+    one, other = _boundaries_within(reference, hypothesis, count, window)
+    return _share(one != other)
 
 
-def window_size(reference: Iterable[int], count: int) -> int:
-    """Half the mean length of the reference's segments, rounded to even, at least 1, as in both papers.
-
-    >>> window_size([10], count=20)
-    5
-    """
-    return max(
-        1,
-        round(count / (2 * (len(set(reference)) + 1))),
-    )
-
-
-class BoundaryScores(NamedTuple):
-    """Scores of boundaries, each 0 to 1."""
-
-    precision: float
-    recall: float
-    f1: float
-
-
-def boundary_scores(
-    reference: Iterable[int],
-    hypothesis: Iterable[int],
-    count: int,
-    tolerance: int = 0,
-) -> BoundaryScores:
-    """Precision, recall and F1 of boundaries.
-
-    A boundary is right if it pairs with a reference boundary at most `tolerance` units away; each pairs once, and as
-    many pairs as possible are made. Arguments and errors as `pk`. O(n log n) in the boundaries. Without boundaries
-    found, precision is 0; without boundaries to find, recall is 1; if both are empty, all are 1.
-
-    >>> boundary_scores([10, 20], [11, 12, 30], count=40, tolerance=1)
-    BoundaryScores(precision=0.3333333333333333, recall=0.5, f1=0.4)
-    """
-    if tolerance < 0:
-        raise DataError(f"the tolerance is at least 0 units, got {tolerance}")
-    right, guessed = _begins(reference, count), _begins(hypothesis, count)
-    if not right and not guessed:
-        return BoundaryScores(1.0, 1.0, 1.0)
-    pairs = place = 0
-    for start in right:
-        while place < len(guessed) and guessed[place] < start - tolerance:
-            place += 1
-        if place < len(guessed) and guessed[place] <= start + tolerance:
-            pairs += 1
-            place += 1
-    precision = pairs / len(guessed) if guessed else 0.0
-    recall = pairs / len(right) if right else 1.0
-    return BoundaryScores(
-        precision,
-        recall,
-        2 * pairs / (len(right) + len(guessed)),
-    )
-
-
-def _begins(
-    starts: Iterable[int],
-    count: int,
-) -> list[int]:
-    try:
-        begins = sorted({index(start) for start in starts})
-    except TypeError as error:
-        raise DataError(f"segments begin at whole numbers: {error}") from error
-    if begins and not 0 < begins[0] <= begins[-1] < count:
-        wrong = begins[0] if begins[0] < 1 else begins[-1]
-        raise DataError(
-            f"segments of {count} units begin at 1 to {count - 1} (0 is left out), got {wrong}"
-        )
-    return begins
-
-
-def _prepared(
-    reference: Iterable[int],
-    hypothesis: Iterable[int],
-    count: int,
-    window: int | None,
-) -> tuple[Numbers, Numbers, int]:
-    right = list(reference)
+def _boundaries_within(
+    reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None
+) -> Ranges:
+    """The number of boundaries in each window of the reference, and of the hypothesis."""
+    starts = set(reference)
     if window is None:
-        window = window_size(right, count)
+        window = max(1, round(count / (2 * (len(starts) + 1))))
     if window < 1:
         raise DataError(f"the window is at least 1 unit, got {window}")
-    segments = np.zeros(
-        (2, max(0, count)),
-        dtype=np.int64,
-    )
-    for row, starts in zip(segments, (right, hypothesis), strict=True):
-        row[_begins(starts, count)] = 1
-    first, second = segments.cumsum(axis=1)
-    return first, second, window
+    begins = np.zeros((2, max(0, count)), dtype=np.int64)
+    for row, units in zip(begins, (starts, hypothesis), strict=True):
+        for unit in units:
+            if isinstance(unit, float | str):
+                raise DataError(f"segments begin at whole numbers, got {unit!r}")
+            if not 0 < unit < count:
+                raise DataError(
+                    f"segments of {count} units begin at 1 to {count - 1} (0 is left out), got {unit}"
+                )
+            row[unit] = 1
+    segments = begins.cumsum(axis=1)
+    return segments[:, window:] - segments[:, :-window]
 
 
 def _share(differs: Flags) -> float:
     return float(differs.mean()) if len(differs) else 0.0
+
+
+# ---- Texts with known segments
 
 
 class LabelledText(NamedTuple):
@@ -197,71 +124,57 @@ def load_labelled(path: Path) -> list[LabelledText]:
 
 
 def _labelled(document: Document) -> LabelledText:
-    text = document.text
-    boundaries, sentences = _offsets(document, f"document {document.id!r}")
-    ranges = sentence_ranges(text) if sentences is None else sentences
-    starts = np.unique(np.searchsorted(ranges[:, 0], boundaries, side="left"))
+    boundaries, ranges = _offsets(document, f"document {document.id!r}")
+    begins = ranges[:, 0]
+    starts = np.unique(np.searchsorted(begins, boundaries))
     starts = starts[(starts > 0) & (starts < len(ranges))]
-    parts = tuple(text[start:end] for start, end in ranges.tolist())
-    return LabelledText(
-        document.id,
-        parts,
-        starts,
-        text,
-        ranges[:, 0],
-    )
+    sentences = tuple(document.text[start:end] for start, end in ranges.tolist())
+    return LabelledText(document.id, sentences, starts, document.text, begins)
 
 
-def _offsets(document: Document, place: str) -> tuple[Numbers, Ranges | None]:
+def _offsets(document: Document, place: str) -> tuple[Numbers, Ranges]:
     """The boundaries and sentences of a text. Raises `DataError`, which begins with `place`."""
-    size = len(document.text)
+    size = document.size
     boundaries = document.metadata.get("boundaries")
-    begins = _whole_numbers(boundaries)
-    if begins is None or begins.ndim != 1 or not _rises(begins, 0, size - 1):
+    begins = _whole_numbers(boundaries, (-1,))
+    if begins is None or (np.diff([-1, *begins, size]) < 1).any():
         raise DataError(
             f'{place}: expected "boundaries" to be ascending offsets inside the text, which has {size} characters; '
             f"got {echo(boundaries)}"
         )
     sentences = document.metadata.get("sentences")
     if sentences is None:
-        return begins, None
-    pairs = _whole_numbers(sentences)
-    if pairs is not None and len(pairs) == 0:
-        pairs = pairs.reshape(0, 2)
-    is_right = pairs is not None and pairs.shape[1:] == (2,)
-    if pairs is None or not is_right or not _rises(pairs[:, 0], 0, size) or not _touch(pairs, size):
+        return begins, sentence_ranges(document.text)
+    ranges = _whole_numbers(sentences, (-1, 2))
+    if ranges is None or not _are_apart(ranges, size):
         raise DataError(
             f'{place}: expected "sentences" to be pairs [start, end] of offsets, in order, that do not overlap or '
             f"lie outside the text, which has {size} characters; got {echo(sentences)}"
         )
-    return begins, pairs
+    return begins, ranges
 
 
-def _whole_numbers(value: object) -> Numbers | None:
-    """A list of whole numbers, or of lists of as many each, as an array; None for anything else."""
+def _whole_numbers(value: object, shape: tuple[int, ...]) -> Numbers | None:
+    """A list as an array of this shape, -1 for any length; None if it is something else."""
     if value == []:
-        return np.zeros(0, dtype=np.int64)
+        return np.zeros(0, dtype=np.int64).reshape(shape)
     try:
         numbers = np.array(value)
     except ValueError:  # lists of different lengths
         return None
-    return numbers if isinstance(value, list) and numbers.dtype.kind == "i" else None
+    is_right = numbers.dtype.kind == "i" and numbers.ndim == len(shape)
+    if not is_right or numbers.shape[1:] != shape[1:]:
+        return None
+    return numbers
 
 
-def _rises(numbers: Numbers, least: int, most: int) -> bool:
-    is_within = bool(((least <= numbers) & (numbers <= most)).all())
-    return is_within and bool((np.diff(numbers) > 0).all())
+def _are_apart(ranges: Ranges, size: int) -> bool:
+    """Whether ranges are within the text, not empty, and do not overlap."""
+    lengths = np.diff([0, *ranges.ravel(), size])  # before, of and after each range
+    return bool((lengths >= 0).all() and lengths[1::2].all())
 
 
-def _touch(pairs: Ranges, size: int) -> bool:
-    """Whether ranges are not empty, end within the text and do not overlap."""
-    starts, ends = pairs.T
-    is_disjoint = bool((ends[:-1] <= starts[1:]).all())
-    return is_disjoint and bool((starts < ends).all()) and bool((ends <= size).all())
-
-
-# Pk and WindowDiff are errors: lower is better.
-SEGMENT_MEASURES = ("Pk", "WindowDiff", "Precision", "Recall", "F1")
+# ---- Chunkers
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,34 +199,21 @@ class SegmentReport:
         self, *, resamples: int = 10_000, seed: int = 0
     ) -> dict[str, tuple[float, float]]:
         """The 95 % interval of each measure's mean, resampling texts (see `mean_intervals`)."""
-        columns = np.column_stack([self.scores[measure] for measure in SEGMENT_MEASURES])
-        low, high = mean_intervals(
-            columns,
-            resamples=resamples,
-            seed=seed,
-            shares=True,
-        )
-        return dict(
-            zip(SEGMENT_MEASURES, zip(low.tolist(), high.tolist(), strict=True), strict=True)
-        )
+        columns = np.column_stack(list(self.scores.values()))
+        edges = mean_intervals(columns, resamples=resamples, seed=seed, shares=True)
+        pairs = zip(*(edge.tolist() for edge in edges), strict=True)
+        return dict(zip(self.scores, pairs, strict=True))
 
 
 def score_segments(
-    documents: Sequence[Document],
-    chunkers: Sequence[Chunker],
-    *,
-    tolerance: int = 0,
+    documents: Sequence[Document], chunkers: Sequence[Chunker]
 ) -> list[SegmentReport]:
     """One report per chunker: its chunks' boundaries against the texts' own, in sentences.
 
     A boundary is where a new chunk's text begins; of overlapping chunks, where the one before ends. It counts for the
     nearest sentence start. The chunkers do not see the labels of `load_segmented`.
 
-    Args:
-        tolerance: sentences that a boundary may be off and still count as right for Precision, Recall and F1.
-
     Raises:
-        OptionError: a negative tolerance.
         DataError: no documents, a repeated id, or missing or invalid boundaries.
         ModelError: a chunker's model failed twice.
 
@@ -322,10 +222,9 @@ def score_segments(
     >>> from chunkcore.chunkers import FixedSentences
     >>> text = Document("t", "Foxes nap. Foxes run. Boats sail. Boats sink.", {"boundaries": [22]})
     >>> report = score_segments([text], [FixedSentences(sentences=2)])[0]
-    >>> report.mean("Pk"), report.mean("F1"), report.segments.tolist()
-    (0.0, 1.0, [2.0])
+    >>> report.mean("Pk"), report.segments.tolist()
+    (0.0, [2.0])
     """
-    check_number("tolerance", tolerance)
     texts = _all_labelled(documents)
     reports = []
     for chunker in chunkers:
@@ -333,29 +232,25 @@ def score_segments(
         for chunk in chunker.chunk_many(Document(text.id, text.text) for text in texts):
             chunks[chunk.document_id].append(chunk)
         boundaries = [_in_sentences(text, chunk_boundaries(chunks[text.id])) for text in texts]
-        reports.append(_report(chunker.label, texts, boundaries, tolerance))
+        reports.append(_report(chunker.label, texts, boundaries))
     return reports
 
 
-def score_baselines(
-    documents: Sequence[Document],
-    *,
-    tolerance: int = 0,
-) -> list[SegmentReport]:
+def score_baselines(documents: Sequence[Document]) -> list[SegmentReport]:
     """The scores of two blind baselines: a boundary every n sentences, the mean length of the true segments; and none.
 
     Raises as `score_segments`.
     """
     texts = _all_labelled(documents)
     sizes = [len(text.sentences) for text in texts]
-    step = max(
-        1,
-        round(sum(sizes) / (sum(len(text.starts) for text in texts) + len(texts))),
-    )
+    segments = sum(len(text.starts) + 1 for text in texts)
+    step = max(1, round(sum(sizes) / segments))
     every = [np.arange(step, size, step) for size in sizes]
-    none = [np.empty(0, dtype=np.int64) for _ in texts]
-    named = {f"every {step} sentences": every, "no boundary": none}
-    return [_report(name, texts, boundaries, tolerance) for name, boundaries in named.items()]
+    none = [np.empty(0, dtype=np.int64)] * len(texts)
+    return [
+        _report(f"every {step} sentences", texts, every),
+        _report("no boundary", texts, none),
+    ]
 
 
 def chunk_boundaries(chunks: Iterable[Chunk]) -> list[int]:
@@ -363,7 +258,7 @@ def chunk_boundaries(chunks: Iterable[Chunk]) -> list[int]:
 
     >>> from chunkcore.text import Span
     >>> spans = [(Span(0, 9), Span(20, 30)), (Span(10, 19),), (Span(25, 40),)]
-    >>> chunk_boundaries(Chunk("d", number, each, "", 0) for number, each in enumerate(spans))
+    >>> chunk_boundaries(Chunk("d", number, places, "", 0) for number, places in enumerate(spans))
     [10, 20, 30]
     """
     spans = sorted(
@@ -390,58 +285,27 @@ def _all_labelled(documents: Sequence[Document]) -> list[LabelledText]:
 
 
 def _report(
-    name: str,
-    texts: Sequence[LabelledText],
-    boundaries: Sequence[Numbers],
-    tolerance: int,
+    name: str, texts: Sequence[LabelledText], boundaries: Sequence[Numbers]
 ) -> SegmentReport:
-    columns = np.full(
-        (len(SEGMENT_MEASURES), len(texts)),
-        math.nan,
-    )
-    for number, (text, places) in enumerate(zip(texts, boundaries, strict=True)):
-        size = len(text.sentences)
-        if size >= 2:
-            starts, cuts = text.starts.tolist(), places.tolist()
-            errors = pk(starts, cuts, size), window_diff(starts, cuts, size)
-            columns[:, number] = [*errors, *boundary_scores(starts, cuts, size, tolerance)]
-    names = tuple(text.id for text in texts)
-    segments = np.array(
-        [len(places) + 1 for places in boundaries],
-        dtype=np.float64,
-    )
+    errors: dict[str, list[float]] = {measure: [] for measure in SEGMENT_MEASURES}
+    for text, places in zip(texts, boundaries, strict=True):
+        starts, cuts, size = text.starts.tolist(), places.tolist(), len(text.sentences)
+        for row, error in zip(errors.values(), (pk, window_diff), strict=True):
+            row.append(error(starts, cuts, size) if size >= 2 else math.nan)
     return SegmentReport(
         name,
-        names,
-        segments,
-        dict(zip(SEGMENT_MEASURES, columns, strict=True)),
+        tuple(text.id for text in texts),
+        np.array([len(places) + 1.0 for places in boundaries]),
+        {measure: np.array(row) for measure, row in errors.items()},
     )
-
-
-def _past_space(text: str, place: int) -> int:
-    while place < len(text) and text[place].isspace():
-        place += 1
-    return place
 
 
 def _in_sentences(text: LabelledText, offsets: Sequence[int]) -> Numbers:
     """The sentences whose starts are nearest to the offsets, except the first."""
-    begins = [_past_space(text.text, offset) for offset in offsets]
-    places = np.array(
-        [place for place in begins if 0 < place < len(text.text)],
-        dtype=np.int64,
-    )
-    if not len(text.begins):
-        return places
-    after = np.clip(
-        np.searchsorted(text.begins, places),
-        0,
-        len(text.begins) - 1,
-    )
+    begins = [_SPACE.match(text.text, offset).end() for offset in offsets]  # type: ignore[union-attr]
+    places = np.array([place for place in begins if place < len(text.text)], dtype=np.int64)
+    after = np.searchsorted(text.begins, places).clip(max=len(text.begins) - 1)
     before = np.maximum(after - 1, 0)
-    nearest = np.where(
-        places - text.begins[before] < text.begins[after] - places,
-        before,
-        after,
-    )
-    return np.unique(nearest[nearest > 0])
+    is_before = places - text.begins[before] < text.begins[after] - places
+    nearest = np.unique(np.where(is_before, before, after))
+    return nearest[nearest > 0]
