@@ -50,8 +50,7 @@ on_first_use(
         "chunkcore.evaluation.run_files": "read_pool write_pool",
         "chunkcore.evaluation.scoring": "Scorer",
         "chunkcore.evaluation.segmentation": (
-            "SegmentReport load_segmented pk score_segments "
-            "window_diff"
+            "SegmentReport load_segmented pk score_segments window_diff"
         ),
         "chunkcore.locating.alignment": "Aligner",
     },
