@@ -156,6 +156,23 @@ def test_a_question_that_fails_is_named_and_the_others_are_scored(benchmark: Ben
         run_retriever(Fails(*texts), benchmark, 5)
 
 
+def test_an_index_that_fails_at_one_question_answers_the_others(benchmark: Benchmark) -> None:
+    broken = benchmark.queries[1]
+
+    class Breaks(FakeEmbedder):
+        def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
+            if broken.text in texts:
+                raise ValueError("no vector")
+            return super().embed_queries(texts)
+
+    (whole,) = run_experiment(benchmark, SPECS[0], FakeEmbedder(), measures=["Recall@1"])
+    with pytest.warns(UserWarning, match=f"failed at 1 of 3 questions.*{broken.id}"):
+        (report,) = run_experiment(benchmark, SPECS[0], Breaks(), measures=["Recall@1"])
+    assert report.unanswered == (broken.id,)
+    (scores,), (expected,) = report.scores.values(), whole.scores.values()
+    assert scores[0] == expected[0] and scores[1] == 0
+
+
 def test_what_stands_behind_a_retriever_is_a_stage_of_an_experiment(benchmark: Benchmark) -> None:
     reports = run_experiment(
         Scorer(benchmark, counter="words"),

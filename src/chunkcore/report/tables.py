@@ -258,10 +258,14 @@ def total_seconds(report: Report) -> float | None:
 
 
 def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked] | None:
-    """The verdict's measure per document collection and over all; None for a single collection."""
-    if len(page.collections) < 2:
-        return None
+    """The verdict's measure per document collection and over all.
+
+    None for a single collection, and for groups of so few questions (`FEW`) that a mean says little.
+    """
     measure, labels = page.comparison.measure, page.reports[0].collections
+    fewest = min(map(labels.count, page.collections), default=0)
+    if len(page.collections) < 2 or fewest < FEW:
+        return None
     fixed = measure.k is None or measure.unit == "document"
     if not fixed and "answer" not in (measure.unit, unit):
         measure = replace(measure, k=k, unit=unit)

@@ -507,6 +507,11 @@ class RetrievalMethod(ABC):
         return True
 
     @property
+    def reads_documents(self) -> bool:
+        """Whether the embedder reads whole documents at each indexing, as their token vectors are not cached."""
+        return False
+
+    @property
     def makes_passages(self) -> bool:
         """Whether its index is a `PassageIndex`."""
         return False

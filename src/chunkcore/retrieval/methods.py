@@ -71,6 +71,8 @@ class Late(RetrievalMethod):
     Segments are ignored. Cost: the model reads each document once; about twice its tokens if it is over the limit.
     """
 
+    reads_documents = True
+
     def check(self, embedder: Embedder) -> None:
         get_token_embedder(embedder)
 
@@ -260,6 +262,10 @@ class Hybrid(RetrievalMethod):
     @property
     def embeds(self) -> bool:
         return any(method.embeds for method in self.methods)
+
+    @property
+    def reads_documents(self) -> bool:
+        return any(method.reads_documents for method in self.methods)
 
     def check(self, embedder: Embedder) -> None:
         for method in self.methods:

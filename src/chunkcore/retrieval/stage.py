@@ -94,6 +94,10 @@ class Stage(RetrievalMethod):
     def embeds(self) -> bool:
         return self.method.embeds
 
+    @property
+    def reads_documents(self) -> bool:
+        return self.method.reads_documents
+
     def check(self, embedder: Embedder) -> None:
         self.method.check(embedder)
 

@@ -1,6 +1,7 @@
 """Studies: which systems are run and scored, and what is compared with what.
 
 experiment.py   `run_experiment`: systems to reports; `run_retriever`: any retriever to a run
+asking.py       one question after another, of a system that may fail at some
 behind.py       passages behind a retriever, as a stage of an experiment
 metering.py     what each system costs, as if it ran alone
 tuning.py       `tune`: the choice among many, scored on questions that did not choose it

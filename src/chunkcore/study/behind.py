@@ -8,13 +8,15 @@ from functools import cached_property
 from typing import cast
 
 from chunkcore.chunkers.base import get_chunker
+from chunkcore.evaluation.benchmarks.benchmark import Query
 from chunkcore.evaluation.measures import Measure, budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.retrieval import chunk_corpus, get_retriever
 from chunkcore.retrieval.budget import MAX_TOKENS
 from chunkcore.retrieval.passages import WindowIndex
-from chunkcore.run import Run
+from chunkcore.run import Retrieved, Run
+from chunkcore.study.asking import ask_each
 
 UNITS = "sentence:size=50"  # of the words behind a retriever
 WORDS = "passages:lexical"
@@ -79,9 +81,9 @@ class PassagesBehind:
 
     def run(self, hits: Run, limit: Limit, show: str, name: str) -> Run:
         """Passages of the first hits of each question; `show` as in `System.behind`."""
-        results = {}
-        for query in self._scorer.benchmark.queries:
-            results[query.id] = self.index.behind(
+
+        def ask(query: Query) -> Sequence[Retrieved]:
+            return self.index.behind(
                 query.text,
                 list(hits.results.get(query.id, ()))[:HITS],
                 max_tokens=limit.max_tokens or MAX_TOKENS,
@@ -89,7 +91,8 @@ class PassagesBehind:
                 show=show,
                 counter=self._scorer.counter,
             )
-        return Run(name, results)
+
+        return ask_each(self._scorer.benchmark.queries, ask, name)
 
     def score(self, hits: Run, measures: Sequence[Measure], show: str, name: str) -> Report:
         """Score passages behind a run that was made elsewhere."""

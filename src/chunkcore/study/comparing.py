@@ -337,10 +337,11 @@ class _Study:
         def indexed(system: System) -> tuple[Index, Numbers] | None:
             model = self._model(system)
             cutter = self.built_with(model)[system.chunker]
-            if llms_of(cutter) or "late" in system.retriever:
+            method = get_retriever(system.retriever)
+            if llms_of(cutter) or method.reads_documents:
                 return None  # answers may not be kept, vectors of tokens never are
             corpus = chunk_corpus(scorer.benchmark.documents, cutter)
-            index = get_retriever(system.retriever).index(corpus, TextVectors(model))
+            index = method.index(corpus, TextVectors(model))
             return index, scorer.token_counts(corpus.retrieved)
 
         def above(report: Report, question: str, piece: Evidence) -> Numbers | None:

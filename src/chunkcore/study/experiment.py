@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
@@ -16,7 +15,7 @@ from chunkcore import guesses
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.columns import blocks
 from chunkcore.concurrency import Progress, no_progress
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
 from chunkcore.evaluation.results import Report, System, system_name
@@ -27,12 +26,12 @@ from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, cached_embe
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers
+from chunkcore.study.asking import ask_each
 from chunkcore.study.behind import HITS, Limit, PassagesBehind, limits_of, score_limits
 from chunkcore.study.metering import Meter, MeteredVectors, Work
 from chunkcore.tokens import TokenCounter, get_counter
 
 Chunkers = Sequence[Chunker | str] | Mapping[str, Chunker] | Chunker | str
-_HOPELESS = 10  # questions: if so many fail and none was answered, the retriever does not work
 
 
 def run_retriever(
@@ -47,7 +46,7 @@ def run_retriever(
 ) -> Run:
     """Ask a retriever every query.
 
-    An `Index` answers all queries at once, and its run has a pool, for k = "min" and PrecisionOmega. With `max_tokens`,
+    An `Index` answers all queries at once (one after another if that fails), and its run has a pool, for k = "min" and PrecisionOmega. With `max_tokens`,
     every query gets at least that many tokens and `k` chunks of an index ("Recall@4096tok" needs it), and at most both
     of an index that makes passages. Any other retriever is asked with both. If a question has a filter (`Query.where`),
     one question is asked after another, and a question's filter goes to ``retrieve(..., where=)``.
@@ -87,38 +86,26 @@ def run_retriever(
     has_filters = any(query.where is not None for query in questions)
     if has_filters or not isinstance(retriever, Index):
         limits = (k,) if max_tokens is None else (k, max_tokens)
-        return _ask_each(retriever, questions, limits, name)
-    texts = [query.text for query in questions]
-    named = None if counter is None else get_counter(counter)
-    answers = retriever.answers(texts, k, max_tokens, sizes=sizes, counter=named)
-    ids = [query.id for query in questions]
-    return Run(name, Answers.of(ids, answers), retriever.corpus.retrieved)
 
-
-def _ask_each(
-    retriever: Retriever, questions: Sequence[Query], limits: Sequence[int | None], name: str
-) -> Run:
-    """Ask one question after another; a question that fails is left out."""
-    results: dict[str, Sequence[Retrieved]] = {}
-    failures: dict[str, str] = {}
-    for query in questions:
-        try:
+        def ask(query: Query) -> Sequence[Retrieved]:
             filters = {} if query.where is None else {"where": query.where}
-            answer = retriever.retrieve(query.text, *limits, **filters)
-            results[query.id] = _pieces(answer, retriever)
-        except Exception as error:
-            failures[query.id] = f"{type(error).__name__}: {error}"
-            hopeless = len(failures) == min(_HOPELESS, len(questions))
-            if hopeless and not results:
-                raise
-    if failures:
-        first, reason = next(iter(failures.items()))
-        warnings.warn(
-            f"{name} failed at {len(failures):,} of {len(questions):,} questions, which count as unanswered; "
-            f"the first is {echo(first)} ({reason})",
-            stacklevel=3,
-        )
-    return Run(name, results, failures=failures)
+            return _pieces(retriever.retrieve(query.text, *limits, **filters), retriever)
+
+        return ask_each(questions, ask, name)
+    index = retriever
+    named = None if counter is None else get_counter(counter)
+
+    def answers_of(some: Sequence[Query]) -> Sequence[Sequence[Retrieved]]:
+        texts = [query.text for query in some]
+        return index.answers(texts, k, max_tokens, sizes=sizes, counter=named)
+
+    try:
+        answers = answers_of(questions)
+    except Exception:  # one question may have failed: which one?
+        run = ask_each(questions, lambda query: answers_of([query])[0], name)
+        return replace(run, pool=index.corpus.retrieved)
+    ids = [query.id for query in questions]
+    return Run(name, Answers.of(ids, answers), index.corpus.retrieved)
 
 
 def _pieces(answer: Sequence[Retrieved], retriever: Retriever) -> Sequence[Retrieved]:
