@@ -170,7 +170,8 @@ def test_an_index_that_fails_at_one_question_answers_the_others(benchmark: Bench
         (report,) = run_experiment(benchmark, SPECS[0], Breaks(), measures=["Recall@1"])
     assert report.unanswered == (broken.id,)
     (scores,), (expected,) = report.scores.values(), whole.scores.values()
-    assert scores[0] == expected[0] and scores[1] == 0
+    assert scores[0] == expected[0]
+    assert scores[1] == 0
 
 
 def test_what_stands_behind_a_retriever_is_a_stage_of_an_experiment(benchmark: Benchmark) -> None:

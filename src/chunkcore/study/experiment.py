@@ -46,10 +46,11 @@ def run_retriever(
 ) -> Run:
     """Ask a retriever every query.
 
-    An `Index` answers all queries at once (one after another if that fails), and its run has a pool, for k = "min" and PrecisionOmega. With `max_tokens`,
-    every query gets at least that many tokens and `k` chunks of an index ("Recall@4096tok" needs it), and at most both
-    of an index that makes passages. Any other retriever is asked with both. If a question has a filter (`Query.where`),
-    one question is asked after another, and a question's filter goes to ``retrieve(..., where=)``.
+    An `Index` answers all queries at once, or one after another if that fails; its run has a pool, for k = "min" and
+    PrecisionOmega. With `max_tokens`, every query gets at least that many tokens and `k` chunks of an index
+    ("Recall@4096tok" needs it), and at most both of an index that makes passages. Any other retriever is asked with
+    both. If a question has a filter (`Query.where`), one question is asked after another, and a question's filter goes
+    to ``retrieve(..., where=)``.
 
     Args:
         retriever: an `Index`, or any object with ``retrieve(query, k)``.
@@ -101,7 +102,7 @@ def run_retriever(
 
     try:
         answers = answers_of(questions)
-    except Exception:  # one question may have failed: which one?
+    except Exception:  # noqa: BLE001 - one question may have failed: which one?
         run = ask_each(questions, lambda query: answers_of([query])[0], name)
         return replace(run, pool=index.corpus.retrieved)
     ids = [query.id for query in questions]
