@@ -150,7 +150,7 @@ def _parsed(text: str) -> Any:
         raise DataError(f'{reason}: expected an object such as {{"title": "Tea"}}') from None
     if not isinstance(metadata, dict | None):
         raise DataError(f"its metadata are a JSON {type(metadata).__name__}: expected an object")
-    return plain(metadata or {}, _leaf)  # type: ignore[no-any-return]
+    return plain(metadata or {}, _leaf)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

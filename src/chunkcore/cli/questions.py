@@ -150,7 +150,8 @@ def _summary(generated: Generated, used: str, output: Path) -> Iterator[str]:
         for stage, reason in _STAGES.items()
         if counts[stage]
     )
-    if (filtered := generated.filtered) is not None:
+    filtered = generated.filtered
+    if filtered is not None:
         yield f"Thresholds: relevance {_cosine(filtered.relevance)}, duplicate {_cosine(filtered.duplicate)}"
     yield used
     if generated.unfinished and generated.stopped != INTERRUPTED:

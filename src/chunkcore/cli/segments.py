@@ -115,13 +115,14 @@ def _score_table(documents: Sequence[Document], reports: Sequence[SegmentReport]
         table.add_column(heading, justify="right", no_wrap=True)
     for report in reports:
         means = [
-            "–"
-            if math.isnan(mean := report.mean(name))
-            else f"{100 * mean:.1f}\n{100 * low:.0f}–{100 * high:.0f}"
-            for name, (low, high) in report.intervals().items()
+            _percent(report.mean(name), *interval) for name, interval in report.intervals().items()
         ]
         table.add_row(Text(terminal_text(report.name)), f"{report.segments.mean():.1f}", *means)
     return table
+
+
+def _percent(mean: float, low: float, high: float) -> str:
+    return "–" if math.isnan(mean) else f"{100 * mean:.1f}\n{100 * low:.0f}–{100 * high:.0f}"
 
 
 @app.command()

@@ -282,7 +282,8 @@ def _version(row: Mapping[str, Any]) -> str:
 
 def _free_ids(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     ids = {str(row.get("id")) for row in rows}
-    return (name for number in count(len(rows) + 1) if (name := f"q{number}") not in ids)
+    names = (f"q{number}" for number in count(len(rows) + 1))
+    return (name for name in names if name not in ids)
 
 
 def read_listed(path: Path, column: str = "") -> list[str]:

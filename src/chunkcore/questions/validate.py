@@ -182,7 +182,8 @@ class _Read:
         )
         for index, located in enumerate(distinct[1:], start=1):
             cosines = vectors[:index] @ vectors[index]
-            first = distinct[likest := int(np.argmax(cosines))]
+            likest = int(np.argmax(cosines))
+            first = distinct[likest]
             if cosines[likest] > self.options.similarity:
                 message = f"nearly the same as {first.query.id!r} at {first.place} (cosine {cosines[likest]:.2f})"
                 yield _about(located, "duplicate", f"{message}: {first.query.text!r}")

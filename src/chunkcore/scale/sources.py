@@ -65,12 +65,10 @@ def cut_place(data: bytes) -> int:
     """
     middle = len(data) // 2
     for kind in _PLACES:
-        best = max(
-            (place + kept for mark, kept in kind if (place := data.rfind(mark, middle)) >= 0),
-            default=0,
-        )
-        if best:
-            return best
+        places = [(data.rfind(mark, middle), kept) for mark, kept in kind]
+        ends = [place + kept for place, kept in places if place >= 0]
+        if ends:
+            return max(ends)
     return _grapheme_place(data)
 
 
@@ -99,11 +97,13 @@ def _character_place(data: bytes, place: int) -> int:
 
 def _filled(stream: BinaryIO, size: int) -> bytes:
     """Read `size` bytes, or all that are left: a pipe returns less."""
-    blocks = []
-    while size > 0 and (data := stream.read(size)):
-        blocks.append(data)
-        size -= len(data)
-    return b"".join(blocks)
+    blocks = bytearray()
+    while len(blocks) < size:
+        data = stream.read(size - len(blocks))
+        if not data:
+            break
+        blocks += data
+    return bytes(blocks)
 
 
 STANDARD_INPUT = Path("-")

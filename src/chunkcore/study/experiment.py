@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +90,7 @@ def run_retriever(
         limits = (k,) if max_tokens is None else (k, max_tokens)
 
         def ask(query: Query) -> Sequence[Retrieved]:
-            filters = {} if query.where is None else {"where": query.where}
+            filters: dict[str, Any] = {} if query.where is None else {"where": query.where}
             return _pieces(retriever.retrieve(query.text, *limits, **filters), retriever)
 
         return ask_each(questions, ask, name)
