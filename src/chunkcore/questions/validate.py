@@ -139,9 +139,8 @@ class _Read:
         self.counter = get_counter(options.counter)
         self.questions: list[_Located] = []
         self.problems: list[Finding] = []
-        (self.documents, rows, unread), _ = contents_of(
-            documents, questions, follow_links=options.follow_links
-        )
+        contents = contents_of(documents, questions, follow_links=options.follow_links)
+        self.documents, rows, unread = contents[:3]
         self._texts = {document.id: document.text for document in self.documents}
         file = _questions_file(documents, questions)
         listed = list(rows if file is None else _lines(file))

@@ -27,11 +27,15 @@ _ORDER = count()
 
 
 class Contents(NamedTuple):
-    """Documents, and rows of questions for `QuestionReader`; files that were not read, with the reasons."""
+    """Documents, and rows of questions for `QuestionReader`; files that were not read, with the reasons.
+
+    `is_own`: the user wrote the questions, so that two of one id are a mistake.
+    """
 
     documents: list[Document]
     questions: Iterable[Row] = ()
     unread: Mapping[str, str] = {}
+    is_own: bool = False
 
 
 class Layout:
@@ -127,7 +131,7 @@ def read_own(
         folder = root
     unread: dict[str, str] = {}
     documents = load_documents(folder, leave_out=left_out, unread=unread, follow_links=follow_links)
-    return Contents(documents, question_rows(questions), unread)
+    return Contents(documents, question_rows(questions), unread, is_own=True)
 
 
 def question_rows(questions: Questions) -> Iterable[Row]:

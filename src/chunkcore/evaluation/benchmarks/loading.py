@@ -9,7 +9,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import count, islice
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,6 @@ from chunkcore.locating.text_search import (
     loosen_page,
     occurrences,
 )
-from chunkcore.run import Retrieved
 from chunkcore.text import Document, Span, check_document
 
 _COUNTED = 1000  # occurrences of an excerpt are counted up to this
@@ -111,16 +110,15 @@ class EvidenceFinder:
         docs/reference/formats.md lists the entries. One without a document is of `document_id`; "" is all documents.
         """
         if isinstance(entry, str):
-            return self._excerpt(entry, self._chosen(document_id), None)
+            entry = {"text": entry}
         if not isinstance(entry, Mapping):
-            kind = type(entry).__name__
             raise EvidenceError(
-                f"evidence is an excerpt or an object with start and end or text, got {kind}"
+                f"evidence is an excerpt or an object with start and end or text, got {type(entry).__name__}"
             )
         name = entry.get("document_id", entry.get("document", document_id))
         chosen = self._chosen(document_name(name))
-        has_offsets = entry.get("start") is not None or entry.get("end") is not None
-        text = entry.get("text")
+        start, end, text = entry.get("start"), entry.get("end"), entry.get("text")
+        has_offsets = start is not None or end is not None
         if not has_offsets and entry.get("whole") is not True:
             if isinstance(text, str):
                 return self._excerpt(text, chosen, entry.get("occurrence"))
@@ -131,31 +129,35 @@ class EvidenceFinder:
                 "evidence with offsets, or a whole document, must name its document; this names none"
             )
         document = chosen[0]
-        if has_offsets:
-            return self._at_offsets(document, entry["start"], entry.get("end"), text)
-        if not document.text:
-            raise EvidenceError(f"its document {echo(document.id)} is empty")
-        return self._at_offsets(document, 0, len(document.text), text)
+        if not has_offsets:
+            if not document.text:
+                raise EvidenceError(f"its document {echo(document.id)} is empty")
+            start, end = 0, document.size
+        return self._at_offsets(document, start, end, text)
 
     def _at_offsets(self, document: Document, start: Any, end: Any, text: Any) -> Evidence:
         try:
             span = Span(start, end)
         except DataError as error:
             raise EvidenceError(str(error)) from error
-        size, actual = len(document.text), span.slice(document.text)
-        if span.end <= size and text in (None, actual):
+        words = span.slice(document.text)
+        if span.end > document.size:
+            problem = (
+                f"evidence ends at {span.end}, its document {echo(document.id)} at {document.size}"
+            )
+        elif text in (None, words):
             return Evidence(document.id, span)
-        problem = f"at {span.start}-{span.end} of {echo(document.id)} stands {echo(actual)}, not {echo(text)}"
-        if span.end > size:
-            problem = f"evidence ends at {span.end}, its document {echo(document.id)} at {size}"
+        else:
+            place = f"at {span.start}-{span.end} of {echo(document.id)}"
+            problem = f"{place} stands {echo(words)}, not {echo(text)}"
+        if not self._by_words or not isinstance(text, str):
+            raise NotFoundError(problem)
         try:
-            if isinstance(text, str) and self._by_words:
-                evidence = self._excerpt(text, [document], None)
-                self.notes.append(f"{problem}, and was taken at {evidence.span.start}")
-                return evidence
+            evidence = self._excerpt(text, [document])
         except EvidenceError as error:
-            problem = f"{problem}; {error}"
-        raise NotFoundError(problem)
+            raise NotFoundError(f"{problem}; {error}") from error
+        self.notes.append(f"{problem}, and was taken at {evidence.span.start}")
+        return evidence
 
     def _chosen(self, document_id: str) -> Sequence[Document]:
         if not document_id:
@@ -177,17 +179,16 @@ class EvidenceFinder:
     def _names(self) -> DocumentNames:
         return DocumentNames(self._documents)
 
-    def _excerpt(self, text: str, chosen: Sequence[Document], occurrence: Any) -> Evidence:
+    def _excerpt(self, text: str, chosen: Sequence[Document], occurrence: Any = None) -> Evidence:
         if not text.strip():
             raise EvidenceError("an excerpt is blank")
         if occurrence is not None and (type(occurrence) is not int or occurrence < 1):
             raise EvidenceError(f"occurrence counts from 1, got {echo(occurrence)}")
-        verbatim = islice(self._places(text, chosen), _COUNTED)
-        exact = [(document, Span(start, start + len(text))) for document, start in verbatim]
-        places = exact or list(islice(self._loosely(text, chosen), _COUNTED))
         where = f"in any of the {len(chosen)} documents"
         if len(chosen) == 1:
             where = f"in {chosen[0].id!r}"
+        exact = list(islice(self._places(text, chosen), _COUNTED))
+        places = exact or list(islice(self._loosely(text, chosen), _COUNTED))
         if not places:
             hint = self._hint(text, chosen)
             raise NotFoundError(f"the excerpt {echo(text)} is not found {where}{hint}")
@@ -225,43 +226,39 @@ class EvidenceFinder:
     def _loosely(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
         """Where the excerpt stands with other white space, case, quotation marks, dashes, Unicode form or HTML tags."""
         sought = loosen(text).text
-        only = chosen[0].id if len(chosen) == 1 else ""
         if len(sought) < _LEAST or not self._hints:
             return
+        only = _only(chosen)
         self._hints -= not only
-        if only not in self._loose:
+        searchable = self._loose.get(only)
+        if searchable is None:
             # All documents' forms are kept, and the last single document's.
-            self._loose = {name: searchable for name, searchable in self._loose.items() if not name}
+            self._loose = {name: forms for name, forms in self._loose.items() if not name}
             texts = LazySequence(attrgetter("text"), chosen)
-            self._loose[only] = Searchable(texts, loosen_page, window=8, stride=4)
-        searched = self._loose[only]
-        is_placed = False
-        for owner, start in searched.places(sought, None):
-            is_placed = True
-            yield chosen[owner], searched.forms[owner].span(start, start + len(sought))
-        if is_placed or not self._by_words:
-            return
-        located = self._aligned(text, only)
-        if located.match == "folded":
-            yield self._documents[located.document_id], located.spans[0]
+            searchable = Searchable(texts, loosen_page, window=8, stride=4)
+            self._loose[only] = searchable
+        places = [
+            (chosen[owner], searchable.forms[owner].span(start, start + len(sought)))
+            for owner, start in islice(searchable.places(sought, None), _COUNTED)
+        ]
+        yield from places
+        if self._by_words and not places:
+            located = self._aligner.locate(text, document_id=only)
+            if located.match == "folded":
+                yield self._documents[located.document_id], located.spans[0]
 
-    def _places(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, int]]:
+    def _places(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
         """Where the excerpt stands. Without an index, ten thousand excerpts in a gigabyte would take hours."""
         self._sought += len(chosen) != 1
         if len(chosen) == 1 or self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
-            return (
-                (document, start)
-                for document in chosen
-                for start in occurrences(document.text, text)
-            )
-        candidates = (
-            (self._listed[owner], start) for owner, start in self._index.candidates(text, None)
-        )
-        return (
-            (document, start)
-            for document, start in candidates
-            if document.text.startswith(text, start)
-        )
+            for document in chosen:
+                for start in occurrences(document.text, text):
+                    yield document, Span(start, start + len(text))
+            return
+        for owner, start in self._index.candidates(text, None):
+            document = self._listed[owner]
+            if document.text.startswith(text, start):
+                yield document, Span(start, start + len(text))
 
     @cached_property
     def _index(self) -> WindowHashes:
@@ -273,25 +270,27 @@ class EvidenceFinder:
     def _aligner(self) -> Aligner:
         return Aligner(self._listed)
 
-    def _aligned(self, text: str, document_id: str) -> Retrieved:
-        return self._aligner.locate(text, document_id=document_id)
-
     def _hint(self, text: str, chosen: Sequence[Document]) -> str:
         """What resembles a missing excerpt; or that a document was not read."""
-        only = chosen[0].id if len(chosen) == 1 else ""
+        only = _only(chosen)
         if self._hints:
             self._hints -= 1
-            located = self._aligned(text, only)
+            located = self._aligner.locate(text, document_id=only)
             if located.spans:
-                place = (
-                    f"{located.document_id!r} at {located.spans[0].start}-{located.spans[0].end}"
-                )
+                span = located.spans[0]
+                place = f"{located.document_id!r} at {span.start}-{span.end}"
                 return f"; what resembles it most (certainty {located.certainty:.2f}) stands in {place}"
-        if only or not self._unread:
-            return ""
-        name, reason = next(iter(self._unread.items()))
-        others = f", and {len(self._unread) - 1:,} more were not" if len(self._unread) > 1 else ""
-        return f"; {name!r} was not read, as it {reason}{others}"
+        if not only:
+            for name, reason in self._unread.items():  # the first
+                others = len(self._unread) - 1
+                more = f", and {others:,} more were not" if others else ""
+                return f"; {name!r} was not read, as it {reason}{more}"
+        return ""
+
+
+def _only(documents: Sequence[Document]) -> str:
+    """The id of the only document; "" for several."""
+    return documents[0].id if len(documents) == 1 else ""
 
 
 def document_name(name: Any) -> str:
@@ -337,11 +336,7 @@ class QuestionReader:
 
     def add(self, place: str, row: Mapping[str, Any]) -> None:
         """Read one row; `place` names it in messages."""
-        identity = "" if row.get("id") is None else str(row["id"])
-        numbered = (f"q{number}" for number in count(len(self._seen) + 1))
-        identity = identity or next(
-            item for item in numbered if item not in self._seen and item not in self._reserved
-        )
+        identity = self._unused_id() if row.get("id") in (None, "") else str(row["id"])
         if identity in self._seen:
             reason = f"{place}: the id was given before, at {self._seen[identity]}; make ids unique"
             self.repeated.append(DataProblem(identity, reason, "repeated-id"))
@@ -352,12 +347,17 @@ class QuestionReader:
         except EvidenceError as error:
             self.problems.append(DataProblem(identity, f"{place}: {error}", error.kind))
         else:
-            (self.queries if query.evidence else self.without_evidence).append(query)
-            self.notes += [
-                DataProblem(identity, f"{place}: {note}", "respelled")
-                for note in self._finder.notes
-            ]
+            queries = self.queries if query.evidence else self.without_evidence
+            queries.append(query)
+            for note in self._finder.notes:
+                self.notes.append(DataProblem(identity, f"{place}: {note}", "respelled"))
         self._finder.notes.clear()
+
+    def _unused_id(self) -> str:
+        number = len(self._seen) + 1
+        while f"q{number}" in self._seen or f"q{number}" in self._reserved:
+            number += 1
+        return f"q{number}"
 
     def _query(self, identity: str, row: Mapping[str, Any]) -> Query:
         if isinstance(row.get("left_out"), str):
@@ -368,20 +368,19 @@ class QuestionReader:
         document_id = row.get("document_id")
         document_id = "" if document_id is None else document_name(document_id)
         evidence: tuple[Evidence, ...] = ()
+        entries = _entries(row)
         if row.get("without_evidence") is not True:
-            entries = _entries(row)
             if not entries:
                 raise EvidenceError("it has no evidence")
             evidence = tuple(self._finder.find(entry, document_id) for entry in entries)
-        elif row.get("evidence") or row.get("spans"):
+            document_id = evidence[0].document_id
+        elif entries:
             raise EvidenceError(
                 "it has evidence, and says that it is without_evidence: take one of them out"
             )
         collection = row.get("collection")
         if not isinstance(collection, str):
-            collection = self._collections.get(
-                evidence[0].document_id if evidence else document_id, ""
-            )
+            collection = self._collections.get(document_id, "")
         where = row.get("where")
         if not isinstance(where, Mapping | None):
             raise EvidenceError(f'where is an object such as {{"tenant": "a"}}, got {echo(where)}')
@@ -401,15 +400,17 @@ _DOCUMENT = (
     "corpus_id",
 )
 _EVIDENCE = (
-    *(
-        "excerpt",
-        "excerpts",
-        "references",
-        "reference_contexts",
-        "ground_truth_context",
-        "ground_truth_contexts",
-    ),
-    *("gold_context", "gold_contexts", "context", "contexts", "passage"),
+    "excerpt",
+    "excerpts",
+    "references",
+    "reference_contexts",
+    "ground_truth_context",
+    "ground_truth_contexts",
+    "gold_context",
+    "gold_contexts",
+    "context",
+    "contexts",
+    "passage",
 )
 
 
@@ -423,23 +424,20 @@ def understood(row: Mapping[str, Any], documents: Collection[str] = ()) -> Mappi
     """
     renamed: dict[str, Any] = {}
     if "question" not in row:
-        named = next((key for key in QUESTION_NAMES if isinstance(row.get(key), str)), None)
-        renamed |= {"question": row[named]} if named else {}
+        texts = (row.get(key) for key in QUESTION_NAMES)
+        renamed["question"] = next((text for text in texts if isinstance(text, str)), None)
     if row.get("document_id") is None:
-        key = next(
-            (key for key in _DOCUMENT if isinstance(row.get(key), str) and row[key] in documents),
-            None,
-        )
-        renamed |= {"document_id": row[key]} if key else {}
+        names = (row.get(key) for key in _DOCUMENT)
+        known = (name for name in names if isinstance(name, str) and name in documents)
+        renamed["document_id"] = next(known, None)
     if all(row.get(key) is None for key in ("evidence", "spans", "left_out", "without_evidence")):
         evidence = next((row[key] for key in _EVIDENCE if row.get(key)), None)
         if isinstance(evidence, str) and evidence.lstrip().startswith("["):
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-                evidence = ast.literal_eval(
-                    evidence.strip()
-                )  # a list of strings is the same in JSON
-        renamed |= {} if evidence is None else {"evidence": evidence}
-    return {**row, **renamed} if renamed else row
+                # A list of strings is the same in JSON.
+                evidence = ast.literal_eval(evidence.strip())
+        renamed["evidence"] = evidence
+    return {**row, **{key: value for key, value in renamed.items() if value is not None}}
 
 
 def _entries(row: Mapping[str, Any]) -> list[Any]:
@@ -451,19 +449,19 @@ def _entries(row: Mapping[str, Any]) -> list[Any]:
     spans = row.get("spans")
     if spans is None:
         return evidence or []
-    if not isinstance(spans, list) or not all(
-        isinstance(span, list) and len(span) == 2 for span in spans
-    ):
+    if not isinstance(spans, list):
         raise EvidenceError("spans is a list of pairs [start, end]")
     texts = evidence or [None] * len(spans)
     if len(texts) != len(spans):
         raise EvidenceError(
             f"there are {len(spans)} spans and {len(texts)} pieces of evidence: give as many of each"
         )
-    return [
-        {"start": start, "end": end, "text": text}
-        for (start, end), text in zip(spans, texts, strict=True)
-    ]
+    entries = []
+    for span, text in zip(spans, texts, strict=True):
+        if not isinstance(span, list) or len(span) != 2:
+            raise EvidenceError("spans is a list of pairs [start, end]")
+        entries.append({"start": span[0], "end": span[1], "text": text})
+    return entries
 
 
 def _collection(document: Document) -> str:
@@ -509,38 +507,29 @@ def load_benchmark(
     >>> [query.id for query in loaded.queries], [problem.query_id for problem in loaded.problems]
     (['q1'], ['q2'])
     """
-    contents, is_own = contents_of(
-        documents, questions, layout, leave_out, follow_links=follow_links
-    )
+    contents = contents_of(documents, questions, layout, leave_out, follow_links=follow_links)
+    is_path = isinstance(documents, str | Path)
     if not name:
-        place = Path(documents) if isinstance(documents, str | Path) else Path("benchmark")
+        place = Path(documents) if is_path else Path("benchmark")
         name = place.resolve().name if place.is_dir() else place.stem
     rows = list(contents.questions)
-    reader = QuestionReader(
-        contents.documents,
-        [str(row.get("id")) for _, row in rows],
-        contents.unread,
-        by_words=not isinstance(documents, str | Path),
-    )
+    identities = [str(row.get("id")) for _, row in rows]
+    reader = QuestionReader(contents.documents, identities, contents.unread, by_words=not is_path)
     for place_of_row, row in rows:
         reader.add(place_of_row, row)
-    if reader.repeated and is_own:
+    if reader.repeated and contents.is_own:
         first = reader.repeated[0]
         file = f"{questions}, " if isinstance(questions, str | Path) else ""
         raise DataError(f"two questions have the id {first.query_id!r}: {file}{first.reason}")
     if reader.notes:
+        first = reader.notes[0]
         warn_user(
             f"excerpts that stand at one place in another spelling (white space, case, quotation marks, Unicode form, "
-            f"tags) and were accepted: {len(reader.notes):,}; the first, of {reader.notes[0].query_id!r}: "
-            f"{reader.notes[0].reason}"
+            f"tags) and were accepted: {len(reader.notes):,}; the first, of {first.query_id!r}: {first.reason}"
         )
-    source = (
-        questions
-        if isinstance(questions, str | Path)
-        else documents
-        if questions is None
-        else "the questions"
-    )
+    source = documents if questions is None else questions
+    if not isinstance(source, str | Path):
+        source = "the questions"
     _check_usable(reader, str(source), require_evidence=require_evidence)
     problems = (*reader.problems, *reader.repeated)
     return Benchmark(
@@ -555,11 +544,9 @@ def contents_of(
     leave_out: Collection[Path] = (),
     *,
     follow_links: bool = False,
-) -> tuple[Contents, bool]:
-    """What is read, and whether the questions are the user's own, whose ids must be unique."""
-    if isinstance(questions, str | Path) and (
-        Path(questions).is_dir() or not Path(questions).exists()
-    ):
+) -> Contents:
+    """What is read: documents, and rows of questions."""
+    if isinstance(questions, str | Path) and not Path(questions).is_file():
         problem = f"{questions} is no file: expected a questions.jsonl or a questions_df.csv"
         if Path(questions).is_dir():
             problem += "; the documents come first: load_benchmark(documents, questions)"
@@ -572,8 +559,8 @@ def contents_of(
             )
         chosen = chosen_layout(root, questions, layout)
         if isinstance(chosen, ChunkcoreLayout):
-            return read_own(root, questions, leave_out, follow_links=follow_links), True
-        return chosen.read(root), False
+            return read_own(root, questions, leave_out, follow_links=follow_links)
+        return chosen.read(root)
     if layout != "auto":
         raise OptionError(
             f"documents that are at hand have no layout: leave out {echo(layout)}, or give a path"
@@ -586,7 +573,7 @@ def contents_of(
         if isinstance(document, Mapping):
             raise DataError(guesses.SWAPPED["load_benchmark"])
         check_document(document)
-    return Contents(list(documents), question_rows(questions)), True
+    return Contents(list(documents), question_rows(questions), is_own=True)
 
 
 def _check_usable(reader: QuestionReader, source: str, *, require_evidence: bool) -> None:
@@ -623,12 +610,14 @@ def chosen_layout(root: Path, questions: Questions | None = None, name: str = "a
         return ChunkcoreLayout()
     if name != "auto":
         chosen: Layout = layouts.get(name)()
-        if lacks := chosen.lacks(root):
+        lacks = chosen.lacks(root)
+        if lacks:
             raise DataError(f"{root} is not of the layout {name}: it lacks {lacks}")
         return chosen
     missing: dict[str, list[str]] = {}
     for layout in known_layouts():
-        if not (lacks := layout.lacks(root)):
+        lacks = layout.lacks(root)
+        if not lacks:
             return layout
         if lacks != layout.lacks(root / "nothing"):
             missing.setdefault(lacks, []).append(layout.name)
