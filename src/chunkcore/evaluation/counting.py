@@ -66,10 +66,11 @@ class StartAxis:
         starts: Callable[[str], Numbers],
     ) -> None:
         bases = characters.bases.tolist()
-        begins = [
-            base + starts(document.text) for base, document in zip(bases, documents, strict=True)
-        ]
-        self._begins: Numbers = np.concatenate([np.empty(0, dtype=np.int64), *begins])
+        begins = [np.empty(0, dtype=np.int64)]
+        for base, document in zip(bases, documents, strict=True):
+            begins.append(base + starts(document.text))
+        self._begins: Numbers = np.concatenate(begins)
+        self._first_of_document = np.searchsorted(self._begins, characters.bases)
         self._characters = characters
         self.size = len(self._begins)
 
@@ -79,12 +80,9 @@ class StartAxis:
         A range inside one unit is that unit: part of a token costs the token, and short evidence is one unit.
         """
         first, after = np.searchsorted(self._begins, characters).T
-        least = np.searchsorted(self._begins, self._characters.bases)[
-            self._characters.documents(characters)
-        ]
-        return np.column_stack(
-            (np.where(first == after, np.maximum(first - 1, least), first), after)
-        )
+        least = self._first_of_document[self._characters.documents(characters)]
+        around = np.maximum(first - 1, least)
+        return np.column_stack((np.where(first == after, around, first), after))
 
     def begin(self, units: Numbers) -> Numbers:
         return self._begins[units]
@@ -106,10 +104,10 @@ class PartAxis:
     """The originals of stitched documents (`parts_of`): a range holds every part that it overlaps."""
 
     def __init__(self, characters: CharacterAxis, documents: Sequence[Document]) -> None:
-        ranges = [as_ranges(part.span for part in parts_of(document)) for document in documents]
-        bases = characters.bases.tolist()
-        moved = [base + spans for base, spans in zip(bases, ranges, strict=True)]
-        self._parts: Ranges = np.concatenate([np.empty((0, 2), dtype=np.int64), *moved])
+        parts = [np.empty((0, 2), dtype=np.int64)]
+        for base, document in zip(characters.bases.tolist(), documents, strict=True):
+            parts.append(base + as_ranges(part.span for part in parts_of(document)))
+        self._parts: Ranges = np.concatenate(parts)
         self.size = len(self._parts)
 
     def ranges(self, characters: Ranges) -> Ranges:
@@ -187,9 +185,10 @@ class SpanTable:
         owner = owner[order]
         characters = np.concatenate((characters, more[:, 1:]))[order]
         outside = np.flatnonzero(characters[:, 1] > axis.sizes[documents[owner]])
-        if len(outside):
-            number, end = int(owner[outside[0]]), characters[outside[0], 1]
-            name, size = list(axis.numbers)[documents[number]], axis.sizes[documents[number]]
+        for place in outside[:1].tolist():
+            number, end = owner[place], characters[place, 1]
+            document = documents[number]
+            name, size = list(axis.numbers)[document], axis.sizes[document]
             raise DataError(
                 f"{source}: a span of piece {number} ends at {end}, its document {name!r} at {size}"
             )
@@ -239,20 +238,15 @@ class RankedSpans:
         least = document.min(initial=0)
         # One number per pair of query and document sorts many times faster than pairs.
         pair = self.query * (document.max(initial=0) - least + 1) + (document - least)
-        first = np.sort(np.unique(pair, return_index=True)[1])
+        _, first = np.unique(pair, return_index=True)
+        first = np.sort(first)
         query, document = self.query[first], document[first]
         number = np.arange(len(first), dtype=np.int64)
-        placed = (document >= 0) & (document < len(axis.sizes))
-        places = np.flatnonzero(placed)
-        begins = axis.bases[document[places]]
-        unknown = np.flatnonzero(~placed).tolist()
-        pieces = SpanTable(
-            len(first),
-            places,
-            np.column_stack((begins, begins + 1)),
-            dict.fromkeys(unknown, ""),
-            document,
-        )
+        is_known = (document >= 0) & (document < len(axis.sizes))
+        begins = axis.bases[document[is_known]]
+        characters = np.column_stack((begins, begins + 1))
+        texts = dict.fromkeys(number[~is_known].tolist(), "")
+        pieces = SpanTable(len(first), number[is_known], characters, texts, document)
         return RankedSpans(pieces, number, query, running(np.ones_like(query), query))
 
     def within(
@@ -266,30 +260,29 @@ class RankedSpans:
         kept = np.flatnonzero(left > 0)
         piece, left = self.piece[kept], left[kept]
         answer, span = self.pieces.spans_of(piece)
-        characters, tokens = self.pieces.characters[span], counted.ranges[span]
+        whole = self.pieces.characters[span]
+        tokens = counted.ranges[span]
         lengths = tokens[:, 1] - tokens[:, 0]
         room = left[answer] - running(lengths, answer)
+        characters = whole.copy()
         over = np.flatnonzero((lengths > room) & (room > 0))
         characters[over, 1] = axis.begin(tokens[over, 0] + room[over])
         # Tokens inside one character begin at one place: a cut between them leaves nothing.
-        whole = (room > 0) & (characters[:, 1] > characters[:, 0])
-        unplaced = np.flatnonzero(np.isin(piece, list(self.pieces.texts))).tolist()
-        texts = {
-            number: cut_text(self.pieces.texts[int(piece[number])], int(left[number]))
-            for number in unplaced
-        }
-        quoting = [number for number in unplaced if int(piece[number]) in self.pieces.quoted]
-        for number in quoting:  # evidence counts where its words are before the cut
-            words = self.pieces.quoted[int(piece[number])]
-            for place, quote in zip(np.flatnonzero(answer == number), words, strict=True):
-                whole[place] = quote in texts[number]
-                characters[place] = self.pieces.characters[span[place]]
-        pieces = SpanTable(
-            len(kept), answer[whole], characters[whole], texts, self.pieces.documents[piece]
-        )
-        return RankedSpans(
-            pieces, np.arange(len(kept), dtype=np.int64), self.query[kept], self.rank[kept]
-        )
+        is_kept = (room > 0) & (characters[:, 1] > characters[:, 0])
+        texts = {}
+        for number in np.flatnonzero(np.isin(piece, list(self.pieces.texts))).tolist():
+            name = int(piece[number])
+            texts[number] = cut_text(self.pieces.texts[name], int(left[number]))
+            words = self.pieces.quoted.get(name, ())
+            places = np.flatnonzero(answer == number) if words else ()
+            for place, quote in zip(places, words, strict=bool(words)):
+                # Evidence counts where its words are before the cut.
+                is_kept[place] = quote in texts[number]
+                characters[place] = whole[place]
+        documents = self.pieces.documents[piece]
+        pieces = SpanTable(len(kept), answer[is_kept], characters[is_kept], texts, documents)
+        number = np.arange(len(kept), dtype=np.int64)
+        return RankedSpans(pieces, number, self.query[kept], self.rank[kept])
 
 
 class UnitTable(NamedTuple):
@@ -327,18 +320,15 @@ class Relevance:
     def count(self, table: SpanTable) -> UnitTable:
         """Pieces in this unit; an unlocated piece has the units of its text."""
         ranges = self._axis.ranges(table.characters)
-        sizes = np.bincount(table.owner, ranges[:, 1] - ranges[:, 0], minlength=table.count).astype(
-            np.int64
-        )
+        sizes = _sums(table.owner, ranges[:, 1] - ranges[:, 0], table.count).astype(np.int64)
         if table.texts:
             sizes[list(table.texts)] = self._text_size(list(table.texts.values()))
         return UnitTable(ranges, sizes)
 
     def lengths(self, union: Ranges) -> Scores:
-        lengths = union[:, 1] - union[:, 0]
-        return np.bincount(union[:, 0] // self.stride, lengths, minlength=self._queries).astype(
-            np.float64
-        )
+        """The units of each query in disjoint ranges."""
+        query = union[:, 0] // self.stride
+        return _sums(query, union[:, 1] - union[:, 0], self._queries)
 
     def by_query(self, shares: Scores) -> tuple[tuple[float, ...], ...]:
         """One value per piece of evidence, grouped by query."""
@@ -348,15 +338,12 @@ class Relevance:
     @cached_property
     def by_document(self) -> tuple[Numbers, Scores]:
         """Each query's relevant documents: the query, and the document's relevant units."""
-        pairs, which = np.unique(
-            np.column_stack((self._query, self._documents)), axis=0, return_inverse=True
-        )
-        units = self.evidence - (self._query * self.stride)[:, None]
-        apart = union_ranges(units + (which.reshape(-1) * self.stride)[:, None])
-        amounts = np.bincount(
-            apart[:, 0] // self.stride, apart[:, 1] - apart[:, 0], minlength=len(pairs)
-        )
-        return pairs[:, 0], amounts.astype(np.float64)
+        pairs = np.column_stack((self._query, self._documents))
+        pairs, number = np.unique(pairs, axis=0, return_inverse=True)
+        shift = (number.reshape(-1) - self._query) * self.stride
+        union = union_ranges(self.evidence + shift[:, None])
+        lengths = union[:, 1] - union[:, 0]
+        return pairs[:, 0], _sums(union[:, 0] // self.stride, lengths, len(pairs))
 
 
 class UnitCounts:
@@ -384,16 +371,15 @@ class UnitCounts:
         sizes = self._sizes()
         if not self._deduplicate:
             return self._per_query(sizes)
-        unplaced = np.isin(self._spans.piece, list(self._spans.pieces.texts))
-        return self._per_query(np.where(unplaced, sizes, 0)) + self._relevance.lengths(self._union)
+        is_text = np.isin(self._spans.piece, list(self._spans.pieces.texts))
+        texts = self._per_query(np.where(is_text, sizes, 0))
+        return texts + self._relevance.lengths(self._union)
 
     @cached_property
     def hit(self) -> Scores:
-        query = self._relevance.union[:, 0] // self._relevance.stride
-        hit = np.bincount(
-            query, covered(self._relevance.union, self._union), minlength=len(self.relevant)
-        )
-        return hit.astype(np.float64)
+        union = self._relevance.union
+        query = union[:, 0] // self._relevance.stride
+        return _sums(query, covered(union, self._union), len(self.relevant))
 
     @cached_property
     def shares(self) -> Scores:
@@ -418,23 +404,25 @@ class UnitCounts:
 
     def _placed(self) -> tuple[Numbers, Ranges]:
         owner, span = self._spans.pieces.spans_of(self._spans.piece)
-        return owner, self._counted.ranges[span] + (
-            self._spans.query[owner] * self._relevance.stride
-        )[:, None]
+        shift = self._spans.query[owner] * self._relevance.stride
+        return owner, self._counted.ranges[span] + shift[:, None]
 
     def _sizes(self) -> Scores:
         return self._counted.sizes[self._spans.piece].astype(np.float64)
 
     def _per_query(self, values: Scores) -> Scores:
-        return np.bincount(self._spans.query, values, minlength=len(self.relevant)).astype(
-            np.float64
-        )
+        return _sums(self._spans.query, values, len(self.relevant))
+
+
+def _sums(owner: Numbers, amounts: Numbers | Scores, owners: int) -> Scores:
+    """The sum of the amounts of each owner."""
+    return np.bincount(owner, amounts, minlength=owners).astype(np.float64)
 
 
 def covered(ranges: Ranges, union: Ranges) -> Numbers:
     """How many positions of each range are in sorted, disjoint ones."""
     inside, owner = clip_ranges(ranges, union)
-    return np.bincount(owner, inside[:, 1] - inside[:, 0], minlength=len(ranges)).astype(np.int64)
+    return _sums(owner, inside[:, 1] - inside[:, 0], len(ranges)).astype(np.int64)
 
 
 def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
@@ -478,7 +466,7 @@ def ideal_gain(query: Numbers, amounts: Scores, limit: Numbers) -> Scores:
     rank = running(np.ones_like(query), query)
     kept = rank < limit[query]
     gains = amounts[kept] * discount(rank[kept])
-    return np.bincount(query[kept], gains, minlength=len(limit)).astype(np.float64)
+    return _sums(query[kept], gains, len(limit))
 
 
 def first_cover(ranges: Ranges, owner: Numbers, owners: int) -> Scores:
@@ -509,4 +497,4 @@ def first_cover(ranges: Ranges, owner: Numbers, owners: int) -> Scores:
             handed[half:] = np.minimum(handed[half:], first[:-half])
             first = handed
     lengths = np.append(np.diff(edges), 0)
-    return np.bincount(first, lengths, minlength=owners + 1)[:owners].astype(np.float64)
+    return _sums(first, lengths, owners + 1)[:owners]
