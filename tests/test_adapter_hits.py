@@ -50,13 +50,13 @@ def placed(*hits: Hit, documents=None) -> list[tuple[str, tuple[int, int] | None
     ],
 )
 def test_a_document_is_named_by_its_id_or_by_a_path_that_ends_so(names, expected):
-    assert DocumentNames(DOCUMENTS).matching(names) == expected
+    assert DocumentNames(DOCUMENTS).groups(names) == [[name] for name in expected]
 
 
 def test_documents_of_one_name_are_all_meant_and_the_text_decides():
     names = DocumentNames(["a/x.md", "b/x.md", "c.md#1", "c.md#2"])
-    assert (names.matching(["x.md"]), names.matching(["/srv/a/x.md"])) == (["a/x.md", "b/x.md"], ["a/x.md"])
-    assert names.matching(["c.md"]) == ["c.md#1", "c.md#2"]
+    assert names.groups(["x.md", "/srv/a/x.md"]) == [["a/x.md", "b/x.md"], ["a/x.md"]]
+    assert names.groups(["c.md"]) == [["c.md#1", "c.md#2"]]
     documents = {name: Document(name, text) for name, text in (("a/x.md", TEXT), ("b/x.md", OTHER))}
     assert placed(hit(OTHER[:40], "x.md", start=0), documents=documents) == [("b/x.md", (0, 40))]
     both = Locator(documents).locate(hit("The fee is low, says the sign at the door.", "x.md"))
@@ -83,7 +83,7 @@ NFC, NFD = (unicodedata.normalize(form, "docs/Prüfbericht.md") for form in ("NF
     ],
 )
 def test_a_name_is_one_in_any_spelling(document_id, name):
-    assert DocumentNames([document_id, "other.md"]).matching([name]) == [document_id]
+    assert DocumentNames([document_id, "other.md"]).groups([name]) == [[document_id]]
 
 
 def test_a_stated_place_counts_where_it_holds_the_text_else_the_text():

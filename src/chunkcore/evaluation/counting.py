@@ -281,8 +281,8 @@ class RankedSpans:
                 characters[place] = whole[place]
         documents = self.pieces.documents[piece]
         pieces = SpanTable(len(kept), answer[is_kept], characters[is_kept], texts, documents)
-        number = np.arange(len(kept), dtype=np.int64)
-        return RankedSpans(pieces, number, self.query[kept], self.rank[kept])
+        cut = np.arange(len(kept), dtype=np.int64)
+        return RankedSpans(pieces, cut, self.query[kept], self.rank[kept])
 
 
 class UnitTable(NamedTuple):

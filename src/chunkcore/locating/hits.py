@@ -7,6 +7,7 @@ alone: it does not depend on earlier hits. That a document has changed, only its
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -167,23 +168,22 @@ class Locator:
                 verdicts[number] = Verdict("changed", unplaced(hit), reason)
         return verdicts
 
-    def _without_shared_names(
-        self, hits: Sequence[Hit], verdicts: Sequence[Verdict]
-    ) -> list[Verdict]:
-        shared = set.intersection(*(set(hit.names) for hit in hits)) if len(hits) > 1 else set()
-        lost = [number for number, verdict in enumerate(verdicts) if verdict.kind == "elsewhere"]
-        if not shared or not lost:
-            return list(verdicts)
-        nameless = list(verdicts)
-        for number in lost:
-            names = tuple(name for name in hits[number].names if name not in shared)
-            nameless[number] = self._verdict(replace(hits[number], names=names))
+    def _without_shared_names(self, hits: Sequence[Hit], verdicts: list[Verdict]) -> list[Verdict]:
+        counts = Counter(name for hit in hits for name in set(hit.names))
+        shared = {name for name, count in counts.items() if count == len(hits) > 1}
+        if not shared:
+            return verdicts
+        nameless = []
+        for hit, verdict in zip(hits, verdicts, strict=True):
+            if verdict.kind == "elsewhere":
+                names = tuple(name for name in hit.names if name not in shared)
+                verdict = self._verdict(replace(hit, names=names))
+            nameless.append(verdict)
         documents = {verdict.piece.document_id for verdict in nameless if verdict.is_placed}
-        return nameless if len(documents) > 1 else list(verdicts)
+        return nameless if len(documents) > 1 else verdicts
 
     def _verdict(self, hit: Hit) -> Verdict:
-        has_text = bool(hit.text.strip())
-        if not has_text and not (self._lenient and hit.spans):
+        if not hit.text.strip() and not (self._lenient and hit.spans):
             return _elsewhere(hit, "it has no text")
         groups = self._names.groups(hit.names, loosely=self._lenient)
         for group in groups:
@@ -225,20 +225,16 @@ class Locator:
         return Verdict("ambiguous", piece, reason)
 
     def _placed(self, hit: Hit, piece: Retrieved) -> Verdict:
-        if piece.match == "spans" and hit.stated.searched and not hit.derived:
-            source = self._documents[piece.document_id].text
-            times = source.count(hit.text) if hit.text else 1
-            if times > 1:
-                piece = replace(piece, match="ambiguous", certainty=1 / times)
-                reason: Reason = (
-                    "its splitter searched for its place, and its text stands several times"
-                )
-                return Verdict("ambiguous", piece, reason)
-        reason = ""
+        reason: Reason = ""
         if hit.stated.problem:
             reason = "its stated place cannot be read"
         elif hit.spans and piece.match != "spans":
             reason = "another text stands at its stated place"
+        elif hit.stated.searched and hit.text and not hit.derived and piece.match == "spans":
+            times = self._documents[piece.document_id].text.count(hit.text)
+            if times > 1:
+                reason = "its splitter searched for its place, and its text stands several times"
+                piece = replace(piece, match="ambiguous", certainty=1 / times)
         if piece.match == "ambiguous":
             return Verdict("ambiguous", piece, reason or "its text stands several times")
         return Verdict("placed", piece, reason)
@@ -247,11 +243,10 @@ class Locator:
         """By the stated place, if one document alone has the text there; else by the text alone."""
         if len(hit.spans) == 1 and hit.text:
             start = hit.spans[0].start
-            holding = [
-                name
-                for name, document in self._documents.items()
-                if document.text.startswith(hit.text, start)
-            ]
+            holding = []
+            for name, document in self._documents.items():
+                if document.text.startswith(hit.text, start):
+                    holding.append(name)
             if len(holding) == 1:
                 return self._placed(hit, Retrieved(holding[0], hit.spans, hit.score, hit.text))
         piece = self._aligner("").locate(hit.text, score=hit.score)
@@ -262,7 +257,7 @@ class Locator:
     def _in_document(self, hit: Hit, document_id: str) -> Retrieved | None:
         source = self._documents[document_id].text
         spans = hit.spans
-        if any(span.end > len(source) for span in spans):
+        if (hit.stated.end or 0) > len(source):
             spans = ()
         if hit.derived or not hit.text.strip():  # its place is all that can be believed
             return Retrieved(document_id, spans, hit.score, hit.text) if spans else None
@@ -276,9 +271,9 @@ class Locator:
         aligner = self._aligner("" if self._lenient else document_id)
         piece = aligner.locate(hit.text, document_id=document_id, spans=spans, score=hit.score)
         is_sure = self._lenient or piece.match in ("spans", "ambiguous", *_VERBATIM)
-        if piece.match == "part":  # a context was put before it
+        if piece.match == "part" and not is_sure:  # a context was put before it
             ending = piece.spans[-1].slice(source).rstrip()
-            is_sure = is_sure or hit.text.rstrip().endswith(ending)
+            is_sure = hit.text.rstrip().endswith(ending)
         return piece if piece.spans and is_sure else None
 
     @cached_property

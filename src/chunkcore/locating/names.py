@@ -30,8 +30,8 @@ class DocumentNames:
     or the other way round, with or without suffix. Where several documents have one name, the text has to decide.
 
     >>> names = DocumentNames(["files/tea.md", "ice.md", "old/ice.md", "fog.md#1", "fog.md#2"])
-    >>> names.matching(["/srv/files/tea.md"]), names.matching(["other/tea.md", "ice.md"]), names.matching(["fog.md"])
-    (['files/tea.md'], ['ice.md'], ['fog.md#1', 'fog.md#2'])
+    >>> names.groups(["/srv/files/tea.md"]), names.groups(["other/tea.md", "ice.md"]), names.groups(["fog.md"])
+    ([['files/tea.md']], [['ice.md']], [['fog.md#1', 'fog.md#2']])
     """
 
     def __init__(self, ids: Iterable[str]) -> None:
@@ -41,41 +41,32 @@ class DocumentNames:
         for document_id in ids:
             plain = plain_name(document_id)
             unnumbered = _NUMBER.sub("", plain)
-            path = self._paths[document_id] = PurePosixPath(unnumbered)
+            path = PurePosixPath(unnumbered)
+            self._paths[document_id] = path
             for name in {plain, unnumbered}:
                 self._by_name.setdefault(name, []).append(document_id)
             for name in {path.name, path.stem}:
                 self._by_file.setdefault(name, []).append(document_id)
 
-    def equal(self, name: str) -> list[str]:
-        """The documents whose id is this name, in any spelling."""
-        if name in self._paths:
-            return [name]
-        return self._by_name.get(plain_name(name), [])
-
-    def matching(self, candidates: Iterable[str], *, loosely: bool = False) -> list[str]:
-        """The documents that the candidates mean, in the candidates' order, those of equal ids first.
+    def groups(self, candidates: Iterable[str], *, loosely: bool = False) -> list[list[str]]:
+        """The documents of each name, in the names' order, those of equal ids first.
 
         `loosely`: a file's name is enough, whatever its folders and suffix.
         """
-        groups = self.groups(candidates, loosely=loosely)
-        return list(dict.fromkeys(document_id for group in groups for document_id in group))
-
-    def groups(self, candidates: Iterable[str], *, loosely: bool = False) -> list[list[str]]:
-        """As `matching`, the documents of each name together."""
-        equal: list[list[str]] = []
-        by_path: list[list[str]] = []
+        by_id, by_path = [], []
         for name in candidates:
-            same = self.equal(name)
-            if same:
-                equal.append(same)
+            plain = plain_name(name)
+            if name in self._paths:
+                by_id.append([name])
+            elif plain in self._by_name:
+                by_id.append(self._by_name[plain])
             else:
-                by_path.append(self._of_path(PurePosixPath(plain_name(name)), loosely))
-        return [group for group in (*equal, *by_path) if group]
+                by_path.append(self._of_path(PurePosixPath(plain), loosely))
+        return by_id + [group for group in by_path if group]
 
     def _of_path(self, path: PurePosixPath, loosely: bool) -> list[str]:
         for key in (path.name, path.stem):
-            candidates = self._by_file.get(key, ())
+            candidates = self._by_file.get(key, [])
             same = [name for name in candidates if loosely or _same_file(path, self._paths[name])]
             if same:
                 return same
@@ -84,7 +75,7 @@ class DocumentNames:
 
 def _same_file(one: PurePosixPath, other: PurePosixPath) -> bool:
     """Whether the shorter path is the end of the longer one; one of them may lack the suffix."""
-    depth = min(len(one.parts), len(other.parts)) - 1
-    if depth > 0 and one.parts[:-1][-depth:] != other.parts[:-1][-depth:]:
-        return False
+    for folder, other_folder in zip(one.parts[-2::-1], other.parts[-2::-1], strict=False):
+        if folder != other_folder:
+            return False
     return one.name in (other.name, other.stem) or other.name == one.stem

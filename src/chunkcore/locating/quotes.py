@@ -27,17 +27,17 @@ def find_quote(text: str, words: str) -> Quote | None:
     >>> find_quote("Valves. Never open the lid.", "never <em>open</em>  the lid").span
     Span(start=8, end=26)
     """
-    return _find(text, words) or _find(text, _TAG.sub(" ", words))
-
-
-def _find(text: str, words: str) -> Quote | None:
-    sought, form = fold(words).text, fold(text)
-    start = form.text.find(sought)
-    if not sought:
-        return None
-    if start >= 0:
-        return Quote(form.span(start, start + len(sought)))
-    piece = Aligner([Document("text", text)], similarity=_LEAST).locate(words)
-    if piece.match != "fuzzy":
-        return None
-    return Quote(piece.spans[0], piece.certainty)
+    form = fold(text)
+    aligner = None
+    for written in (words, _TAG.sub(" ", words)):
+        sought = fold(written).text
+        if not sought:
+            continue
+        start = form.text.find(sought)
+        if start >= 0:
+            return Quote(form.span(start, start + len(sought)))
+        aligner = aligner or Aligner([Document("text", text)], similarity=_LEAST)
+        piece = aligner.locate(written)
+        if piece.match == "fuzzy":
+            return Quote(piece.spans[0], piece.certainty)
+    return None

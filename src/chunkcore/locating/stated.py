@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from itertools import zip_longest
+from os.path import commonprefix
+from typing import Any
 
 from chunkcore.errors import DataError, echo
 from chunkcore.text import Span, text_of_spans
@@ -24,13 +28,10 @@ def whole_number(value: object) -> int | None:
     (44, 44, None, None)
     """
     value = getattr(value, "number_value", value)
+    with suppress(ValueError, TypeError):  # of arrays of several numbers
+        value = value.item() if hasattr(value, "item") else value  # NumPy's
     if isinstance(value, bool):
         return None
-    if hasattr(value, "item"):  # a number or an array of NumPy
-        try:
-            return whole_number(value.item())
-        except (ValueError, TypeError):
-            return None
     written = str(value).strip()
     if len(written) > _LONGEST_NUMBER:
         return None
@@ -38,9 +39,9 @@ def whole_number(value: object) -> int | None:
         number = Decimal(written)
     except InvalidOperation:
         return None
-    if not number.is_finite() or number.adjusted() > _LONGEST_NUMBER:
+    if not number.is_finite() or number.adjusted() > _LONGEST_NUMBER or number % 1:
         return None
-    return int(number) if number == int(number) else None
+    return int(number)
 
 
 def read_spans(value: object) -> tuple[Span, ...]:
@@ -51,25 +52,19 @@ def read_spans(value: object) -> tuple[Span, ...]:
     >>> read_spans("pages 3-4")
     ()
     """
+    pairs: Any = value
     if isinstance(value, str):
         if not _SPANS.fullmatch(value):
             return ()
-        ends = [whole_number(number) for number in _WHOLE_NUMBERS.findall(value)]
-        pairs: Sequence[Iterable[object]] = list(zip(ends[::2], ends[1::2], strict=False))
-        if len(ends) % 2:
-            return ()
-    elif isinstance(value, Iterable) and not isinstance(value, Mapping | bytes):
-        pairs = list(value)
-    else:
-        return ()
+        ends = _WHOLE_NUMBERS.findall(value)
+        pairs = zip_longest(ends[::2], ends[1::2])
+    spans = []
     try:
-        return tuple(_span(*pair) for pair in pairs)
-    except (TypeError, DataError):
+        for start, end in pairs:
+            spans.append(Span(whole_number(start), whole_number(end)))  # type: ignore[arg-type]  # refuses None
+    except (TypeError, ValueError, DataError):
         return ()
-
-
-def _span(start: object, end: object) -> Span:
-    return Span(whole_number(start), whole_number(end))  # type: ignore[arg-type]  # refuses None
+    return tuple(spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +81,6 @@ class StatedPlace:
     spans: tuple[Span, ...] = ()
     problem: str = ""
     searched: bool = False
-
-    @property
-    def is_stated(self) -> bool:
-        return bool(self.spans or self.problem)
 
     @property
     def start(self) -> int | None:
@@ -149,7 +140,7 @@ def spans_between(source: str, text: str, place: Span) -> tuple[Span, ...]:
     >>> spans_between("| a |\n|---|\n| 1 |\n| 2 |", "| a |\n|---|\n| 2 |", Span(0, 23))
     (Span(start=0, end=11), Span(start=18, end=23))
     """
-    longest = _common_start(source[place.start : place.end], text)
+    longest = len(commonprefix([place.slice(source), text]))  # noqa: RUF071  # characters are meant
     for joint in ("\n", "", " "):  # pieces of whole lines first
         for length in range(min(longest, len(text) - 1), 0, -1):
             rest = len(text) - length - len(joint)
@@ -161,11 +152,3 @@ def spans_between(source: str, text: str, place: Span) -> tuple[Span, ...]:
             if text.endswith(spans[1].slice(source)) and text_of_spans(source, spans) == text:
                 return spans
     return ()
-
-
-def _common_start(one: str, other: str) -> int:
-    """How many characters two texts have in common from the start."""
-    for number, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return number
-    return min(len(one), len(other))

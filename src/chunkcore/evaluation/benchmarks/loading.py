@@ -168,12 +168,12 @@ class EvidenceFinder:
             raise NotFoundError(
                 f"its document {document_id!r} was not read: it {self._unread[document_id]}"
             )
-        named = self._names.matching([document_id])
-        if not named:
+        groups = self._names.groups([document_id])
+        if not groups:
             raise NotFoundError(
                 f"its document {echo(document_id)} is not among the {len(self._documents)} documents"
             )
-        return [self._documents[name] for name in named]
+        return [self._documents[name] for name in groups[0]]
 
     @cached_property
     def _names(self) -> DocumentNames:
@@ -508,13 +508,13 @@ def load_benchmark(
     (['q1'], ['q2'])
     """
     contents = contents_of(documents, questions, layout, leave_out, follow_links=follow_links)
-    is_path = isinstance(documents, str | Path)
+    by_words = not isinstance(documents, str | Path)
     if not name:
-        place = Path(documents) if is_path else Path("benchmark")
+        place = Path(documents if isinstance(documents, str | Path) else "benchmark")
         name = place.resolve().name if place.is_dir() else place.stem
     rows = list(contents.questions)
     identities = [str(row.get("id")) for _, row in rows]
-    reader = QuestionReader(contents.documents, identities, contents.unread, by_words=not is_path)
+    reader = QuestionReader(contents.documents, identities, contents.unread, by_words=by_words)
     for place_of_row, row in rows:
         reader.add(place_of_row, row)
     if reader.repeated and contents.is_own:
