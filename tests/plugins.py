@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from chunkcore.chunkers import chunkers
+from chunkcore.processes import module_command
 from chunkcore.retrieval import retrievers
 
 __all__ = ["LAYOUT", "PROGRAM", "RETRIEVER", "Installed", "on_path"]
@@ -54,12 +54,7 @@ class Installed:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """The command line, in a process that finds the packages."""
         return subprocess.run(
-            [sys.executable, "-m", "chunkcore", *arguments],
-            capture_output=True,
-            cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")])},
-            text=True,
-            check=False,
+            module_command("chunkcore", *arguments), capture_output=True, cwd=self.folder, text=True, check=False
         )
 
 

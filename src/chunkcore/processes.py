@@ -2,12 +2,11 @@
 
 Python puts the current folder first on the path of ``python -c`` and ``python -m``. In a stranger's folder a file
 ``json.py`` would run instead of the standard library's module. Every process of this project is started here: isolated
-(``-I``), with this process's path less the current folder, from a folder of its own.
+(``-I``), with this process's path less the current folder, from Python's own folder.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from queue import SimpleQueue
-from tempfile import TemporaryDirectory
 from threading import Thread
 from types import ModuleType
 from typing import BinaryIO
@@ -62,20 +60,9 @@ def module_command(module: str, *arguments: object) -> list[str]:
     return python_command(source, *arguments)
 
 
-_folders: list[str] = []
-
-
 def process_folder() -> str:
-    """An empty folder in which processes start; the root where no temporary folder can be written."""
-    if _folders and os.path.isdir(_folders[-1]):  # noqa: PTH112
-        return _folders[-1]
-    try:
-        folder = TemporaryDirectory(prefix="chunkcore-")
-    except OSError:
-        return os.path.abspath(os.sep)  # noqa: PTH100
-    atexit.register(folder.cleanup)
-    _folders.append(folder.name)
-    return folder.name
+    """The folder in which processes start: Python's own, where no stranger's file lies and nothing is written."""
+    return sys.base_prefix
 
 
 class Worker:
@@ -157,7 +144,6 @@ def write_block(file: BinaryIO, block: bytes) -> None:
 
 def requests() -> Iterator[bytes]:
     """The blocks that come. The process ends when no more can come, even at work."""
-    _folders.append(os.getcwd())  # noqa: PTH109  # for processes that this one starts
     blocks: SimpleQueue[bytes] = SimpleQueue()
 
     def listen() -> None:

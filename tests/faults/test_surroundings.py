@@ -50,7 +50,7 @@ SURROUNDINGS = {
 def outcome(folder: Path, name: str, settings: dict[str, str], clock: str) -> dict[str, Any]:
     """What the two commands write, but for the seconds that they took and the day."""
     usual = {key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG", "PYTHON", "TZ"))}
-    environment = {**usual, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **settings}
+    environment = {**usual, "PYTHONSAFEPATH": "1", "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **settings}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, clock, name], cwd=folder, env=environment, capture_output=True, check=False
     )

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import islice, pairwise
-from typing import NamedTuple
+from itertools import islice, pairwise, takewhile
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from chunkcore.locating.text_search import (
 from chunkcore.run import MatchKind, Retrieved
 from chunkcore.spans import Numbers, Ranges, as_ranges
 from chunkcore.text import Document, Span
+
+if TYPE_CHECKING:
+    from rapidfuzz.distance import Opcode
 
 _PLACES = 1000  # places of one text are counted up to this
 _RESEMBLING_FROM = 24  # letters and digits; shorter texts resemble too much
@@ -99,18 +102,16 @@ class Aligner:
         offered: tuple[Span, ...] = ()
         if number is not None:
             source = self._documents[number].text
-            with suppress(DataError, TypeError):
-                offered = tuple(span if isinstance(span, Span) else Span(*span) for span in spans)
-            if any(span.end > len(source) for span in offered):
-                offered = ()
-            if offered and self._hold(source, offered, text):
+            offered = _spans_within(source, spans)
+            if offered and _holds(source, offered, text):
                 return Retrieved(document_id, offered, score, text, match="spans")
         matches = self._search(text, number)
         if not matches.places:
             return Retrieved("", (), score, text, match="unlocated", certainty=0.0)
         place = matches.places[0]
         if offered:
-            place = min(matches.places, key=lambda option: abs(option[1].start - offered[0].start))
+            first = offered[0].start
+            place = min(matches.places, key=lambda option: abs(option[1].start - first))
         return self._retrieved(text, matches, place, len(matches.places), score)
 
     def locate_in_order(self, texts: Sequence[str], *, document_id: str) -> list[Retrieved]:
@@ -130,18 +131,19 @@ class Aligner:
                 f"there is no document {document_id!r} among the {len(self._documents)} to find text in"
             )
         matches = [self._search(text, self._numbers[document_id]) for text in texts]
+        # A repeated text has one match, and so one list of spans.
         spans = {id(match): [span for _, span in match.places] for match in matches}
-        choices = choose_in_order(
-            [spans[id(match)] for match in matches], [len(text) for text in texts]
-        )
-        located = []
+        places = [spans[id(match)] for match in matches]
+        choices = choose_in_order(places, list(map(len, texts)))
+        located: list[Retrieved] = []
         for text, match, choice in zip(texts, matches, choices, strict=True):
             if choice is None:
                 located.append(Retrieved("", (), 0.0, text, match="unlocated", certainty=0.0))
                 continue
             place, equals = choice
-            sure = match._replace(match="order") if len(match.places) > 1 and equals == 1 else match
-            located.append(self._retrieved(text, sure, match.places[place], equals, 0.0))
+            if len(match.places) > 1 and equals == 1:
+                match = match._replace(match="order")
+            located.append(self._retrieved(text, match, match.places[place], equals, 0.0))
         return located
 
     def _retrieved(
@@ -158,25 +160,18 @@ class Aligner:
             certainty=located.similarity / equals,
         )
 
-    def _hold(self, source: str, spans: Sequence[Span], text: str) -> bool:
-        held = "".join(span.slice(source) for span in spans)
-        if not text or held == text or "".join(held.split()) == "".join(text.split()):
-            return True
-        inner, form = fold(held).text, fold(text)
-        start = form.text.find(inner)
-        if not inner or start < 0 or len(inner) < _PART * len(form.text):
-            return False
-        part = form.span(start, start + len(inner))
-        return not (text[: part.start][-1:].isalnum() or text[part.end :][:1].isalnum())
-
     def _search(self, text: str, number: int | None) -> _Found:
         key = (text, number)
         if key not in self._known:
-            steps = (
-                step(text, number) for step in (self._verbatim, self._folded, self._resembling)
-            )
-            self._known[key] = next((item for item in steps if item.places), _Found([]))
+            self._known[key] = self._by_steps(text, number)
         return self._known[key]
+
+    def _by_steps(self, text: str, number: int | None) -> _Found:
+        for step in (self._verbatim, self._folded, self._resembling):
+            matches = step(text, number)
+            if matches.places:
+                return matches
+        return _Found([])
 
     def _verbatim(self, text: str, number: int | None) -> _Found:
         squeezed = "".join(text.split())
@@ -197,22 +192,25 @@ class Aligner:
         return _Found(exact, "exact") if exact else _Found(loose, "whitespace")
 
     def _blank(self, text: str, number: int | None) -> _Found:
+        if not text:
+            return _Found([])
         owners = range(len(self._documents)) if number is None else [number]
-        places = (
-            (owner, Span(start, start + len(text)))
-            for owner in (owners if text else ())
-            for start in occurrences(self._documents[owner].text, text)
-        )
-        return _Found(list(islice(places, _PLACES)), "exact")
+        places: list[_Place] = []
+        for owner in owners:
+            starts = occurrences(self._documents[owner].text, text)
+            room = _PLACES - len(places)
+            places += [(owner, Span(at, at + len(text))) for at in islice(starts, room)]
+        return _Found(places, "exact")
 
     def _folded(self, text: str, number: int | None) -> _Found:
         form = fold(text)
+        if not form.text:
+            return _Found([])
         size = len(form.text)
-        starts = islice(self._folds.places(form.text, number), _PLACES) if size else ()
-        places = [
-            self._widened(text, form, (0, size), owner, (start, start + size))
-            for owner, start in starts
-        ]
+        places: list[_Place] = []
+        for owner, start in islice(self._folds.places(form.text, number), _PLACES):
+            place = (start, start + size)
+            places.append(self._widened(text, form, (0, size), owner, place))
         return _Found(places, "folded")
 
     def _resembling(self, text: str, number: int | None) -> _Found:
@@ -221,11 +219,11 @@ class Aligner:
         if self.similarity is None or size < _RESEMBLING_FROM:
             return _Found([])
         least = max(_RESEMBLING_FROM, _PART * size)
-        good = [
-            item
-            for item in resemblances(form.text, self._folds.texts, self._folds.index, number)
-            if item.similarity >= self.similarity and item.part[1] - item.part[0] >= least
-        ]
+        good: list[Resemblance] = []
+        for item in resemblances(form.text, self._folds.texts, self._folds.index, number):
+            is_long = item.part[1] - item.part[0] >= least
+            if is_long and item.similarity >= self.similarity:
+                good.append(item)
         if not good:
             return _Found([])
         first = good[0]
@@ -242,36 +240,74 @@ class Aligner:
         owner: int,
         place: tuple[int, int],
     ) -> _Place:
-        source, folded = self._documents[owner].text, self._folds.forms[owner]
+        """The place in the source, with as many signs at its ends as the text has there."""
+        source = self._documents[owner].text
+        folded = self._folds.forms[owner]
         span = folded.span(*place)
-        before = _signs(source, folded.left_out(source, place[0]))
-        behind = _signs(source, folded.left_out(source, place[1]))
-        marks = next(
-            (count for count, at in enumerate(behind) if not unicodedata.combining(source[at])),
-            len(behind),
-        )
-        first = len(before) - min(len(before), len(_signs(text, form.left_out(text, part[0]))))
-        last = max(marks, min(len(behind), len(_signs(text, form.left_out(text, part[1])))))
-        return owner, Span([*before, span.start][first], [span.end - 1, *behind][last] + 1)
+        before = _signs_before(source, folded, place[0])
+        behind = _signs_before(source, folded, place[1])
+        leading = len(_signs_before(text, form, part[0]))
+        trailing = len(_signs_before(text, form, part[1]))
+        # Accents belong to the last letter.
+        accents = list(takewhile(lambda at: unicodedata.combining(source[at]), behind))
+        taken = behind[: max(len(accents), trailing)]
+        start, end = span.start, span.end
+        if before and leading:
+            start = before[-leading:][0]
+        if taken:
+            end = taken[-1] + 1
+        return owner, Span(start, end)
 
     @cached_property
     def _squeezed(self) -> Searchable:
-        return Searchable(
-            [document.text for document in self._documents], squeeze, window=16, stride=8
-        )
+        return Searchable(self._texts, squeeze, window=16, stride=8)
 
     @cached_property
     def _folds(self) -> Searchable:
         # Shorter and denser windows: some must be unchanged.
-        return Searchable([document.text for document in self._documents], fold, window=8, stride=4)
+        return Searchable(self._texts, fold, window=8, stride=4)
+
+    @property
+    def _texts(self) -> list[str]:
+        return [document.text for document in self._documents]
 
 
-def _signs(text: str, between: Span | None) -> list[int]:
-    return (
-        [at for at in range(between.start, between.end) if not text[at].isspace()]
-        if between
-        else []
-    )
+def _spans_within(source: str, spans: Iterable[Span | tuple[int, int]]) -> tuple[Span, ...]:
+    """The spans; none if one of them is malformed or ends outside the source."""
+    offered: list[Span] = []
+    with suppress(DataError, TypeError):
+        for span in spans:
+            if not isinstance(span, Span):
+                span = Span(*span)
+            if span.end > len(source):
+                return ()
+            offered.append(span)
+        return tuple(offered)
+    return ()
+
+
+def _holds(source: str, spans: Sequence[Span], text: str) -> bool:
+    """Whether the spans hold the text, or most of it."""
+    held = "".join(span.slice(source) for span in spans)
+    if not text or held == text:
+        return True
+    if "".join(held.split()) == "".join(text.split()):
+        return True
+    inner, form = fold(held).text, fold(text)
+    start = form.text.find(inner)
+    if not inner or start < 0 or len(inner) < _PART * len(form.text):
+        return False
+    part = form.span(start, start + len(inner))
+    before, behind = text[: part.start][-1:], text[part.end :][:1]
+    return not before.isalnum() and not behind.isalnum()
+
+
+def _signs_before(text: str, form: NormalizedText, place: int) -> list[int]:
+    """Where signs stand in the text that its form leaves out before a place; white space is no sign."""
+    between = form.left_out(text, place)
+    if between is None:
+        return []
+    return [at for at in range(between.start, between.end) if not text[at].isspace()]
 
 
 # Resemblance: the likeliest stretches by shared windows, then aligned.
@@ -299,6 +335,10 @@ class Resemblance(NamedTuple):
     matches: int
     similarity: float
 
+    def overlaps(self, other: Resemblance) -> bool:
+        is_apart = self.place[1] <= other.place[0] or other.place[1] <= self.place[0]
+        return self.owner == other.owner and not is_apart
+
 
 def resemblances(
     text: str, sources: Sequence[str], index: WindowHashes, number: int | None
@@ -306,16 +346,15 @@ def resemblances(
     """The likeliest stretches, most matches first, without overlaps in one source; `number`: search one source only."""
     if len(text) > _LONGEST:
         return []
-    regions = _regions(text, sources, index, number)
-    aligned = (_align(text, sources[owner], owner, low, high) for owner, low, high in regions)
-    ranked = sorted(
-        filter(None, aligned),
-        key=lambda item: (-item.matches, -item.similarity, item.owner, item.place),
-    )
+    aligned: list[Resemblance] = []
+    for owner, low, high in _regions(text, sources, index, number):
+        item = _align(text, sources[owner], owner, low, high)
+        if item is not None:
+            aligned.append(item)
+    aligned.sort(key=lambda item: (-item.matches, -item.similarity, item.owner, item.place))
     kept: list[Resemblance] = []
-    for item in ranked:
-        (start, end), same = item.place, [one.place for one in kept if one.owner == item.owner]
-        if not any(start < other_end and other_start < end for other_start, other_end in same):
+    for item in aligned:
+        if not any(item.overlaps(other) for other in kept):
             kept.append(item)
     return kept
 
@@ -323,6 +362,7 @@ def resemblances(
 def _regions(
     text: str, sources: Sequence[str], index: WindowHashes, number: int | None
 ) -> Iterator[tuple[int, int, int]]:
+    """The source and the range of each stretch to align, by the bands of diagonals with most shared windows."""
     offsets, owners, places = index.hits(text, number, _HITS)
     if not len(offsets):
         return
@@ -331,16 +371,23 @@ def _regions(
     bands = (diagonals + len(text)) // width  # a diagonal is at least -len(text), so never negative
     stride = int(bands.max()) + 2
     keys = owners * stride + bands
-    votes = Counter(key for key, _ in set(zip(keys.tolist(), offsets.tolist(), strict=True)))
+    pairs = set(zip(keys.tolist(), offsets.tolist(), strict=True))
+    votes = Counter(key for key, _ in pairs)
     taken: set[int] = set()
     for key in sorted(votes, key=lambda key: (-votes[key] - votes[key + 1], key)):
-        if {key - 1, key + 1} & taken or len(taken) == _TRIED:
+        if len(taken) == _TRIED:
+            return
+        if key - 1 in taken or key + 1 in taken:
             continue
         taken.add(key)
+        in_band = (keys == key) | (keys == key + 1)
+        held, counts = np.unique(diagonals[in_band], return_counts=True)
+        repeated = held[counts > 1]
+        if len(repeated):
+            held = repeated
         owner = key // stride
-        held, counts = np.unique(diagonals[(keys == key) | (keys == key + 1)], return_counts=True)
-        held = held[counts > 1] if (counts > 1).any() else held
-        low, high = int(held.min()) - _SLACK, int(held.max()) + len(text) + _SLACK
+        low = int(held[0]) - _SLACK
+        high = int(held[-1]) + len(text) + _SLACK
         yield owner, max(0, low), min(len(sources[owner]), high)
 
 
@@ -348,44 +395,54 @@ def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblan
     from rapidfuzz.distance import Levenshtein
 
     region = source[low:high]
-    opcodes = list(Levenshtein.opcodes(text, region))
-    score = best = 0.0
-    start = matches = columns = 0
-    best_part: tuple[int, int, int, int, int, int] | None = None
-    for place, operation in enumerate(opcodes):
-        size = max(
-            operation.src_end - operation.src_start, operation.dest_end - operation.dest_start
-        )
-        equal = operation.tag == "equal"
-        if score <= 0:
-            score, start, matches, columns = 0.0, place, 0, 0
-        score += (
-            size if equal else -_COST * (size if operation.tag == "replace" else min(size, _RUN))
-        )
-        columns += size
-        matches += size if equal else 0
-        if score > best:
-            best = score
-            first = opcodes[start]
-            best_part = (
-                first.src_start,
-                operation.src_end,
-                first.dest_start,
-                operation.dest_end,
-                matches,
-                columns,
-            )
-    if best_part is None:
+    opcodes = Levenshtein.opcodes(text, region)
+    stretch = _best_stretch(opcodes)
+    if stretch is None:
         return None
-    part_start, part_end, begin, end, matches, columns = best_part
+    first, last, matches, columns = stretch
+    part_start, begin = first.src_start, first.dest_start
+    part_end, end = last.src_end, last.dest_end
     # An equally good alignment may place the passage's first letter elsewhere.
+    more = 0
     while part_start and begin and text[part_start - 1] == region[begin - 1]:
-        part_start, begin, matches, columns = part_start - 1, begin - 1, matches + 1, columns + 1
+        part_start -= 1
+        begin -= 1
+        more += 1
     while part_end < len(text) and end < len(region) and text[part_end] == region[end]:
-        part_end, end, matches, columns = part_end + 1, end + 1, matches + 1, columns + 1
-    return Resemblance(
-        owner, (low + begin, low + end), (part_start, part_end), matches, matches / columns
-    )
+        part_end += 1
+        end += 1
+        more += 1
+    matches += more
+    similarity = matches / (columns + more)
+    place = (low + begin, low + end)
+    return Resemblance(owner, place, (part_start, part_end), matches, similarity)
+
+
+def _best_stretch(opcodes: Iterable[Opcode]) -> tuple[Opcode, Opcode, int, int] | None:
+    """The first and the last operation of the run that gains most; its matches and its columns."""
+    best: tuple[Opcode, Opcode, int, int] | None = None
+    best_score = score = 0.0
+    matches = columns = 0
+    first: Opcode | None = None
+    for operation in opcodes:
+        source_size = operation.src_end - operation.src_start
+        size = max(source_size, operation.dest_end - operation.dest_start)
+        if score <= 0 or first is None:
+            first = operation
+            score = 0.0
+            matches = columns = 0
+        columns += size
+        if operation.tag == "equal":
+            score += size
+            matches += size
+        elif operation.tag == "replace":
+            score -= _COST * size
+        else:
+            score -= _COST * min(size, _RUN)
+        if score > best_score:
+            best_score = score
+            best = (first, operation, matches, columns)
+    return best
 
 
 # Order: the places that make the sequence most even.
@@ -404,19 +461,17 @@ def choose_in_order(
     places, times a logarithm of the overlap, times the number of lengths that one piece's places have.
     """
     placed = [number for number, spans in enumerate(places) if spans]
-    read = {id(place): as_ranges(place) for place in places}  # a repeated text has one list
+    chosen: list[tuple[int, int] | None] = [None] * len(places)
+    if not placed:
+        return chosen
+    read = {id(spans): as_ranges(spans) for spans in places}  # a repeated text has one list
     ranges = [read[id(places[number])] for number in placed]
-    gaps = [b[0].start - a[0].end for a, b in pairwise(places) if len(a) == len(b) == 1]
-    gap = int(np.median(gaps)) if gaps else 0
-    jumps = [
-        gap + sum(lengths[lost] + gap for lost in range(a + 1, b)) for a, b in pairwise(placed)
-    ]
-    until = [np.zeros(len(item), dtype=np.int64) for item in ranges[:1]]
+    jumps = _jumps(places, lengths, placed)
+    until = [np.zeros(len(ranges[0]), dtype=np.int64)]
     for step, jump in enumerate(jumps):
         until.append(_least_before(until[step], ranges[step], ranges[step + 1], jump))
-    chosen: list[tuple[int, int] | None] = [None] * len(places)
-    place = int(until[-1].argmin()) if placed else 0
-    after = np.zeros(len(until[-1]) if placed else 0, dtype=np.int64)
+    place = int(until[-1].argmin())
+    after = np.zeros(len(until[-1]), dtype=np.int64)
     for step in reversed(range(len(placed))):
         total = until[step] + after
         chosen[placed[step]] = place, int(np.count_nonzero(total == total.min()))
@@ -430,15 +485,29 @@ def choose_in_order(
     return chosen
 
 
+def _jumps(
+    places: Sequence[Sequence[Span]], lengths: Sequence[int], placed: Sequence[int]
+) -> list[int]:
+    """The usual gap between neighbours that have places, wider over pieces without one."""
+    single = [(a[0], b[0]) for a, b in pairwise(places) if len(a) == len(b) == 1]
+    gap = 0
+    if single:
+        gap = int(np.median([b.start - a.end for a, b in single]))
+    jumps: list[int] = []
+    for first, second in pairwise(placed):
+        lost = lengths[first + 1 : second]
+        jumps.append(gap + sum(lost) + gap * len(lost))
+    return jumps
+
+
 _FEW = 4096  # pairs of places whose costs are quickly computed one by one
 _NEVER = 2**61
 
 
 def _least_before(until: Numbers, before: Ranges, after: Ranges, jump: int) -> Numbers:
     """For each place after, the least of `until` and the cost of coming from a place before."""
-    shifts = (
-        before[:, 1] + jump - before[:, 0]
-    )  # from where a piece begins to where the next is expected
+    # From where a piece begins to where the next is expected.
+    shifts = before[:, 1] + jump - before[:, 0]
     at = after[:, 0]
     least = np.full(len(at), _NEVER)
     for shift in np.unique(shifts).tolist():
@@ -455,12 +524,12 @@ def _least(values: Numbers, places: Numbers, due: Numbers, here: Numbers) -> Num
     order = np.argsort(places, kind="stable")
     places, values = places[order], values[order]
     early, late = values - places, values + places
-    due_at, last = np.searchsorted(places, due), np.searchsorted(places, here)
-    low, high = np.minimum(due_at, last), np.maximum(due_at, last)
-    first = np.concatenate(([_NEVER], np.minimum.accumulate(early)))[low] + due
-    end = (
-        np.concatenate((np.minimum.accumulate(late[::-1])[::-1], [_NEVER]))[high] - due + _BACKWARDS
-    )
+    due_at = np.searchsorted(places, due)
+    last = np.searchsorted(places, here)
+    least_up_to = np.append(_NEVER, np.minimum.accumulate(early))
+    least_from = np.append(np.minimum.accumulate(late[::-1])[::-1], _NEVER)
+    first = least_up_to[np.minimum(due_at, last)] + due
+    end = least_from[np.maximum(due_at, last)] - due + _BACKWARDS
     forward = _range_least(late, due_at, last) - due
     backward = _range_least(early, last, due_at) + due + _BACKWARDS
     return np.asarray(np.minimum.reduce((first, end, forward, backward)))

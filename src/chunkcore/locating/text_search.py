@@ -85,14 +85,15 @@ def loosen_page(text: str) -> NormalizedText:
     form = loosen(text)
     if not _PAGE.match(text):
         return form
-    is_tag = np.zeros(len(text) + 1, dtype=np.int8)
+    is_text = np.ones(len(text) + 1, dtype=bool)
     for tag in _TAG.finditer(text):
-        is_tag[tag.start() : tag.end()] = 1
-    kept = is_tag[form.origins] == 0
-    letters = code_points(form.text)[kept]
-    return NormalizedText(
-        letters.tobytes().decode("utf-32-le", "surrogatepass"), form.origins[kept]
-    )
+        is_text[tag.start() : tag.end()] = False
+    kept = is_text[form.origins]
+    return NormalizedText(_characters(code_points(form.text)[kept]), form.origins[kept])
+
+
+def _characters(codes: NDArray[np.uint32]) -> str:
+    return codes.tobytes().decode("utf-32-le", "surrogatepass")
 
 
 def _reduced(text: str, reduce: Callable[[str], str]) -> NormalizedText:
@@ -102,16 +103,18 @@ def _reduced(text: str, reduce: Callable[[str], str]) -> NormalizedText:
     sizes = np.array([len(item) for item in folded], dtype=np.int64)
     first = np.cumsum(sizes) - sizes
     origins, places = ragged_indices(first[which], sizes[which])
-    letters = code_points("".join(folded))[places]
-    return NormalizedText(
-        letters.tobytes().decode("utf-32-le", "surrogatepass"), origins.astype(np.uint32)
-    )
+    letters = _characters(code_points("".join(folded))[places])
+    return NormalizedText(letters, origins.astype(np.uint32))
 
 
 @cache
 def _folded(character: str) -> str:
-    spelled = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
-    return "".join(filter(_is_kept, spelled))
+    return "".join(filter(_is_kept, _compatible(character)))
+
+
+def _compatible(character: str) -> str:
+    folded = unicodedata.normalize("NFKD", character).casefold()
+    return unicodedata.normalize("NFKD", folded)
 
 
 _QUOTES = str.maketrans(dict.fromkeys('‘’‚‛“”„‟«»‹›′″ʼ`´"', "'") | dict.fromkeys("‐‑‒–—―−", "-"))
@@ -121,10 +124,7 @@ _QUOTES = str.maketrans(dict.fromkeys('‘’‚‛“”„‟«»‹›′″�
 def _loosened(character: str) -> str:
     if character.isspace() or unicodedata.category(character) == "Cf":
         return ""
-    spelled = unicodedata.normalize(
-        "NFKD", unicodedata.normalize("NFKD", character.translate(_QUOTES)).casefold()
-    )
-    return "".join(spelled.split())
+    return "".join(_compatible(character.translate(_QUOTES)).split())
 
 
 def _is_kept(character: str) -> bool:
@@ -132,9 +132,8 @@ def _is_kept(character: str) -> bool:
     if kind != "M":
         return kind in "LN"
     # Diacritics have a combining class; vowel signs and variation selectors have none.
-    return not unicodedata.combining(character) and "VARIATION SELECTOR" not in unicodedata.name(
-        character, ""
-    )
+    name = unicodedata.name(character, "")
+    return not unicodedata.combining(character) and "VARIATION SELECTOR" not in name
 
 
 _BASE = 0x9E3779B97F4A7C15
@@ -148,18 +147,20 @@ class WindowHashes:
 
     def __init__(self, texts: Sequence[str], *, window: int, stride: int) -> None:
         self._window, self._stride = window, stride
-        self._bases: list[int] = [0, *np.cumsum([len(text) for text in texts]).tolist()]
-        # Copies: a view would keep all hashes in memory.
-        hashes = [_window_hashes(text, window)[::stride].copy() for text in texts]
-        places = [
-            base + stride * np.arange(len(hashed))
-            for base, hashed in zip(self._bases, hashes, strict=False)
-        ]
+        self._bases: list[int] = [0]
+        hashes = [np.empty(0, dtype=np.uint64)]
+        places = [np.empty(0, dtype=np.int64)]
+        for text in texts:
+            hashed = _window_hashes(text, window)[::stride]
+            base = self._bases[-1]
+            hashes.append(hashed.copy())  # a view would keep all hashes in memory
+            places.append(base + stride * np.arange(len(hashed)))
+            self._bases.append(base + len(text))
         # A stable sort keeps the places of equal hashes in order.
-        joined = np.concatenate([*hashes, np.empty(0, dtype=np.uint64)])
+        joined = np.concatenate(hashes)
         order = np.argsort(joined, kind="stable")
         self._hashes = joined[order]
-        self._places = np.concatenate([*places, np.empty(0, dtype=np.int64)])[order]
+        self._places = np.concatenate(places)[order]
 
     def candidates(self, text: str, number: int | None) -> Iterator[tuple[int, int]]:
         """Every text and offset where `text` may occur whole, in order; none is missed.
@@ -171,7 +172,8 @@ class WindowHashes:
         starts = []
         for residue in range(self._stride):
             rarest = residue + self._stride * int(np.argmin(counts[residue :: self._stride]))
-            starts.append(self._places[first[rarest] : first[rarest] + counts[rarest]] - rarest)
+            begin = first[rarest]
+            starts.append(self._places[begin : begin + counts[rarest]] - rarest)
         places = np.unique(np.concatenate(starts))
         low, high = self._range(number)
         for place in places[(places >= low) & (places < high)].tolist():

@@ -103,10 +103,10 @@ class FileNotes:
         self._names[note].append(name)
 
     def lines(self) -> Iterator[str]:
-        yield from (
-            f"{listed(names)}: {note}" for note, names in islice(self._names.items(), _LINES)
-        )
-        if rest := sum(map(len, islice(self._names.values(), _LINES, None))):
+        for note, names in islice(self._names.items(), _LINES):
+            yield f"{listed(names)}: {note}"
+        rest = sum(map(len, islice(self._names.values(), _LINES, None)))
+        if rest:
             yield f"{rest:,} more for other reasons"
 
 
@@ -115,8 +115,8 @@ _LINES = 20
 
 def listed(names: Sequence[object]) -> str:
     """The first five, and how many more there are."""
-    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-    return f"{', '.join(map(str, names[:5]))}{more}"
+    first = ", ".join(map(str, names[:5]))
+    return f"{first} and {len(names) - 5:,} more" if len(names) > 5 else first
 
 
 SECONDS = 60.0  # for a file
@@ -135,21 +135,19 @@ def read_guarded(reader: type[Reader], data: bytes, path: Path, name: str) -> Re
     timer = threading.Timer(SECONDS, worker.kill)
     timer.daemon = True
     timer.start()
-    row, reached = None, ""
+    row: dict[str, Any] | None = None
     try:
         row, reached = _exchange(worker, _request(reader, name), data)
     finally:
         timer.cancel()
         if row is None:
             worker.stop()
-        else:
-            with _lock:
-                _idle.append(worker)
     if row is None:
         limits = f"{SECONDS:.0f} s, {MEMORY / 1024**3:.0f} GB of memory and {OUTPUT // 1024**2} MB of text"
-        raise UnreadError(
-            path, f"cannot be read within {limits}{reached}: split it, or take it out"
-        )
+        reason = f"cannot be read within {limits}{reached}: split it, or take it out"
+        raise UnreadError(path, reason)
+    with _lock:
+        _idle.append(worker)
     if "error" in row:
         raise UnreadError(path, row["error"])
     marks = tuple(map(Mark.from_dict, row["marks"]))

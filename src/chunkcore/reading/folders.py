@@ -95,21 +95,25 @@ def document_of(row: Mapping[str, Any], place: str) -> Document:
         raise DataError(
             f"{place}: the document has no {' and no '.join(missing)}; it has {', '.join(row)}"
         )
+    fields = {"id", "text", "metadata"}
     marks = row.get("marks")
-    has_marks = isinstance(marks, list) and all(
-        isinstance(mark, dict) and "kind" in mark for mark in marks
-    )
-    fields = ("id", "text", "metadata", "marks" if has_marks else "")
-    others = {key: value for key, value in row.items() if key not in fields}
+    parsed: tuple[Mark, ...] = ()
     nested = row.get("metadata") or {}
     if not isinstance(nested, dict):
         raise DataError(f"{place}: metadata is an object, got {type(nested).__name__}")
     identity = str(row["id"]) if type(row["id"]) is int else row["id"]
     try:
-        parsed = tuple(map(Mark.from_dict, marks or ())) if has_marks else ()
+        if isinstance(marks, list) and all(map(_is_mark, marks)):
+            fields.add("marks")
+            parsed = tuple(map(Mark.from_dict, marks))
+        others = {key: value for key, value in row.items() if key not in fields}
         return Document(identity, row["text"], {**nested, **others}, parsed)
     except DataError as error:
         raise DataError(f"{place}: {error}") from error
+
+
+def _is_mark(value: object) -> bool:
+    return isinstance(value, dict) and "kind" in value
 
 
 def _from_folder(
@@ -118,10 +122,8 @@ def _from_folder(
     skipped = {_place(file) for file in leave_out}
     left_out = LeftOut()
     walk = FolderWalk(root, left_out.add_folder, follow_links=follow_links)
-    files = [(name, file) for name, file in walk if not skipped or _place(file) not in skipped]
-    tell_written(
-        root, [file for file in walk.written if not skipped or _place(file) not in skipped]
-    )
+    files = [(name, file) for name, file in walk if _place(file) not in skipped]
+    tell_written(root, [file for file in walk.written if _place(file) not in skipped])
     documents: list[Document] = []
     for name, file in files:
         try:
@@ -152,10 +154,8 @@ class LeftOut:
 
     def __init__(self) -> None:
         self.reasons: dict[str, str] = {}  # by name, of files that were not read
-        self.files, self.notes = (
-            FileNotes(),
-            FileNotes(),
-        )  # on files that are left out, and on those that are read
+        self.files = FileNotes()  # on files that are left out
+        self.notes = FileNotes()  # on files that are read
 
     def add(self, name: str, error: NoTextError) -> None:
         self.reasons[name] = error.reason
@@ -293,17 +293,15 @@ def written_names(names: set[str]) -> Iterator[str]:
     ['report.json', 'report.md', 'scores.csv']
     """
     for required, optional in _OUTPUTS:
-        ending = required[0].removeprefix("*")
-        stems = (
-            [name.removesuffix(ending) for name in names if name.endswith(ending)]
-            if "*" in required[0]
-            else [""]
-        )
+        stems = [""]
+        first = required[0]
+        if "*" in first:
+            ending = first.removeprefix("*")
+            stems = [name.removesuffix(ending) for name in names if name.endswith(ending)]
         for stem in stems:
+            output = {name.replace("*", stem) for name in (*required, *optional)}
             if all(name.replace("*", stem) in names for name in required):
-                yield from names.intersection(
-                    name.replace("*", stem) for name in (*required, *optional)
-                )
+                yield from names & output
 
 
 def is_saved_index(files: Collection[str], folders: Collection[str]) -> bool:

@@ -124,10 +124,10 @@ class Email(Reader):
         match = _LONG.search(re.sub(rb"\r?\n[ \t]+", b" ", data))
         if match is not None:
             header = match[1].decode("ascii")
-            raise UnreadError(
-                name,
-                f"has a header {header} of over {_HEADER:,} characters: shorten it, or take it out",
+            reason = (
+                f"has a header {header} of over {_HEADER:,} characters: shorten it, or take it out"
             )
+            raise UnreadError(name, reason)
         message = BytesParser(policy=compat32).parsebytes(_BEFORE_HEAD.sub(b"", data))
         mail = _mail_of(message)
         if not mail.blocks:

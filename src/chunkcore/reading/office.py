@@ -18,9 +18,8 @@ from chunkcore.reading.html import fenced
 from chunkcore.text import Document, Mark, Span
 
 _ZIP = b"PK\x03\x04"
-_NO_HEADER = re.compile(
-    r"^\|(?:  \|)+\n(\|(?: --- \|)+)\n(\|.*)$", re.MULTILINE
-)  # of a table without <th>
+# The header of a table without <th>.
+_NO_HEADER = re.compile(r"^\|(?:  \|)+\n(\|(?: --- \|)+)\n(\|.*)$", re.MULTILINE)
 _SLIDE = re.compile(r"<!-- Slide number: (\d+) -->\n?")
 _PICTURE = re.compile(r"data:[\w.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
 _FORMULA = b"<f"
@@ -107,11 +106,13 @@ class Docx(_Packed):
 
     def reading(self, data: bytes, members: Mapping[str, bytes], name: str) -> Reading:
         document = super().reading(word.prepared(data), members, name).document
+        document = replace(document, text=word.numbered(document.text))
         running = word.running_lines(data)
-        text = word.numbered(document.text)
+        if not running:
+            return Reading(document)
         shown = ", ".join(repr(line[:100]) for line in running[:5])
         note = f"headers and footers of its pages are no text of it: {shown}"
-        return Reading(replace(document, text=text), (note,) if running else ())
+        return Reading(document, (note,))
 
 
 @readers.register("EPUB")
@@ -165,13 +166,16 @@ class Xlsx(_Packed):
             if text:
                 sheets.append(f"## {' '.join(sheet.title.split())}\n\n{text}")
         document = Document(name, "\n\n".join(sheets), {"format": "markdown"})
-        cells = f"cell{'s' * (len(shown) > 1)} {listed(shown)}"
-        note = f"no program has computed {cells}: the formula is shown; open it and save it"
-        return Reading(document, (note,) if shown else ())
+        if not shown:
+            return Reading(document)
+        cells = "cell" if len(shown) == 1 else "cells"
+        note = f"no program has computed {cells} {listed(shown)}: the formula is shown; open it and save it"
+        return Reading(document, (note,))
 
 
 def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[str]]:
     """A sheet's rows; where a value is missing, its formula, whose cell is added to `shown`."""
+    get_column_letter = needed("openpyxl.utils", "office", "read XLSX").get_column_letter
     sheet.reset_dimensions()  # what the file says of them may be false
     values = sheet.iter_rows(values_only=True)
     if formulas is None:
@@ -181,18 +185,12 @@ def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[st
     pairs = zip(values, formulas.iter_rows(values_only=True), strict=False)
     for number, (row, others) in enumerate(pairs, start=1):
         cells = list(row)
-        for column, (value, other) in enumerate(zip(row, others, strict=False)):
+        for column, (value, other) in enumerate(zip(row, others, strict=False), start=1):
             formula = str(getattr(other, "text", other))
             if value is None and formula.startswith("="):
-                cells[column] = formula
-                shown.append(f"{sheet.title}!{_letters(column)}{number}")
+                cells[column - 1] = formula
+                shown.append(f"{sheet.title}!{get_column_letter(column)}{number}")
         yield _cells(cells)
-
-
-def _letters(column: int) -> str:
-    """A column's name: A for 0, AA for 26."""
-    first, last = divmod(column, 26)
-    return (_letters(first - 1) if first else "") + chr(ord("A") + last)
 
 
 def _cells(row: Iterable[object]) -> list[str]:
@@ -210,12 +208,11 @@ def table(rows: Iterable[Sequence[str]]) -> str:
     """
     lines: list[str] = []
     for row in rows:
-        if any(cell.strip() for cell in row):
-            lines.append(
-                f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in row)} |"
-            )
+        cells = [" ".join(cell.split()).replace("|", "\\|") for cell in row]
+        if any(cells):
+            lines.append(f"| {' | '.join(cells)} |")
             if len(lines) == 1:
-                lines.append(f"|{' --- |' * len(row)}")
+                lines.append(f"|{' --- |' * len(cells)}")
     return "\n".join(lines)
 
 
@@ -276,24 +273,22 @@ def unpacked(data: bytes, name: str) -> dict[str, bytes]:
     """
     from zipfile import BadZipFile, ZipFile  # slow to import
 
-    heads = {}
     room = max(ALWAYS, RATIO * len(data))
+    heads = {}
     try:
         archive = ZipFile(BytesIO(data))
-        if len(archive.namelist()) > MEMBERS:
-            raise UnreadError(
-                name,
-                f"has {len(archive.namelist()):,} files, over {MEMBERS:,}: nothing is unpacked",
-            )
-        for member in archive.infolist():
+        members = archive.infolist()
+        if len(members) > MEMBERS:
+            reason = f"has {len(members):,} files, over {MEMBERS:,}: nothing is unpacked"
+            raise UnreadError(name, reason)
+        for member in members:
             with archive.open(member) as file:
                 heads[member.filename] = block = file.read(_BLOCK)
                 while block:
                     room -= len(block)
                     if room < 0:
-                        raise UnreadError(
-                            name, f"unpacks to over {RATIO} times its size: it is not unpacked"
-                        )
+                        reason = f"unpacks to over {RATIO} times its size: it is not unpacked"
+                        raise UnreadError(name, reason)
                     block = file.read(_BLOCK)
     except (BadZipFile, zlib.error, RuntimeError, EOFError, OSError) as error:
         raise UnreadError(name, f"is damaged or encrypted, or no ZIP file: {error}") from error

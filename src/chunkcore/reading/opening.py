@@ -22,6 +22,7 @@ _HEADINGS = re.compile(
 )
 LARGEST = 512 * 1024**2  # bytes of a file that is read whole
 _HEAD = 1024
+_PAGE = re.compile(rb"\s*<(?:!doctype )?html", re.IGNORECASE)
 
 
 @lru_cache(maxsize=1)
@@ -85,9 +86,8 @@ def _read_open(path: Path, file: BinaryIO, name: str) -> Reading:
 def _with_sections(reading: Reading) -> Reading:
     """With a mark ``section`` from each heading of Markdown to the next, unless the reader has made such marks."""
     document = reading.document
-    if document.metadata.get("format") != "markdown" or any(
-        mark.kind == "section" for mark in document.marks
-    ):
+    has_sections = any(mark.kind == "section" for mark in document.marks)
+    if has_sections or document.metadata.get("format") != "markdown":
         return reading
     starts = [match.start() for match in _HEADINGS.finditer(document.text) if match[1] is None]
     sections = tuple(Mark("section", Span(*pair)) for pair in pairwise([*starts, document.size]))
@@ -98,8 +98,9 @@ def _reader_of(path: Path, head: bytes) -> type[Reader] | None:
     reader = _by_ending().get(path.suffix[1:].lower())
     if reader is not None and not reader.magic:
         return reader
-    recognised = next((kind for kind in _by_ending().values() if kind().recognises(head)), None)
-    is_page = (
-        head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html"))
-    )  # an error page that is called .pdf
-    return recognised or (None if is_page else reader)
+    for kind in _by_ending().values():
+        if kind().recognises(head):
+            return kind
+    if _PAGE.match(head):  # an error page that is called .pdf
+        return None
+    return reader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -53,34 +53,42 @@ class Pdf(Reader):
         return begin >= 0 and (not head[:begin].strip() or not is_utf8([head]))
 
     def read(self, data: bytes, name: str) -> Reading:
-        pdfium = needed("pypdfium2", "files", "read PDF")
-        try:
-            pdf = pdfium.PdfDocument(data)
-        except pdfium.PdfiumError as error:
-            is_locked = "password" in str(error).lower() or "security" in str(error).lower()
-            locked = "is encrypted: remove its password, or take it out"
-            reason = locked if is_locked else "is no PDF, or is broken: mend it, or take it out"
-            raise UnreadError(name, reason) from error
-        if len(pdf) > _PAGES:
-            raise UnreadError(
-                name, f"has {len(pdf):,} pages, over {_PAGES:,}: split it, or take it out"
-            )
-        labels, pages = zip(*_pages(pdf), strict=True) if len(pdf) else ((), ())
+        labels: list[str] = []
+        pages: list[list[str]] = []
+        pdf = _opened(data, name)
+        for label, lines in _pages(pdf):
+            labels.append(label)
+            pages.append(lines)
         scanned = [number for number, lines in enumerate(pages, start=1) if not lines]
         if len(scanned) == len(pages):
-            raise UnreadError(
-                name,
-                f"is scanned: {len(pages):,} page{'s' * (len(pages) != 1)} without text; {_OCR}",
-            )
+            count = "1 page" if len(pages) == 1 else f"{len(pages):,} pages"
+            raise UnreadError(name, f"is scanned: {count} without text; {_OCR}")
         text, marks = _joined(pages, labels)
-        numbers = f"page{'s' * (len(scanned) > 1)} {listed(scanned)}"
-        notes = [f"scanned: no text on {numbers} of {len(pages):,}; {_OCR}"] if scanned else []
-        named = {
-            key.lower(): _SIGNS.sub("", pdf.get_metadata_value(key)).strip()[:1000]
-            for key in ("Title", "Author")
-        }
-        metadata = {"format": "prose"} | {key: value for key, value in named.items() if value}
+        metadata = {"format": "prose"}
+        for key in ("Title", "Author"):
+            value = _SIGNS.sub("", pdf.get_metadata_value(key)).strip()
+            if value:
+                metadata[key.lower()] = value[:1000]
+        notes = []
+        if scanned:
+            word = "page" if len(scanned) == 1 else "pages"
+            notes.append(f"scanned: no text on {word} {listed(scanned)} of {len(pages):,}; {_OCR}")
         return Reading(Document(name, text, metadata, marks), tuple(notes))
+
+
+def _opened(data: bytes, name: str) -> Any:
+    pdfium = needed("pypdfium2", "files", "read PDF")
+    try:
+        pdf = pdfium.PdfDocument(data)
+    except pdfium.PdfiumError as error:
+        reason = "is no PDF, or is broken: mend it, or take it out"
+        if re.search("password|security", str(error).lower()):
+            reason = "is encrypted: remove its password, or take it out"
+        raise UnreadError(name, reason) from error
+    if len(pdf) > _PAGES:
+        reason = f"has {len(pdf):,} pages, over {_PAGES:,}: split it, or take it out"
+        raise UnreadError(name, reason)
+    return pdf
 
 
 def _pages(pdf: Any) -> Iterator[tuple[str, list[str]]]:
@@ -103,61 +111,48 @@ def _pages(pdf: Any) -> Iterator[tuple[str, list[str]]]:
 def _joined(pages: Sequence[list[str]], labels: Sequence[str]) -> tuple[str, tuple[Mark, ...]]:
     texts: list[str] = []
     marks: list[Mark] = []
-    size = 0
-    running = _Running(pages)
+    start = 0
+    running = _running(pages)
     known = _known_words(pages)
-    for number, (lines, label) in enumerate(zip(pages, labels, strict=True), start=1):
-        data: dict[str, Any] = {"number": number}
+    for number, (page, label) in enumerate(zip(pages, labels, strict=True)):
+        data: dict[str, Any] = {"number": number + 1}
         if label:
             data["label"] = label
-        lines = running.taken_out(lines, number, data)
+        lines = list(page)
+        for place, key in running[number].items():
+            data[key] = _SIGNS.sub("", lines.pop(place))
         if not lines:
             continue
-        text, divided = _undivided("\n".join(lines), known)
-        start = size + 2 * bool(size)
+        text, divided = _undivided("\n".join(lines), known, start)
+        marks.append(Mark("page", Span(start, start + len(text)), data))
+        marks += divided
         texts.append(text)
-        size = start + len(text)
-        marks.append(Mark("page", Span(start, size), data))
-        for first, last, printed in divided:
-            marks.append(Mark("divided", Span(start + first, start + last), {"printed": printed}))
-    return "\n\n".join(texts), tuple(marks)
+        start += len(text) + len(_BETWEEN)
+    return _BETWEEN.join(texts), tuple(marks)
 
 
-class _Running:
-    """The lines that most pages begin or end with, word for word, and page numbers.
-
-    A line stays where it first stands, so that search finds it; elsewhere it is the page's ``header`` or ``footer``.
-    """
-
-    def __init__(self, pages: Sequence[list[str]]) -> None:
-        long = [(number, lines) for number, lines in enumerate(pages, start=1) if len(lines) > 2]
-        self._lines = {
-            place: _running([_pattern(lines[place], number) for number, lines in long], len(long))
-            for place in _PLACES
-        }
-        self._shown: set[tuple[int, str]] = set()
-
-    def taken_out(self, lines: Sequence[str], number: int, data: dict[str, Any]) -> list[str]:
-        """The page's other lines; its header and footer go into `data`."""
-        kept = list(lines)
-        if len(lines) <= 2:
-            return kept
-        for place, key in _PLACES.items():
-            pattern = _pattern(lines[place], number)
-            if pattern not in self._lines[place]:
-                continue
-            if (place, pattern) in self._shown:
-                data[key] = _SIGNS.sub("", kept.pop(place))
-            self._shown.add((place, pattern))
-        return kept
-
-
+_BETWEEN = "\n\n"
 _PLACES = {0: "header", -1: "footer"}
 
 
-def _running(patterns: Sequence[str], pages: int) -> set[str]:
-    counts = Counter(patterns)
-    return {pattern for pattern, count in counts.items() if count >= _FEWEST and 2 * count > pages}
+def _running(pages: Sequence[list[str]]) -> list[dict[int, str]]:
+    """For each page, the places of its lines that most pages begin or end with, word for word; and page numbers.
+
+    Where such a line first stands, it is text, so that search finds it.
+    """
+    running: list[dict[int, str]] = [{} for _ in pages]
+    long = [number for number, lines in enumerate(pages) if len(lines) > 2]
+    for place, key in _PLACES.items():
+        patterns = [_pattern(pages[number][place], number) for number in long]
+        counts = Counter(patterns)
+        shown: set[str] = set()
+        for number, pattern in zip(long, patterns, strict=True):
+            if counts[pattern] < _FEWEST or 2 * counts[pattern] <= len(long):
+                continue
+            if pattern in shown:
+                running[number][place] = key
+            shown.add(pattern)
+    return running
 
 
 def _pattern(line: str, number: int) -> str:
@@ -172,32 +167,42 @@ def _pattern(line: str, number: int) -> str:
 def _known_words(pages: Sequence[list[str]]) -> Counter[str]:
     """How often the document has each word inside a line, in lower case; with hyphens and each part alone, too."""
     words: Counter[str] = Counter()
-    for line in (line for lines in pages for line in lines):
-        for match in _WORDS.finditer(line):
-            if match.end() < len(line.rstrip("-\u2010\u00ad\u0002\ufffe")) or line[-1].isalnum():
-                words[match[0].lower().replace("\u2010", "-")] += 1
+    for lines in pages:
+        for line in lines:
+            size = len(line.rstrip(_HYPHENS))
+            for match in _WORDS.finditer(line):
+                if match.end() < size or size == len(line):
+                    words[_spelled(match[0])] += 1
     return words
 
 
-def _undivided(text: str, known: Counter[str]) -> tuple[str, list[tuple[int, int, str]]]:
-    """The text with words joined that a hyphen divides; and the place and the printed form of each such word.
+_HYPHENS = "-\u2010\u00ad\u0002\ufffe"
+
+
+def _spelled(word: str) -> str:
+    return word.lower().replace("\u2010", "-")
+
+
+def _undivided(text: str, known: Counter[str], start: int) -> tuple[str, list[Mark]]:
+    """The text with words joined that a hyphen divides, and a mark for each; the text begins at `start`.
 
     A word is joined where it is `known` in one of its forms, without the hyphen or with it; else it stays as printed.
     """
-    parts: list[str] = []
-    divided: list[tuple[int, int, str]] = []
-    size = end = 0
+    joined = ""
+    marks: list[Mark] = []
+    end = 0
     for match in _DIVIDED.finditer(text):
         word = _joined_word(match[1], match[2], known)
         if not word:
             continue
-        before = _plain(text[end : match.start()])
-        parts += [before, word]
-        size += len(before) + len(word)
+        joined += _plain(text[end : match.start()])
+        begin = start + len(joined)
+        joined += word
         hyphen = "\u2010" if "\u2010" in match[0] else "-"
-        divided.append((size - len(word), size, f"{match[1]}{hyphen}\n{match[2]}"))
+        printed = {"printed": f"{match[1]}{hyphen}\n{match[2]}"}
+        marks.append(Mark("divided", Span(begin, begin + len(word)), printed))
         end = match.end()
-    return "".join([*parts, _plain(text[end:])]), divided
+    return joined + _plain(text[end:]), marks
 
 
 def _joined_word(first: str, second: str, known: Counter[str]) -> str:
@@ -205,10 +210,10 @@ def _joined_word(first: str, second: str, known: Counter[str]) -> str:
     if not second[0].islower():
         return ""
     whole, hyphened = first + second, f"{first}-{second}"
-    counts = known[whole.lower()], known[hyphened.lower().replace("\u2010", "-")]
-    if any(counts):
-        return whole if counts[0] >= counts[1] else hyphened
-    return whole if _is_listed(whole) else ""
+    times, times_hyphened = known[whole.lower()], known[_spelled(hyphened)]
+    if times < times_hyphened:
+        return hyphened
+    return whole if times or _is_listed(whole) else ""
 
 
 def _is_listed(word: str) -> bool:
@@ -217,13 +222,12 @@ def _is_listed(word: str) -> bool:
 
 
 @cache
-def _word_list(language: str) -> Container[str]:
+def _word_list(language: str) -> frozenset[str]:
     try:
         from spellchecker import SpellChecker
     except ImportError:
-        return ()
-    words: Container[str] = SpellChecker(language, distance=1).word_frequency
-    return words
+        return frozenset()
+    return frozenset(SpellChecker(language, distance=1).word_frequency.keys())
 
 
 _LANGUAGES = ("en", "de", "fr", "es")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import pairwise
 
 from chunkcore.boundaries.html import HtmlText
 from chunkcore.text import Document, Mark, Span
@@ -21,40 +19,32 @@ class VisibleDocument(Document):
     source: Document | None = None
     seen: HtmlText | None = field(default=None, repr=False, compare=False)
 
-    @cached_property
-    def _map(self) -> HtmlText:
-        assert self.seen is not None
-        return self.seen
-
     def places(self, spans: Sequence[Span]) -> tuple[Span, ...]:
         """Where spans of this text stand in the source."""
-        return tuple(
-            Span(*ends) for span in spans for ends in self._map.spans(span.start, span.end)
-        )
+        assert self.seen is not None
+        places: list[Span] = []
+        for span in spans:
+            places += [Span(*ends) for ends in self.seen.spans(span.start, span.end)]
+        return tuple(places)
 
 
 def without_pictures(document: Document) -> Document:
     """The document without its pictures as base64; the document itself where it has none."""
     if ";base64," not in document.text:
         return document
-    pieces = list(_pieces(document.text))
-    if len(pieces) < 2:
+    pieces: list[tuple[int, int]] = []
+    start = 0
+    for match in _PICTURE.finditer(document.text):
+        pieces.append((start, match.start()))
+        start = match.end()
+    if not pieces:
         return document
-    return _of(document, HtmlText(document.text, pieces))
-
-
-def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """The ranges between pictures."""
-    edges = [0, *(end for match in _PICTURE.finditer(text) for end in match.span()), len(text)]
-    for number, (start, end) in enumerate(pairwise(edges)):
-        if number % 2 == 0 and start < end:
-            yield start, end
-
-
-def _of(document: Document, seen: HtmlText) -> VisibleDocument:
-    marks = [
-        Mark(mark.kind, Span(seen.place(mark.span.start), seen.place(mark.span.end)), mark.data)
-        for mark in document.marks
-        if seen.place(mark.span.start) < seen.place(mark.span.end)
-    ]
+    if start < document.size:
+        pieces.append((start, document.size))
+    seen = HtmlText(document.text, pieces)
+    marks: list[Mark] = []
+    for mark in document.marks:
+        span = Span(seen.place(mark.span.start), seen.place(mark.span.end))
+        if span.start < span.end:
+            marks.append(Mark(mark.kind, span, mark.data))
     return VisibleDocument(document.id, seen.text, document.metadata, tuple(marks), document, seen)

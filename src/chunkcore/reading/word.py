@@ -76,20 +76,19 @@ def _text(paragraph: _Element) -> str:
 def _move_out(box: _Element) -> None:
     """Put a box's paragraphs after the paragraph that it is anchored in; of two forms of one box the first."""
     parent = box.getparent()
-    ancestors = list(box.iterancestors())
+    paragraph = next(box.iterancestors(f"{_W}p"), None)
+    fallback = next(box.iterancestors(_FALLBACK), None)
     if parent is None:
         return
-    fallback = next((node for node in ancestors if node.tag == _FALLBACK), None)
-    paragraph = next((node for node in ancestors if node.tag == f"{_W}p"), None)
-    is_repeated = fallback is not None and any(
-        node.get("moved") for node in fallback.itersiblings(_CHOICE, preceding=True)
-    )
     parent.remove(box)
-    if is_repeated or paragraph is None:
+    if paragraph is None:
         return
-    for node in ancestors:
-        if node.tag == _CHOICE:
-            node.set("moved", "1")
+    if fallback is not None:
+        choices = fallback.itersiblings(_CHOICE, preceding=True)
+        if any(choice.get("moved") for choice in choices):
+            return
+    for choice in parent.iterancestors(_CHOICE):
+        choice.set("moved", "1")
     for child in reversed(box):
         paragraph.addnext(child)
 
@@ -150,8 +149,9 @@ class _Lists:
         if name in self.begun:
             self.begun.discard(name)
             self.counts[key] = 0
-        for other in [other for other in self.counts if other[0] == key[0] and other[1] > level]:
-            self.counts[other] = 0
+        for name, deeper in self.counts:
+            if name == key[0] and deeper > level:
+                self.counts[name, deeper] = 0
         self.counts[key] += 1
         return self.starts[key] + self.counts[key] - 1
 

@@ -81,7 +81,7 @@ def parts_of(document: Document) -> tuple[Part, ...]:
     end = 0
     for row in rows if isinstance(rows, list | tuple) and rows else [rows]:
         part = _part(row)
-        if part is None or not end <= part.span.start < part.span.end <= document.size:
+        if part is None or part.span.start < end or part.span.end > document.size:
             raise DataError(
                 f"the parts of document {document.id!r} are a list of objects with id, start and end, in order, apart, "
                 f"and within its {document.size} characters; got {echo(row)} after {end}"
@@ -91,13 +91,12 @@ def parts_of(document: Document) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _part(row: object) -> Part | None:
-    if not isinstance(row, Mapping):
+def _part(row: Any) -> Part | None:
+    try:
+        identity, span = row["id"], Span(row["start"], row["end"])
+    except (DataError, KeyError, TypeError):
         return None
-    identity, start, end = row.get("id"), row.get("start"), row.get("end")
-    if not isinstance(identity, str) or type(start) is not int or type(end) is not int:
-        return None
-    return Part(identity, Span(start, end)) if 0 <= start < end else None
+    return Part(identity, span) if isinstance(identity, str) else None
 
 
 @dataclass(frozen=True, slots=True)
