@@ -18,8 +18,8 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import DEFAULT_DEPTHS, measures_at
 from chunkcore.evaluation.results import ModelPrices, Report, System
 from chunkcore.evaluation.scoring import Scorer, score
-from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import CallableLLM, Prices
+from chunkcore.models.loading import CachedEmbedder
 from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, PassageIndex, RetrievalMethod, TextVectors
 from chunkcore.run import Retrieved, Run
 from chunkcore.study.experiment import run_experiment, run_retriever

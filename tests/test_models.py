@@ -30,7 +30,6 @@ from chunkcore.models import (
     loading,
 )
 from chunkcore.models.base import folder_fingerprint, sorted_batches
-from chunkcore.models.loading import lazy_embedder
 from chunkcore.models.openvino import is_bert_folder, read_bert_folder
 from chunkcore.report import read_reports
 from chunkcore.study.comparing import default_chunkers
@@ -334,7 +333,7 @@ def test_nothing_lexical_needs_a_model_and_what_embeds_says_what_to_install(tmp_
 def test_a_lazy_embedder_is_the_model_of_its_name_once_it_is_used():
     model, built = FakeEmbedder(), []
     loading.embedders.register("mine")(lambda rest: built.append(rest) or model)
-    lazy = CachedEmbedder(lazy_embedder("mine:lazy"))
+    lazy = CachedEmbedder("mine:lazy")
     assert (lazy.name, pickle.loads(pickle.dumps(lazy)).name, built) == ("mine:lazy", "mine:lazy", [])
     assert (lazy.embed_documents(["a"]) == model.embed_documents(["a"])).all()
     assert built == ["lazy"]

@@ -28,9 +28,9 @@ from chunkcore.evaluation.measures import (
 )
 from chunkcore.evaluation.results import Report
 from chunkcore.files import write_parts
-from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import LLM, BadAnswerError, Estimator, Question, Usage, ask, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, quoted, schema_of
+from chunkcore.models.loading import CachedEmbedder
 from chunkcore.plain import plain
 from chunkcore.reading.folders import ANSWERS
 from chunkcore.retrieval.budget import Budget

@@ -377,9 +377,8 @@ class Models:
     def embedder(self, name: str) -> CachedEmbedder:
         """The model, loaded when it first embeds, over this cache."""
         from chunkcore.models import CachedEmbedder, EmbeddingCache
-        from chunkcore.models.loading import lazy_embedder
 
-        return CachedEmbedder(lazy_embedder(name), EmbeddingCache(self.kept))
+        return CachedEmbedder(name, EmbeddingCache(self.kept))
 
 
 def default_cache() -> Path:

@@ -85,7 +85,7 @@ def compare(
     """
     from chunkcore.evaluation.results import ModelPrices
     from chunkcore.evaluation.run_files import read_run, write_runs
-    from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
+    from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder
     from chunkcore.study.comparing import (
         DEFAULT_RETRIEVERS,
         build_chunkers,
@@ -102,7 +102,7 @@ def compare(
     if save_runs is not None:
         options.check_folder(save_runs)
     benchmark = data.benchmark(output)
-    built = build_chunkers(chunkers, lazy_embedder(DEFAULT_MODEL))
+    built = build_chunkers(chunkers, cached_embedder(DEFAULT_MODEL))
     running.say(*_embedding_notes(systems, built, retrievers, benchmark), err=True)
     if costs.dry_run:
         running.say(*running.estimates(built, benchmark.documents, prices))

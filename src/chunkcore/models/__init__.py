@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         is_symmetric as is_symmetric,
     )
     from chunkcore.models.cache import (
-        CachedEmbedder as CachedEmbedder,
         CacheWarning as CacheWarning,
         EmbeddingCache as EmbeddingCache,
     )
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     )
     from chunkcore.models.loading import (
         DEFAULT_MODEL as DEFAULT_MODEL,
+        CachedEmbedder as CachedEmbedder,
         embedders as embedders,
         get_embedder as get_embedder,
     )
@@ -37,8 +37,8 @@ on_first_use(
             "Embedder TextTokens TokenCountingEmbedder TokenEmbedder Vectors check_vectors "
             "embed is_symmetric"
         ),
-        "chunkcore.models.cache": "CachedEmbedder CacheWarning EmbeddingCache",
+        "chunkcore.models.cache": "CacheWarning EmbeddingCache",
         "chunkcore.models.late": "LateEmbedder get_token_embedder",
-        "chunkcore.models.loading": "DEFAULT_MODEL embedders get_embedder",
+        "chunkcore.models.loading": "DEFAULT_MODEL CachedEmbedder embedders get_embedder",
     },
 )

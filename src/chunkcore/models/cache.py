@@ -12,20 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from chunkcore.columns import distinct, text_key
-from chunkcore.errors import ModelError, OptionError
+from chunkcore.errors import OptionError
 from chunkcore.models.base import (
-    Embedder,
-    TokenCountingEmbedder,
     Vectors,
     check_vectors,
-    embed,
-    is_symmetric,
-    sorted_batches,
 )
 from chunkcore.spans import Flags
 
@@ -407,103 +401,3 @@ class LLMCache(Cache):
     ) -> None:
         """Keep an answer. When this returns, it is on disk."""
         self._write(model, [(key, answer.encode("utf-8", "surrogatepass"))])
-
-
-class CachedEmbedder:
-    """An embedder that reads the cache first. The model embeds each distinct missing text once, longest first.
-
-    Every batch is kept at once: an interrupted run resumes. Documents and queries have separate entries only where the
-    model distinguishes them. Name and fingerprint are the model's.
-
-    Without a cache it has one in memory. The model gets at most `batch_size` texts at once (`OptionError`: under 1);
-    `embedded` is how many it was given.
-    """
-
-    def __init__(
-        self,
-        embedder: Embedder,
-        cache: EmbeddingCache | None = None,
-        *,
-        batch_size: int = 256,
-    ) -> None:
-        self.embedder = embedder
-        self.cache = EmbeddingCache() if cache is None else cache
-        self.batch_size = batch_size
-        self.embedded = 0
-        # Of two threads that need the same text, the second finds what the first stored.
-        self._lock = threading.RLock()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), batch_size=self.batch_size), (self.embedder, self.cache)
-
-    # Properties: a model that is loaded when first used stays unloaded until then.
-
-    @property
-    def name(self) -> str:
-        """The model's own."""
-        return self.embedder.name
-
-    @property
-    def fingerprint(self) -> str:
-        """The model's own."""
-        return self.embedder.fingerprint
-
-    @property
-    def max_tokens(self) -> int | None:
-        """The model's own."""
-        return self.embedder.max_tokens
-
-    @property
-    def symmetric(self) -> bool:
-        """The model's own; see `is_symmetric`."""
-        return is_symmetric(self.embedder)
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "count_tokens":  # which not every model has
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        return cast("TokenCountingEmbedder", self.embedder).count_tokens
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """One row a text: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
-        return self._embed(texts, queries=False)
-
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """One row a query: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
-        return self._embed(texts, queries=True)
-
-    def _embed(
-        self,
-        texts: Sequence[str],
-        *,
-        queries: bool,
-    ) -> Vectors:
-        role = "" if self.symmetric else "query" if queries else "document"
-        unique, places = distinct(texts)
-        keys = [text_key(text, role) for text in unique]
-        with self._lock:
-            is_kept, vectors = self.cache.fetch(self.fingerprint, keys)
-            missing = np.flatnonzero(~is_kept)
-            for batch in sorted_batches([len(unique[i]) for i in missing], size=self.batch_size):
-                rows = missing[batch]
-                answer = embed(
-                    self.embedder,
-                    [unique[i] for i in rows],
-                    queries=queries,
-                )
-                if vectors.shape[1] == 0:
-                    vectors = np.zeros(
-                        (len(keys), answer.shape[1]),
-                        dtype=np.float32,
-                    )
-                if answer.shape[1] != vectors.shape[1]:
-                    raise ModelError(
-                        f"the model {self.name!r} answered with vectors of several lengths"
-                    )
-                self.cache.store(
-                    self.fingerprint,
-                    [keys[i] for i in rows],
-                    answer,
-                )
-                vectors[rows] = answer
-                self.embedded += len(rows)
-        return vectors if len(unique) == len(texts) else vectors[places]

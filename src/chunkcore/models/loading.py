@@ -6,17 +6,26 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from chunkcore.columns import distinct
-from chunkcore.errors import MissingExtraError, OptionError, echo, kind_of
-from chunkcore.models.base import Embedder, TokenCountingEmbedder, TokenEmbedder, fetch
-from chunkcore.models.cache import CachedEmbedder
+from chunkcore.columns import distinct, text_key
+from chunkcore.errors import MissingExtraError, ModelError, OptionError, echo, kind_of
+from chunkcore.models.base import (
+    Embedder,
+    TokenCountingEmbedder,
+    TokenEmbedder,
+    Vectors,
+    embed,
+    fetch,
+    is_symmetric,
+    sorted_batches,
+)
+from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.openvino import OpenVinoEmbedder, is_bert_folder
 from chunkcore.models.sentence_transformers import SentenceTransformersEmbedder
 from chunkcore.registry import Registry
@@ -62,9 +71,7 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
     chunkcore.errors.OptionError: the embedder 'openvino:' names no model: expected ...
     """
     if not isinstance(spec, str):
-        if isinstance(
-            spec, (LazyEmbedder, CachedEmbedder, Embedder)
-        ):  # in this order: the last one loads lazy ones
+        if isinstance(spec, (CachedEmbedder, Embedder)):  # in this order: the second loads models
             return spec
         raise OptionError(
             "an embedder is a name or an object with name, fingerprint, max_tokens, embed_documents and embed_queries; "
@@ -90,45 +97,122 @@ def _check_package(fingerprint: str) -> None:
         )
 
 
-class LazyEmbedder:
-    """The embedder that a string names, loaded when something embeds or asks for its tokens or its fingerprint.
+class CachedEmbedder:
+    """An embedder that reads the cache first. The model embeds each distinct missing text once, longest first.
 
-    >>> LazyEmbedder("torch:some/model").name
-    'torch:some/model'
+    A model that is given by its name is loaded when something embeds or asks for its tokens or its fingerprint.
+
+    Every batch is kept at once: an interrupted run resumes. Documents and queries have separate entries only where the
+    model distinguishes them. Name and fingerprint are the model's.
+
+    Without a cache it has one in memory. The model gets at most `batch_size` texts at once (`OptionError`: under 1);
+    `embedded` is how many it was given.
     """
 
-    def __init__(self, spec: str) -> None:
-        self.spec = spec
+    def __init__(
+        self,
+        embedder: Embedder | str = DEFAULT_MODEL,
+        cache: EmbeddingCache | None = None,
+        *,
+        batch_size: int = 256,
+    ) -> None:
+        self.model = get_embedder(embedder) if not isinstance(embedder, str) else embedder
+        self.name = _full_name(embedder) if isinstance(embedder, str) else embedder.name
+        self.cache = EmbeddingCache() if cache is None else cache
+        self.batch_size = batch_size
+        self.embedded = 0
+        # Of two threads that need the same text, the second finds what the first stored.
+        self._lock = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.spec,)
+        return partial(type(self), batch_size=self.batch_size), (self.model, self.cache)
 
     @cached_property
-    def name(self) -> str:
-        """The backend and the model; the string itself where no backend is installed."""
-        try:
-            return ":".join(_parse(self.spec))
-        except MissingExtraError:
-            return self.spec
+    def embedder(self) -> Embedder:
+        """The model, loaded."""
+        return get_embedder(self.model)
+
+    @property
+    def fingerprint(self) -> str:
+        """The model's own."""
+        return self.embedder.fingerprint
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The model's own."""
+        return self.embedder.max_tokens
+
+    @property
+    def symmetric(self) -> bool:
+        """The model's own; see `is_symmetric`."""
+        return is_symmetric(self.embedder)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(get_embedder(self.spec), name)
+        if name != "count_tokens":  # which not every model has
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return cast("TokenCountingEmbedder", self.embedder).count_tokens
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """One row a text: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
+        return self._embed(texts, queries=False)
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """One row a query: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
+        return self._embed(texts, queries=True)
+
+    def _embed(
+        self,
+        texts: Sequence[str],
+        *,
+        queries: bool,
+    ) -> Vectors:
+        role = "" if self.symmetric else "query" if queries else "document"
+        unique, places = distinct(texts)
+        keys = [text_key(text, role) for text in unique]
+        with self._lock:
+            is_kept, vectors = self.cache.fetch(self.fingerprint, keys)
+            missing = np.flatnonzero(~is_kept)
+            for batch in sorted_batches([len(unique[i]) for i in missing], size=self.batch_size):
+                rows = missing[batch]
+                answer = embed(
+                    self.embedder,
+                    [unique[i] for i in rows],
+                    queries=queries,
+                )
+                if vectors.shape[1] == 0:
+                    vectors = np.zeros(
+                        (len(keys), answer.shape[1]),
+                        dtype=np.float32,
+                    )
+                if answer.shape[1] != vectors.shape[1]:
+                    raise ModelError(
+                        f"the model {self.name!r} answered with vectors of several lengths"
+                    )
+                self.cache.store(
+                    self.fingerprint,
+                    [keys[i] for i in rows],
+                    answer,
+                )
+                vectors[rows] = answer
+                self.embedded += len(rows)
+        return vectors if len(unique) == len(texts) else vectors[places]
+
+
+def _full_name(spec: str) -> str:
+    """The backend and the model of a name; the name itself where no backend is installed."""
+    try:
+        return ":".join(_parse(spec))
+    except MissingExtraError:
+        return spec
 
 
 def cached_embedder(spec: str | Embedder) -> CachedEmbedder:
-    """A `CachedEmbedder` unchanged; any other model, or its name, with a cache in memory. Loads nothing."""
-    return spec if isinstance(spec, CachedEmbedder) else CachedEmbedder(lazy_embedder(spec))
+    """A `CachedEmbedder` unchanged; any other model, or its name, with a cache in memory. Loads nothing.
 
-
-def lazy_embedder(spec: str | Embedder) -> Embedder:
-    """As `get_embedder`; the model of a string is loaded when first used. Raises `OptionError`: no such model."""
-    if not isinstance(spec, str):
-        return get_embedder(spec)
-    embedder = LazyEmbedder(spec)
-    _ = embedder.name
-    return cast("Embedder", embedder)
+    >>> cached_embedder("torch:some/model").name
+    'torch:some/model'
+    """
+    return spec if isinstance(spec, CachedEmbedder) else CachedEmbedder(spec)
 
 
 @embedders.register("openvino")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -25,13 +25,13 @@ from chunkcore.options import (
 )
 from chunkcore.registry import Registry
 from chunkcore.retrieval.budget import check_limits, fitting
-from chunkcore.retrieval.corpus import ChunkedCorpus, chunk_corpus, repeated_id
+from chunkcore.retrieval.corpus import ChunkedCorpus, check_documents, chunk_corpus
 from chunkcore.retrieval.saved import Contents, SavedPlace, write_index
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.retrieval.where import Where, allowed_documents
 from chunkcore.run import RankedList, RankedPieces, Retrieved
-from chunkcore.spans import Numbers, Scores
-from chunkcore.text import Document, check_document
+from chunkcore.spans import Flags, Numbers, Scores
+from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
 
 _FIRST = 16  # first search depth if only tokens are limited
@@ -205,8 +205,9 @@ class Index(ABC):
 
     def update(
         self,
-        documents: Iterable[Document],
+        documents: Iterable[Document] = (),
         *,
+        without: Iterable[str] = (),
         chunker: Chunker | str | None = None,
     ) -> Index:
         """A new index with these documents added, or in place of those of the same ids: ``index = index.update(...)``.
@@ -214,69 +215,62 @@ class Index(ABC):
         Only new and changed documents are cut, by the chunker that cut the others if none is given, and embedded. This
         index stays as it is, for readers that use it.
 
-        Raises `DataError`: an item is no `Document`; `OptionError`: the chunker is not known, or another one is given
-        and no document has changed.
+        Args:
+            documents: the new and the changed ones; others may be among them.
+            without: ids of documents that the new index does not have.
+            chunker: of the documents.
+
+        Raises `DataError`: an item is no `Document`, two share an id, or the index has no document of an id;
+        `OptionError`: the chunker is not known, or another one is given and no document has changed.
         """
         self._check_whole()
-        chosen = self.corpus.chunker
-        if chunker is not None:
-            chosen = get_chunker(chunker)
-        changes: dict[str, Document] = {}
-        for document in documents:
-            check_document(document)
-            if document.id in changes:
-                raise repeated_id(document.id)
-            changes[document.id] = document
-        for document in self.corpus.documents:
-            if changes.get(document.id) == document:
-                del changes[document.id]
-        if not changes:
-            if self.corpus.chunker not in (None, chosen):
-                raise OptionError(
-                    "no document has changed, and unchanged ones are not cut again: index them anew with the chunker"
-                )
-            return self
-        if chosen is None:
+        before = self.corpus
+        chosen = before.chunker if chunker is None else get_chunker(chunker)
+        gone = {without} if isinstance(without, str) else set(without)
+        held = {document.id: document for document in before.documents}
+        unknown = sorted(gone - held.keys())
+        if unknown:
+            raise DataError(f"the index has no document {unknown[0]!r}: nothing was deleted")
+        items = list(documents)
+        check_documents(items)
+        changed = [document for document in items if held.get(document.id) != document]
+        if not changed and before.chunker not in (None, chosen):
             raise OptionError(
-                "this index was made of chunks, not of documents: give update the chunker="
+                "no document has changed, and unchanged ones are not cut again: index them anew with the chunker"
             )
-        return self._rebuilt(
-            changes.keys(),
-            chunk_corpus(list(changes.values()), chosen),
-        )
+        if not changed and not gone:
+            return self
+        added = ChunkedCorpus()
+        if changed:
+            if chosen is None:
+                raise OptionError(
+                    "this index was made of chunks, not of documents: give update the chunker="
+                )
+            added = chunk_corpus(changed, chosen)
+        gone.update(document.id for document in changed)
+        stays = np.array([name not in gone for name in held], dtype=np.bool_)
+        index = self._rebuilt(stays, added)
+        self.superseded = True
+        index.base = self.base or self.saved_place
+        return index
 
     def delete(self, ids: Iterable[str]) -> Index:
         """A new index without these documents: ``index = index.delete(...)``. Raises `DataError`: no such id."""
-        self._check_whole()
-        names = {ids} if isinstance(ids, str) else set(ids)
-        if unknown := sorted(names - {document.id for document in self.corpus.documents}):
-            raise DataError(f"the index has no document {unknown[0]!r}: nothing was deleted")
-        return self._rebuilt(names, ChunkedCorpus()) if names else self
+        return self.update(without=ids)
 
-    def _rebuilt(
-        self,
-        gone: Collection[str],
-        added: ChunkedCorpus,
-    ) -> Index:
-        """The index without the documents `gone`, with the corpus `added` after it. Only what is added is embedded."""
+    def _rebuilt(self, stays: Flags, added: ChunkedCorpus) -> Index:
+        """The index of the documents that stay and of a corpus after them. Only what is added is embedded."""
         before = self.corpus
-        stays = np.array(
-            [document.id not in gone for document in before.documents],
-            dtype=np.bool_,
-        )
         corpus = ChunkedCorpus.joined(before, stays, added)
-        vectors = None
-        if self.vectors is not None:
-            rows = np.flatnonzero(np.isin(before.owners, before.rows_of(stays)))
-            parts = [self.vectors.texts(added)[:]] if len(added) else []
-            if len(rows) or not parts:
-                parts.insert(0, self.vectors.texts(before)[rows])
-            vectors = TextVectors(self.vectors.embedder)
-            vectors.hold(corpus, np.concatenate(parts))
-        self.superseded = True
-        index = self.method.index(corpus, vectors)
-        index.base = self.base or self.saved_place
-        return index
+        if self.vectors is None:
+            return self.method.index(corpus)
+        rows = np.flatnonzero(np.isin(before.owners, before.rows_of(stays)))
+        parts = [self.vectors.texts(before)[rows]]
+        if len(added):
+            parts.append(self.vectors.texts(added)[:])
+        vectors = TextVectors(self.vectors.embedder)
+        vectors.hold(corpus, np.concatenate([part for part in parts if len(part)] or parts))
+        return self.method.index(corpus, vectors)
 
     def _check_whole(self) -> None:
         """Raise `OptionError`: this is the part of an index that a filter allows."""

@@ -72,7 +72,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         chunker: Chunker | Callable[[], Chunker] | None = None,
     ) -> None:
         self.documents = documents
-        self._numbers = _numbers_of(documents)
+        self._numbers = check_documents(documents)
         self._chunker = chunker
         self.fingerprint: str | None = None
         self.special: dict[int, Chunk] = {}
@@ -350,8 +350,8 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         return texts, np.repeat(np.arange(len(counts), dtype=np.int64), counts)
 
 
-def _numbers_of(documents: Sequence[Document]) -> dict[str, int]:
-    """Each document's number by its id."""
+def check_documents(documents: Sequence[Document]) -> dict[str, int]:
+    """Each document's number by its id. Raises `DataError`: one is no document, or two share an id."""
     numbers: dict[str, int] = {}
     for number, document in enumerate(documents):
         check_document(document)

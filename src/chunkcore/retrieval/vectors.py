@@ -13,9 +13,8 @@ from chunkcore.columns import LazySequence, blocks, concatenate, release, text_k
 from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import DataError, ModelError
 from chunkcore.models.base import Embedder, Vectors, embed
-from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.late import LateEmbedder
-from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, get_embedder
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.spans import Floats, Numbers, Scores
 from chunkcore.text import Chunk, Span

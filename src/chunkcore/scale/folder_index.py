@@ -367,6 +367,4 @@ def _updated(index: Index, documents: list[Document], kept: set[str], *, by_file
         for document in index.corpus.documents
         if document.id not in names and (document.id not in kept if by_file else bool(documents))
     ]
-    if gone:
-        index = index.delete(gone)
-    return index.update(documents) if documents else index
+    return index.update(documents, without=gone)

@@ -26,8 +26,7 @@ from chunkcore.evaluation.measures import (
 from chunkcore.evaluation.results import ModelPrices, Report, System, system_name
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder
-from chunkcore.models.cache import CachedEmbedder
-from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder, lazy_embedder
+from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, cached_embedder
 from chunkcore.options import check_options, split_spec
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.vectors import TextVectors
@@ -427,7 +426,7 @@ def build_chunkers(
     A name has the chunker's size even if it is the default. `prepare` is called with each chunker. Raises
     `OptionError`: two chunkers are the same.
 
-    >>> list(build_chunkers(["recursive"], lazy_embedder(DEFAULT_MODEL)))
+    >>> list(build_chunkers(["recursive"], cached_embedder(DEFAULT_MODEL)))
     ['recursive:size=200']
     """
     built: dict[str, Chunker] = {}
@@ -444,6 +443,8 @@ def build_chunkers(
         size = getattr(chunker, "size", None)
         sized = "size" not in options and type(size) is int
         if "embedder" in chunker.option_names():
-            chunker = replace(chunker, embedder=lazy_embedder(chunker.embedder) if named else model)  # type: ignore
+            chunker = replace(
+                chunker, embedder=cached_embedder(chunker.embedder) if named else model
+            )  # type: ignore
         built[f"{spec}{',' if options else ':'}size={size}" if sized else spec] = prepare(chunker)
     return built

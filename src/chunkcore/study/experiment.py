@@ -22,8 +22,13 @@ from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retri
 from chunkcore.evaluation.results import Report, System, system_name
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder
-from chunkcore.models.cache import CachedEmbedder
-from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, cached_embedder, get_embedder
+from chunkcore.models.loading import (
+    DEFAULT_MODEL,
+    CachedEmbedder,
+    EmbedderCounter,
+    cached_embedder,
+    get_embedder,
+)
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers
@@ -317,7 +322,7 @@ class _Strategy:
 def _strategies(
     chunkers: Chunkers | Callable[[Embedder], Chunkers], meter: Meter
 ) -> list[_Strategy]:
-    chosen = chunkers(meter.embedder) if callable(chunkers) else chunkers
+    chosen = chunkers(meter) if callable(chunkers) else chunkers
     if isinstance(chosen, str | Chunker):
         chosen = [chosen]
     if isinstance(chosen, Mapping):

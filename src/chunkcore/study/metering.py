@@ -15,8 +15,8 @@ from chunkcore.columns import text_key
 from chunkcore.concurrency import Progress
 from chunkcore.evaluation.results import ChunkStatistics, Cost
 from chunkcore.models.base import TokenCountingEmbedder, Vectors
-from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import Usage
+from chunkcore.models.loading import CachedEmbedder
 from chunkcore.retrieval import ChunkedCorpus
 from chunkcore.retrieval.vectors import Rows, TextVectors
 from chunkcore.spans import Numbers
@@ -53,7 +53,7 @@ class Meter(CachedEmbedder):
     """
 
     def __init__(self, embedder: CachedEmbedder) -> None:
-        super().__init__(embedder.embedder, embedder.cache, batch_size=embedder.batch_size)
+        super().__init__(embedder.model, embedder.cache, batch_size=embedder.batch_size)
         self._texts: dict[bytes, _Embedded] = {}
         self._work = Work()
         # One call at a time, so that waiting for another thread does not count as work.
