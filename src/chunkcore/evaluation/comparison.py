@@ -30,7 +30,7 @@ from chunkcore.evaluation.resampling import (
     units_to_show,
 )
 from chunkcore.evaluation.results import Report
-from chunkcore.frames import Frame, Markup, columns_of, html_table
+from chunkcore.frames import Frame, columns_of
 from chunkcore.options import check_number
 from chunkcore.spans import Scores
 
@@ -112,21 +112,16 @@ class Comparison(Frame):
         return f"Comparison({self.measure}: {len(self.reports)} systems, {result})"
 
     def tidy(self) -> dict[str, Sequence[object]]:
-        """A row a system: its mean by the measure, the interval, the share of firsts, ties.
+        """A row a system, the best first: its mean by the measure, the interval, the share of firsts, ties.
 
         Each pair is in `differences`; each question's scores are in the reports.
         """
         rows = []
-        for report in self.reports:
+        for report in self.ranked:
             name, value = report.name, report.mean(self.measure)
             ends, first = self.intervals[name], self.firsts[name]
             rows.append((name, str(self.measure), value, *ends, first, name in self.tied))
         return columns_of(("system", "measure", "mean", "low", "high", "first", "tied"), rows)
-
-    def _repr_html_(self) -> str:
-        order = [self.reports.index(report) for report in self.ranked]
-        columns = {name: [values[at] for at in order] for name, values in self.tidy().items()}
-        return f"{Markup.of(self.verdict)}{html_table(columns, len(order))}"
 
     def between(self, a: str, b: str) -> Difference:
         """The difference a - b, in either order of the pair. Raises `KeyError` if there is no such pair."""
@@ -422,42 +417,50 @@ class _Samples:
         low, high = intervals(means, units, confidence)
         # Two one-sided tests at alpha are an interval at 1 - 2 alpha; there is none below 0.5.
         narrow, wide = intervals(means, units, max(0.0, 1 - 2 * alpha))
+        inside = (-margin < narrow) & (wide < margin)
         p_values = randomisation_test(
             columns, flips=self._resamples, seed=self._seed, clusters=self._clusters
         )
+        # Six differences of one sign (p = 2 / 64) must not fail by the rounding of 1 - 0.95.
+        most = alpha + 1e-12
+        excludes_zero = (low > 0) | (high < 0)
+        distinct = excludes_zero & (p_values.together <= most)
+        likely = excludes_zero & (p_values.alone <= most)
         for number, (a, b) in enumerate(pairs):
             apart = columns[~np.isnan(columns[:, number]), number]
-            mean, deviation = math.nan, 0.0
-            if len(apart):
-                mean = float(apart.mean())
-            if len(apart) > 1:
-                deviation = float(apart.std(ddof=1))
             # After n equal scores, a share of -ln(alpha) / n may still differ, each by up to 1.
             unseen = 0.0
             if np.count_nonzero(apart) < FEWEST_UNALIKE:
                 unseen = -math.log(alpha) / max(1, int(units[number]))
-            inside = -margin < narrow[number] and wide[number] < margin
-            plain = Difference(
+            mean, effect = _mean_and_effect(apart)
+            yield Difference(
                 self._names[a],
                 self._names[b],
                 self._measure,
                 mean,
                 float(low[number]),
                 float(high[number]),
-                distinct=False,
+                distinct=bool(distinct[number]),
+                likely=bool(likely[number]),
                 p_value=float(p_values.alone[number]),
                 adjusted_p=float(p_values.together[number]),
-                equivalent=bool(inside and unseen < margin),
-                effect=mean / deviation if deviation > 1e-12 else math.nan,
+                equivalent=bool(inside[number] and unseen < margin),
+                effect=effect,
                 wins=int(np.count_nonzero(apart > 0)),
                 losses=int(np.count_nonzero(apart < 0)),
             )
-            if plain.low > 0 or plain.high < 0:
-                # Six differences of one sign (p = 2 / 64) must not fail by the rounding of 1 - 0.95.
-                most = alpha + 1e-12
-                is_shown, is_likely = plain.adjusted_p <= most, plain.p_value <= most
-                plain = replace(plain, distinct=is_shown, likely=is_likely)
-            yield plain
+
+
+def _mean_and_effect(apart: Scores) -> tuple[float, float]:
+    """The mean, and Cohen's d; NaN where there are no differences, or all are equal."""
+    if not len(apart):
+        return math.nan, math.nan
+    mean, deviation = float(apart.mean()), 0.0
+    if len(apart) > 1:
+        deviation = float(apart.std(ddof=1))
+    if deviation <= 1e-12:
+        return mean, math.nan
+    return mean, mean / deviation
 
 
 def _opening(comparison: Comparison) -> str:

@@ -188,12 +188,9 @@ def intervals(
         longest = max(len(line) for lines in names for line in lines)
         left = max(220, 46 + round(_LETTER * longest))
         right = width - (130 if notes else 16)
-    ends = [end for row in rows for end in (row.low, row.high, row.mean)]
-    if differences:
-        ends.append(0.0)
-    x_ticks = ticks(np.nanmin(ends), np.nanmax(ends), 5 if narrow else 8)
-    x = Scale(x_ticks[0], x_ticks[-1], left, right)
-    bottom, drawn = _TOP, []
+    x, x_ticks = _value_scale(rows, left, right, differences=differences)
+    bottom = _TOP
+    drawn = []
     for place, (row, lines) in enumerate(zip(rows, names, strict=True)):
         above, more = bottom, _LINE * (len(lines) - 1)
         bottom += (46 if narrow else 30) + more
@@ -201,13 +198,28 @@ def intervals(
         first = middle - more / 2
         if narrow:  # the name stands over its interval
             first, middle = above + 15, bottom - 13
-        drawn.append(_named(row, lines, first) + _bar(row, x, middle, differences=differences))
+        drawn.append(_named(row, lines, first))
+        drawn.append(_bar(row, x, middle, differences=differences))
         if notes and not narrow:
             drawn.append(svg_text(width - 4, middle + 4, notes[place], "label", anchor="end"))
     label = svg_text(right, bottom + 36, x_label, "label", anchor="end")
     zero = 0.0 if differences else math.nan
     parts = [*_verticals(x, x_ticks, bottom, zero), label, *drawn]
     return figure(width, round(bottom) + 44, title, parts)
+
+
+def _value_scale(
+    rows: Sequence[Row], left: float, right: float, *, differences: bool
+) -> tuple[Scale, list[float]]:
+    """The scale of the rows' values, and its ticks: fewer in a narrow drawing."""
+    ends = [end for row in rows for end in (row.low, row.high, row.mean)]
+    if differences:
+        ends.append(0.0)
+    count = 8
+    if left < 100:
+        count = 5
+    x_ticks = ticks(np.nanmin(ends), np.nanmax(ends), count)
+    return Scale(x_ticks[0], x_ticks[-1], left, right), x_ticks
 
 
 _TOP = 8  # pixels over the first row
@@ -255,12 +267,13 @@ def _named(row: Row, lines: Sequence[str], first: float) -> str:
 
 def _bar(row: Row, x: Scale, middle: float, *, differences: bool) -> str:
     """A row's interval and mean at the height `middle`."""
-    unit = " points" if differences else " %"
-    mean, low, high = (
-        signed(value) if differences else f"{value:.1f}" for value in (row.mean, row.low, row.high)
-    )
+    unit, show = " %", "{:.1f}".format
+    if differences:
+        unit, show = " points", signed
+    mean, low, high = map(show, (row.mean, row.low, row.high))
     tip = f"{row.name}: {mean}{unit}"
-    kind = f"{_tone(row.number)} {'distinct' if row.distinct else 'tied'}"
+    state = "distinct" if row.distinct else "tied"
+    kind = f"{_tone(row.number)} {state}"
     whisker = ""
     if math.isfinite(row.low):
         tip += f" (interval {low} to {high})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, product
@@ -28,7 +28,7 @@ from chunkcore.evaluation.measures import Measure, RetrievalMeasure, get_measure
 from chunkcore.evaluation.resampling import column_means
 from chunkcore.evaluation.results import Report, System
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.frames import Frame, Markup, columns_of, html_table
+from chunkcore.frames import Frame, columns_of
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder
 from chunkcore.options import Bounds, check_options, split_parts
@@ -205,32 +205,25 @@ class Tuning(Frame):
         choice = f"the choice of {len(self.reports):,} configurations has a {score} (95 % interval {low} to {high})"
         if self.winner == self.default and not change.wins and not change.losses:
             return f"On questions that did not choose it, {choice}. It is the default."
-        mean, low, high = (
-            measure.show(value, signed=True) for value in (change.mean, change.low, change.high)
-        )
+        ends = (change.mean, change.low, change.high)
+        mean, low, high = (measure.show(value, signed=True) for value in ends)
         gap = f"Its lead over the default, {self.default}, is {mean}{measure.points} (95 % interval {low} to {high})"
-        advice = (
-            f"use {self.winner}"
-            if self.gain
-            else "no gain that these questions show; keep the default"
-        )
+        advice = "no gain that these questions show; keep the default"
+        if self.gain:
+            advice = f"use {self.winner}"
         return f"On questions that did not choose it, {choice}. {gap}: {advice}."
 
     def tidy(self) -> dict[str, Sequence[Any]]:
         """A row a configuration: chunker, retriever, score, chunks, seconds."""
         rows = []
         for report in self.reports:
-            chunks, seconds = (
-                report.chunks.count if report.chunks else 0,
-                sum(report.seconds.values()),
-            )
             system = self.configurations[report.name]
-            score = report.mean(self.measure)
+            score, seconds = report.mean(self.measure), sum(report.seconds.values())
+            chunks = 0
+            if report.chunks:
+                chunks = report.chunks.count
             rows.append((system.chunker, system.retriever, score, chunks, seconds))
         return columns_of(("chunker", "retriever", "score", "chunks", "seconds"), rows)
-
-    def _repr_html_(self) -> str:
-        return f"{Markup.of(self.verdict)}{html_table(self.tidy())}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the reports themselves are not among them."""
@@ -318,10 +311,8 @@ def plan(
 ) -> tuple[System, list[System]]:
     """The default, and all configurations to try, the default first. Raises `OptionError` for a wrong spec."""
     specs = _expanded(chunkers, lambda spec: get_chunker(spec).label, "chunker")
-    methods = [
-        get_retriever(spec).name
-        for spec in _expanded(retrievers, lambda spec: get_retriever(spec).name, "retriever")
-    ]
+    retriever_specs = _expanded(retrievers, lambda spec: get_retriever(spec).name, "retriever")
+    methods = [get_retriever(spec).name for spec in retriever_specs]
     default = default_configuration(options.default_retriever or methods[0])
     if options.default:
         get_chunker(options.default)  # raises: no such chunker
@@ -403,36 +394,47 @@ def _conclude(
     if len(reports) < 2:
         reason = next(iter(failures.values()), "the grid has no other")
         raise DataError(f"no configuration besides the default was scored: {reason}")
-    sign = measure.sign
-    scores = sign * np.column_stack([report.values(measure) for report in reports])
+    scores = measure.sign * np.column_stack([report.values(measure) for report in reports])
     held, choices = hold_out(scores, fold_of)
-    folds = []
-    for fold, choice in enumerate(choices):
-        inside = fold_of == fold
-        training, mean = (
-            float(sign * column_means(scores[rows, [choice], None])[0])
-            for rows in (~inside, inside)
-        )
-        folds.append(Fold(reports[choice].name, training, mean, int(inside.sum())))
     base = next(report for report in reports if report.name == default)
-    choice_report = replace(
-        base, name=CHOICE, scores={measure: sign * held}, run=None, chunks=None, cost=None
-    )
+    held_out = replace(base, name=CHOICE, scores={measure: measure.sign * held})
+    held_out = replace(held_out, run=None, chunks=None, cost=None)
     by: By = "document" if clusters else "question"
     comparison = compare(
-        [choice_report, base], measure, resamples=options.resamples, seed=options.seed, by=by
+        [held_out, base], measure, resamples=options.resamples, seed=options.seed, by=by
     )
-    means = np.nan_to_num(column_means(scores), nan=-np.inf)
-    ranked = [reports[place] for place in np.argsort(-means, kind="stable").tolist()]
-    best = {default, *(report.name for report in ranked[:_SHOWN])}
     return Tuning(
         options=options,
-        reports=tuple(
-            report if report.name in best else replace(report, run=None) for report in ranked
-        ),
+        reports=_ranked(reports, scores, default),
         configurations={configuration.name: configuration for configuration in configurations},
         default=default,
-        folds=tuple(folds),
+        folds=tuple(_folds(reports, measure.sign * scores, fold_of, choices)),
         comparison=comparison,
         failures=failures,
     )
+
+
+def _folds(
+    reports: Sequence[Report],
+    values: Scores,
+    fold_of: NDArray[np.int64],
+    choices: Sequence[int],
+) -> Iterator[Fold]:
+    for fold, choice in enumerate(choices):
+        inside = fold_of == fold
+        training = column_means(values[~inside])[choice]
+        held_out = column_means(values[inside])[choice]
+        questions = int(np.count_nonzero(inside))
+        yield Fold(reports[choice].name, float(training), float(held_out), questions)
+
+
+def _ranked(reports: Sequence[Report], scores: Scores, default: str) -> tuple[Report, ...]:
+    """The highest mean first; the best and the default keep their runs."""
+    means = np.nan_to_num(column_means(scores), nan=-np.inf)
+    ranked = []
+    for rank, place in enumerate(np.argsort(-means, kind="stable").tolist()):
+        report = reports[place]
+        if rank >= _SHOWN and report.name != default:
+            report = replace(report, run=None)
+        ranked.append(report)
+    return tuple(ranked)
