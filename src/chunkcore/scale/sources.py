@@ -197,7 +197,8 @@ class Sources:
                     yield from self._piped(Piece("text", name, place, argument), stream)
                 return
             stamp = file_stamp(path)
-            inside = root if listed and not self.follow_links else None
+            size, _ = stamp
+            inside = None if self.follow_links else root
             whole = Piece(
                 "file",
                 name,
@@ -206,30 +207,32 @@ class Sources:
                 listed,
                 place,
                 0,
-                stamp[0],
+                size,
                 stamp=stamp,
                 inside=str(inside or ""),
             )
-            if not stamp[0]:
+            if not size:
                 open_file(path, inside=inside).close()
                 raise empty(path)
-            if has_reader(path) or stamp[0] <= self.part_size:
+            if has_reader(path) or size <= self.part_size:
                 yield whole
-                return
-            with open_file(path, inside=inside) as file:
-                if not is_utf8(
-                    iter(partial(file.read, _BLOCK), b""), whole=True
-                ):  # in another encoding, or of a kind that its name does not tell
-                    yield whole
-                    return
-                file.seek(0)
-                for part in self._parts(whole._replace(kind="text"), file):
-                    yield part._replace(data=None)
+            else:
+                yield from self._large(whole, path, inside)
         except OSError as error:
             is_left_out = listed and isinstance(error, PermissionError)
             yield _failed(argument, place, _problem(path, error), name, listed=is_left_out)
         except DataError as error:
             yield _failed(argument, place, error, name, listed=listed)
+
+    def _large(self, whole: Piece, path: Path, inside: Path | None) -> Iterator[Piece]:
+        """The parts of a text; or the file, in another encoding or of a kind that its name does not tell."""
+        with open_file(path, inside=inside) as file:
+            if is_utf8(iter(partial(file.read, _BLOCK), b""), whole=True):
+                file.seek(0)
+                for part in self._parts(whole._replace(kind="text"), file):
+                    yield part._replace(data=None)
+                return
+        yield whole
 
     def _parts(self, whole: Piece, stream: BinaryIO) -> Iterator[Piece]:
         begin = offset = 0
@@ -242,20 +245,13 @@ class Sources:
         try:
             stamp = file_stamp(path)
             for number, begin, data in byte_lines(path):
+                if data.isspace():
+                    continue
                 place, end = f"{path}, line {number}", begin + len(data)
-                if not data.isspace():
-                    yield Piece(
-                        "line",
-                        "",
-                        place,
-                        argument,
-                        False,
-                        str(path),
-                        begin,
-                        end,
-                        stamp=stamp,
-                        data=data,
-                    )
+                whole = Piece(
+                    "line", "", place, argument, False, str(path), begin, end, stamp=stamp
+                )
+                yield whole._replace(data=data)
         except OSError as error:
             yield _failed(argument, str(path), _problem(path, error))
         except DataError as error:
