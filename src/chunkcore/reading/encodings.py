@@ -177,24 +177,26 @@ def _is_written(data: bytes, codec: str, writing: str) -> bool:
 
 def _utf_16(data: bytes) -> str | None:
     """UTF-16 without a byte order mark: of a script that needs few high bytes, or Chinese, Japanese or Korean."""
-    if (
-        data.startswith(tuple(mark for mark, _ in _BOMS))
-        or len(data) < 8
-        or (is_utf8([data], whole=True) and b"\x00" not in data)
-    ):
+    if len(data) < 8 or data.startswith(tuple(mark for mark, _ in _BOMS)):
+        return None
+    if b"\x00" not in data and is_utf8([data], whole=True):
         return None
     for codec, high, low in (
         ("utf-16-le", data[1::2], data[::2]),
         ("utf-16-be", data[::2], data[1::2]),
     ):
         text = data.decode(codec, "replace")
-        few = 0 in high and 0 not in low and len(set(high)) <= 4 < len(set(low))
-        if few and _is_shown(text):
+        has_few = len(set(high)) <= 4 < len(set(low)) and 0 in high and 0 not in low
+        if has_few and _is_shown(text):
             return codec
-        east = any(_is_written(data, codec, writing) for writing in ("gb18030", "euc_kr", "cp932"))
-        if len(data) % 2 == 0 and east and re.search("[\n\x20\u3000-\u3002\uff01-\uff1f]", text):
+        if len(data) % 2 or not _EASTERN_STOP.search(text):
+            continue
+        if any(_is_written(data, codec, writing) for writing in ("gb18030", "euc_kr", "cp932")):
             return codec
     return None
+
+
+_EASTERN_STOP = re.compile("[\n\x20\u3000-\u3002\uff01-\uff1f]")
 
 
 def _is_shown(text: str) -> bool:
@@ -253,15 +255,16 @@ def _fits(text: str, alphabet: str) -> bool:
     if not set(letters) <= set(alphabet) or not letters:
         return False
     words = _WORD.findall(text)
-    cased = sum(
-        word in (word.lower(), word.upper(), word.capitalize(), word.title()) for word in words
-    )
-    if cased < 0.9 * len(words):
+    if sum(map(_is_cased, words)) < 0.9 * len(words):
         return False
     if alphabet in _LATIN:
         return 3 * len(letters) <= sum(map(str.isalpha, text)) and not _MISPLACED.search(text)
     common = sum(letter in alphabet[:_COMMON] for letter in letters)
     return common >= _COMMON_SHARE * len(letters) and not any(map(_is_mixed, words))
+
+
+def _is_cased(word: str) -> bool:
+    return word in (word.lower(), word.upper(), word.capitalize(), word.title())
 
 
 def _is_mixed(word: str) -> bool:

@@ -48,18 +48,18 @@ def load_documents(
         raise DataError(
             f"{root} does not exist: expected a folder of documents, a file, or a documents.jsonl"
         )
-    lines = root / "documents.jsonl" if root.is_dir() else root
-    if lines.is_file() if root.is_dir() else lines.suffix == ".jsonl":
-        documents = documents_of(
-            (f"{lines}, line {number}", row) for number, row in json_lines(lines)
-        )
-        if not documents:
-            raise DataError(
-                f'{lines} holds no documents: expected lines like {{"id": ..., "text": ...}}'
-            )
-        return documents
+    lines = root
     if root.is_dir():
-        return _from_folder(root, leave_out, unread, follow_links=follow_links)
+        lines = root / "documents.jsonl"
+        if not lines.is_file():
+            return _from_folder(root, leave_out, unread, follow_links=follow_links)
+    if lines.suffix == ".jsonl":
+        rows = ((f"{lines}, line {number}", row) for number, row in json_lines(lines))
+        documents = documents_of(rows)
+        if not documents:
+            expected = 'expected lines like {"id": ..., "text": ...}'
+            raise DataError(f"{lines} holds no documents: {expected}")
+        return documents
     reading = read_file(root, as_utf8(root.name))
     for note in reading.notes:
         warn_user(f"{root}: {note}")

@@ -39,7 +39,8 @@ class _Mail:
         subject = _header(part, "subject")
         if subject:
             self.blocks.append(f"# {subject}")
-        lines = [f"{key}: {_header(part, key)}" for key in _SHOWN if _header(part, key)]
+        headers = {key: _header(part, key) for key in _SHOWN}
+        lines = [f"{key}: {value}" for key, value in headers.items() if value]
         if lines:
             self.blocks.append("\n".join(lines))
 
@@ -54,17 +55,14 @@ class _Mail:
             if kind == "multipart/alternative":
                 self.add_best(parts)
             else:
-                self.add_all(parts)
+                for child in parts:
+                    self.add(child)
             if not parts or not self.blocks:
                 self.add_text(str(part.preamble or ""))
         elif _is_body(part):
             self.add_text(_text(part))
         else:
             self.attachments.append(_plain(part.get_filename() or kind)[:200])
-
-    def add_all(self, parts: Sequence[Message]) -> None:
-        for part in parts:
-            self.add(part)
 
     def add_best(self, parts: Sequence[Message]) -> None:
         """Add the plain text, or where it is empty or a stub the longest of the other parts."""
@@ -134,11 +132,12 @@ class Email(Reader):
             raise UnreadError(name, "is an e-mail without a text: take it out")
         metadata: dict[str, object] = {"format": "markdown"}
         metadata |= {key: _header(message, key) for key in _METADATA if key in message}
-        names = mail.attachments
-        if not names:
-            return Reading(Document(name, mail.text, metadata))
-        note = f"attachments are left out, save them as files: {', '.join(names[:5])}"
-        return Reading(Document(name, mail.text, metadata | {"attachments": names}), (note,))
+        notes: list[str] = []
+        if mail.attachments:
+            metadata["attachments"] = mail.attachments
+            names = ", ".join(mail.attachments[:5])
+            notes.append(f"attachments are left out, save them as files: {names}")
+        return Reading(Document(name, mail.text, metadata), tuple(notes))
 
 
 @readers.register("saved page")
@@ -225,5 +224,6 @@ def _text(part: Message) -> str:
         text = data.decode(charset(part.get_content_charset()) or "utf-8")
     except ValueError:
         text, _ = decode_text(data, Path("a part of it"))
-    is_page = part.get_content_type() == "text/html"
-    return visible_text(text) if is_page else text
+    if part.get_content_type() == "text/html":
+        return visible_text(text)
+    return text
