@@ -102,18 +102,17 @@ def test_nothing_to_search_or_to_ask():
 
 
 @pytest.mark.parametrize(
-    ("queries", "vectors", "k", "error", "message"),
+    ("queries", "vectors", "message"),
     [
-        ([[1.0, 0.0]], [[1.0, 0.0]], 0, OptionError, "k is at least 1, got 0"),
-        ([1.0, 0.0], [[1.0, 0.0]], 1, ModelError, r"queries are a matrix .* shape \(2,\)"),
-        ([[1.0, 0.0]], [[1.0, 0.0, 0.0]], 1, ModelError, "queries have 2 dimensions and vectors 3"),
-        ([[1.0, np.nan]], [[1.0, 0.0]], 1, ModelError, "queries hold NaN"),
-        ([[1.0, 0.0]], [[np.inf, 0.0]], 1, ModelError, "vectors hold NaN or infinity"),
+        ([1.0, 0.0], [[1.0, 0.0]], r"queries are a matrix .* shape \(2,\)"),
+        ([[1.0, 0.0]], [[1.0, 0.0, 0.0]], "queries have 2 dimensions and vectors 3"),
+        ([[1.0, np.nan]], [[1.0, 0.0]], "queries hold NaN"),
+        ([[1.0, 0.0]], [[np.inf, 0.0]], "vectors hold NaN or infinity"),
     ],
 )
-def test_what_cannot_be_searched_is_told(queries, vectors, k, error, message):
-    with pytest.raises(error, match=message):
-        search.top_k(np.array(queries), np.array(vectors), k)
+def test_what_cannot_be_searched_is_told(queries, vectors, message):
+    with pytest.raises(ModelError, match=message):
+        search.top_k(np.array(queries), np.array(vectors), 1)
 
 
 def test_memory_is_bounded_by_the_blocks(monkeypatch):

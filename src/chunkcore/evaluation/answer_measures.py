@@ -182,14 +182,14 @@ def squad_f1(answer: str, references: Sequence[str]) -> float:
     >>> round(squad_f1("the year 1916", ["in 1916", "February 1916"]), 3)
     0.5
     """
-    words_found = squad_normalised(answer).split()
+    answered = squad_normalised(answer).split()
     best = 0.0
-    for right in (item.split() for item in _said(references)):
-        shared = (Counter(words_found) & Counter(right)).total()
-        both = len(words_found) + len(right)
-        best = max(
-            best, 2 * shared / both if words_found and right else float(words_found == right)
-        )
+    for reference in _said(references):
+        right = reference.split()
+        if answered == right:
+            return 1.0
+        shared = (Counter(answered) & Counter(right)).total()
+        best = max(best, 2 * shared / (len(answered) + len(right)))
     return best
 
 
@@ -432,19 +432,16 @@ class BertScoreF1(AnswerMeasure):
         answers: Sequence[AnsweredQuestion],
         models: AnswerModels,
     ) -> Sequence[float]:
-        pairs = [
-            (i, reference)
-            for i, case in enumerate(answers)
-            if not case.failed
-            for reference in case.references
-        ]
-        texts, references = (
-            [answers[i].answer for i, _ in pairs],
-            [reference for _, reference in pairs],
-        )
+        numbers, texts, references = [], [], []
+        for number, case in enumerate(answers):
+            if not case.failed:
+                numbers += [number] * len(case.references)
+                texts += [case.answer] * len(case.references)
+                references += case.references
         values = [0.0 if case.references else math.nan for case in answers]
-        for (i, _), score in zip(pairs, bert_scores(models.tokens, texts, references), strict=True):
-            values[i] = max(values[i], score)
+        scores = bert_scores(models.tokens, texts, references)
+        for number, score in zip(numbers, scores, strict=True):
+            values[number] = max(values[number], score)
         return values
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import chain
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -75,8 +76,7 @@ def top_k(
 
     Returns indices (int64) and similarities (float32), each of shape (q, min(k, n)).
 
-    Raises `OptionError`: k is under 1. Raises `ModelError`: arrays not two-dimensional or of different widths, or NaN
-    or infinity in them.
+    Raises `ModelError`: arrays not two-dimensional or of different widths, or NaN or infinity in them.
 
     >>> indices, scores = top_k([[1.0, 0.0]], [[0.0, 1.0], [3.0, 0.0], [3.0, 0.0]], 2)
     >>> indices.tolist(), scores.tolist()
@@ -315,7 +315,7 @@ def top_k_owners(
     of each vector, ascending; each number from 0 to the last occurs; `lengths` is as for `top_k`. Returns owners
     (int64) and cosine similarities (float32), each of shape (q, min(k, owners)).
 
-    Raises `OptionError`: k is under 1. Raises `ModelError`: see `top_k`; or not one owner per vector.
+    Raises `ModelError`: see `top_k`; or not one owner per vector.
 
     >>> owners, scores = top_k_owners([[1.0, 0.0]], [[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [0, 0, 1], 2)
     >>> owners.tolist(), scores.tolist()
@@ -384,8 +384,8 @@ class TextVectors:
         self._corpora = corpora
         self._progress: Progress = progress or no_progress
         self._fingerprint = fingerprint
-        self._alone: list[TextVectors] = []  # one per other corpus
         self._held: list[tuple[ChunkedCorpus, Rows]] = []
+        self._held_late: list[tuple[ChunkedCorpus, Rows]] = []
         self._norms: dict[str, tuple[ChunkedCorpus, Scores]] = {}
         self._queries: tuple[tuple[str, ...], Vectors] | None = None
 
@@ -446,11 +446,11 @@ class TextVectors:
         if corpus.parent is not None:
             inside = np.flatnonzero(np.isin(corpus.parent.owners, corpus.places))
             return select_rows(self.texts(corpus.parent), inside)
-        for held, rows in self._held:
-            if held is corpus:
-                return rows
-        place, holder = self._holder(corpus)
-        return SelectedRows(holder._matrix, holder._distinct[1][place])
+        if _rows_of(self._held, corpus) is None:
+            self._embed_corpora(self._corpora_with(corpus))
+        rows = _rows_of(self._held, corpus)
+        assert rows is not None
+        return rows
 
     def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
         """One row per chunk, the mean of its tokens' vectors in its document; and 0, 1, 2, ...
@@ -460,9 +460,11 @@ class TextVectors:
         numbers = np.arange(len(corpus), dtype=np.int64)
         if corpus.parent is not None:
             return select_rows(self.late(corpus.parent)[0], corpus.places), numbers
-        place, holder = self._holder(corpus)
-        vectors, rows = holder._late_rows
-        return vectors[rows[place]], numbers
+        if _rows_of(self._held_late, corpus) is None:
+            self._embed_late(self._corpora_with(corpus))
+        rows = _rows_of(self._held_late, corpus)
+        assert rows is not None
+        return rows, numbers
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """One row per query; repeated queries are not embedded again. Raises `ModelError`: the model failed twice."""
@@ -478,27 +480,18 @@ class TextVectors:
         """Of `OTHER_QUESTIONS`."""
         return self.embed(OTHER_QUESTIONS, queries=True)
 
-    def _holder(self, corpus: ChunkedCorpus) -> tuple[int, TextVectors]:
-        """The vectors that embed a corpus, and its place among their corpora."""
-        for place, together in enumerate(self._corpora):
-            if together is corpus:
-                return place, self
-        for alone in self._alone:
-            if alone._corpora[0] is corpus:
-                return 0, alone
-        self._alone.append(TextVectors(self.embedder, [corpus], progress=self._progress))
-        return 0, self._alone[-1]
+    def _corpora_with(self, corpus: ChunkedCorpus) -> Sequence[ChunkedCorpus]:
+        """The corpora that are embedded together with this one."""
+        is_together = any(other is corpus for other in self._corpora)
+        return self._corpora if is_together else [corpus]
 
-    @cached_property
-    def _distinct(self) -> tuple[Sequence[str], list[Numbers]]:
-        return distinct_texts([corpus.embedded_texts for corpus in self._corpora])
-
-    @cached_property
-    def _matrix(self) -> Vectors:
-        texts, _ = self._distinct
-        return concatenate(
+    def _embed_corpora(self, corpora: Sequence[ChunkedCorpus]) -> None:
+        texts, places = distinct_texts([corpus.embedded_texts for corpus in corpora])
+        matrix = concatenate(
             self._embedded(texts), np.float32, memory_bytes=_MEMORY, expected=len(texts)
         )
+        for corpus, rows in zip(corpora, places, strict=True):
+            self.hold(corpus, SelectedRows(matrix, rows))
 
     def _embedded(self, texts: Sequence[str]) -> Iterator[Vectors]:
         done = dimensions = 0
@@ -514,23 +507,19 @@ class TextVectors:
             self._progress("embed", done, len(texts))
             yield vectors
 
-    @cached_property
-    def _late_rows(self) -> tuple[Vectors, list[list[int]]]:
-        """The vectors of distinct chunks, and of each corpus its chunks' places among them."""
+    def _embed_late(self, corpora: Sequence[ChunkedCorpus]) -> None:
         distinct: dict[tuple[str, tuple[Span, ...]], Chunk] = {}
-        for corpus in self._corpora:
-            for chunk in corpus:
-                distinct.setdefault((chunk.document_id, chunk.spans), chunk)
-        places = {key: place for place, key in enumerate(distinct)}
-        rows = [
-            [places[chunk.document_id, chunk.spans] for chunk in corpus] for corpus in self._corpora
-        ]
+        for chunk in chain.from_iterable(corpora):
+            distinct.setdefault((chunk.document_id, chunk.spans), chunk)
         vectors = self.late_embedder.embed_chunks(
-            self._corpora[0].documents,
+            corpora[0].documents,
             list(distinct.values()),
             progress=partial(self._progress, "embed"),
         )
-        return vectors, rows
+        places = {key: place for place, key in enumerate(distinct)}
+        for corpus in corpora:
+            rows = [places[chunk.document_id, chunk.spans] for chunk in corpus]
+            self._held_late.append((corpus, vectors[rows]))
 
     def embed(
         self,
@@ -543,6 +532,10 @@ class TextVectors:
         if isinstance(model, CachedEmbedder):  # it checks and retries by itself
             return model.embed_queries(texts) if queries else model.embed_documents(texts)
         return embed(model, texts, queries=queries)
+
+
+def _rows_of(held: Sequence[tuple[ChunkedCorpus, Rows]], corpus: ChunkedCorpus) -> Rows | None:
+    return next((rows for other, rows in held if other is corpus), None)
 
 
 def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Numbers]]:

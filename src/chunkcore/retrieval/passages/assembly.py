@@ -68,30 +68,18 @@ def passage_of(
     documents: Documents,
 ) -> Retrieved:
     """One passage of neighbouring units, which are its parts, with what stands between them in their document."""
-    name = units[0].document_id
-    if len(units) == 1:
-        return Retrieved(
-            name,
-            units[0].spans,
-            score,
-            units[0].text,
-            (units[0],),
-        )
-    spans = [*units[0].spans]
-    if name not in documents:
-        spans += [span for unit in units[1:] for span in unit.spans]
-        return Retrieved(
-            name,
-            tuple(union(spans)),
-            score,
-            _glued(units),
-            tuple(units),
-        )
-    for unit in units[1:]:
-        first, *others = unit.spans
-        spans += [Span(min(spans[-1].end, first.start), first.end), *others]
-    joined = tuple(union(spans))
-    text = text_of_spans(documents[name].text, joined)
+    name, joined = units[0].document_id, units[0].spans
+    document = documents.get(name)
+    text = units[0].text
+    if len(units) > 1:
+        spans = [*joined]
+        for unit in units[1:]:
+            first, *others = unit.spans
+            if document is not None:
+                first = Span(min(spans[-1].end, first.start), first.end)
+            spans += [first, *others]
+        joined = tuple(union(spans))
+        text = _glued(units) if document is None else text_of_spans(document.text, joined)
     return Retrieved(name, joined, score, text, tuple(units))
 
 
