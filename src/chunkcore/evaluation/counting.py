@@ -170,20 +170,19 @@ class SpanTable:
     def of(cls, pieces: Sequence[Retrieved], axis: CharacterAxis, source: str) -> SpanTable:
         """The pieces in order. Raises `DataError`: a span ends after its document, or an unknown one has no text."""
         documents = np.full(len(pieces), -1, dtype=np.int64)
-        owner, characters = np.empty(0, dtype=np.int64), np.empty((0, 2), dtype=np.int64)
+        rows = np.empty((0, 3), dtype=np.int64)  # the piece, the start and the end of each span
         if isinstance(pieces, PieceColumns):
             numbers = [axis.numbers.get(name, -1) for name in pieces.documents]
             documents = np.array([*numbers, -1], dtype=np.int64)[pieces.document]
-            owner = np.flatnonzero(documents >= 0)
-            characters = np.column_stack((pieces.starts, pieces.ends))[owner]
+            plain = np.flatnonzero(documents >= 0)
+            rows = np.column_stack((plain, pieces.starts[plain], pieces.ends[plain]))
         others = _Others(axis, source)
         for number in np.flatnonzero(documents < 0).tolist():
             documents[number] = others.add(number, pieces[number])
-        more = np.array(others.spans, dtype=np.int64).reshape(-1, 3)
-        owner = np.concatenate((owner, more[:, 0]))
-        order = np.argsort(owner, kind="stable")
-        owner = owner[order]
-        characters = np.concatenate((characters, more[:, 1:]))[order]
+        if others.spans:
+            rows = np.concatenate((rows, np.array(others.spans, dtype=np.int64)))
+            rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        owner, characters = rows[:, 0], rows[:, 1:]
         outside = np.flatnonzero(characters[:, 1] > axis.sizes[documents[owner]])
         for place in outside[:1].tolist():
             number, end = owner[place], characters[place, 1]
@@ -262,7 +261,7 @@ class RankedSpans:
         answer, span = self.pieces.spans_of(piece)
         whole = self.pieces.characters[span]
         tokens = counted.ranges[span]
-        lengths = tokens[:, 1] - tokens[:, 0]
+        lengths = _range_sizes(tokens)
         room = left[answer] - running(lengths, answer)
         characters = whole.copy()
         over = np.flatnonzero((lengths > room) & (room > 0))
@@ -320,7 +319,7 @@ class Relevance:
     def count(self, table: SpanTable) -> UnitTable:
         """Pieces in this unit; an unlocated piece has the units of its text."""
         ranges = self._axis.ranges(table.characters)
-        sizes = _sums(table.owner, ranges[:, 1] - ranges[:, 0], table.count).astype(np.int64)
+        sizes = _sums(table.owner, _range_sizes(ranges), table.count).astype(np.int64)
         if table.texts:
             sizes[list(table.texts)] = self._text_size(list(table.texts.values()))
         return UnitTable(ranges, sizes)
@@ -328,7 +327,7 @@ class Relevance:
     def lengths(self, union: Ranges) -> Scores:
         """The units of each query in disjoint ranges."""
         query = union[:, 0] // self.stride
-        return _sums(query, union[:, 1] - union[:, 0], self._queries)
+        return _sums(query, _range_sizes(union), self._queries)
 
     def by_query(self, shares: Scores) -> tuple[tuple[float, ...], ...]:
         """One value per piece of evidence, grouped by query."""
@@ -342,8 +341,7 @@ class Relevance:
         pairs, number = np.unique(pairs, axis=0, return_inverse=True)
         shift = (number.reshape(-1) - self._query) * self.stride
         union = union_ranges(self.evidence + shift[:, None])
-        lengths = union[:, 1] - union[:, 0]
-        return pairs[:, 0], _sums(union[:, 0] // self.stride, lengths, len(pairs))
+        return pairs[:, 0], _sums(union[:, 0] // self.stride, _range_sizes(union), len(pairs))
 
 
 class UnitCounts:
@@ -385,9 +383,9 @@ class UnitCounts:
     def shares(self) -> Scores:
         """The retrieved share of each piece of evidence; NaN for one without a unit."""
         evidence = self._relevance.evidence
-        lengths = (evidence[:, 1] - evidence[:, 0]).astype(np.float64)
-        shares = np.full(len(lengths), math.nan)
-        np.divide(covered(evidence, self._union), lengths, out=shares, where=lengths > 0)
+        lengths = _range_sizes(evidence).astype(np.float64)
+        lengths[lengths == 0] = math.nan
+        shares: Scores = covered(evidence, self._union) / lengths
         return shares
 
     @cached_property
@@ -414,6 +412,10 @@ class UnitCounts:
         return _sums(self._spans.query, values, len(self.relevant))
 
 
+def _range_sizes(ranges: Ranges) -> Numbers:
+    return ranges[:, 1] - ranges[:, 0]
+
+
 def _sums(owner: Numbers, amounts: Numbers | Scores, owners: int) -> Scores:
     """The sum of the amounts of each owner."""
     return np.bincount(owner, amounts, minlength=owners).astype(np.float64)
@@ -422,7 +424,7 @@ def _sums(owner: Numbers, amounts: Numbers | Scores, owners: int) -> Scores:
 def covered(ranges: Ranges, union: Ranges) -> Numbers:
     """How many positions of each range are in sorted, disjoint ones."""
     inside, owner = clip_ranges(ranges, union)
-    return _sums(owner, inside[:, 1] - inside[:, 0], len(ranges)).astype(np.int64)
+    return _sums(owner, _range_sizes(inside), len(ranges)).astype(np.int64)
 
 
 def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
@@ -436,7 +438,7 @@ def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
     [0, 1]
     """
     pairs = [np.empty((2, 0), dtype=np.int64)]
-    magnitudes = np.frexp((spans[:, 1] - spans[:, 0]).astype(np.float64))[1]
+    _, magnitudes = np.frexp(_range_sizes(spans).astype(np.float64))
     for magnitude in np.unique(magnitudes).tolist():
         members = np.flatnonzero(magnitudes == magnitude)
         members = members[np.argsort(spans[members, 0], kind="stable")]

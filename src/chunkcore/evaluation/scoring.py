@@ -213,7 +213,8 @@ class Scorer:
                 f"the benchmark {echo(next(iter(ids), 'none'))}"
             )
         if isinstance(run.results, Answers):
-            return run.results.ranked.of_rows([run.results.rows.get(name, -1) for name in ids])
+            rows = [run.results.rows.get(name, -1) for name in ids]
+            return run.results.ranked.of_rows(rows)
         return Answers.of(ids, [run.results.get(name, ()) for name in ids]).ranked
 
     def _holding(self, pieces: SpanTable) -> RankedSpans:
@@ -263,7 +264,9 @@ def _evidence_in(query: Query, document_id: str, place: Span) -> int:
     total = 0
     for part in query.evidence:
         if part.document_id == document_id:
-            total += max(0, min(part.span.end, place.end) - max(part.span.start, place.start))
+            start = max(part.span.start, place.start)
+            end = min(part.span.end, place.end)
+            total += max(0, end - start)
     return total
 
 

@@ -75,7 +75,8 @@ class DocumentNames:
 
 def _same_file(one: PurePosixPath, other: PurePosixPath) -> bool:
     """Whether the shorter path is the end of the longer one; one of them may lack the suffix."""
-    for folder, other_folder in zip(one.parts[-2::-1], other.parts[-2::-1], strict=False):
+    folders = zip(one.parts[-2::-1], other.parts[-2::-1], strict=False)
+    for folder, other_folder in folders:
         if folder != other_folder:
             return False
     return one.name in (other.name, other.stem) or other.name == one.stem

@@ -148,7 +148,8 @@ def spans_between(source: str, text: str, place: Span) -> tuple[Span, ...]:
                 continue
             if not text.startswith(joint, length):
                 continue
-            spans = Span(place.start, place.start + length), Span(place.end - rest, place.end)
-            if text.endswith(spans[1].slice(source)) and text_of_spans(source, spans) == text:
-                return spans
+            first = Span(place.start, place.start + length)
+            last = Span(place.end - rest, place.end)
+            if text.endswith(last.slice(source)) and text_of_spans(source, (first, last)) == text:
+                return first, last
     return ()

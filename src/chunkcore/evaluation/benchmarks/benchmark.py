@@ -77,9 +77,11 @@ def parts_of(document: Document) -> tuple[Part, ...]:
     rows = document.metadata.get("parts")
     if rows is None:
         return (Part(document.id, Span(0, len(document.text))),)
+    if not isinstance(rows, list | tuple) or not rows:
+        rows = [rows]
     parts: list[Part] = []
     end = 0
-    for row in rows if isinstance(rows, list | tuple) and rows else [rows]:
+    for row in rows:
         part = _part(row)
         if part is None or part.span.start < end or part.span.end > document.size:
             raise DataError(
@@ -234,10 +236,9 @@ def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchm
     check_number("count", count, 1)
     if count >= len(benchmark.queries):
         return benchmark
-    drawn = np.random.default_rng(seed).permutation(len(benchmark.queries))[:count]
-    return replace(
-        benchmark, queries=[benchmark.queries[number] for number in np.sort(drawn).tolist()]
-    )
+    order = np.random.default_rng(seed).permutation(len(benchmark.queries))
+    chosen = np.sort(order[:count]).tolist()
+    return replace(benchmark, queries=[benchmark.queries[number] for number in chosen])
 
 
 def whole_sentences(benchmark: Benchmark) -> Benchmark:
@@ -261,8 +262,9 @@ def whole_sentences(benchmark: Benchmark) -> Benchmark:
         after = np.searchsorted(starts, span.end, side="left")
         if first >= after:
             return evidence
-        wide = Span(min(span.start, int(starts[first])), max(span.end, int(ends[after - 1])))
-        return Evidence(evidence.document_id, wide)
+        start = min(span.start, int(starts[first]))
+        end = max(span.end, int(ends[after - 1]))
+        return Evidence(evidence.document_id, Span(start, end))
 
     queries = [
         replace(query, evidence=tuple(map(widened, query.evidence))) for query in benchmark.queries
@@ -389,7 +391,8 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
         _line(_question(query, texts), query.text, f"query {query.id!r}") for query in queries
     ]
     first, second = (Path(folder) / name for name in BENCHMARK_NAMES)
-    write_checked({first: "".join(documents).encode(), second: "".join(questions).encode()})
+    lines = {first: documents, second: questions}
+    write_checked({path: "".join(rows).encode() for path, rows in lines.items()})
     return first, second
 
 
@@ -416,7 +419,8 @@ def _written(evidence: Evidence, text: str) -> dict[str, Any]:
 
 
 def _line(row: Mapping[str, Any], text: str, what: str) -> str:
-    if pair := _TWO_HALVES.search(text):
+    pair = _TWO_HALVES.search(text)
+    if pair is not None:
         raise DataError(
             f"{what} has a split character (two surrogates) at {pair.start()}: join or replace them"
         )
