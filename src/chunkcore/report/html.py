@@ -15,7 +15,7 @@ from typing import Any
 
 from chunkcore.errors import DataError
 from chunkcore.escaping import page_text, script_json
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
 from chunkcore.evaluation.results import Report
@@ -68,16 +68,13 @@ def page_template() -> Any:
 
     def headings(columns: Sequence[tables.Column[Any]]) -> list[tuple[str, int]]:
         """Groups of neighbouring columns, each with the number it spans."""
-        return [
-            (group, len(list(members)))
-            for group, members in groupby(columns, key=lambda column: column.group)
-        ]
+        groups = groupby(column.group for column in columns)
+        return [(group, len(list(members))) for group, members in groups]
 
     def breakable(name: str) -> Any:
         """A name with line breaks allowed after colons and commas."""
-        return markup(
-            "<wbr>".join(escape(part) for part in re.split(r"(?<=[:,])", page_text(name)))
-        )
+        parts = re.split(r"(?<=[:,])", page_text(name))
+        return markup("<wbr>".join(map(escape, parts)))
 
     environment = Environment(
         autoescape=True,
@@ -171,7 +168,7 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
     rows = []
     if page.benchmark and ks:
         excerpt = _Excerpts(page.benchmark, documents)
-        found = _Found(page, ks)
+        percents = [_percents(page.reports, k) for k in ks]
         for query in page.benchmark.queries:
             answer = query.metadata.get("answer")
             row = {
@@ -180,7 +177,7 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
                 "collection": page_text(query.collection),
                 "answer": page_text(answer) if isinstance(answer, str) else "",
                 "evidence": list(map(excerpt.of, query.evidence)),
-                "found": found.of(query),
+                "found": [_of_query(systems, query.id) for systems in percents],
             }
             rows.append(row)
     systems = [page_text(report.name) for report in page.reports]
@@ -206,26 +203,19 @@ class _Excerpts:
         return [page_text(name), span.start, span.end, excerpt, self._numbers.get(name, -1)]
 
 
-class _Found:
-    """The share of each piece of evidence that each system found, in percent."""
-
-    def __init__(self, page: ReportPage, ks: Sequence[Depth]) -> None:
-        self._shares: list[list[dict[str, tuple[float, ...]]]] = []
-        for k in ks:
-            systems = [_by_query(report, k) for report in page.reports]
-            self._shares.append(systems)
-
-    def of(self, query: Query) -> list[list[list[int | None]]]:
-        """By depth and system."""
-        return [[_percents(shares, query) for shares in systems] for systems in self._shares]
+def _percents(reports: Sequence[Report], k: Depth) -> list[dict[str, list[int | None]]]:
+    """Of each report, by question: the share found of each piece of evidence, in percent."""
+    systems = []
+    for report in reports:
+        shares = zip(report.query_ids, report.found.get(k, ()), strict=False)
+        systems.append({query: list(map(whole_percent, pieces)) for query, pieces in shares})
+    return systems
 
 
-def _by_query(report: Report, k: Depth) -> dict[str, tuple[float, ...]]:
-    return dict(zip(report.query_ids, report.found.get(k, ()), strict=False))
-
-
-def _percents(shares: Mapping[str, tuple[float, ...]], query: Query) -> list[int | None]:
-    return list(map(whole_percent, shares.get(query.id, ())))
+def _of_query(
+    systems: Sequence[Mapping[str, list[int | None]]], query: str
+) -> list[list[int | None]]:
+    return [shares.get(query, []) for shares in systems]
 
 
 def whole_percent(share: float) -> int | None:
@@ -350,17 +340,18 @@ def plot(result: object) -> Drawing:
         )
     elif isinstance(result, Tuning):
         svg = _means(ReportPage(compare(result.shown, result.measure)), 860)
-    elif isinstance(result, Comparison | Report):
-        svg = _means(ReportPage(compare([result]) if isinstance(result, Report) else result), 860)
+    elif isinstance(result, Report):
+        svg = _means(ReportPage(compare([result])), 860)
+    elif isinstance(result, Comparison):
+        svg = _means(ReportPage(result), 860)
     else:
         kind = type(result).__name__
         raise DataError(
             f"there is no plot of a {kind}: give a comparison, report, tuning, chunks or hits"
         )
     css = assets("page.css")  # the page's colours, outside the page
-    colours = css.partition("* {")[0] + "".join(
-        line for line in css.splitlines() if line.startswith("svg")
-    )
+    rules = [line for line in css.splitlines() if line.startswith("svg")]
+    colours = css.partition("* {")[0] + "".join(rules)
     head, end, rest = svg.partition(">")
     return Drawing(f"{head}{end}<style>{colours}</style>{rest}")
 

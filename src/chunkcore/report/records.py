@@ -93,18 +93,8 @@ def score_csv(page: ReportPage) -> str:
 
     Shares are from 0 to 1. Only rows of the verdict's measure over all collections have an interval.
     """
-    header = [
-        "system",
-        "collection",
-        "measure",
-        "k",
-        "unit",
-        "mean",
-        "std",
-        "questions",
-        "low",
-        "high",
-    ]
+    names = ["system", "collection", "measure", "k", "unit"]
+    header = [*names, "mean", "std", "questions", "low", "high"]
     rows: list[Sequence[Any]] = []
     for report in page.reports:
         for measure in report.scores:
@@ -125,7 +115,9 @@ def _scores(page: ReportPage, report: Report, measure: Measure) -> Iterator[Sequ
 
 def question_csv(page: ReportPage) -> str:
     """One row per system and question: every measure, and the tokens retrieved at each k."""
-    texts = {query.id: query.text for query in page.benchmark.queries} if page.benchmark else {}
+    texts = {}
+    if page.benchmark:
+        texts = {query.id: query.text for query in page.benchmark.queries}
     measures = list(dict.fromkeys(measure for report in page.reports for measure in report.scores))
     header = ["system", "question_id", "collection", "question", *map(str, measures)]
     header += [f"tokens@{k}" for k in page.ks]
@@ -135,9 +127,8 @@ def question_csv(page: ReportPage) -> str:
         columns = [report.scores.get(measure, empty) for measure in measures]
         columns += [report.retrieved_tokens.get(k, empty) for k in page.ks]
         values = np.column_stack(columns).tolist()
-        for query, collection, numbers in zip(
-            report.query_ids, report.collections, values, strict=True
-        ):
+        questions = zip(report.query_ids, report.collections, values, strict=True)
+        for query, collection, numbers in questions:
             rows.append((report.name, query, collection, texts.get(query, ""), *numbers))
     return _csv(header, rows)
 
@@ -191,11 +182,8 @@ def json_report(page: ReportPage) -> str:
 def read_reports(path: Path | str) -> list[Report]:
     """The reports that `json_report` wrote, best first. Raises `DataError`: an unreadable file, or no such report."""
     data = read_json(Path(path))
-    if (
-        not isinstance(data, dict)
-        or data.get("format") != FORMAT
-        or not isinstance(data.get("reports"), list)
-    ):
+    is_report = isinstance(data, dict) and data.get("format") == FORMAT
+    if not is_report or not isinstance(data.get("reports"), list):
         raise DataError(f'{path} is no report: expected an object whose "format" is "{FORMAT}"')
     if data.get("checksum") != reports_checksum(data["reports"]):
         raise DataError(

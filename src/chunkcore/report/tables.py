@@ -52,9 +52,8 @@ class Column(Generic[Row]):
     qualified: bool = False  # Markdown writes the group before the title
     number: int = 0  # of the system in this column; 0 for none
     short: str = ""  # heading in a terminal; "" leaves the column out there
-    priority: int = (
-        0  # the order in a terminal: a narrow one drops the last ones, but never those of 0
-    )
+    # The order in a terminal: a narrow one drops the last ones, but never those of 0.
+    priority: int = 0
 
     def cell(self, row: Row) -> Cell:
         shown = self.show(row)
@@ -95,8 +94,8 @@ def _markdown_cell(cell: Cell) -> str:
         text = f"{cell.number}. {text}"
     if not cell.details:
         return text
-    first, *rest = (markdown_cell(detail) for detail in cell.details)
-    return f"{text} {first}{''.join(f' ({each})' for each in rest)}"
+    first, *others = map(markdown_cell, cell.details)
+    return " ".join([text, first, *(f"({detail})" for detail in others)])
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -359,13 +358,12 @@ def _left_out(benchmark: Benchmark | None) -> Iterator[str]:
         return
     problems = benchmark.problems
     unread = sum(" was not read: " in problem.reason for problem in problems)
+    unplaced = len(problems) - unread
+    unmarked = len(benchmark.without_evidence)
     reasons = {
         "left out because their file was not read; the report lists each": unread,
-        "left out because the evidence could not be placed; the report lists each": len(problems)
-        - unread,
-        "not scored because the collection marks no evidence for them": len(
-            benchmark.without_evidence
-        ),
+        "left out because the evidence could not be placed; the report lists each": unplaced,
+        "not scored because the collection marks no evidence for them": unmarked,
     }
     for reason, count in reasons.items():
         if count:
@@ -390,11 +388,11 @@ def _about(report: Report) -> Iterator[str]:
         pieces = plural(lost_pieces, "retrieved piece")
         yield f"{report.name}: {pieces} to be found in no document ({share}) and counted as irrelevant."
     total = sum(report.located.values())
-    shares = [
-        f"{100 * report.located[match] / total:.0f} % {how}"
-        for match, how in FOUND_BY.items()
-        if match in _BY_WORDS and report.located.get(match)
-    ]
+    shares = []
+    for match in _BY_WORDS:
+        if report.located.get(match):
+            located = 100 * report.located[match] / total
+            shares.append(f"{located:.0f} % {FOUND_BY[match]}")
     if shares:
         differing = report.differing_documents
         names = f"; the text differs of {listed(differing)}" if differing else ""
@@ -422,7 +420,7 @@ def _short_of(k: Depth, reports: Sequence[Report]) -> Iterator[str]:
 
 
 # Matches of a text that is not the document's.
-_BY_WORDS = ("folded", "fuzzy", "part", "quoted", "ambiguous")
+_BY_WORDS: tuple[MatchKind, ...] = ("folded", "fuzzy", "part", "ambiguous", "quoted")
 # How a retrieved piece was matched to its document.
 FOUND_BY: dict[MatchKind, str] = {
     "spans": "by its spans",
@@ -465,9 +463,8 @@ def cost_axis(page: ReportPage) -> CostAxis | None:
 
 def model_tokens(cost: Cost) -> float:
     """Tokens that embedders and language models read and wrote, per token of the source."""
-    return cost.tokens_ratio + (cost.llm_input_tokens + cost.llm_output_tokens) / (
-        cost.source_tokens or math.nan
-    )
+    llm_tokens = cost.llm_input_tokens + cost.llm_output_tokens
+    return cost.tokens_ratio + llm_tokens / (cost.source_tokens or math.nan)
 
 
 def cost_table(page: ReportPage) -> Table[Ranked] | None:
@@ -520,17 +517,20 @@ def configuration_table(tuning: Tuning) -> Table[Report]:
         name = tuning.configurations[report.name].chunker
         return Cell(name, labels, strong="use" in labels)
 
+    def retriever(report: Report) -> str:
+        return tuning.configurations[report.name].retriever
+
+    def score(report: Report) -> str:
+        return tuning.measure.show(report.mean(tuning.measure))
+
+    def chunks(report: Report) -> str:
+        return amount(report.chunks.count) if report.chunks else MISSING
+
     columns = (
         Column[Report]("Chunker", chunker, kind="text"),
-        Column[Report](
-            "Retriever", lambda report: tuning.configurations[report.name].retriever, kind="text"
-        ),
-        Column[Report](
-            str(tuning.measure), lambda report: tuning.measure.show(report.mean(tuning.measure))
-        ),
-        Column[Report](
-            "Chunks", lambda report: amount(report.chunks.count if report.chunks else None)
-        ),
+        Column[Report]("Retriever", retriever, kind="text"),
+        Column[Report](str(tuning.measure), score),
+        Column[Report]("Chunks", chunks),
         Column[Report]("Seconds", lambda report: duration(total_seconds(report))),
     )
     return Table("Every configuration, on all questions", columns, tuning.reports)

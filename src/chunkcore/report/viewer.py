@@ -300,8 +300,12 @@ class _PieceRows:
 
 def _parts_of(passage: Retrieved) -> list[float]:
     """Start, length and score of each part, one after another."""
-    spans = [(span, _rounded(part.score) or 0.0) for part in passage.parts for span in part.spans]
-    return [value for span, score in spans for value in (span.start, span.end - span.start, score)]
+    values: list[float] = []
+    for part in passage.parts:
+        score = _rounded(part.score) or 0.0
+        for span in part.spans:
+            values += [span.start, span.end - span.start, score]
+    return values
 
 
 def _key(piece: Retrieved) -> tuple[str, tuple[Span, ...], int]:
@@ -375,9 +379,10 @@ def viewer(page: ReportPage) -> Viewer | None:
 def _pages(document: Document) -> list[int]:
     """Start, end and number of each page, one after another."""
     pages = page_marks(document.marks)
-    return [
-        value for page in pages for value in (page.span.start, page.span.end, page.data["number"])
-    ]
+    values: list[int] = []
+    for page in pages:
+        values += [page.span.start, page.span.end, page.data["number"]]
+    return values
 
 
 def _within(report: Report, benchmark: Benchmark, budget: int) -> list[int] | None:

@@ -74,20 +74,17 @@ class ReportPage:
     @cached_property
     def ks(self) -> tuple[Depth, ...]:
         """The depths of all reports: numbers, then token budgets, then "min"; 5 if there are none."""
-        seen = {
-            measure.k
-            for report in self.reports
-            for measure in report.scores
-            if measure.k is not None
-        }
+        scored = {measure for report in self.reports for measure in report.scores}
+        depths = {measure.k for measure in scored if measure.k is not None}
 
         def order(k: Depth) -> tuple[int, int]:
+            if isinstance(k, int):
+                return 0, k
             budget = budget_of(k)
-            return (0, k) if isinstance(k, int) else (2, 0) if budget is None else (1, budget)
+            return (2, 0) if budget is None else (1, budget)
 
-        return tuple(sorted(seen, key=order)) or (
-            5,
-        )  # every depth's table also shows the scores of whole rankings
+        # Every depth's table also shows the scores of whole rankings.
+        return tuple(sorted(depths, key=order)) or (5,)
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
