@@ -336,7 +336,7 @@ def write_checked(contents: Mapping[Path, bytes]) -> None:
             checksums = {}
         for path, data in contents.items():
             accepted = [data, path.read_bytes()] if path.is_file() else [data]
-            checksums[path.name] = list(map(checksum, accepted))
+            checksums[path.name] = list(map(digest, accepted))
         write_text(place, json.dumps(checksums) + "\n")
         write_files({path: [data] for path, data in contents.items()})
 
@@ -371,7 +371,7 @@ def _is_unchanged(path: Path) -> bool:
     accepted = checksums.get(path.name) if isinstance(checksums, dict) else None
     if not isinstance(accepted, list):
         return True
-    return path.is_file() and checksum(path.read_bytes()) in accepted
+    return path.is_file() and digest(path.read_bytes()) in accepted
 
 
 def accept_edit(path: Path) -> None:
@@ -383,13 +383,8 @@ def accept_edit(path: Path) -> None:
             raise DataError(
                 f"{path} has no checksum in {place}: there is nothing to accept, edit it as you like"
             )
-        checksums[path.name] = [checksum(path.read_bytes())]
+        checksums[path.name] = [digest(path.read_bytes())]
         write_text(place, json.dumps(checksums) + "\n")
-
-
-def checksum(data: bytes) -> str:
-    """32 hexadecimal digits."""
-    return digest(data)
 
 
 def _make_folder(folder: Path) -> None:

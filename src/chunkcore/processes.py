@@ -54,12 +54,6 @@ def python_command(source: str, *arguments: object) -> list[str]:
     return [sys.executable, *options, "-c", begin + source, path, *map(str, arguments)]
 
 
-def module_command(module: str, *arguments: object) -> list[str]:
-    """The command of a process that runs a module, as ``python -m`` does."""
-    source = f"import runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
-    return python_command(source, *arguments)
-
-
 def process_folder() -> str:
     """The folder in which processes start: Python's own, where no stranger's file lies and nothing is written."""
     return sys.base_prefix

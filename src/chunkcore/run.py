@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from chunkcore.columns import LazySequence
 from chunkcore.errors import DataError, echo
-from chunkcore.frames import Frame, FrameList, columns_of, html_table, marked, shortened
+from chunkcore.frames import Frame, FrameList, columns_of, shortened
 from chunkcore.spans import Numbers, ragged_indices
 from chunkcore.text import Span
 from chunkcore.tokens import get_counter
@@ -71,15 +71,6 @@ class Retrieved:
         parts = f"<{len(self.parts)} parts>" if self.parts else "()"
         more = f"parts={parts}, match={self.match!r}, certainty={self.certainty}, id={self.id!r}"
         return f"Retrieved({place}, {more})"
-
-    def _repr_html_(self) -> str:
-        rows = [self, *self.parts]
-        places = [
-            " and ".join(f"{span.start:,}–{span.end:,}" for span in row.spans) for row in rows
-        ]
-        names = [self.document_id or "in no document", *("part" for _ in self.parts)]
-        table = html_table({"": names, "characters": places, "score": [row.score for row in rows]})
-        return table + (marked(self.text, ()) if self.text else "")
 
     def with_score(self, score: float) -> Retrieved:
         """The same piece with another score."""

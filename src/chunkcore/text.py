@@ -352,12 +352,6 @@ class Chunk:
         places = ", ".join(f"{span.start}–{span.end}" for span in self.spans)
         return f"Chunk({self.document_id!r}, {self.index}, {places}, {shortened(self.text)}, {self.token_count} tokens)"
 
-    def _repr_html_(self) -> str:
-        places = " and ".join(f"{span.start:,}–{span.end:,}" for span in self.spans)
-        return marked(
-            self.text, (), f"{self.document_id}, characters {places}, {self.token_count:,} tokens"
-        )
-
     @property
     def start(self) -> int:
         return min(span.start for span in self.spans)

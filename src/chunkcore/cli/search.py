@@ -83,10 +83,10 @@ class Opening:
 
     def _cache(self, model: Embedder | None) -> Path | None:
         """The folder in which the index of these files is kept; None, with a warning, where it cannot be made."""
-        from chunkcore.files import checksum
+        from chunkcore.plain import digest
 
         name = os.path.realpath(self.docs) + ("" if model is None else f" {model.fingerprint}")
-        key = checksum(name.encode("utf-8", "surrogateescape"))
+        key = digest(name.encode("utf-8", "surrogateescape"))
         folder = options.default_cache().parent / "search" / key
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds the texts

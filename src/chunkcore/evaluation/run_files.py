@@ -13,8 +13,9 @@ from typing import Any
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.evaluation.results import Report
-from chunkcore.files import checksum, json_lines, text_lines, utf8_line, write_parts
+from chunkcore.files import json_lines, text_lines, utf8_line, write_parts
 from chunkcore.locating.alignment import Aligner
+from chunkcore.plain import digest
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import pairs_of
 from chunkcore.text import Document, Span, text_of_spans
@@ -88,8 +89,8 @@ def _header(
     body: Sequence[bytes],
 ) -> dict[str, Any]:
     """The first line of a file that we write, for `_checked_rows`."""
-    digest = checksum(b"".join(body))
-    return {"format": f"chunkcore {kind} 1", "lines": len(body), "checksum": digest}
+    checksum = digest(b"".join(body))
+    return {"format": f"chunkcore {kind} 1", "lines": len(body), "checksum": checksum}
 
 
 def _with_header(

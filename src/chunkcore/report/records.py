@@ -21,8 +21,8 @@ from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.evaluation.resampling import mean_std
 from chunkcore.evaluation.results import Report
-from chunkcore.files import checksum, read_json, write_files, write_text
-from chunkcore.plain import plain
+from chunkcore.files import read_json, write_files, write_text
+from chunkcore.plain import digest, plain
 from chunkcore.report import tables
 from chunkcore.report.advice import Advice
 from chunkcore.report.html import html_report
@@ -194,7 +194,7 @@ def read_reports(path: Path | str) -> list[Report]:
 
 def reports_checksum(reports: Sequence[Mapping[str, Any]]) -> str:
     """32 hexadecimal digits of reports as plain JSON values."""
-    return checksum(json.dumps(reports, sort_keys=True).encode())
+    return digest(json.dumps(reports, sort_keys=True).encode())
 
 
 @dataclass(frozen=True, slots=True)

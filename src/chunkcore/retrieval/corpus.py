@@ -118,19 +118,19 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
     ) -> ChunkedCorpus:
         """The chunks of each document, as its chunker cuts them."""
         corpus = cls((), documents, chunker=chunker)
-        special: dict[int, Chunk] = {}
-        lengths, ranges, tokens = [0], [np.zeros((0, 2), dtype=np.int64)], [corpus.places]
+        first = 0
+        lengths, ranges, tokens = [], [np.zeros((0, 2), dtype=np.int64)], [corpus.places]
         for chunks in chunked:
-            first = sum(lengths)
-            special |= {first + place: chunk for place, chunk in chunks.special.items()}
+            for place, chunk in chunks.special.items():
+                corpus.special[first + place] = chunk
+            first += len(chunks)
             lengths.append(len(chunks))
             ranges.append(chunks.ranges)
             tokens.append(chunks.counts)
-        counts = np.array(lengths[1:], dtype=np.int64)
+        counts = np.array(lengths, dtype=np.int64)
         numbers, indices = ragged_indices(np.zeros_like(counts), counts)
         starts, ends = np.concatenate(ranges).T
         corpus.columns = np.stack((numbers, indices, starts, ends, np.concatenate(tokens)))
-        corpus.special = special
         if len(corpus):
             corpus.fingerprint = chunker.fingerprint
         return corpus

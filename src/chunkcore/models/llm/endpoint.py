@@ -79,7 +79,6 @@ class OpenAILLM(MeteredLLM):
             check_number("temperature", self.temperature, whole=False)
         if self.max_tokens is not None:
             check_number("max_tokens", self.max_tokens, 1)
-        check_number("concurrency", self.concurrency, 1, 1_000)
         self.base_url = endpoint.url
         self._options = {}
         for field in fields(self)[2:]:
@@ -233,7 +232,7 @@ class CallableLLM(MeteredLLM):
         fingerprint: what the answers depend on; None: the name. Change it when the function changes.
         concurrency: calls at the same time, from several threads.
 
-    Raises `OptionError`: no function, an empty name, or concurrency under 1.
+    Raises `OptionError`: an empty name, or concurrency under 1.
 
     >>> llm = CallableLLM(lambda messages, schema: messages[-1]["content"].upper(), name="shouting")
     >>> llm.complete([{"role": "user", "content": "chunk"}]).text, llm.usage.calls
@@ -243,10 +242,6 @@ class CallableLLM(MeteredLLM):
     def __init__(
         self, function: Function, *, name: str, fingerprint: str | None = None, concurrency: int = 1
     ) -> None:
-        if not callable(function):
-            raise OptionError(
-                f"expected a function of messages and a schema, got {type(function).__name__}"
-            )
         if not isinstance(name, str) or not name.strip():
             raise OptionError(f"name is a text that is not empty, got {echo(name)}")
         super().__init__(
