@@ -540,9 +540,10 @@ def test_the_rows_of_a_table_leave_nothing_out(text):
 
 
 @pytest.mark.parametrize("name", ["a.md", "a.html", "a.svg"])
-def test_a_picture_as_base64_is_in_no_chunk_and_places_stay(name):
+@pytest.mark.parametrize("after", ["'/> <p>It runs at night.</p>", ""])
+def test_a_picture_as_base64_is_in_no_chunk_and_places_stay(name, after):
     picture = "iVBORw0KGgo" * 2000
-    text = f"<p>The pump is blue.</p> <img src='data:image/png;base64,{picture}'/> <p>It runs at night.</p>"
+    text = f"<p>The pump is blue.</p> <img src='data:image/png;base64,{picture}{after}"
     for spec in ("auto:size=9", "recursive:size=9", "sentence:size=9", "fixed_token:size=9"):
         chunks = get_chunker(spec).chunk(Document(name, text))
         assert len(chunks) < 12
