@@ -29,7 +29,6 @@ from chunkcore.scale import StreamOptions
 from chunkcore.segmenters import TextTiling
 from chunkcore.study.tuning import TuneOptions
 from chunkcore.text import Document
-from chunkcore.training import Training
 
 from tests.fakes import FakeEmbedder, FakeLLM
 
@@ -100,7 +99,6 @@ SETTINGS: dict[Any, dict[str, Any]] = {
     Prices: {"input": 1.0, "output": 1.0},
     StreamOptions: {},
     TextTiling: {},
-    Training: {},
     TuneOptions: {},
     ValidationOptions: {},
 }

@@ -1,4 +1,4 @@
-"""Segmenters, the measures of segmentations, and the training of the one that learns."""
+"""Segmenters, and texts whose segments are known."""
 
 from __future__ import annotations
 
@@ -8,28 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
+from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.segmentation import load_labelled
 from chunkcore.segmenters import Segmenter, TextTiling, get_segmenter, segment_starts
 from chunkcore.segmenters.base import block_similarities, depths
-from chunkcore.segmenters.tagger import (
-    SHIPPED,
-    Tagger,
-    TaggerSettings,
-    boundary_probabilities,
-    load_tagger,
-    sentence_rows,
-)
-from chunkcore.training import (
-    Labelled,
-    Parts,
-    Training,
-    compare_on,
-    embed_texts,
-    save_tagger,
-    split_texts,
-    train_tagger,
-)
+from chunkcore.segmenters.tagger import SHIPPED, Tagger, boundary_probabilities, load_tagger, sentence_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,19 +78,12 @@ def test_a_segmenter_is_built_by_its_name():
     assert get_segmenter("texttiling:4").fingerprint != get_segmenter("texttiling:5").fingerprint
 
 
-@pytest.mark.parametrize("spec", ["", "tiling", "texttiling:x", "texttiling:0", "texttiling:3:nan", "tagger:", 7])
+@pytest.mark.parametrize(
+    "spec", ["", "tiling", "texttiling:x", "texttiling:0", "texttiling:3:nan", "tagger:", "tagger:x", 7]
+)
 def test_names_of_no_segmenter_are_told(spec):
     with pytest.raises(OptionError):
         get_segmenter(spec)
-
-
-def test_a_file_that_holds_no_weights_is_told(tmp_path):
-    with pytest.raises(DataError, match=r"missing\.safetensors is no file: expected the weights of a segmenter"):
-        get_segmenter(f"tagger:{tmp_path / 'missing.safetensors'}").starts(["a", "b"], FakeEmbedder())
-    (tmp_path / "odd.safetensors").write_bytes(b"not safetensors")
-    with pytest.raises(DataError, match="holds no weights of a segmenter in the format tagger-2: expected") as caught:
-        load_tagger(tmp_path / "odd.safetensors")
-    assert "Error" not in str(caught.value)
 
 
 # --- the tagger -------------------------------------------------------------------------------------------------
@@ -118,20 +94,14 @@ def rows_of(vectors: np.ndarray) -> np.ndarray:
     return sentence_rows([""] * len(vectors), vectors)
 
 
-def small_tagger(dimensions: int = 16, *, threshold: float = 0.5, members: int = 1, seed: int = 0) -> Tagger:
-    random = np.random.default_rng(seed)
-    tensors = {}
-    for member in range(members):
-        width = dimensions + 16
-        for layer in (0, 1):
-            for end in ("", "_reverse"):
-                shapes = {"weight_ih": (12, width), "weight_hh": (12, 3), "bias_ih": (12,), "bias_hh": (12,)}
-                for name, shape in shapes.items():
-                    tensors[f"{member}.lstm.{name}_l{layer}{end}"] = random.standard_normal(shape).astype(np.float16)
-            width = 6
-        tensors[f"{member}.out.weight"] = random.standard_normal((1, 6)).astype(np.float16)
-        tensors[f"{member}.out.bias"] = random.standard_normal(1).astype(np.float16)
-    return Tagger(tensors, TaggerSettings(embedder="fake", windows=(1, 2), threshold=threshold, members=members))
+def small_tagger() -> Tagger:
+    random = np.random.default_rng(0)
+    weights = {"out.weight": random.standard_normal((1, 6)), "out.bias": random.standard_normal(1)}
+    for end in ("", "_reverse"):
+        shapes = {"weight_ih": (12, 16 + 16), "weight_hh": (12, 3), "bias_ih": (12,), "bias_hh": (12,)}
+        weights |= {f"lstm.{name}_l0{end}": random.standard_normal(shape) for name, shape in shapes.items()}
+    networks = [{name: value.astype(np.float32) for name, value in weights.items()}]
+    return Tagger(networks, "1", embedder="fake", windows=(1, 2), threshold=0.0)
 
 
 def test_the_forward_pass_is_pytorchs():
@@ -150,36 +120,22 @@ def test_the_forward_pass_is_pytorchs():
 def test_it_reads_the_vectors_of_the_model_that_it_was_trained_for(monkeypatch):
     own = FakeEmbedder(16, name="fake")
     monkeypatch.setattr("chunkcore.segmenters.tagger.get_embedder", lambda name: own)
-    tagger = small_tagger(threshold=0.0)
+    tagger = small_tagger()
     handed = FakeEmbedder(16, name="openvino:fake")
     first = tagger.starts(["a b", "c d", "e f"], handed)
     assert (handed.calls, own.calls) == (1, 0)
     other = FakeEmbedder(8, name="another")
     assert tagger.starts(["a b", "c d", "e f"], other).tolist() == first.tolist()
     assert (other.calls, own.calls) == (0, 1)
-    with pytest.raises(ModelError, match=r"which vectors of 16 dimensions .* use the model that it was trained for"):
+    with pytest.raises(ModelError, match="reads 32 columns, from vectors of fake; got 24 columns: use the model"):
         tagger.find(rows_of(np.zeros((3, 8), dtype=np.float32)))
-    with pytest.raises(ModelError, match=r"was given 16 columns: make them by sentence_rows\(sentences, vectors\)"):
-        tagger.find(np.zeros((3, 16), dtype=np.float32))
-
-
-def test_weights_come_back_from_their_file(tmp_path):
-    pytest.importorskip("safetensors")
-    tagger = small_tagger(members=2, threshold=0.3)
-    save_tagger(tagger, tmp_path / "weights.safetensors")
-    again = load_tagger(tmp_path / "weights.safetensors")
-    assert again.settings == tagger.settings
-    assert again.fingerprint == tagger.fingerprint
-    assert get_segmenter(again.name).fingerprint == tagger.fingerprint
-    assert tagger.fingerprint != small_tagger(members=2, threshold=0.4).fingerprint
-    assert tagger.fingerprint != small_tagger(members=2, threshold=0.3, seed=1).fingerprint
 
 
 def test_the_weights_that_ship_are_small_and_need_no_pytorch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     assert SHIPPED.stat().st_size < 5e6
-    tagger = load_tagger(SHIPPED)
-    assert tagger.settings.embedder == "all-MiniLM-L6-v2"
+    tagger = load_tagger()
+    assert tagger.embedder == "all-MiniLM-L6-v2"
     vectors = np.random.default_rng(0).standard_normal((50, 384)).astype(np.float32)
     assert np.isfinite(tagger.probabilities(rows_of(vectors))).all()
 
@@ -203,10 +159,6 @@ def test_boundaries_become_the_sentences_that_begin_there(tmp_path):
     assert first.sentences == second.sentences == ("One.", "Two.", "Three is here.", "Four.")
     assert first.starts.tolist() == [2]
     assert second.starts.tolist() == [2, 3]  # 13 is inside the third sentence, 0 no boundary
-    model = FakeEmbedder()
-    embedded = embed_texts([first, second], model)
-    assert model.calls == 1
-    assert [text.vectors.shape for text in embedded] == [(4, 32), (4, 32)]
 
 
 def test_only_a_newline_ends_a_line(tmp_path):
@@ -249,59 +201,3 @@ def test_lines_that_are_no_texts_are_told(tmp_path, line, message):
         load_labelled(path)
     assert str(caught.value).startswith(f"{path}, line 2: {message}")
     assert "Error" not in str(caught.value)
-
-
-def toy(number: int, seed: int = 7) -> Labelled:
-    """Six segments of four to eleven sentences, each about a direction of its own."""
-    random = np.random.default_rng([seed, number])
-    segments = [
-        random.standard_normal(16) + 0.7 * random.standard_normal((random.integers(4, 12), 16)) for _ in range(6)
-    ]
-    starts = np.cumsum([len(segment) for segment in segments])[:-1]
-    return Labelled(f"toy-{number}", rows_of(np.vstack(segments)), starts)
-
-
-TOYS = [toy(number) for number in range(60)]
-
-
-def test_each_text_is_in_one_part_whatever_others_there_are():
-    whole, some = split_texts(TOYS, seed=1), split_texts(TOYS[::2], seed=1)
-    assert sorted(text.id for part in whole for text in part) == sorted(text.id for text in TOYS)
-    for part, fewer in zip(whole, some, strict=True):
-        assert part
-        assert {text.id for text in fewer} <= {text.id for text in part}
-    assert [text.id for text in split_texts(TOYS, seed=2).test] != [text.id for text in whole.test]
-
-
-# --- training ---------------------------------------------------------------------------------------------------
-
-QUICK = Training(hidden=6, members=2, epochs=3, windows=(1, 3), piece=40, rate=0.02, dropout=0.1)
-
-
-def test_a_trained_tagger_beats_what_looks_at_no_sentence():
-    pytest.importorskip("torch")
-    parts = Parts(TOYS[:14], TOYS[14:20], TOYS[20:30])
-    training = Training(hidden=8, members=1, epochs=8, windows=(1, 3), piece=60, rate=0.03, dropout=0.1)
-    scores = compare_on(parts.test, train_tagger(parts.train, parts.dev, training, embedder="fake"))
-    trained = scores.pop("trained")
-    assert all(trained < other for other in scores.values())
-
-
-def test_the_same_seed_gives_the_same_weights_and_another_gives_others():
-    pytest.importorskip("torch")
-    first, second = (train_tagger(TOYS[:8], TOYS[8:12], QUICK, embedder="fake") for _ in range(2))
-    assert first.fingerprint == second.fingerprint
-    other = train_tagger(TOYS[:8], TOYS[8:12], Training(**{**QUICK.__dict__, "seed": 1}), embedder="fake")
-    assert other.fingerprint != first.fingerprint
-
-
-def test_without_texts_to_choose_by_the_error_says_so():
-    pytest.importorskip("torch")
-    with pytest.raises(DataError, match="no text of more than 10 sentences to choose by"):
-        train_tagger(TOYS[:3], [], QUICK, embedder="fake")
-
-
-def test_without_pytorch_the_error_says_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"torch .*chunkadapters\[training\]"):
-        train_tagger(TOYS[:3], TOYS[3:5], QUICK, embedder="fake")

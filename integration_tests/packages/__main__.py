@@ -24,7 +24,7 @@ from integration_tests.packages.versions import run_tests
 SMOKE = Path(__file__).with_name("smoke.py")
 # Not installed with pip's first choice of PyTorch for Linux, which brings CUDA libraries of several GB.
 NOT_IN_ALL = {"spacy"}
-TORCH = {"models", "training", "all"}
+TORCH = {"models", "all"}
 
 
 def main() -> int:

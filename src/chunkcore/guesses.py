@@ -98,7 +98,6 @@ COMMANDS = {
     "query": "search",
     "run": "compare",
     "split": "chunk",
-    "train": "segments train",
     "validate": "questions check",
     "verify": "datasets verify",
 }

@@ -25,9 +25,7 @@ from chunkcore.report import read_reports, write_report
 from chunkcore.retrieval import chunk_corpus, get_retriever, load_index
 from chunkcore.run import Retrieved, Run
 from chunkcore.scale import ResumableOutput, Stream
-from chunkcore.segmenters.tagger import Tagger, TaggerSettings, load_tagger
 from chunkcore.text import Document, Span
-from chunkcore.training import save_tagger
 
 DOCUMENT = Document("d", "Tea is hot. The sea is deep. Fees are low.")
 PLACES = {"old": Span(0, 11), "new": Span(12, 28)}
@@ -60,15 +58,6 @@ def generate(folder: Path, word: str) -> None:
     evidence = [{"start": span.start, "end": span.end, "text": span.slice(DOCUMENT.text)}]
     rows = [{"id": "g1", "question": f"The {word}?", "document_id": "d", "evidence": evidence}]
     write_generated(folder / "q.jsonl", Generated([DOCUMENT], rows, (), Usage()))
-
-
-def weights(folder: Path, word: str) -> None:
-    value = {"old": 0.25, "new": 0.5}[word]
-    shapes = {"weight_ih_l0": (4, 14), "weight_hh_l0": (4, 1), "bias_ih_l0": (4,), "bias_hh_l0": (4,)}
-    layers = {f"0.lstm.{name}{way}": shape for name, shape in shapes.items() for way in ("", "_reverse")}
-    shapes = layers | {"0.out.weight": (1, 2), "0.out.bias": (1,)}
-    tensors = {name: np.full(shape, value, dtype=np.float16) for name, shape in shapes.items()}
-    save_tagger(Tagger(tensors, TaggerSettings(embedder="m", windows=(1,), threshold=value, members=1)), folder / "w")
 
 
 def index(folder: Path, word: str) -> None:
@@ -166,7 +155,6 @@ WRITTEN = {
     ),
     "labels": Kind(label, lambda folder: load_benchmark([DOCUMENT], folder / "q.jsonl").queries),
     "generated": Kind(generate, lambda folder: load_benchmark([DOCUMENT], folder / "q.jsonl").queries, "[qc]*.json*"),
-    "weights": Kind(weights, lambda folder: load_tagger.__wrapped__(folder / "w").fingerprint),
     "index": Kind(index, read_index, "index/**/*"),
 }
 UNFINISHED = {"chunks": Kind(lambda folder, word: chunk(folder, 2), read_chunks, "out.*")}

@@ -46,7 +46,7 @@ class Hierarchical(SentenceChunker):
     Attributes:
         k: standard deviations over the mean; less gives larger chunks. The paper set 1.2, 0.7 and 0.4 for 512, 1024 and
             2048 tokens on average.
-        segmenter: "tagger", the trained one (see `Tagger`), "tagger:" and a file of weights, "texttiling", the
+        segmenter: "tagger", the trained one (see `Tagger`), "texttiling", the
             unsupervised one (see `TextTiling`), or a `Segmenter`: see `get_segmenter`.
         max_segment: a segment over this, in the counter's unit, is cut between sentences; a sentence over it at words,
             else at graphemes. None, as in the paper, for no maximum but `size`. The default suits a model with a

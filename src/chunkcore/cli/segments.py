@@ -1,19 +1,18 @@
-"""``chunkcore segments``: whether chunkers cut where the topic changes, and a segmenter trained to."""
+"""``chunkcore segments``: whether chunkers cut where the topic changes."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import DataError
 from chunkcore.escaping import terminal_text
 from chunkcore.plain import plain
 
@@ -21,16 +20,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from chunkcore.evaluation.segmentation import SegmentReport
-    from chunkcore.models import CachedEmbedder
-    from chunkcore.segmenters import Tagger
     from chunkcore.text import Document
-    from chunkcore.training import Parts
 
 DEFAULT_STRATEGIES = ("recursive:size=200", "breakpoint", "cluster_semantic:size=200")
 
-app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="rich", help="Score boundaries, and train a segmenter."
-)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Score boundaries.")
 
 
 @app.command()
@@ -123,76 +117,3 @@ def _score_table(documents: Sequence[Document], reports: Sequence[SegmentReport]
 
 def _percent(mean: float, low: float, high: float) -> str:
     return "–" if math.isnan(mean) else f"{100 * mean:.1f}\n{100 * low:.0f}–{100 * high:.0f}"
-
-
-@app.command()
-@options.grouped
-def train(
-    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="JSON lines of texts.")],
-    output: Annotated[
-        Path, options.value("FILE", "Where the weights are written.", "--output", "-o")
-    ],
-    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
-    seed: options.Seed = 0,
-    epochs: Annotated[int, options.number("The most epochs of a network; 0: usual.")] = 0,
-    members: Annotated[int, options.number("Networks that are averaged; 0: usual.")] = 0,
-    hidden: Annotated[int, options.number("Width of a network's layers; 0: usual.")] = 0,
-) -> None:
-    """Train the segmenter of the chunker hierarchical on texts whose sections are known.
-
-    A line of a file is {"id", "text", "boundaries"}: the offsets at which sections begin, without the first. By their
-    ids six tenths of the texts train, two choose the epoch and the threshold, and two test. The table is of the last.
-
-    Example: chunkcore segments train articles.jsonl --output sections.safetensors
-    """
-    from rich.console import Console
-
-    from chunkcore.training import Training, save_tagger, train_tagger
-
-    sizes: dict[str, Any] = {"epochs": epochs, "members": members, "hidden": hidden}
-    training = Training(seed=seed, **{name: value for name, value in sizes.items() if value})
-    console, log = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
-    model = options.cached_embedder(embedder)
-    collections = _collections(files, model, seed)
-    texts = [text for parts in collections.values() for text in parts.train]
-    log.print(f"{running.several(len(texts), 'text')} to train on")
-    tagger = train_tagger(
-        texts,
-        [text for parts in collections.values() for text in parts.dev],
-        training,
-        embedder=model.name.rpartition(":")[2],
-        progress=lambda member, epoch, loss, dev: log.print(
-            f"network {member + 1}, epoch {epoch}: loss {loss:.4f}, on development texts {dev:.4f}"
-        ),
-    )
-    save_tagger(tagger, output)
-    console.print(_tested(collections, tagger))
-
-
-def _tested(collections: Mapping[str, Parts], tagger: Tagger) -> Table:
-    from rich.table import Table
-
-    from chunkcore.training import compare_on
-
-    table = Table("texts tested on", "segmenter", "Pk", "WindowDiff")
-    for name, parts in collections.items():
-        for segmenter, scores in compare_on(parts.test, tagger).items():
-            errors = f"{scores.pk:.3f}", f"{scores.window_diff:.3f}"
-            table.add_row(f"{name} ({len(parts.test)})", segmenter, *errors)
-        table.add_section()
-    return table
-
-
-def _collections(files: Sequence[Path], model: CachedEmbedder, seed: int) -> dict[str, Parts]:
-    from chunkcore.evaluation.segmentation import load_labelled
-    from chunkcore.training import embed_texts, split_texts
-
-    names = [file.parent.name if file.stem == "documents" else file.stem for file in files]
-    if len(set(names)) < len(names):
-        raise DataError(
-            f"two files have one name ({', '.join(names)}): give each file once, under a name of its own"
-        )
-    return {
-        name: split_texts(embed_texts(load_labelled(file), model), seed)
-        for name, file in zip(names, files, strict=True)
-    }

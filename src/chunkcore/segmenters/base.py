@@ -48,10 +48,8 @@ segmenters: Registry[Callable[[str], Callable[[], Segmenter]]] = Registry(
 def get_segmenter(spec: str | Segmenter) -> Segmenter:
     """The segmenter that a string names; a `Segmenter` is returned unchanged.
 
-    "tagger" uses the shipped weights, "tagger:PATH" those of ``chunkcore segments train``. "texttiling" takes an
-    optional window and deviations.
-
-    Raises `OptionError`: no such segmenter. Raises `DataError`: a tagger's file is missing or holds no weights.
+    "tagger" uses the shipped weights; "texttiling" takes an optional window and deviations.
+    Raises `OptionError`: no such segmenter.
 
     >>> get_segmenter("texttiling:10:1.5")
     TextTiling(window=10, deviations=1.5)
@@ -70,7 +68,7 @@ def _builder(spec: str | Segmenter) -> Callable[[], Segmenter]:
         build = segmenters.find(kind)
         if build is None or bool(colon) != bool(options):
             raise OptionError(
-                f'unknown segmenter {echo(spec)}: expected "tagger", "tagger:<file of weights>", "texttiling", '
+                f'unknown segmenter {echo(spec)}: expected "tagger", "texttiling", '
                 f'"texttiling:<window>:<deviations>"{"".join(f", {echo(name)}" for name in segmenters.offered)} '
                 "or a Segmenter"
             )

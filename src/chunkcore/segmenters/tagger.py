@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property, lru_cache
-from hashlib import blake2b
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import DataError, ModelError
+from chunkcore.errors import ModelError, OptionError
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import get_embedder
@@ -23,10 +21,7 @@ from chunkcore.segmenters.base import Floats, block_similarities, depths, peaks,
 from chunkcore.spans import Numbers
 
 SHIPPED = Path(__file__).with_name("tagger.safetensors")
-_KEY = "chunkcore"
-_FORMAT = "tagger-2"
 _BAG, _CUES = 512, 6
-EXTRA = _BAG + _CUES  # columns of a row after the vector
 _WORD = re.compile(r"\w{4,}")
 _CONTINUES = re.compile(
     r"(he|she|it|they|this|these|that|those|his|her|its|their|however|also|but|and|such|other|another|both|some|"
@@ -113,7 +108,7 @@ def sentence_features(rows: Vectors, windows: tuple[int, ...]) -> Vectors:
     [[0.0, 0.0], [0.71, -0.71], [-1.41, 1.41], [0.71, -0.71]]
     """
     count, width = rows.shape
-    vectors, bag, cues = np.split(rows, (width - EXTRA, width - _CUES), axis=1)
+    vectors, bag, cues = np.split(rows, (width - _BAG - _CUES, width - _CUES), axis=1)
     held = np.count_nonzero(bag, axis=0)
     words = bag * (np.log(count / np.maximum(held, 1)) * (held > 1))
     columns = [
@@ -136,16 +131,6 @@ def _standardised(values: Floats) -> NDArray[np.float32]:
     return column
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaggerSettings:
-    """What a tagger's weights were trained for."""
-
-    embedder: str
-    windows: tuple[int, ...]  # of `sentence_features`
-    threshold: float  # the probability over which a segment begins
-    members: int  # networks
-
-
 @dataclass(frozen=True, eq=False)
 class Tagger:
     """A supervised segmenter: does each sentence begin a segment?
@@ -155,140 +140,75 @@ class Tagger:
     A segment begins at each local maximum of the probability over the threshold.
 
     Attributes:
-        tensors: the weights by name; the first network's names begin with "0.".
-        settings: what they were trained for.
-        name: the string that `get_segmenter` accepts.
+        networks: the weights of each network, whose probabilities are averaged.
+        fingerprint: changes with the weights and settings.
+        embedder: name of the model whose vectors the networks were trained on.
+        windows: of `sentence_features`.
+        threshold: the probability over which a segment begins.
 
     Cost: one call of the model for the distinct sentences; O(n·d) time and memory, about 10,000 sentences a second.
 
-    >>> get = load_tagger(SHIPPED)
-    >>> get.settings.embedder, get.find(sentence_rows(["One."], np.zeros((1, 384)))).tolist()
+    >>> tagger = load_tagger()
+    >>> tagger.embedder, tagger.find(sentence_rows(["One."], np.zeros((1, 384)))).tolist()
     ('all-MiniLM-L6-v2', [])
     """
 
-    tensors: Mapping[str, Vectors]
-    settings: TaggerSettings
-    name: str = field(default="tagger", kw_only=True)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Changes with the weights and settings."""
-        digest = blake2b(repr(self.settings).encode(), digest_size=16)
-        for name in sorted(self.tensors):
-            digest.update(name.encode() + self.tensors[name].tobytes())
-        return f"tagger-{digest.hexdigest()}"
+    networks: Sequence[Mapping[str, Vectors]]
+    fingerprint: str
+    embedder: str
+    windows: tuple[int, ...]
+    threshold: float
+    name: str = "tagger"
 
     def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
         """See `Segmenter`. Loads its own model if `embedder` is another one."""
-        trained_for = self.settings.embedder
-        model = (
-            embedder
-            if embedder.name.rpartition(":")[2] == trained_for
-            else get_embedder(trained_for)
-        )
-        return self.find(sentence_rows(sentences, embed(model, sentences)))
+        if embedder.name.rpartition(":")[2] != self.embedder:
+            embedder = get_embedder(self.embedder)
+        return self.find(sentence_rows(sentences, embed(embedder, sentences)))
 
     def find(self, rows: Vectors) -> Numbers:
         """Which of the `sentence_rows` begin a segment, without the first."""
         if len(rows) < 2:
             return np.empty(0, dtype=np.int64)
-        return peaks(self.probabilities(rows)[1:], self.settings.threshold) + 1
+        return peaks(self.probabilities(rows)[1:], self.threshold) + 1
 
     def probabilities(self, rows: Vectors) -> Vectors:
         """The probability that a segment begins at each of the `sentence_rows`. Raises `ModelError` for other rows."""
-        expected, columns = _dimensions(self.tensors, self.settings), rows.shape[1]
-        if columns != expected + EXTRA:
-            remedy = "make them by sentence_rows(sentences, vectors)"
+        features = sentence_features(rows, self.windows)
+        expected = self.networks[0]["lstm.weight_ih_l0"].shape[1]
+        if features.shape[1] != expected:
             raise ModelError(
-                f"the segmenter {self.name!r} reads sentence_rows of {expected + EXTRA} columns, which vectors of "
-                f"{expected} dimensions ({self.settings.embedder}) give, and was given {columns} columns: "
-                f"{remedy if columns == expected else 'use the model that it was trained for'}"
+                f"the segmenter {self.name!r} reads {expected} columns, from vectors of {self.embedder}; "
+                f"got {features.shape[1]} columns: use the model that it was trained for"
             )
-        features = sentence_features(rows, self.settings.windows)
-        answers = [boundary_probabilities(features, weights) for weights in self._networks]
+        answers = [boundary_probabilities(features, weights) for weights in self.networks]
         mean: Vectors = np.mean(answers, axis=0, dtype=np.float32)
         return mean
 
-    @cached_property
-    def _networks(self) -> list[dict[str, Vectors]]:
-        """The weights of each network, as float32: files hold half precision."""
-        networks: list[dict[str, Vectors]] = [{} for _ in range(self.settings.members)]
-        for name, value in self.tensors.items():
-            number, _, weight = name.partition(".")
-            networks[int(number)][weight] = value.astype(np.float32)
-        return networks
 
-
-@lru_cache(maxsize=8)
-def load_tagger(path: Path) -> Tagger:
-    """The tagger in a file that ``chunkcore segments train`` wrote. Raises `DataError` without weights."""
+@lru_cache(maxsize=1)
+def load_tagger() -> Tagger:
+    """The tagger that ships with the package."""
     safetensors = needed("safetensors", "models", "read the segmenter's weights")
-    if not path.is_file():
-        raise DataError(
-            f"{path} is no file: expected the weights of a segmenter, from segments train"
-        )
-    try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dictionary
-        fields = json.loads(metadata[_KEY])
-        settings = _settings(fields)
-        tagger = Tagger(tensors, settings, name="tagger" if path == SHIPPED else f"tagger:{path}")
-        tagger.find(np.zeros((2, _dimensions(tensors, settings) + EXTRA), dtype=np.float32))
-        is_whole = fields["fingerprint"] == tagger.fingerprint
-    except (
-        OSError,
-        safetensors.SafetensorError,
-        AttributeError,
-        KeyError,
-        TypeError,
-        ValueError,
-        IndexError,
-    ) as error:
-        raise DataError(
-            f"{path} holds no weights of a segmenter in the format {_FORMAT}: expected a file that "
-            "chunkcore segments train wrote"
-        ) from error
-    if not is_whole:
-        raise DataError(
-            f"{path} holds weights of a segmenter that are damaged: they have another fingerprint"
-        )
-    return tagger
-
-
-def metadata_of(tagger: Tagger) -> dict[str, str]:
-    """The settings and the fingerprint, which `load_tagger` compares, as a safetensors header."""
-    fields: dict[str, Any] = {
-        "format": _FORMAT,
-        **asdict(tagger.settings),
-        "fingerprint": tagger.fingerprint,
-    }
-    return {
-        _KEY: json.dumps(fields, sort_keys=True)
-    }  # one entry: the order of several would differ from run to run
-
-
-def _settings(fields: Mapping[str, Any]) -> TaggerSettings:
-    if fields.get("format") != _FORMAT:
-        raise ValueError(f"its format is {fields.get('format')!r}, expected {_FORMAT!r}")
-    return TaggerSettings(
-        embedder=str(fields["embedder"]),
-        windows=tuple(int(window) for window in fields["windows"]),
-        threshold=float(fields["threshold"]),
-        members=int(fields["members"]),
+    with safetensors.safe_open(SHIPPED, framework="numpy") as file:
+        settings = json.loads(file.metadata()["chunkcore"])
+        networks: list[dict[str, Vectors]] = [{} for _ in range(settings["members"])]
+        for name in file.keys():  # noqa: SIM118  it is no dictionary
+            number, _, weight = name.partition(".")
+            # The file holds half precision.
+            networks[int(number)][weight] = file.get_tensor(name).astype(np.float32)
+    return Tagger(
+        networks,
+        settings["fingerprint"],
+        settings["embedder"],
+        tuple(settings["windows"]),
+        settings["threshold"],
     )
-
-
-def _dimensions(tensors: Mapping[str, Vectors], settings: TaggerSettings) -> int:
-    return int(tensors["0.lstm.weight_ih_l0"].shape[1]) - features_beside(settings.windows)
 
 
 @segmenters.register("tagger")
 def _read(options: str) -> Callable[[], Tagger]:
-    """A trained network: tagger with the weights that ship, tagger:FILE with one's own."""
-    return lambda: load_tagger(Path(options) if options else SHIPPED)
-
-
-def features_beside(windows: tuple[int, ...]) -> int:
-    """Columns of `sentence_features` beside the vector."""
-    return _CUES + 2 + 4 * len(windows)
+    """The trained network that ships with the package."""
+    if options:
+        raise OptionError(f"tagger:{options}: the segmenter tagger has no options")
+    return load_tagger
