@@ -113,7 +113,8 @@ def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
     """Where each row but the last ends, and the number of fields of each row."""
     ends = [line.end() for line in _LINE.finditer(text) if line.end() > line.start()]
     pieces = [text[start:end] for start, end in pairwise([0, *ends])]
-    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    # In TSV a quotation mark is a character.
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     # The line end more is a row of its own, unless a mark is open.
     reader = csv.reader([*pieces, "\n"], delimiter=delimiter, quoting=quoting)
     cuts: list[int] = []

@@ -19,48 +19,18 @@ from chunkcore.spans import Numbers
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Tree
 
-_QUOTED = rb'"(?:\\.|[^"\\\n])*"?'
-_QUOTED_ONCE = rb"'(?:\\.|[^'\\\n])*'?"
-_CHARACTER = (
-    rb"'(?:\\.[^'\n]{0,8}|[^'\\\n])'"  # any other quote marks a lifetime or separates digits
-)
-_COMMENTS = rb"/\*.*?\*/|//[^\n]*"
-_C = re.compile(rb"|".join([_COMMENTS, _QUOTED, _CHARACTER]), re.DOTALL)
-_GO = re.compile(rb"|".join([_COMMENTS, _QUOTED, _CHARACTER, rb"`[^`]*`"]), re.DOTALL)
-_SCRIPT = re.compile(
-    rb"|".join([_COMMENTS, _QUOTED, _QUOTED_ONCE, rb"`(?:\\.|[^`\\])*`"]), re.DOTALL
-)
-_PYTHON = re.compile(
-    rb"|".join([rb'""".*?"""', rb"'''.*?'''", rb"#[^\n]*", _QUOTED, _QUOTED_ONCE]), re.DOTALL
-)
-_HIDING = {
-    "python": _PYTHON,
-    "go": _GO,
-    **dict.fromkeys(("javascript", "typescript", "tsx"), _SCRIPT),
-}
 _PAIRS = (b"()", b"[]", b"{}")
-_RAW = 3  # brackets in strings count too, so three times the limit is too many
 
 
-def nests_deeper(data: bytes, language: str, most: int) -> bool:
-    """Whether more than `most` brackets of one kind are open at once. O(n); a language's rarer strings count as code.
+def nests_deeper(data: bytes, most: int) -> bool:
+    """Whether more than `most` brackets of one kind are open at once; those in strings count, too. O(n).
 
-    >>> nests_deeper(b"((((", "c", 3), nests_deeper(b"(()(((", "c", 4), nests_deeper(b"() '(' /* ( */", "c", 1)
-    (True, False, False)
+    >>> nests_deeper(b"((((", 3), nests_deeper(b"(()(((", 4)
+    (True, False)
     """
-    if all(data.count(pair[:1]) <= most for pair in _PAIRS):
-        return False
-    if any(_depth(np.frombuffer(data, dtype=np.uint8), *pair) > _RAW * most for pair in _PAIRS):
-        return True
-    texts = _HIDING.get(language, _C)
-    if texts is _PYTHON:
-        code = texts.sub(b"", data)
-    else:
-        # A comment without an end is code to a parser; searching for its end from each beginning would be quadratic.
-        last = data.rfind(b"*/") + 2 if b"*/" in data else 0
-        code = texts.sub(b"", data[:last]) + texts.sub(b"", data[last:].replace(b"/*", b""))
-    codes = np.frombuffer(code, dtype=np.uint8)
-    return any(_depth(codes, *pair) > most for pair in _PAIRS)
+    pairs = [pair for pair in _PAIRS if data.count(pair[:1]) > most]
+    codes = np.frombuffer(data, dtype=np.uint8)
+    return any(_depth(codes, *pair) > most for pair in pairs)
 
 
 def _depth(codes: np.ndarray, opening: int, closing: int) -> int:
@@ -79,7 +49,7 @@ class ParserLimits:
         reads_a_block: reads of 8,192 bytes. Code is read once; such texts again and again.
         operators: in one statement. The grammars of C++, Java and Rust keep each way to read a chain of operators that
             may open type arguments: 5 GB for 12 kB.
-        levels: of one kind of bracket; one of 53,000 files has over 300. Their release recurses once a level, and the
+        levels: of one kind of bracket, also in strings; one of 53,000 files has over 300. Their release recurses once a level, and the
             stack of a thread overflows at some 10,000.
         seconds, seconds_a_byte: of processor time: 40 times what code takes, and 4 times the slowest grammar on code of
             another language.
@@ -106,7 +76,7 @@ class Parsed:
     def __init__(self, text: str, language: str, grammar: Language, limits: ParserLimits) -> None:
         self.data = text.encode("utf-8", "replace")  # an unpaired surrogate becomes a question mark
         is_long = language not in _BY_LINES and has_long_statement(self.data, limits.operators)
-        is_deep = nests_deeper(self.data, language, limits.levels)
+        is_deep = nests_deeper(self.data, limits.levels)
         self.tree = None if is_long or is_deep else _parse(self.data, grammar, limits)
         # UTF-8 continuation bytes: the lowest as signed numbers.
         self._continue = (np.frombuffer(self.data, dtype=np.int8) < -64).nonzero()[0]

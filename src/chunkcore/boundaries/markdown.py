@@ -243,8 +243,8 @@ def _parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING})
     parser.enable("table").disable("reference")
-    interrupts = {"alt": ["paragraph", "reference", "blockquote", "list"]}
-    parser.block.ruler.before("fence", "math", _math, interrupts)
+    interrupted = ["paragraph", "reference", "blockquote", "list"]
+    parser.block.ruler.before("fence", "math", _math, {"alt": interrupted})
     return parser
 
 

@@ -100,7 +100,7 @@ class DocumentChunks(LazyItems[Chunk]):
         ranges: Ranges,
         counts: Numbers,
         fingerprint: str = "",
-        special: Mapping[int, Chunk] = _NOTHING,
+        special: Mapping[int, Chunk] = MappingProxyType({}),
     ) -> None:
         self.document = document
         self.ranges = ranges

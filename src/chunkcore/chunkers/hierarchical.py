@@ -46,8 +46,8 @@ class Hierarchical(SentenceChunker):
     Attributes:
         k: standard deviations over the mean; less gives larger chunks. The paper set 1.2, 0.7 and 0.4 for 512, 1024 and
             2048 tokens on average.
-        segmenter: "tagger", the trained one (see `Tagger`), "texttiling", the
-            unsupervised one (see `TextTiling`), or a `Segmenter`: see `get_segmenter`.
+        segmenter: "tagger", the trained one (see `Tagger`), "texttiling", the unsupervised one (see
+            `TextTiling`), or a `Segmenter`: see `get_segmenter`.
         max_segment: a segment over this, in the counter's unit, is cut between sentences; a sentence over it at words,
             else at graphemes. None, as in the paper, for no maximum but `size`. The default suits a model with a
             limit of 256 tokens.
@@ -58,8 +58,6 @@ class Hierarchical(SentenceChunker):
 
     Cost: one call of the model for the distinct segments, and the segmenter's for the sentences; then O(n·d²) time and
     O(n·d) memory for n segments of d dimensions.
-
-    Raises `DataError`: the segmenter's file of weights is missing, or holds no weights.
     """
 
     bounded: ClassVar[bool] = True
