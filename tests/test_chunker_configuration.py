@@ -113,7 +113,6 @@ WRONG = {
     f"llm_semantic:piece_size=99,size=50,{LLM}": r"at most size \(50\), got 99",
     f"lumber:minimum=900,{LLM}": r"minimum is at least 0 and at most size \(800\), got 900",
     f"lumber:paragraph_end=(,{LLM}": "paragraph_end '\\(' is no regular expression",
-    f"propositions:passage_minimum=151,{LLM}": r"passage_size \(150\), got 151",
     f"contextual:chunker=recursiv,{LLM}": "unknown chunker 'recursiv'",
 }
 

@@ -85,7 +85,7 @@ auto:size=9,minimum=4,maximum=120,counter=words
 agentic:piece_size=8,window=60,size=40
 agentic:piece_size=4,window=20,size=12,minimum=5,counter=words,retries=1
 propositions:passage_size=20,size=30
-propositions:passage_size=5,passage_minimum=4,size=8,counter=words,retries=0
+propositions:passage_size=5,size=8,counter=words,retries=0
 contextual:chunker=recursive:size=8,document_size=40
 contextual:chunker="fixed_sentences:sentences=2,overlap=1,counter=words",context_size=9,counter=words
 contextual:chunker="sentence:size=30,overlap=9",retries=0

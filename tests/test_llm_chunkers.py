@@ -274,7 +274,6 @@ def test_passages_have_a_greatest_and_a_least_size_in_the_counters_unit():
     text = "One two three four five six seven. Dogs nap too."  # the first sentence is cut, and its rest is small
     sized = {"passage_size": 6, "counter": "words"}
     assert passages(text, **sized) == ["One two three four five six", "seven.", "Dogs nap too."]
-    assert passages(text, passage_minimum=2, **sized) == ["One two three four five six", "seven. Dogs nap too."]
 
 
 def test_passages_are_asked_about_at_the_same_time_and_stay_in_order():

@@ -73,7 +73,6 @@ _OPTIONS: dict[str, st.SearchStrategy[Any]] = {
     "language": st.sampled_from(["auto", "other", *LANGUAGES]),
     "paragraph_end": st.sampled_from([r"\n\s*\n", r"\n", "", "."]),
     "passage_size": _some,
-    "passage_minimum": _few,
     "context_size": _some,
     "document_size": st.integers(1, 200),
     "chunker": st.sampled_from(
@@ -91,7 +90,7 @@ _OPTIONS: dict[str, st.SearchStrategy[Any]] = {
 }
 # What a strategy wants in ascending order; of two rows both hold.
 _ASCENDING = (("minimum", "size", "maximum"), ("overlap", "size"), ("piece_size", "size"),
-              ("minimum", "piece_size"), ("max_segment", "size"), ("passage_minimum", "passage_size", "size"),
+              ("minimum", "piece_size"), ("max_segment", "size"), ("passage_size", "size"),
               ("piece_size", "window"), ("piece_size", "size"))  # fmt: skip
 
 

@@ -107,7 +107,6 @@ _WITHIN_THE_SIZE = (
     "minimum",
     "piece_size",
     "passage_size",
-    "passage_minimum",
     "max_segment",
 )
 

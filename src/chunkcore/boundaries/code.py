@@ -49,8 +49,8 @@ class ParserLimits:
         reads_a_block: reads of 8,192 bytes. Code is read once; such texts again and again.
         operators: in one statement. The grammars of C++, Java and Rust keep each way to read a chain of operators that
             may open type arguments: 5 GB for 12 kB.
-        levels: of one kind of bracket, also in strings; one of 53,000 files has over 300. Their release recurses once a level, and the
-            stack of a thread overflows at some 10,000.
+        levels: of one kind of bracket, also in strings; one of 53,000 files has over 300. Their release recurses once a
+            level, and the stack of a thread overflows at some 10,000.
         seconds, seconds_a_byte: of processor time: 40 times what code takes, and 4 times the slowest grammar on code of
             another language.
     """

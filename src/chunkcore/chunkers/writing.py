@@ -15,7 +15,7 @@ from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.sentence import Sentence
 from chunkcore.models.llm import LLM, BadAnswerError, Question, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, schema_of, text_of
-from chunkcore.options import Bounds, check_ranges
+from chunkcore.options import Bounds
 from chunkcore.text import Span
 from chunkcore.tokens import TokenizedText
 
@@ -44,8 +44,6 @@ class Propositions(LLMChunker):
 
     Attributes:
         passage_size: the size of a passage, in the counter's unit; at most `size`. The paper has 100 words.
-        passage_minimum: a smaller passage joins the nearer neighbour, where the two are within `passage_size` together;
-            at most `passage_size`.
         size: no passage's and no proposition's text is over it, in the counter's unit.
 
     Cost: one call a passage, as many at once as the model takes; each reads the passage and about 140 tokens of
@@ -62,21 +60,12 @@ class Propositions(LLMChunker):
     bounded: ClassVar[bool] = True
 
     passage_size: int = 150
-    passage_minimum: int = 0
     size: int = 200
-    bounds: ClassVar[Bounds] = {
-        "passage_size": 1,
-        "size": 1,
-        "passage_minimum": (0, "passage_size"),
-    }
-
-    def validate(self) -> None:
-        super().validate()
-        check_ranges(self, passage_minimum=(0, "size"))
+    bounds: ClassVar[Bounds] = {"passage_size": 1, "size": 1}
 
     def cut(self, source: TokenizedText) -> list[Draft]:
         size = min(self.passage_size, self.size)
-        sentences = Sentence(size=size, minimum=self.passage_minimum, counter=self.counter)
+        sentences = Sentence(size=size, counter=self.counter)
         passages = sentences.cut(source)
 
         def written(passage: tuple[int, int]) -> list[Draft]:
