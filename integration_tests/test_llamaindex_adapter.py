@@ -209,7 +209,10 @@ def test_worker_processes_build_the_same_nodes():
         (lambda: ChunkcoreNodeParser("recursiv"), "unknown chunker 'recursiv'"),
         (lambda: ChunkcoreNodeParser(Windows(), size=3), "built already takes no options, got 'size'"),
         (lambda: ChunkcoreNodeParser("windows", size=2, overlap=2), r"overlap is under size \(2\), got 2"),
-        (lambda: ChunkcoreNodeParser("windows", sise=2), "no option 'sise'"),
+        (
+            lambda: ChunkcoreNodeParser("windows", sise=2),  # type: ignore[call-arg]
+            "no option 'sise'",
+        ),
         (lambda: ChunkcoreNodeParser("windows", options={"size": 2}, chunk_size=3), "the same option"),
         (lambda: ChunkcoreNodeParser(Unregistered()), "Unregistered is not registered"),
     ],

@@ -328,7 +328,7 @@ def langchain_asks(chunks: list[Any]) -> list[Ask]:
         for key in ("url", "path")
     ]
     retrievers: list[Any] = [fixed, plain.bind(filter=is_open), lone, of_allowed, *by_section]
-    retrievers += [configurable.with_config(config), EnsembleRetriever(retrievers=[fixed, lone])]
+    retrievers += [configurable.with_config(config), EnsembleRetriever(retrievers=[fixed, lone], weights=[0.5, 0.5])]
     retrievers.append(RunnableBinding(bound=configurable, config_factories=[lambda _: config]))
     asks: list[Ask] = []
     for retriever in retrievers:
@@ -409,7 +409,7 @@ def test_what_a_call_brings_reaches_every_retriever_inside_or_is_refused() -> No
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_documents(chunks_of_pumps(FRAMEWORKS["LangChain"]))
     one = store.as_retriever(search_kwargs={"k": 4})
-    both: Any = EnsembleRetriever(retrievers=[one, one])
+    both: Any = EnsembleRetriever(retrievers=[one, one], weights=[0.5, 0.5])
     compressor = langchain.PassageCompressor(documents=list(PUMPS.values()))
     compressed = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=both)
     dropping = [both, MergerRetriever(retrievers=[one, one]), compressed, {"answer": one} | RunnableLambda(dict)]
@@ -453,7 +453,7 @@ def test_a_retriever_is_asked_for_more_hits_where_it_takes_their_number() -> Non
     assert len(many.page_content) > len(few.page_content)
     assert by_field.k == 2
     with pytest.warns(PassageWarning, match="EnsembleRetriever takes no number of hits in a call, and gave 2"):
-        langchain.PassageRetriever(EnsembleRetriever(retrievers=[one]), documents=[tea]).invoke("tea")
+        langchain.PassageRetriever(EnsembleRetriever(retrievers=[one], weights=[1.0]), documents=[tea]).invoke("tea")
     nodes = [TextNode(text=row.page_content, metadata={"file_name": "tea"}) for row in rows]
     child = VectorStoreIndex(nodes, embed_model=MockEmbedding(8)).as_retriever(similarity_top_k=2)
     sizes = [

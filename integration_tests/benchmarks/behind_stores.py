@@ -53,7 +53,7 @@ from llama_index.core.node_parser import SentenceSplitter
 COLLECTIONS = ("lochmere", "chroma", "covid_qa", "cuad", "qmsum")
 SHORT = "sections"
 BUDGETS = dict.fromkeys(COLLECTIONS, (250, 500, 1000, 2000)) | {SHORT: (60, 150, 300)}
-HITS = (10, 50)
+HITS = (10, 50, 100)
 MOST = 150
 DATA = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "data" / "behind.json"
 
@@ -156,24 +156,22 @@ def haystack_stores(benchmark: Benchmark, embedder: CachedEmbedder, postgres: st
     yield "Haystack, pgvector", in_pgvector
 
 
-def systems(
-    benchmark: Benchmark, embedder: CachedEmbedder, postgres: str, words: Any
-) -> Iterator[tuple[Store, Behind]]:
+def systems(benchmark: Benchmark, embedder: CachedEmbedder, postgres: str, show: Any) -> Iterator[tuple[Store, Behind]]:
     """Each store, and the framework's passages of a question's hits."""
     sources = benchmark.documents
-    compressor = langchain.PassageCompressor(documents=sources, show=words)
+    compressor = langchain.PassageCompressor(documents=sources, show=show)
 
     def compressed(question: str, hits: list[Any], budget: int) -> list[Any]:
         compressor.max_tokens = budget
         return list(compressor.compress_documents(hits, question))
 
-    processor = llamaindex.PassagePostprocessor(documents=sources, show=words)
+    processor = llamaindex.PassagePostprocessor(documents=sources, show=show)
 
     def processed(question: str, hits: list[Any], budget: int) -> list[Any]:
         processor.max_tokens = budget
         return processor.postprocess_nodes(hits, query_str=question)
 
-    ranker = haystack.ChunkcorePassageRanker(documents=list(sources), show=words)
+    ranker = haystack.ChunkcorePassageRanker(documents=list(sources), show=show)
 
     def ranked(question: str, hits: list[Any], budget: int) -> list[Any]:
         ranker.max_tokens = budget
@@ -289,7 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--store", default="", help="rows whose store has this in its name, such as pgvector")
     parser.add_argument("--drawn", action="store_true", help="documents and questions as in passages_table")
     parser.add_argument("--untitled", action="store_true", help="no title before CUAD's questions")
-    parser.add_argument("--words", default="safe", help="what passages may show: safe, text or all")
+    parser.add_argument("--show", choices=["hits", "whole", "all"], default="hits", help="what passages may show")
     parser.add_argument("--output", type=Path, default=DATA)
     options = parser.parse_args(arguments)
     embedder = CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
@@ -301,7 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in options.only or COLLECTIONS:
         benchmark = collection(name, options.shared, options.drawn, not options.untitled)
         first = {"collection": name, "questions": len(benchmark.queries)}
-        for (store, opened), behind in systems(benchmark, embedder, postgres, options.words):
+        for (store, opened), behind in systems(benchmark, embedder, postgres, options.show):
             if options.store not in store:
                 continue
             rows = [row for row in rows if (row["collection"], row["store"]) != (name, store)]

@@ -62,7 +62,7 @@ class HaystackContract:
         question = benchmark().queries[0].text
         vector = model().embed_queries([question])[0].tolist()
         hits = retriever.run(query_embedding=vector, top_k=10)["documents"]
-        passages = ChunkcorePassageRanker(documents=sources(), max_tokens=BUDGET).run(question, hits, {})["documents"]
+        passages = ChunkcorePassageRanker(documents=sources(), max_tokens=BUDGET).run(question, hits)["documents"]
         assert_passages(
             (passage.meta["source_id"], passage.content, KEYS.stated(passage.meta, passage.content).spans)
             for passage in passages
