@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from chunkcore.chunkers import chunkers
-from chunkcore.processes import module_command
+from chunkcore.processes import python_command
 from chunkcore.retrieval import retrievers
 
 __all__ = ["LAYOUT", "PROGRAM", "RETRIEVER", "Installed", "on_path"]
@@ -22,6 +22,8 @@ PROGRAM, RETRIEVER, *OTHERS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=r
 LAYOUT = OTHERS[-1]
 ENTRIES = re.findall(r'^\[project\.entry-points\."(.+)"\]\n(\w+) = "(.+)"$', PAGE, flags=re.MULTILINE)
 GROUP, NAME, PLACE = ENTRIES[0]
+
+_CHUNKCORE = "import runpy; runpy.run_module('chunkcore', run_name='__main__', alter_sys=True)"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Installed:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """The command line, in a process that finds the packages."""
         return subprocess.run(
-            module_command("chunkcore", *arguments), capture_output=True, cwd=self.folder, text=True, check=False
+            python_command(_CHUNKCORE, *arguments), capture_output=True, cwd=self.folder, text=True, check=False
         )
 
 
