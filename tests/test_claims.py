@@ -145,7 +145,7 @@ def test_other_numbers_of_readme_are_sizes_and_names() -> None:
     ("page", "files"),
     [
         ("evidence/retrievers.md", ["retrievers"]),
-        ("evidence/chunkers.md", ["strategies"]),
+        ("evidence/chunkers.md", ["chunkers"]),
         ("evidence/segmentation.md", ["segmentation"]),
         ("evidence/statistics.md", ["statistics_pairs"]),
         ("evidence/chroma_report.md", ["chroma_report", "chroma_report_tokens"]),

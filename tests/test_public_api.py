@@ -148,3 +148,9 @@ print("fine")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "fine", done.stderr
+
+
+def test_no_public_signature_changes_unseen() -> None:
+    signatures = pytest.importorskip("tests.typing.signatures", reason="griffelib is not installed")
+    written = signatures.FILE.read_text(encoding="utf-8").splitlines()
+    assert list(signatures.lines()) == written, "python -m tests.typing.signatures"

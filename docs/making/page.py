@@ -223,7 +223,7 @@ def _item(option: Option) -> str:
 
 @cache
 def _shared() -> list[Option]:
-    """The options that have one default and one meaning in several strategies."""
+    """The options that have one default and one meaning in several chunkers."""
     every = Counter(option for name in SHOWN for option in options_of(chunkers[name]))
     return [
         option

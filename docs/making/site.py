@@ -71,7 +71,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     for part in config.nav or []:
         for entry in part.get("Reference", []) if isinstance(part, dict) else []:
             if isinstance(entry, dict) and "Chunkers" in entry:
-                folder = ROOT / "docs" / "reference" / "strategies"
+                folder = ROOT / "docs" / "reference" / "chunkers"
                 names = sorted(
                     path.stem
                     for path in folder.glob("*.md")
