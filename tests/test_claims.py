@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration_tests.benchmarks.passages_table import LABELS, MAIN, tables
+from chunkadapters.behind import FETCH_K
+from integration_tests.benchmarks.passages_table import CHOSEN, CONFIRMED, LABELS, MAIN, tables
 
 from tests.fuzzing.of_hostile_files import FAMILIES
 
@@ -29,7 +30,7 @@ def test_the_table_of_readme_is_that_of_the_stores() -> None:
             (result,) = (
                 result
                 for result in results
-                if (result["collection"], result["hits"]) == (NAMES[name], 10)
+                if (result["collection"], result["hits"]) == (NAMES[name], 100)
                 and result["store"] == f"{framework}, in memory"
             )
             budget = result["1000"]
@@ -88,9 +89,21 @@ def test_the_tables_of_stores_are_those_of_the_stores() -> None:
 def test_the_gain_that_the_guide_of_passages_names_is_that_of_the_stores() -> None:
     guide = (ROOT / "docs" / "guides" / "passages.md").read_text(encoding="utf-8")
     gains = [
-        row["1000"]["difference"][0] for row in results_of("behind") if "memory" in row["store"] and row["hits"] == 10
+        row["1000"]["difference"][0] for row in results_of("behind") if "memory" in row["store"] and row["hits"] == 100
     ]
     assert f"{min(gains):+.0f} to {max(gains):+.0f} points" in guide
+
+
+def test_the_default_number_of_hits_is_the_best_of_those_that_were_tried() -> None:
+    measured = results_of("fetch_k")
+    for chunks in ("200 tokens", "1,000 characters"):
+        for names in (CHOSEN, CONFIRMED):
+            means = {}
+            for hits in (10, 50, 100):
+                rows = [measured[name][f"{chunks}, {hits} hits"] for name in names]
+                means[hits] = [f"{sum(column) / len(rows):.1f}" for column in zip(*rows, strict=True)]
+            assert max(means, key=lambda hits: float(means[hits][2])) == FETCH_K
+            assert any(" / ".join(means[FETCH_K]) in line for line in EVIDENCE)
 
 
 def lines_of(name: str) -> list[list[str]]:
