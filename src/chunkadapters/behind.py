@@ -350,7 +350,7 @@ class OpenedIndex(HitIndex):
         passages = []
         for retrieved in answer:
             if retrieved.spans:
-                numbers = by_document[retrieved.document_id]
+                numbers = by_document.get(retrieved.document_id, ())
                 passages.append(self._passage(retrieved, pieces, numbers, whole))
             else:
                 number = next(n for n, piece in enumerate(pieces) if piece is retrieved)
