@@ -28,7 +28,7 @@ def test_the_readme_s_example_answers_its_question(
 
 
 def test_the_readme_is_short_and_begins_with_an_example() -> None:
-    assert len(README.split()) <= 750
+    assert len(README.split()) <= 700
     assert "```python" in README.splitlines()[:25]
 
 
