@@ -168,7 +168,7 @@ def test_from_huggingface_tokenizer_measures_with_that_very_tokenizer():
         (lambda: ChunkcoreTextSplitter(size=5, chunk_size=5), "the same option"),
         (lambda: ChunkcoreTextSplitter(Windows(), size=3), "built already takes no options, got 'size'"),
         (lambda: ChunkcoreTextSplitter("recursive:size=9", overlap=1), "move 'overlap' into it"),
-        (lambda: ChunkcoreTextSplitter(7), "got int"),
+        (lambda: ChunkcoreTextSplitter(7), "sizes have names"),
         (
             lambda: ChunkcoreTextSplitter.from_tiktoken_encoder(model_name="no-such"),
             "no encoding of the model 'no-such'",

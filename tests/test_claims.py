@@ -84,7 +84,7 @@ def test_the_tables_of_stores_are_those_of_the_stores() -> None:
         _, low, high = budget["difference"]
         (row,) = (row for row in EVIDENCE if row.startswith(f"| {store.split(',')[0]}, {hits} |"))
         if "Chroma" in store:  # whose search is approximate
-            (exact,) = re.findall(rf"→ ([\d.]+)(?= [^|]*\|)", row)[STORED.index(result["collection"]) :][:1]
+            (exact,) = re.findall(r"→ ([\d.]+)(?= [^|]*\|)", row)[STORED.index(result["collection"]) :][:1]
             assert abs(budget["behind"] - float(exact)) <= 0.7
         else:
             assert f"{budget['bare']:.1f} → {budget['behind']:.1f} ({low:+.1f}…{high:+.1f})" in row

@@ -15,7 +15,7 @@ from chunkcore.models import CachedEmbedder, get_embedder
 from chunkcore.retrieval import Dense, TextVectors, chunk_corpus
 from chunkcore.run import Retrieved, Run
 from chunkcore.study.experiment import run_retriever
-from chunkcore.text import Document, Span
+from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import get_counter
 
 # Nothing here goes online.
@@ -94,7 +94,7 @@ def assert_passages(found: Iterable[tuple[str, str, tuple[Span, ...]]]) -> None:
     passages = list(found)
     whole, taken = texts(), set()
     for document, text, spans in passages:
-        assert text == " ".join(span.slice(whole[document]) for span in spans)
+        assert text == text_of_spans(whole[document], spans)
         places = {(document, place) for span in spans for place in range(span.start, span.end)}
         assert not places & taken
         taken |= places

@@ -181,6 +181,8 @@ class RunSettings:
     concurrency: int = 8
 
     def __post_init__(self) -> None:
+        check_number("retries", self.retries)
+        check_number("retry_wait", self.retry_wait, whole=False)
         check_number("concurrency", self.concurrency, 1)
 
     @property

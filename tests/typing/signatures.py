@@ -1,6 +1,6 @@
 """The public signatures as lines, read by griffe from the sources.
 
-    python -m tests.typing.signatures    # writes tests/typing/signatures.txt, which a test compares
+python -m tests.typing.signatures    # writes tests/typing/signatures.txt, which a test compares
 """
 
 from collections.abc import Iterator

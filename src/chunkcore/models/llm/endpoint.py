@@ -79,6 +79,7 @@ class OpenAILLM(MeteredLLM):
             check_number("temperature", self.temperature, whole=False)
         if self.max_tokens is not None:
             check_number("max_tokens", self.max_tokens, 1)
+        check_number("concurrency", self.concurrency, 1)
         self.base_url = endpoint.url
         self._options = {}
         for field in fields(self)[2:]:
