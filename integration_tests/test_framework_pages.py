@@ -60,7 +60,7 @@ def test_the_tutorial_s_programs_score_what_its_comparison_prints(
     (passages, *rest) = re.findall(r"^\| `.+`, `(\w+)` \| (\S+) \|", page, flags=re.MULTILINE)
     assert passages == ("passages", f"{100 * float(score):.1f}")
     reports = run_experiment(load_dataset("lochmere"), ["recursive:size=200"], retrievers=["hybrid", "bm25"])
-    assert rest == [(one.retriever, f"{100 * one.mean('Recall@1000tok'):.1f}") for one in reports]
+    assert rest == [(one.system.retriever, f"{100 * one.mean('Recall@1000tok'):.1f}") for one in reports]
 
 
 def test_the_page_of_passages_runs(run: Callable[[str], object]) -> None:
