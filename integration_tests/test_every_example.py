@@ -46,7 +46,7 @@ def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(chunkcore, "load_dataset", lambda _: benchmark)
     embedders: dict[str, Any] = {}
     if "any model" in RUN[page]:  # no number of its is told
-        monkeypatch.setattr(loading, "_loaded", {})
+        monkeypatch.setattr(loading, "loaded_models", {})
         embedders = dict.fromkeys(loading.embedders, lambda _: FakeEmbedder())
     given: dict[str, Any] = {}
     if "reports" in RUN[page]:

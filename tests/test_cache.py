@@ -178,7 +178,7 @@ def test_the_file_is_its_owners_alone(path):
 def test_past_its_limit_a_cache_removes_what_was_not_used_for_the_longest_time(path, monkeypatch):
     cache = EmbeddingCache(path, max_bytes=200_000)
     hour = 0
-    monkeypatch.setattr(cache_module, "_hours", lambda: hour)
+    monkeypatch.setattr(cache_module, "hours_since_1970", lambda: hour)
     for hour in range(30):
         cache.store("m", keys(*(f"{hour} {number}" for number in range(20))), rows(*[hour] * 20, dimensions=200))
         assert cache.fetch("m", keys(*(f"0 {number}" for number in range(20))))[0].all()  # used every hour

@@ -98,7 +98,7 @@ def test_memory_grows_with_the_neighbours_not_with_the_matrix():
 
 
 def test_more_neighbours_than_memory_should_hold_are_refused(monkeypatch):
-    monkeypatch.setattr(clusters, "_MOST_PAIRS", 10)
+    monkeypatch.setattr(clusters, "MOST_PAIRS", 10)
     assert scan().split_text("0. 0. 0. 0.") == ["0. 0. 0. 0."]  # six pairs
     assert scan(position_weight=0.0).split_text("0. 0. 0. 0. 0.") == ["0. 0. 0. 0. 0."]  # ten
     with pytest.raises(DataError, match=r"6 sentences more than 10 pairs are within eps=0\.3.*lower eps"):

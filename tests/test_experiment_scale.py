@@ -120,7 +120,7 @@ def test_a_run_in_blocks_and_files_has_the_same_scores(benchmark: Benchmark, mon
 
     whole = reports()
     monkeypatch.setattr(text_vectors, "blocks", lambda items: blocks(items, 5))
-    monkeypatch.setattr(text_vectors, "_MEMORY", 0)
+    monkeypatch.setattr(text_vectors, "MEMORY", 0)
     apart = reports()
     assert whole[:-1] == apart[:-1]
     assert whole[-1]["most"] > apart[-1]["most"] == 20  # the questions: chunks came five at a time

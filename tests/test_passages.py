@@ -192,9 +192,9 @@ def test_blocks_and_float32_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     questions = ["fox rain the", "crow", "東京 a1 a1"]
     expected = get_retriever("passages").index(corpus, TextVectors(FakeEmbedder())).search(questions, 400)
     for block, wide in [(7, 10**6), (64, 0), (10**6, 0)]:
-        monkeypatch.setattr(scoring, "_WORDS", block)
-        monkeypatch.setattr(scoring, "_VECTORS", block)
-        monkeypatch.setattr(scoring, "_WIDE", wide)
+        monkeypatch.setattr(scoring, "WORDS", block)
+        monkeypatch.setattr(scoring, "VECTORS", block)
+        monkeypatch.setattr(scoring, "WIDE", wide)
         found = get_retriever("passages").index(corpus, TextVectors(FakeEmbedder())).search(questions, 400)
         np.testing.assert_allclose(
             np.take_along_axis(found.scores, found.indices.argsort(), 1),

@@ -19,7 +19,7 @@ from tests.fakes import BROKEN, FakeEmbedder, index_of
 
 def top_k(queries: np.ndarray, vectors: np.ndarray, k: int, working: int = 2**20) -> search.Best:
     """In this much memory; the same with lengths that are measured beforehand."""
-    with patch.object(search, "_WORKING", working):
+    with patch.object(search, "WORKING", working):
         found = search.top_k(queries, vectors, k)
         measured = search.top_k(queries, vectors, k, lengths=search.search_lengths(vectors))
     assert np.array_equal(found.indices, measured.indices)
@@ -116,7 +116,7 @@ def test_what_cannot_be_searched_is_told(queries, vectors, message):
 
 
 def test_memory_is_bounded_by_the_blocks(monkeypatch):
-    monkeypatch.setattr(search, "_WORKING", 2 * 2**20)
+    monkeypatch.setattr(search, "WORKING", 2 * 2**20)
     rng = np.random.default_rng(2)
     queries, vectors = (rng.standard_normal((n, 32), dtype=np.float32) for n in (200, 20_000))
     tracemalloc.start()
@@ -128,7 +128,7 @@ def test_memory_is_bounded_by_the_blocks(monkeypatch):
 
 @pytest.mark.parametrize("k", [4_000, 10**9])
 def test_asking_for_everything_costs_little_more_than_the_answer(monkeypatch, k):
-    monkeypatch.setattr(search, "_WORKING", 2**20)
+    monkeypatch.setattr(search, "WORKING", 2**20)
     rng = np.random.default_rng(3)
     queries, vectors = (rng.standard_normal((n, 8), dtype=np.float32) for n in (100, 4_000))
     tracemalloc.start()

@@ -69,7 +69,7 @@ def test_the_near_pairs_are_those_of_the_whole_matrix(seed, count, step, weight,
 
 
 def test_more_sentences_than_can_be_compared_are_refused(monkeypatch):
-    monkeypatch.setattr(clusters, "_MOST_SENTENCES", 3)
+    monkeypatch.setattr(clusters, "MOST_SENTENCES", 3)
     with pytest.raises(DataError, match="the text has 4 sentences, and comparing all of over 3 takes hours: cut the"):
         linkage().split_text("0. 1. 2. 3.")
     assert linkage().split_text("0. 1. 2.")
@@ -111,8 +111,8 @@ def test_the_clusters_are_those_of_the_plain_program_however_few_pairs_are_held(
     expected = plain_program(distances, weights, limits, stop)
     for most, block_bytes in ((at_once, 2**20), (at_once, 16 * count), (10**6, 24 * count)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(clusters, "_BLOCK_BYTES", block_bytes)  # of all rows, two, or three
-            patch.setattr(clusters, "_PAIRS_AT_ONCE", most)
+            patch.setattr(clusters, "BLOCK_BYTES", block_bytes)  # of all rows, two, or three
+            patch.setattr(clusters, "PAIRS_AT_ONCE", most)
             labels = link(unit, weights, limits, weight, stop)
         assert labels.tolist() == [min(next(each for each in expected if row in each)) for row in range(count)]
 
@@ -180,7 +180,7 @@ def test_a_sentence_over_the_maximum_is_clustered_in_parts():
 
 def test_memory_is_far_from_that_of_the_matrix(monkeypatch):
     """Two and a half thousand sentences, all near each other: three million pairs."""
-    monkeypatch.setattr(clusters, "_PAIRS_AT_ONCE", 25_000)
+    monkeypatch.setattr(clusters, "PAIRS_AT_ONCE", 25_000)
     unit = unit_rows(np.random.default_rng(1).random((2500, 4)).astype(np.float32))
     tracemalloc.start()
     link(unit, np.ones((2500, 1), dtype=np.int64), np.array([2]), 0.1, 0.5)

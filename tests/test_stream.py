@@ -161,7 +161,7 @@ def test_a_large_file_that_is_not_utf8_has_no_chunk_at_all(tmp_path):
 def test_a_file_that_grows_while_it_is_read_is_an_error(tmp_path, monkeypatch):
     path = written(tmp_path, {"a.txt": PARAGRAPHS}) / "a.txt"
     stream = Stream([path], CHUNKER, StreamOptions(part_size=500))
-    monkeypatch.setattr(stream, "_batches", lambda: iter([[piece] for piece in list(stream.sources)]))
+    monkeypatch.setattr(stream, "piece_batches", lambda: iter([[piece] for piece in list(stream.sources)]))
     steps = iter(stream)
     next(steps)
     path.write_text("other")
@@ -281,7 +281,7 @@ def run(folder: Path, out: Path, *, steps: int | None = None, identity=IDENTITY,
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setattr(chunkcore.scale.stream, "_BATCH_PIECES", 2)
+    monkeypatch.setattr(chunkcore.scale.stream, "BATCH_PIECES", 2)
     some = {f"{n:02}.txt": PARAGRAPHS[: 40 * n + 1] for n in range(20)}
     rows = "\n".join(json.dumps({"id": str(n), "text": "The fox. " * n}) for n in range(1, 9))
     return written(

@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report, System
-from chunkcore.study.tuning import TuneOptions, _conclude
+from chunkcore.study.tuning import TuneOptions, conclude
 from tests.results import keep_result
 
 CONFIGURATIONS = [System(f"c{number}", "r") for number in range(12)]
@@ -36,7 +36,7 @@ def advises_another(draw: np.random.Generator, documents: int, each: int, better
     ]
     folds = draw.permutation(documents) % OPTIONS.folds
     split = np.repeat(folds, each), list(names) if each > 1 else None
-    return _conclude(reports, CONFIGURATIONS, CONFIGURATIONS[0].name, split, OPTIONS, {}).gain
+    return conclude(reports, CONFIGURATIONS, CONFIGURATIONS[0].name, split, OPTIONS, {}).gain
 
 
 def main() -> None:

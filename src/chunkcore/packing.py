@@ -17,7 +17,7 @@ from chunkcore.tokens import TokenizedText
 # Where a word ends: before white space, after a comma, a tsheg or a zero width space of a script without spaces.
 _SPACE = re.compile(r"\s+|[\u200b\u0f0b\u104a\uff0c\u3001\uff1b\uff1a\u3002\uff01\uff1f]+")
 _NO_SPACE = re.compile(r"\S")
-_GRAPHEME = regex.compile(r"\X")
+GRAPHEME = regex.compile(r"\X")
 _LONGEST = 1_000  # characters of a grapheme beyond what may fit that are looked at: some texts are one grapheme
 _LOOK_BACK = 32  # characters
 
@@ -282,7 +282,7 @@ def _grapheme_ends(source: TokenizedText, start: int, end: int, limit: int) -> I
     second = source.flag_ends.searchsorted(begin)
     if second < len(source.flag_ends) and source.flag_ends[second] == begin:
         begin -= 1
-    for grapheme in _GRAPHEME.finditer(source.text[begin:bound]):
+    for grapheme in GRAPHEME.finditer(source.text[begin:bound]):
         stop = begin + grapheme.end()
         if stop == bound < end:
             return

@@ -22,7 +22,7 @@ from chunkcore.packing import join_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
-_BLOCK_ROWS = 512  # fit the processor's cache in float64
+BLOCK_ROWS = 512  # fit the processor's cache in float64
 _TIE = 1e-9  # smaller differences come from the order of the terms
 
 
@@ -117,8 +117,8 @@ def mean_pair_similarity(vectors: Vectors) -> float:
     if count < 2:
         return 0.0
     total, nonzero = np.zeros(vectors.shape[1]), 0
-    for start in range(0, count, _BLOCK_ROWS):
-        wide = vectors[start : start + _BLOCK_ROWS].astype(np.float64)
+    for start in range(0, count, BLOCK_ROWS):
+        wide = vectors[start : start + BLOCK_ROWS].astype(np.float64)
         norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
         norms[norms == 0] = 1.0
         total += (1.0 / norms) @ wide
@@ -178,7 +178,7 @@ def _window_sums(vectors: Vectors, width: int, mean: float) -> Iterator[NDArray[
 
     ``sum(i, s) = sum(i - 1, s - 1) + Σ_t<s (u_i·u_(i-t) - mean)``
     """
-    rows = min(_BLOCK_ROWS, max(256, 2**22 // width))
+    rows = min(BLOCK_ROWS, max(256, 2**22 // width))
     before = np.zeros((1, width))
     for start in range(0, len(vectors), rows):
         band = _backward_products(vectors, start, min(start + rows, len(vectors)), width - 1)

@@ -25,10 +25,10 @@ from chunkcore.spans import Numbers, Ranges
 from chunkcore.text import Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
-_BLOCK_BYTES = 2 * 2**20
-_MOST_SENTENCES = 100_000
-_MOST_PAIRS = 20_000_000  # of DBSCAN, which holds them
-_PAIRS_AT_ONCE = 2**20
+BLOCK_BYTES = 2 * 2**20
+MOST_SENTENCES = 100_000
+MOST_PAIRS = 20_000_000  # of DBSCAN, which holds them
+PAIRS_AT_ONCE = 2**20
 _SOME = 4096
 
 
@@ -65,9 +65,9 @@ class SentenceClusters(SentenceChunker, ABC):
         if len(ranges) < 2:
             return [Draft((Span(start, end),)) for start, end in ranges.tolist()]
         sizes = source.counts(ranges[:, 0], ranges[:, 1])
-        if len(ranges) > _MOST_SENTENCES:
+        if len(ranges) > MOST_SENTENCES:
             raise DataError(
-                f"{self.name}: the text has {len(ranges):,} sentences, and comparing all of over {_MOST_SENTENCES:,} "
+                f"{self.name}: the text has {len(ranges):,} sentences, and comparing all of over {MOST_SENTENCES:,} "
                 "takes hours: cut the text into documents first"
             )
         unit = unit_rows(self._embed([source.text[start:end] for start, end in ranges.tolist()]))
@@ -140,7 +140,7 @@ def near_pairs(
 
 def row_blocks(count: int) -> Iterator[slice]:
     """Slices of rows of a square float64 matrix, about 2 MiB each."""
-    step = max(1, _BLOCK_BYTES // (8 * max(count, 1)))
+    step = max(1, BLOCK_BYTES // (8 * max(count, 1)))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
 
@@ -205,9 +205,9 @@ def _neighbours(unit: Floats, position_weight: float, eps: float) -> Any:
     for rows in row_blocks(count):
         blocks.append(near_pairs(unit, position_weight, eps, rows, np.arange(count), count))
         pairs += len(blocks[-1][0])
-        if pairs > _MOST_PAIRS:
+        if pairs > MOST_PAIRS:
             raise DataError(
-                f"dbscan: of the text's {count} sentences more than {_MOST_PAIRS:,} pairs are within eps={eps}, which "
+                f"dbscan: of the text's {count} sentences more than {MOST_PAIRS:,} pairs are within eps={eps}, which "
                 "would take too much memory: lower eps, raise position_weight, or cut the text into documents first"
             )
     left, right, distances = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
@@ -328,7 +328,7 @@ def _nearest(
     unit: Floats, position_weight: float, stop: float, clusters: _Clusters, after: tuple[float, int]
 ) -> tuple[Floats, Numbers, bool]:
     """The nearest joinable pairs after a pair, as many as are held at once, sorted; and whether these are all."""
-    count, most, complete = len(unit), _PAIRS_AT_ONCE, True
+    count, most, complete = len(unit), PAIRS_AT_ONCE, True
     rows = clusters.open_rows()
     some = unit if len(rows) == count else unit[rows]
     held, size = [(np.empty(0), np.empty(0, dtype=np.int64))], 0

@@ -270,7 +270,7 @@ class LLMSemantic(PieceChunker):
         )
 
         def read(text: str) -> list[Section]:
-            numbers = ascending(_split_after(text), "split_after", 0, last)
+            numbers = ascending(numbers_in(text), "split_after", 0, last)
             if not numbers and not final:
                 raise BadAnswerError("expected at least one number in 'split_after', got none")
             return [Section(0), *(Section(number + 1) for number in numbers if number < last)]
@@ -294,7 +294,8 @@ def tagged(pieces: Sequence[str]) -> str:
     )
 
 
-def _split_after(text: str) -> object:
+def numbers_in(text: str) -> object:
+    """The numbers of an answer, of its JSON object or of a line; None where there are none."""
     try:
         return member(found_json(text), "split_after")
     except BadAnswerError:

@@ -398,7 +398,7 @@ def fetch(model: str, files: Sequence[str]) -> Path:
     `MissingExtraError`: huggingface_hub is not installed.
     """
     hub = needed("huggingface_hub", "models", f"fetch the model {echo(model)}")
-    is_reachable = _hub_is_there()
+    is_reachable = hub_is_there()
     try:
         return Path(
             hub.snapshot_download(
@@ -419,7 +419,7 @@ def fetch(model: str, files: Sequence[str]) -> Path:
         ) from error
 
 
-def _hub_is_there() -> bool:
+def hub_is_there() -> bool:
     """Whether the hub can be connected to. Its own client would try again and again, for up to a minute."""
     from huggingface_hub.constants import ENDPOINT
 

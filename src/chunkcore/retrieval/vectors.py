@@ -22,8 +22,8 @@ from chunkcore.text import Chunk, Span
 
 # NumPy 2 takes the products of rows one by one, as fast as memory is read: on one core half the time of `matmul`.
 _dots: Callable[..., Floats] = getattr(np, "vecdot", np.matmul)
-_MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
-_WORKING = 64 * 2**20  # bytes that a search works in, roughly
+MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
+WORKING = 64 * 2**20  # bytes that a search works in, roughly
 OTHER_QUESTIONS = (  # what they have in common with a collection is chance
     "What is the capital of Mongolia?",
     "How is sourdough bread baked?",
@@ -157,14 +157,14 @@ def _search(queries: Floats, vectors: Rows, lengths: Scores | None, best: Best) 
     k, dimensions = best.indices.shape[1], vectors.shape[1]
     step = max(
         1,
-        min(len(queries), 256, _WORKING // (40 * dimensions), _WORKING // (100 * k)),
+        min(len(queries), 256, WORKING // (40 * dimensions), WORKING // (100 * k)),
     )
     width = max(
         1,
-        min(len(vectors), _WORKING // (40 * dimensions + 16 * step)),
+        min(len(vectors), WORKING // (40 * dimensions + 16 * step)),
     )
     margin = 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)  # of rounding
-    pairs_at_once = max(1, _WORKING // (80 * dimensions))
+    pairs_at_once = max(1, WORKING // (80 * dimensions))
     for start in range(0, len(vectors), width):
         block = vectors[start : start + width]
         scaled = unit(block).T if lengths is None else block.astype(np.float32, copy=False).T
@@ -488,7 +488,7 @@ class TextVectors:
     def _embed_corpora(self, corpora: Sequence[ChunkedCorpus]) -> None:
         texts, places = distinct_texts([corpus.embedded_texts for corpus in corpora])
         matrix = concatenate(
-            self._embedded(texts), np.float32, memory_bytes=_MEMORY, expected=len(texts)
+            self._embedded(texts), np.float32, memory_bytes=MEMORY, expected=len(texts)
         )
         for corpus, rows in zip(corpora, places, strict=True):
             self.hold(corpus, SelectedRows(matrix, rows))

@@ -29,7 +29,7 @@ _PLACES: tuple[tuple[tuple[bytes, int], ...], ...] = (
     ((b". ", 2), ("。".encode(), 3)),
     ((b" ", 1),),
 )
-_GRAPHEME = regex.compile(r"\X")
+GRAPHEME = regex.compile(r"\X")
 _LOOKED_AT = 4096  # bytes searched for the end of a grapheme; a longer grapheme is cut
 
 
@@ -81,7 +81,7 @@ def _grapheme_place(data: bytes) -> int:
         )  # without an incomplete last character
     except UnicodeDecodeError:
         text = ""  # the error appears when the part is decoded
-    starts = [match.start() for match in _GRAPHEME.finditer(text)]
+    starts = [match.start() for match in GRAPHEME.finditer(text)]
     if starts[1:]:
         return begin + len(text[: starts[-1]].encode("utf-8", "surrogatepass"))
     return _character_place(data, len(data) - 1)  # one grapheme, as far as the bytes show

@@ -36,7 +36,7 @@ from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents
 from chunkcore.text import Document
 
 _BATCH_BYTES = 1_000_000
-_BATCH_PIECES = 64
+BATCH_PIECES = 64
 _SMALLEST = 64  # bytes of a part: the longest character, and room for a better place
 
 
@@ -151,7 +151,7 @@ class Stream:
         batches: deque[list[Piece]] = deque()  # under way: a few, as `cut_batches` looks ahead
 
         def noted() -> Iterator[list[Piece]]:
-            for batch in self._batches():
+            for batch in self.piece_batches():
                 batches.append([piece._replace(data=None) for piece in batch])
                 yield batch
 
@@ -167,10 +167,10 @@ class Stream:
                 raise stopped
         self._finish()
 
-    def _batches(self) -> Iterator[list[Piece]]:
+    def piece_batches(self) -> Iterator[list[Piece]]:
         """Consecutive pieces: enough to make sending them cheap, and single ones for waiting threads."""
         cheap = self.chunker.tokens_only
-        most = _BATCH_PIECES if cheap or self.options.processes > 1 else 1
+        most = BATCH_PIECES if cheap or self.options.processes > 1 else 1
         most_bytes = _BATCH_BYTES if cheap else _BATCH_BYTES // 10
 
         def size(piece: Piece) -> int:  # parts are large enough, and one may be waited for

@@ -303,7 +303,7 @@ def tune(
                 raise
             failures |= {configuration.name: str(error) for configuration in group}
     show("tune", len(groups), len(groups))
-    return _conclude(reports, configurations, default.name, split, settings, failures)
+    return conclude(reports, configurations, default.name, split, settings, failures)
 
 
 def plan(
@@ -382,7 +382,7 @@ def hold_out(scores: Scores, fold_of: NDArray[np.int64]) -> tuple[Scores, list[i
     return held, choices
 
 
-def _conclude(
+def conclude(
     reports: Sequence[Report],
     configurations: Sequence[System],
     default: str,
@@ -390,6 +390,7 @@ def _conclude(
     options: TuneOptions,
     failures: Mapping[str, str],
 ) -> Tuning:
+    """What the scores of all configurations say: the choice, and what it gains on questions that did not choose it."""
     measure, (fold_of, clusters) = options.goal, split
     if len(reports) < 2:
         reason = next(iter(failures.values()), "the grid has no other")

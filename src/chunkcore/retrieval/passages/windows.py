@@ -35,10 +35,10 @@ from chunkcore.retrieval.vectors import Rows, best_of, products
 from chunkcore.spans import Floats, Numbers, Scores
 
 DOCUMENT = "document"
-_VECTORS = 2**14  # that are read together, more where a document is longer
-_WORDS = 2**16  # units whose windows are scored together: a block without a word is skipped
+VECTORS = 2**14  # that are read together, more where a document is longer
+WORDS = 2**16  # units whose windows are scored together: a block without a word is skipped
 # Up to so many units, words are scored in float64; float32 takes two thirds of the time, and differs by about 1e-6.
-_WIDE = 2**15
+WIDE = 2**15
 _SAME = 1e-6  # a smaller deviation, relative to the largest score (of cosines: to 1), is rounding
 
 Scale = int | str  # a half-width, or "document"
@@ -168,7 +168,7 @@ class DenseWindows:
 
     def _measure(self) -> None:
         units = self._units
-        for first, last in units.blocks(_VECTORS):
+        for first, last in units.blocks(VECTORS):
             block = np.arange(first, last)
             vectors = np.asarray(
                 self._rows[units.chunks(block)],
@@ -237,7 +237,7 @@ class LexicalWindows:
         scales: list[Scale] = [*self._widths]
         if DOCUMENT in SCALES["lexical"]:
             scales.append(DOCUMENT)
-        self._real: type[np.floating] = np.float64 if len(units) <= _WIDE else np.float32
+        self._real: type[np.floating] = np.float64 if len(units) <= WIDE else np.float32
         lengths = _running(self._postings.lengths)
         self._norms = np.zeros(
             (len(scales), len(units)),
@@ -260,7 +260,7 @@ class LexicalWindows:
                 weights = [repeats * weight for weight in self._weights(units)]
                 words.append(_Word(units, counts, weights))
         scores = np.zeros(self._norms.shape, dtype=self._real)
-        for first, last in self._units.blocks(_WORDS):
+        for first, last in self._units.blocks(WORDS):
             self._add(scores[:, first:last], words, first, last)
         for total in scores:
             yield total, float(total.max(initial=0.0))
