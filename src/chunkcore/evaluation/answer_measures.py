@@ -432,7 +432,9 @@ class BertScoreF1(AnswerMeasure):
         answers: Sequence[AnsweredQuestion],
         models: AnswerModels,
     ) -> Sequence[float]:
-        numbers, texts, references = [], [], []
+        numbers: list[int] = []
+        texts: list[str] = []
+        references: list[str] = []
         for number, case in enumerate(answers):
             if not case.failed:
                 numbers += [number] * len(case.references)

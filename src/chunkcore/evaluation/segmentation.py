@@ -78,7 +78,8 @@ def _boundaries_within(
                 )
             row[unit] = 1
     segments = begins.cumsum(axis=1)
-    return segments[:, window:] - segments[:, :-window]
+    counts: Numbers = segments[:, window:] - segments[:, :-window]
+    return counts
 
 
 def _share(differs: Flags) -> float:

@@ -267,10 +267,13 @@ def _named(row: Row, lines: Sequence[str], first: float) -> str:
 
 def _bar(row: Row, x: Scale, middle: float, *, differences: bool) -> str:
     """A row's interval and mean at the height `middle`."""
-    unit, show = " %", "{:.1f}".format
+    values = (row.mean, row.low, row.high)
     if differences:
-        unit, show = " points", signed
-    mean, low, high = map(show, (row.mean, row.low, row.high))
+        unit = " points"
+        mean, low, high = map(signed, values)
+    else:
+        unit = " %"
+        mean, low, high = map("{:.1f}".format, values)
     tip = f"{row.name}: {mean}{unit}"
     state = "distinct" if row.distinct else "tied"
     kind = f"{_tone(row.number)} {state}"

@@ -219,7 +219,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         return chunk_columns(self)
 
     def __len__(self) -> int:
-        return self.columns.shape[1]
+        return len(self.columns[0])
 
     def item(self, place: int) -> Chunk:
         if place in self.special:
@@ -235,7 +235,8 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         if place in self.special:
             return self.special[place].embedded_text
         number, _, start, end, _ = self.columns[:, place].tolist()
-        return self.documents[number].text[start:end]
+        text: str = self.documents[number].text[start:end]
+        return text
 
     def document(self, document_id: str) -> Document | None:
         """The document of this id; None if there is none."""
@@ -245,12 +246,13 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
     @property
     def token_counts(self) -> Numbers:
         """Tokens of each chunk in its chunker's unit: int64, shape (chunks,)."""
-        return self.columns[4]
+        counts: Numbers = self.columns[4]
+        return counts
 
     @cached_property
     def document_numbers(self) -> Numbers:
         """Each chunk's document: its place in `documents`, or a number from ``len(documents)`` on: int64."""
-        numbers = self.columns[0].copy()
+        numbers: Numbers = self.columns[0].copy()
         others: dict[str, int] = {}
         for place in np.flatnonzero(numbers < 0).tolist():
             other = others.setdefault(self[place].document_id, len(others))

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, count, pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import regex  # type: ignore[import-untyped]
@@ -251,7 +251,7 @@ class Postings:
         is_first = np.append(True, places[1:] != places[:-1])[: len(places)]
         counts = np.diff(np.flatnonzero(is_first), append=len(places)).astype(np.int32)
         places = places[is_first]
-        return cls._sorted(keys, places, counts, sizes)
+        return cls._sorted(keys, cast(Numbers, places), cast(Numbers, counts), sizes)
 
     @classmethod
     def _sorted(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
@@ -443,8 +444,8 @@ def build_chunkers(
         size = getattr(chunker, "size", None)
         sized = "size" not in options and type(size) is int
         if "embedder" in chunker.option_names():
-            chunker = replace(
-                chunker, embedder=cached_embedder(chunker.embedder) if named else model
-            )  # type: ignore
+            own: Any = chunker
+            embedder = cached_embedder(own.embedder) if named else model
+            chunker = replace(own, embedder=embedder)
         built[f"{spec}{',' if options else ':'}size={size}" if sized else spec] = prepare(chunker)
     return built
