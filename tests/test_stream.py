@@ -384,12 +384,12 @@ def killed(tmp_path_factory):
     corpus = written(
         folder / "docs", {f"{n:02}.txt": PARAGRAPHS[: 40 * n + 1] for n in range(9)} | {"04.txt": UNREADABLE}
     )
-    before, chunkcore.scale.stream._BATCH_PIECES = chunkcore.scale.stream._BATCH_PIECES, 2
+    before, chunkcore.scale.stream.BATCH_PIECES = chunkcore.scale.stream.BATCH_PIECES, 2
     whole = run(corpus, folder / "whole")
     run(corpus, folder / "out", steps=3)
     kept = {name: (folder / name).read_bytes() for name in ("out.partial", "out.progress")}
     yield whole, corpus, kept, folder
-    chunkcore.scale.stream._BATCH_PIECES = before
+    chunkcore.scale.stream.BATCH_PIECES = before
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks there")
@@ -432,7 +432,7 @@ import sys
 import time
 from pathlib import Path
 import chunkcore.scale.stream as stream
-stream._BATCH_PIECES = 3
+stream.BATCH_PIECES = 3
 
 class Held(stream.ResumableOutput):
     def write(self, step):

@@ -97,7 +97,7 @@ def chunk(folder: Path, steps: int | None = None) -> None:
     for name in "abc":
         if not (folder.parent / f"{name}.txt").exists():
             (folder.parent / f"{name}.txt").write_text(f"The fox {name}. " * 40)
-    with patch("chunkcore.scale.stream._BATCH_PIECES", 1):
+    with patch("chunkcore.scale.stream.BATCH_PIECES", 1):
         _chunk(folder, steps)
 
 
