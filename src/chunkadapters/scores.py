@@ -7,7 +7,9 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
+
+from typing_extensions import Unpack
 
 from chunkadapters.models import at_once, finished, secrets_within, without_secrets
 from chunkcore.concurrency import Progress
@@ -170,25 +172,49 @@ class DeployedRetriever:
     filtered: Callable[[Mapping[str, Any]], DeployedRetriever] | None = None
 
 
+class RunOptions(TypedDict, total=False):
+    """How a retriever is run; see `RetrieverHooks.run_retriever`."""
+
+    name: str | None
+    retries: int
+    retry_wait: float
+    progress: Progress | None
+
+
+class ConcurrentRunOptions(RunOptions, total=False):
+    """The same for the asynchronous functions."""
+
+    concurrency: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """How a retriever is run; see `RetrieverHooks.run_retriever`."""
+    """The defaults and ranges of `RunOptions`."""
 
     name: str | None = None
     retries: int = 2
     retry_wait: float = 0.5
     progress: Progress | None = None
-    concurrency: int = 8
 
     def __post_init__(self) -> None:
         check_number("retries", self.retries)
         check_number("retry_wait", self.retry_wait, whole=False)
-        check_number("concurrency", self.concurrency, 1)
 
     @property
     def waits(self) -> list[float]:
         """The seconds before each try of a question."""
         return [0.0, *(self.retry_wait * 2**turn for turn in range(self.retries))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConcurrentRunSettings(RunSettings):
+    """The defaults and ranges of `ConcurrentRunOptions`."""
+
+    concurrency: int = 8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("concurrency", self.concurrency, 1)
 
 
 Pause = Callable[[float], Awaitable[None]]
@@ -229,9 +255,9 @@ class RetrieverRun:
             ask = at_once(self._systems.get(query.id, self._system).ask)
             finished(self._ask(query, ask, at_once(time.sleep)))
 
-    async def ask_concurrently(self) -> None:
-        """Ask all questions by the asynchronous method, some at a time."""
-        free = asyncio.Semaphore(self._settings.concurrency)
+    async def ask_concurrently(self, most: int) -> None:
+        """Ask all questions by the asynchronous method, at most so many at a time."""
+        free = asyncio.Semaphore(most)
 
         async def ask(query: Query) -> None:
             async with free:
@@ -377,10 +403,7 @@ class RetrieverHooks(Generic[Retriever, Document]):
         benchmark: Benchmark | str,
         *,
         pool: Iterable[Document] | None = None,
-        name: str | None = None,
-        retries: int = 2,
-        retry_wait: float = 0.5,
-        progress: Progress | None = None,
+        **run: Unpack[RunOptions],
     ) -> Run:
         """Ask a retriever every question of a benchmark, and locate its hits. Nothing is indexed again.
 
@@ -404,8 +427,7 @@ class RetrieverHooks(Generic[Retriever, Document]):
             ModelError: every question failed, or the first five did.
             OptionError: a number is out of range, or the retriever takes no filter in a call and a question has one.
         """
-        settings = RunSettings(name=name, retries=retries, retry_wait=retry_wait, progress=progress)
-        return self.run_system(self.system(retriever), benchmark, settings, pool)
+        return self.run_system(self.system(retriever), benchmark, RunSettings(**run), pool)
 
     async def arun_retriever(
         self,
@@ -413,20 +435,10 @@ class RetrieverHooks(Generic[Retriever, Document]):
         benchmark: Benchmark | str,
         *,
         pool: Iterable[Document] | None = None,
-        name: str | None = None,
-        retries: int = 2,
-        retry_wait: float = 0.5,
-        progress: Progress | None = None,
-        concurrency: int = 8,
+        **run: Unpack[ConcurrentRunOptions],
     ) -> Run:
         """`run_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-        settings = RunSettings(
-            name=name,
-            retries=retries,
-            retry_wait=retry_wait,
-            progress=progress,
-            concurrency=concurrency,
-        )
+        settings = ConcurrentRunSettings(**run)
         return await self.arun_system(self.system(retriever), benchmark, settings, pool)
 
     def evaluate_retriever(
@@ -438,10 +450,7 @@ class RetrieverHooks(Generic[Retriever, Document]):
         k: Depth | Sequence[Depth] = DEPTHS,
         counter: str = "cl100k_base",
         pool: Iterable[Document] | None = None,
-        name: str | None = None,
-        retries: int = 2,
-        retry_wait: float = 0.5,
-        progress: Progress | None = None,
+        **run: Unpack[RunOptions],
     ) -> Report:
         """Score a deployed retriever.
 
@@ -456,16 +465,7 @@ class RetrieverHooks(Generic[Retriever, Document]):
         Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
         """
         scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
-        run = self.run_retriever(
-            retriever,
-            scoring.benchmark,
-            pool=pool,
-            name=name,
-            retries=retries,
-            retry_wait=retry_wait,
-            progress=progress,
-        )
-        return scoring.report(run)
+        return scoring.report(self.run_retriever(retriever, scoring.benchmark, pool=pool, **run))
 
     async def aevaluate_retriever(
         self,
@@ -476,25 +476,13 @@ class RetrieverHooks(Generic[Retriever, Document]):
         k: Depth | Sequence[Depth] = DEPTHS,
         counter: str = "cl100k_base",
         pool: Iterable[Document] | None = None,
-        name: str | None = None,
-        retries: int = 2,
-        retry_wait: float = 0.5,
-        progress: Progress | None = None,
-        concurrency: int = 8,
+        **run: Unpack[ConcurrentRunOptions],
     ) -> Report:
         """`evaluate_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
         scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
-        run = await self.arun_retriever(
-            retriever,
-            scoring.benchmark,
-            pool=pool,
-            name=name,
-            retries=retries,
-            retry_wait=retry_wait,
-            progress=progress,
-            concurrency=concurrency,
+        return scoring.report(
+            await self.arun_retriever(retriever, scoring.benchmark, pool=pool, **run)
         )
-        return scoring.report(run)
 
     def system(self, retriever: Retriever) -> DeployedRetriever:
         """How the retriever is asked. Raises `DataError`: it is none."""
@@ -516,11 +504,11 @@ class RetrieverHooks(Generic[Retriever, Document]):
         self,
         system: DeployedRetriever,
         benchmark: Benchmark | str,
-        settings: RunSettings,
+        settings: ConcurrentRunSettings,
         pool: Iterable[Document] | None = None,
     ) -> Run:
         run = RetrieverRun(system, self._hits, benchmark, settings)
-        await run.ask_concurrently()
+        await run.ask_concurrently(settings.concurrency)
         return run.run(self._pool(pool))
 
     def _pool(self, pool: Iterable[Document] | None) -> list[Hit] | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from haystack import Document, Pipeline
 from haystack.core.component import Component
+from typing_extensions import Unpack
 
 from chunkadapters.haystack.documents import hit_of
 from chunkadapters.haystack.sockets import (
@@ -24,13 +24,15 @@ from chunkadapters.haystack.sockets import (
 from chunkadapters.models import at_once, finished
 from chunkadapters.scores import (
     DEPTHS,
+    ConcurrentRunOptions,
+    ConcurrentRunSettings,
     DeployedRetriever,
     RetrieverHooks,
+    RunOptions,
     RunSettings,
     Scoring,
     check_foreign,
 )
-from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.run import Run
 
@@ -53,6 +55,7 @@ def _system(
     Sockets are ``"component.input"`` in a pipeline and ``"input"`` of a component; docs/guides/haystack.md has the
     options.
     """
+    check_foreign(retriever)
     constant = _inputs(inputs, nested=isinstance(retriever, Pipeline))
     if isinstance(retriever, Pipeline):
         if text_embedder is not None:
@@ -248,24 +251,21 @@ def _check_inputs(inputs: Sequence[Socket], queries: Sequence[Socket], constant:
 _hooks: RetrieverHooks[Any, Document] = RetrieverHooks(_system, hit_of, "Haystack documents")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Asking:
+class AskOptions(TypedDict, total=False):
     """How a component or a pipeline is asked; see `run_retriever`."""
 
-    text_embedder: Any
+    text_embedder: Component | None
     query_socket: str | Sequence[str] | None
     documents_socket: str | None
-    inputs: Mapping[str, Any] | None
+    inputs: Mapping[str, object] | None
 
-    def system(self, retriever: Component | Pipeline) -> DeployedRetriever:
-        check_foreign(retriever)
-        return _system(
-            retriever,
-            text_embedder=self.text_embedder,
-            query_socket=self.query_socket,
-            documents_socket=self.documents_socket,
-            inputs=self.inputs,
-        )
+
+class HaystackRunOptions(AskOptions, RunOptions, total=False):
+    """How a component or a pipeline is asked, and run."""
+
+
+class ConcurrentHaystackRunOptions(AskOptions, ConcurrentRunOptions, total=False):
+    """The same for the asynchronous functions."""
 
 
 def run_retriever(
@@ -277,10 +277,7 @@ def run_retriever(
     documents_socket: str | None = None,
     inputs: Mapping[str, object] | None = None,
     pool: Iterable[Document] | None = None,
-    name: str | None = None,
-    retries: int = 2,
-    retry_wait: float = 0.5,
-    progress: Progress | None = None,
+    **run: Unpack[RunOptions],
 ) -> Run:
     """Ask a retriever, or a whole pipeline, every question of a benchmark, and locate its hits.
 
@@ -297,14 +294,14 @@ def run_retriever(
 
     A question's filter (`Query.where`) goes to the inputs called ``filters``.
     """
-    asking = _Asking(
+    system = _system(
+        retriever,
         text_embedder=text_embedder,
         query_socket=query_socket,
         documents_socket=documents_socket,
         inputs=inputs,
     )
-    settings = RunSettings(name=name, retries=retries, retry_wait=retry_wait, progress=progress)
-    return _hooks.run_system(asking.system(retriever), benchmark, settings, pool)
+    return _hooks.run_system(system, benchmark, RunSettings(**run), pool)
 
 
 async def arun_retriever(
@@ -316,27 +313,17 @@ async def arun_retriever(
     documents_socket: str | None = None,
     inputs: Mapping[str, object] | None = None,
     pool: Iterable[Document] | None = None,
-    name: str | None = None,
-    retries: int = 2,
-    retry_wait: float = 0.5,
-    progress: Progress | None = None,
-    concurrency: int = 8,
+    **run: Unpack[ConcurrentRunOptions],
 ) -> Run:
     """`run_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-    asking = _Asking(
+    system = _system(
+        retriever,
         text_embedder=text_embedder,
         query_socket=query_socket,
         documents_socket=documents_socket,
         inputs=inputs,
     )
-    settings = RunSettings(
-        name=name,
-        retries=retries,
-        retry_wait=retry_wait,
-        progress=progress,
-        concurrency=concurrency,
-    )
-    return await _hooks.arun_system(asking.system(retriever), benchmark, settings, pool)
+    return await _hooks.arun_system(system, benchmark, ConcurrentRunSettings(**run), pool)
 
 
 def evaluate_retriever(
@@ -346,15 +333,8 @@ def evaluate_retriever(
     measures: Sequence[Measure | str] | Measure | str | None = None,
     k: Depth | Sequence[Depth] = DEPTHS,
     counter: str = "cl100k_base",
-    text_embedder: Component | None = None,
-    query_socket: str | Sequence[str] | None = None,
-    documents_socket: str | None = None,
-    inputs: Mapping[str, object] | None = None,
     pool: Iterable[Document] | None = None,
-    name: str | None = None,
-    retries: int = 2,
-    retry_wait: float = 0.5,
-    progress: Progress | None = None,
+    **options: Unpack[HaystackRunOptions],
 ) -> Report:
     """Score a deployed retriever, or a whole pipeline.
 
@@ -369,19 +349,7 @@ def evaluate_retriever(
     Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
     """
     scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
-    run = run_retriever(
-        retriever,
-        scoring.benchmark,
-        text_embedder=text_embedder,
-        query_socket=query_socket,
-        documents_socket=documents_socket,
-        inputs=inputs,
-        pool=pool,
-        name=name,
-        retries=retries,
-        retry_wait=retry_wait,
-        progress=progress,
-    )
+    run = run_retriever(retriever, scoring.benchmark, pool=pool, **options)
     return scoring.report(run)
 
 
@@ -392,31 +360,10 @@ async def aevaluate_retriever(
     measures: Sequence[Measure | str] | Measure | str | None = None,
     k: Depth | Sequence[Depth] = DEPTHS,
     counter: str = "cl100k_base",
-    text_embedder: Component | None = None,
-    query_socket: str | Sequence[str] | None = None,
-    documents_socket: str | None = None,
-    inputs: Mapping[str, object] | None = None,
     pool: Iterable[Document] | None = None,
-    name: str | None = None,
-    retries: int = 2,
-    retry_wait: float = 0.5,
-    progress: Progress | None = None,
-    concurrency: int = 8,
+    **options: Unpack[ConcurrentHaystackRunOptions],
 ) -> Report:
     """`evaluate_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
     scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
-    run = await arun_retriever(
-        retriever,
-        scoring.benchmark,
-        text_embedder=text_embedder,
-        query_socket=query_socket,
-        documents_socket=documents_socket,
-        inputs=inputs,
-        pool=pool,
-        name=name,
-        retries=retries,
-        retry_wait=retry_wait,
-        progress=progress,
-        concurrency=concurrency,
-    )
+    run = await arun_retriever(retriever, scoring.benchmark, pool=pool, **options)
     return scoring.report(run)
