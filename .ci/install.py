@@ -30,7 +30,7 @@ NEED_TORCH = ("sentence-transformers==",)
 def main() -> None:
     """Choose, install, say what was chosen."""
     say(1, "bringing pip up to date")
-    pip("install", "--upgrade", "pip>=24")
+    pip("install", "--upgrade", "pip>=25.1")
     torch = TORCH[0] if find_spec("torch") else next(filter(is_cpu_build, TORCH), None)
     if torch:
         say(2, f"installing a CPU build of PyTorch ({torch}), some 200 MB")

@@ -474,7 +474,7 @@ def test_an_exact_chunker_survives_a_pickle_and_its_own_dictionary(splitter: Any
     text = "One is here. Two is here. " * 40
     assert pickle.loads(pickle.dumps(chunker)).split_text(text) == chunker.split_text(text)
     options = chunker.to_dict()
-    assert get_chunker(options.pop("strategy"), **options).split_text(text) == chunker.split_text(text)
+    assert get_chunker(options.pop("name"), **options).split_text(text) == chunker.split_text(text)
 
 
 def test_what_is_nowhere_has_no_place_in_any_framework() -> None:

@@ -21,13 +21,13 @@ NOTES = "# Tea\n\nTwo kinds.\n\n- green\n- black\n\n#### Green\n\nSteam it for t
 
 
 def strategies_of(document: Document, **options: Any) -> set[str]:
-    return {chunk.metadata["strategy"] for chunk in Auto(size=9, counter="words", **options).chunk(document)}
+    return {chunk.metadata["chunker"] for chunk in Auto(size=9, counter="words", **options).chunk(document)}
 
 
 def test_a_short_document_is_one_chunk() -> None:
     (chunk,) = Auto(size=20, counter="words").chunk(Document("notes.md", f"\n{NOTES}\n"))
     assert chunk.text == NOTES
-    assert chunk.metadata == {"strategy": "whole"}
+    assert chunk.metadata == {"chunker": "whole"}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_chunks_are_those_of_the_strategy_that_is_picked(name: str, text: str, c
     document = Document(name, text)
     expected = [(chunk.spans, dict(chunk.metadata)) for chunk in cls(**options).chunk(document)]
     found = [(chunk.spans, dict(chunk.metadata)) for chunk in Auto(**options).chunk(document)]
-    assert found == [(spans, {**told, "strategy": cls.name}) for spans, told in expected]
+    assert found == [(spans, {**told, "chunker": cls.name}) for spans, told in expected]
 
 
 @given(

@@ -160,7 +160,7 @@ def test_a_name_serves_one_strategy() -> None:
 def test_dictionaries() -> None:
     assert get_chunker("fixed_token", size=5) == FixedToken(size=5)
     with pytest.raises(OptionError, match="unknown chunker 'x'"):
-        get_chunker({"strategy": "x"})
+        get_chunker({"name": "x"})
     with pytest.raises(OptionError, match="unknown chunker None"):
         get_chunker({})
 

@@ -9,7 +9,7 @@ import pytest
 from chunkcore import Chunk, Document, Span
 from chunkcore.chunkers import chunkers
 from docs.making import picture
-from docs.making.page import ROOT, index_page, make_strategy, options_of
+from docs.making.page import ROOT, index_page, make_page, options_of
 from docs.making.shown import SAMPLE, SHOWN
 
 OURS = [name for name, cls in chunkers.items() if cls.__module__.startswith("chunkcore.")]
@@ -28,7 +28,7 @@ def needs(name: str) -> pytest.MarkDecorator:
 
 def check_page(name: str) -> None:
     """What is committed is what the code makes."""
-    for path, text in make_strategy(name).items():
+    for path, text in make_page(name).items():
         assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path} is old: python -m docs.making {name}"
 
 

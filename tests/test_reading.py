@@ -526,7 +526,7 @@ def test_a_table_is_cut_by_rows_with_its_header():
     assert len(chunks) > 2
     for chunk in chunks[1:]:
         assert chunk.text.startswith("kind,heat\ntea ")
-        assert chunk.metadata == {"strategy": "table"}
+        assert chunk.metadata == {"chunker": "table"}
     unclosed = get_chunker("auto:size=8,counter=words").chunk(Document("tea.csv", text + '"'))
     assert "".join(chunk.text for chunk in unclosed).count("warm") == 9
 

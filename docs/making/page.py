@@ -29,7 +29,7 @@ __all__ = [
     "api_page",
     "index_page",
     "make_index",
-    "make_strategy",
+    "make_page",
     "options_of",
     "overview",
     "summary",
@@ -52,7 +52,7 @@ class Option(NamedTuple):
     meaning: str
 
 
-def make_strategy(name: str) -> dict[str, str]:
+def make_page(name: str) -> dict[str, str]:
     """The files of a chunker, by their paths in the repository: its page and its pictures.
 
     Raises:

@@ -427,7 +427,7 @@ def _options(chunker: Chunker) -> dict[str, Any]:
         )
     options = chunker.to_dict()
     options.pop("chunker", None)
-    options.pop("strategy", None)
+    options.pop("name", None)
     return options
 
 

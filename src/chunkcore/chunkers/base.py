@@ -360,7 +360,7 @@ class Chunker(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Name and options as JSON values, for `get_chunker`. Raises `OptionError` for an option without a name."""
-        return {"strategy": self.name, **plain_options(self)}
+        return {"name": self.name, **plain_options(self)}
 
     @property
     def spec(self) -> str:
@@ -454,7 +454,7 @@ def get_chunker(
         return spec
     if isinstance(spec, Mapping):
         settings = dict(spec)
-        name = settings.pop("strategy", None)
+        name = settings.pop("name", None)
     else:
         name, settings = split_spec(spec)
     twice = sorted(set(settings) & set(options))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -421,11 +421,11 @@ class Code(BlockChunker):
         language = self.language
         if language == "auto":
             language = (document_language(source.document) if source.document else None) or "other"
-        return draft_code(source, language, self)
+        return draft_code(source, language, self, {})
 
 
 def draft_code(
-    source: TokenizedText, language: str, chunker: BlockChunker, **metadata: str
+    source: TokenizedText, language: str, chunker: BlockChunker, metadata: Mapping[str, str]
 ) -> list[Draft]:
     """The chunks of source code, with more `metadata`."""
     blocks = code_blocks(source.text, language)
@@ -447,15 +447,15 @@ class Auto(BlockChunker):
     The format comes from the metadata, the file name, or (no code) the first 20,000 code points: see
     `chunkcore.boundaries.formats.format_of`. HTML and code need the extra ``structure``.
 
-    Metadata: ``strategy`` ("whole", "markdown", "html", "code", "table" or "sentence"), and that chunker's own.
+    Metadata: ``chunker`` ("whole", "markdown", "html", "code", "table" or "sentence"), and that chunker's own.
 
     >>> from chunkcore import Document
     >>> chunker = Auto(size=3, counter="words")
     >>> [(chunk.text, chunk.metadata) for chunk in chunker.chunk(Document("tea.md", "# Tea\n\nGreen.\n\n# Coffee\n"))]
-    [('# Tea\n\nGreen.', {'strategy': 'markdown', 'headings': ['Tea']}),
-     ('# Coffee', {'strategy': 'markdown', 'headings': ['Coffee']})]
+    [('# Tea\n\nGreen.', {'chunker': 'markdown', 'headings': ['Tea']}),
+     ('# Coffee', {'chunker': 'markdown', 'headings': ['Coffee']})]
     >>> chunker.chunk(Document("note", "Two words."))[0].metadata
-    {'strategy': 'whole'}
+    {'chunker': 'whole'}
     """
 
     def cut(self, source: TokenizedText) -> list[Draft]:
@@ -464,23 +464,21 @@ class Auto(BlockChunker):
         if start == end:
             return []
         if source.count(start, end) <= self.size:
-            return [Draft((Span(start, end),), {"strategy": "whole"})]
+            return [Draft((Span(start, end),), {"chunker": "whole"})]
         kind, language = format_of(text, source.document)
         if kind == "prose":
             sizes = {"size": self.size, "minimum": self.minimum, "maximum": self.maximum}
             sentence = Sentence(**sizes, splitter=self.splitter, counter=self.counter)  # type: ignore[arg-type]
-            return [
-                Draft((Span(*ends),), {"strategy": "sentence"}) for ends in sentence.cut(source)
-            ]
+            return [Draft((Span(*ends),), {"chunker": "sentence"}) for ends in sentence.cut(source)]
         if kind == "code":
-            return draft_code(source, language, self, strategy="code")
+            return draft_code(source, language, self, {"chunker": "code"})
         if kind == "table":
             return [
-                Draft(row.spans, {"strategy": kind})
+                Draft(row.spans, {"chunker": kind})
                 for row in pack_blocks(source, table_blocks(text), self)
             ]
         blocks = markdown_blocks(text) if kind == "markdown" else html_blocks(text)[0]
         packed = pack_blocks(source, blocks, self, opening=6)
         return [
-            Draft(chunk.spans, {"strategy": kind, "headings": list(chunk.path)}) for chunk in packed
+            Draft(chunk.spans, {"chunker": kind, "headings": list(chunk.path)}) for chunk in packed
         ]

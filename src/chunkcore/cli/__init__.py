@@ -53,37 +53,20 @@ def _any_command(
 _FIND, _CUT = "Find passages in your files", "Cut documents"
 _MEASURE = "Find out which chunker and retriever find the evidence"
 _ASK, _KEEP = "Get questions to measure with", "Look after it"
-
-app.command(rich_help_panel=_FIND, short_help="Print the passages that answer a question.")(
-    search.search
+_COMMANDS: tuple[tuple[str, str, Callable[..., Any], str], ...] = (
+    (_FIND, "search", search.search, "Print the passages that answer a question."),
+    (_FIND, "index", search.index, "Save an index of files, or bring it up to date."),
+    (_FIND, "serve", search.serve, "Serve the search to language models (MCP)."),
+    (_CUT, "chunk", chunk.chunk, "Cut files into chunks: JSON lines with offsets."),
+    (_CUT, "list", shelf.list_names, "Names of chunkers, retrievers, measures, ..."),
+    (_MEASURE, "compare", reports.compare, "Compare chunkers, retrievers and embedders."),
+    (_MEASURE, "score", reports.score, "Score what any system retrieved: run files."),
+    (_MEASURE, "tune", reports.tune, "Search options; score the choice fairly."),
+    (_MEASURE, "answer", reports.answer, "Let a language model answer, and compare."),
+    (_ASK, "label", questions.label, "Mark evidence in your documents, in a browser."),
 )
-app.command(rich_help_panel=_FIND, short_help="Save an index of files, or bring it up to date.")(
-    search.index
-)
-app.command(rich_help_panel=_FIND, short_help="Serve the search to language models (MCP).")(
-    search.serve
-)
-app.command(rich_help_panel=_CUT, short_help="Cut files into chunks: JSON lines with offsets.")(
-    chunk.chunk
-)
-app.command(
-    name="list", rich_help_panel=_CUT, short_help="Names of chunkers, retrievers, measures, ..."
-)(shelf.list_names)
-app.command(rich_help_panel=_MEASURE, short_help="Compare chunkers, retrievers and embedders.")(
-    reports.compare
-)
-app.command(rich_help_panel=_MEASURE, short_help="Score what any system retrieved: run files.")(
-    reports.score
-)
-app.command(rich_help_panel=_MEASURE, short_help="Search options; score the choice fairly.")(
-    reports.tune
-)
-app.command(rich_help_panel=_MEASURE, short_help="Let a language model answer, and compare.")(
-    reports.answer
-)
-app.command(rich_help_panel=_ASK, short_help="Mark evidence in your documents, in a browser.")(
-    questions.label
-)
+for _panel, _name, _function, _help in _COMMANDS:
+    app.command(_name, rich_help_panel=_panel, short_help=_help)(_function)
 app.add_typer(questions.app, name="questions", rich_help_panel=_ASK)
 app.add_typer(shelf.datasets, name="datasets", rich_help_panel=_ASK)
 app.add_typer(segments.app, name="segments", rich_help_panel=_KEEP)

@@ -46,7 +46,7 @@ def chunk(
     ],
     costs: options.Models,
     streaming: Streaming,
-    strategy: Annotated[str | None, options.strategy(help="Default: recursive:size=200.")] = None,
+    spec: Annotated[str | None, options.chunker(help="Default: recursive:size=200.")] = None,
     output: Annotated[
         Path,
         typer.Option(
@@ -71,8 +71,8 @@ def chunk(
 
     _keep_inputs(files, output)
     prices, settings, kept = costs.prices(), streaming.settings(), running.KeptAnswers(costs.kept)
-    chunker = get_chunker(strategy or "recursive:size=200")
-    named = {strategy or chunker.name: chunker}
+    chunker = get_chunker(spec or "recursive:size=200")
+    named = {spec or chunker.name: chunker}
     if costs.dry_run:
         running.say(*running.estimates(named, stream_documents(files, settings.part_size), prices))
         return 0
@@ -161,7 +161,7 @@ def _identity(stream: Stream) -> dict[str, object]:
 
     return {
         "files": [str(path) for path in stream.sources.paths],
-        "strategy": stream.chunker.to_dict(),
+        "chunker": stream.chunker.to_dict(),
         "fingerprint": stream.chunker.fingerprint,
         "part_size": stream.options.part_size,
         "errors": stream.options.errors,

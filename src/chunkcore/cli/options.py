@@ -107,7 +107,7 @@ def _names(module: str, registry: str) -> Callable[[str], list[str]]:
     ]
 
 
-strategy = functools.partial(
+chunker = functools.partial(
     typer.Option,
     "--chunker",
     "-s",
@@ -135,8 +135,8 @@ Questions = Annotated[
     _data("--questions", metavar="FILE", help="A questions.jsonl, or a CSV of the Chroma layout."),
 ]
 Layout = Annotated[str, _data(metavar="NAME", help="The files' layout (list layouts).")]
-Strategies = Annotated[
-    list[str] | None, strategy(help="name:option=value,...; repeatable (list chunkers).")
+ChunkerSpecs = Annotated[
+    list[str] | None, chunker(help="name:option=value,...; repeatable (list chunkers).")
 ]
 Retriever = Annotated[str, retriever(help="Searches chunks (list retrievers).")]
 EmbedderName = Annotated[str, value("NAME", "A sentence-transformers model.", "--embedder", "-e")]

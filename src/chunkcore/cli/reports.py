@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Systems:
     """What is compared."""
 
-    strategy: options.Strategies = None
+    chunker: options.ChunkerSpecs = None
     retriever: Annotated[
         list[str] | None,
         options.retriever(
@@ -97,7 +97,7 @@ def compare(
     priced = ModelPrices(embedding=systems.embed_price, llm=prices)
     settings = options.study_settings(statistics, scoring, prices=priced, extras=systems.extras)
     retrievers = systems.retriever or DEFAULT_RETRIEVERS
-    chunkers = systems.strategy or default_chunkers(retrievers)
+    chunkers = systems.chunker or default_chunkers(retrievers)
     options.check_output(output)
     if save_runs is not None:
         options.check_folder(save_runs)
@@ -252,7 +252,7 @@ def tune(
     data: options.Data,
     costs: options.Models,
     grid: Grid,
-    strategy: options.Strategies = None,
+    chunker: options.ChunkerSpecs = None,
     retriever: Annotated[
         list[str] | None,
         options.retriever(
@@ -274,7 +274,7 @@ def tune(
     from chunkcore.study.tuning import tune as search
 
     settings, prices = grid.settings(), costs.prices()
-    chunkers, retrievers = strategy or DEFAULT_CHUNKERS, retriever or DEFAULT_RETRIEVERS
+    chunkers, retrievers = chunker or DEFAULT_CHUNKERS, retriever or DEFAULT_RETRIEVERS
     plan(chunkers, retrievers, settings)  # raises before the documents are read
     benchmark = _limited(data.benchmark(output), grid.limit, grid.seed)
     if costs.dry_run:
@@ -318,7 +318,7 @@ def _planned(
     yield f"{count}, {running.several(len(benchmark.queries), 'question')}"
 
 
-DEFAULT_STRATEGIES = ("recursive:size=100", "recursive:size=200", "recursive:size=400")
+ANSWERED_CHUNKERS = ("recursive:size=100", "recursive:size=200", "recursive:size=400")
 
 
 @dataclass(frozen=True)
@@ -347,7 +347,7 @@ def answer(
     data: options.Data,
     statistics: options.Statistics,
     costs: options.Models,
-    strategy: options.Strategies = None,
+    chunker: options.ChunkerSpecs = None,
     output: options.Output = Path("chunkcore-answers"),
 ) -> None:
     """Let a language model answer from each chunker's chunks, and compare."""
@@ -369,7 +369,7 @@ def answer(
     )
     benchmark = _limited(data.benchmark(output, [ANSWERS]), answering.limit, statistics.seed)
     settings.check(benchmark)
-    chunkers = build_chunkers(strategy or DEFAULT_STRATEGIES, embedder)
+    chunkers = build_chunkers(chunker or ANSWERED_CHUNKERS, embedder)
     if costs.dry_run and running.asking(chunkers):
         running.say(*running.estimates(chunkers, benchmark.documents, prices), _UNKNOWN)
         return

@@ -187,8 +187,8 @@ def _print(
 def index(
     docs: Source,
     output: Annotated[Path, options.value("FOLDER", "The index's folder.", "--output", "-o")],
-    strategy: Annotated[
-        str, options.strategy(help="Cuts the units of the index.")
+    chunker: Annotated[
+        str, options.chunker(help="Cuts the units of the index.")
     ] = "sentence:size=50",
     retriever: options.Retriever = "passages:lexical",
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
@@ -214,7 +214,7 @@ def index(
             docs,
             output,
             retriever=retriever,
-            chunker=strategy,
+            chunker=chunker,
             embedder=model,
             reread=verify,
             follow_links=follow_links,

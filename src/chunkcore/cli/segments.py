@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.segmentation import SegmentReport
     from chunkcore.text import Document
 
-DEFAULT_STRATEGIES = ("recursive:size=200", "breakpoint", "cluster_semantic:size=200")
+DEFAULT_CHUNKERS = ("recursive:size=200", "breakpoint", "cluster_semantic:size=200")
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Score boundaries.")
 
@@ -32,7 +32,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Score bou
 def score(
     texts: Annotated[Path, options.value("FILE", "Texts with boundaries, as JSON lines.")],
     costs: options.Models,
-    strategy: options.Strategies = None,
+    chunker: options.ChunkerSpecs = None,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     output: Annotated[
         Path | None,
@@ -58,7 +58,7 @@ def score(
         options.check_file(output)
     documents = load_segmented(texts)
     model = costs.embedder(embedder)
-    chunkers = build_chunkers(strategy or DEFAULT_STRATEGIES, model)
+    chunkers = build_chunkers(chunker or DEFAULT_CHUNKERS, model)
     chunkers = {spec: with_run_embedder(chunker, model) for spec, chunker in chunkers.items()}
     if costs.dry_run:
         running.say(*running.estimates(chunkers, documents, prices))

@@ -128,7 +128,7 @@ class ChunkcoreDocumentSplitter(Serialized):
         """The chunker's options as plain values, Haystack's components serialised. Raises `OptionError`."""
         options = self.chunker.to_dict()
         options.pop("chunker", None)
-        options.pop("strategy", None)
+        options.pop("name", None)
         return {
             name: written(getattr(self.chunker, name), value) for name, value in options.items()
         }
