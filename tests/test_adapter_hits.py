@@ -10,6 +10,7 @@ import pytest
 from chunkadapters.scores import QuestionScorer
 from chunkcore import Benchmark, Evidence, Query
 from chunkcore.locating import NO_PLACE, DocumentNames, Hit, Locator, StatedPlace, Verdict, read_place
+from chunkcore.locating.alignment import Aligner, find_quote
 from chunkcore.text import Document, Span
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,6 +108,50 @@ def test_a_hit_without_a_name_belongs_to_the_only_document_with_its_text():
     assert placed(hit(TEXT[:34], "5f1c9a")) == [("d", (0, 34))]  # an id says nothing
 
 
+@pytest.mark.parametrize("end", [500, 40])
+def test_a_stated_place_without_a_name_has_to_hold_the_text_and_no_more(end):
+    text = "Tea is hot and the pot is full."
+    found = Locator({"t.md": Document("t.md", f"{text} Ice is cold.")}).locate(
+        Hit(text, stated=StatedPlace((Span(0, end),)))
+    )
+    assert (found.piece.spans, found.reason) == ((Span(0, 31),), "another text stands at its stated place")
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "kind"),
+    [
+        ("do x-1", "Never do x+1. ok", "elsewhere"),
+        ("DO x-1", "Never do x+1. Do x-1.", "placed"),
+        ("was -5 % in June", "It was 5 % in June.", "elsewhere"),
+        ("5 - 3", "It is 5 + 3.", "elsewhere"),
+        ("the rapist", "He saw a therapist.", "elsewhere"),
+        ("Art", "Never restart it.", "elsewhere"),
+        ("ART", "My art.", "placed"),
+        ("the light-\nhouse, “he” didn’t", "**The** lighthouse: 'he' didn't", "placed"),
+        ("漢 字", "漢字。", "placed"),
+    ],
+)
+def test_signs_and_spaces_within_words_make_another_text(text, source, kind):
+    found = Locator({"d": Document("d", source)}).locate(hit(text, "d"))
+    assert found.kind == kind
+    (piece,) = [Aligner([Document("d", source)]).locate(text)]
+    assert text == "Art" or (piece.certainty == 1) == (kind == "placed")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        ("Never restart it. Art is fine.", "Art", "Art"),
+        ("My art. Art is fine.", "Art", "Art"),
+        ("My art.", "ART", "art"),
+        ("Never restart it.", "Art", None),
+    ],
+)
+def test_quoted_words_are_whole_words_and_verbatim_ones_first(text, words, expected):
+    quote = find_quote(text, words)
+    assert (quote and quote.span.slice(text)) == expected
+
+
 def test_what_a_model_wrote_stands_at_its_passage():
     assert placed(hit("A summary", "d", start=35, derived=True)) == [("d", (35, 44))]
     assert (
@@ -164,6 +209,12 @@ def test_a_splitter_that_searched_may_mean_another_occurrence():
     stated = StatedPlace((Span(27, 36),), searched=True)
     found = Locator({"t.md": Document("t.md", TABLE)}).locate(Hit("| a | 1 |", names=("t.md",), stated=stated))
     assert (found.kind, found.piece.spans, found.piece.certainty) == ("ambiguous", (Span(27, 36),), 0.5)
+
+
+def test_occurrences_that_overlap_count():
+    stated = StatedPlace((Span(0, 5),), searched=True)
+    found = Locator({"t.md": Document("t.md", "ab ab ab")}).locate(Hit("ab ab", names=("t.md",), stated=stated))
+    assert (found.kind, found.piece.certainty) == ("ambiguous", 0.5)
 
 
 def test_a_name_that_all_hits_share_is_none_where_their_texts_are_in_several_documents():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.locating.alignment import Aligner
 from chunkcore.run import Retrieved
 from chunkcore.text import Document, Span
@@ -60,6 +60,12 @@ def test_what_stands_nowhere_keeps_its_text(aligner: Aligner) -> None:
 def test_documents_that_share_an_id_are_refused() -> None:
     with pytest.raises(DataError, match="share an id"):
         Aligner([FOX, FOX])
+
+
+@pytest.mark.parametrize("similarity", [True, "0.8", float("nan"), 0.4, 1.1])
+def test_a_similarity_is_a_share(similarity: object) -> None:
+    with pytest.raises(OptionError, match="similarity is"):
+        Aligner([FOX], similarity=similarity)
 
 
 @given(st.integers(0, 19), st.integers(15, 40))

@@ -244,6 +244,7 @@ def test_where_few_scores_differ_or_few_differ_much_no_number_is_given() -> None
         ([report("a", [1])], {"measure": "IoU@5"}, OptionError, "a was not evaluated with IoU@5"),
         ([report("a", [1])], {"measure": False}, OptionError, "measure is a measure or its name, got False"),
         ([report("a", [1])], {"resamples": 3}, OptionError, "resamples is at least 100, got 3"),
+        ([report("a", [1])], {"seed": -1}, OptionError, "seed is at least 0, got -1"),
         ([report("a", [1])], {"by": "cluster"}, OptionError, 'by is "auto", "question" or "document", got'),
         ([report("a", [1, 0])], {"by": "document"}, DataError, "documents that the reports do not name"),
         ([replace(report("a", [1, 0]), documents=("x", "x"))], {"by": "document"}, DataError, "about one document"),

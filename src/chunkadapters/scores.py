@@ -15,7 +15,7 @@ from chunkadapters.models import at_once, finished, secrets_within, without_secr
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError, warn_user
 from chunkcore.locating import Hit, Locator, Reason, Verdict
-from chunkcore.locating.quotes import find_quote
+from chunkcore.locating.alignment import find_quote
 from chunkcore.options import check_number
 from chunkcore.run import Retrieved, Run
 

@@ -298,6 +298,7 @@ def compare(
     ('a', 0.5, 20)
     """
     check_number("resamples", resamples, 100, 1_000_000)
+    check_number("seed", seed)
     check_number("margin", margin, whole=False)
     if isinstance(measure, bool) or not isinstance(measure, str | Measure):
         raise OptionError(f"measure is a measure or its name, got {echo(measure)}")

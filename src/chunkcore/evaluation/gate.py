@@ -20,6 +20,7 @@ from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import FEWEST_UNALIKE
 from chunkcore.evaluation.results import Report
 
+_ROUNDING = 1e-9  # scores closer than this are the same: sums depend on the order of questions
 _WRITTEN = re.compile(r"(?P<measure>[^<>=]+)(?P<sign>>=|<=)(?P<bound>[^<>=]+)")
 
 
@@ -107,15 +108,15 @@ def check_requirement(
     about = f"{report.name}: {measure} is {score}"
     bound = f"the required {_shown(measure, required.bound)}"
     under = "under" if measure.higher_is_better else "over"
-    least = measure.sign * required.bound
-    worst, best = sorted((measure.sign * low, measure.sign * high))
-    if measure.sign * mean >= least:
-        though = f", though the interval reaches {under} it" if worst < least else ""
+    ends = [_step(measure, required.bound, end) for end in (low, high)]
+    if _step(measure, required.bound, mean) >= 0:
+        though = f", though the interval reaches {under} it" if min(ends) < 0 else ""
         return Check(f"{about}, meets {bound}: passed{though}.", failed=False)
-    if best < least and count >= FEWEST_UNALIKE:
+    is_short = max(ends) < 0
+    if is_short and count >= FEWEST_UNALIKE:
         return Check(f"{about}, {under} {bound}: failed.", failed=True)
     doubt = "the interval reaches it"
-    if best < least:
+    if is_short:
         doubt = "six questions at least are needed to tell"
     passed = "passed, as these questions do not show a shortfall"
     return Check(f"{about}, {under} {bound}, but {doubt}: {passed}.", failed=False)
@@ -147,11 +148,12 @@ def check_baseline(
     low, high = (measure.show(end, signed=True) for end in (change.low, change.high))
     where = f"{_common(report, earlier, now)} (95 % interval of the change {low} to {high})"
     was, shown = _shown(measure, before.mean(measure)), _shown(measure, now.mean(measure))
+    step = _step(measure, 0, change.mean)
     moved = f"stayed at {shown}"
-    if change.mean:
+    if step:
         moved = f"{'rose' if change.mean > 0 else 'fell'} from {was} to {shown}"
     about = f"{report.name}: {measure} {moved} {where}"
-    if measure.sign * change.mean >= 0:
+    if step >= 0:
         return Check(f"{about}: passed.", failed=False)
     if change.distinct:
         return Check(f"{about}: failed.", failed=True)
@@ -262,6 +264,12 @@ class Gate:
             earlier = systems.get(report.system) or names.get(report.name)
             if earlier is not None:
                 yield report, earlier
+
+
+def _step(measure: Measure, before: float, after: float) -> int:
+    """1 if the score got better, -1 if worse, 0 if it is the same but for rounding."""
+    gain = measure.sign * (after - before)
+    return 0 if abs(gain) < _ROUNDING else int(math.copysign(1, gain))
 
 
 def _sign(measure: Measure) -> str:

@@ -15,15 +15,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError
 from chunkcore.locating.text_search import (
     NormalizedText,
     Searchable,
     WindowHashes,
+    cuts_words,
     fold,
     occurrences,
     squeeze,
+    without_tags,
+    wording,
 )
+from chunkcore.options import check_number
 from chunkcore.run import MatchKind, Retrieved
 from chunkcore.spans import Numbers, Ranges, as_ranges
 from chunkcore.text import Document, Span
@@ -50,13 +54,14 @@ class Aligner:
     """Finds retrieved text in a benchmark's documents.
 
     `Retrieved.match` is the first kind of match that succeeds; docs/reference/alignment.md lists them.
-    `Retrieved.certainty` is the similarity / the number of equally good places. The similarity is 1, except for "fuzzy"
-    and "part": matching characters / columns of the alignment.
+    `Retrieved.certainty` is the similarity / the number of equally good places. The similarity is of the letters and
+    digits for "fuzzy" and "part": matching characters / columns of the alignment. For "whitespace" and "folded" it is 1
+    unless white space or signs within words differ, as of "x-1" and "x+1".
 
     Indexes are built on first use: about 7 bytes a character and 1 s per 10 MB, three times that for changed letters.
 
     Args:
-        similarity: the least for a match, over 0.5 to 1; None for no resemblance.
+        similarity: the least for a match, 0.5 to 1; None for no resemblance.
 
     Raises:
         DataError: two documents share an id.
@@ -71,10 +76,8 @@ class Aligner:
     """
 
     def __init__(self, documents: Iterable[Document], *, similarity: float | None = 0.8) -> None:
-        if similarity is not None and not 0.5 < similarity <= 1:
-            raise OptionError(
-                f"similarity is over 0.5 to 1, or None to seek no resemblance, got {similarity!r}"
-            )
+        if similarity is not None:
+            check_number("similarity", similarity, _PART, 1, whole=False)
         self.similarity = similarity
         self._documents = list(documents)
         self._numbers = {document.id: number for number, document in enumerate(self._documents)}
@@ -189,7 +192,7 @@ class Aligner:
                 loose.append((owner, span))
             if len(exact) == _PLACES:
                 break
-        return _Found(exact, "exact") if exact else _Found(loose, "whitespace")
+        return _Found(exact, "exact") if exact else self._likest(text, loose, "whitespace")
 
     def _blank(self, text: str, number: int | None) -> _Found:
         if not text:
@@ -211,7 +214,15 @@ class Aligner:
         for owner, start in islice(self._folds.places(form.text, number), _PLACES):
             place = (start, start + size)
             places.append(self._widened(text, form, (0, size), owner, place))
-        return _Found(places, "folded")
+        return self._likest(text, places, "folded")
+
+    def _likest(self, text: str, places: list[_Place], match: MatchKind) -> _Found:
+        """The places whose words are most like the text's."""
+        held = [span.slice(self._documents[owner].text) for owner, span in places]
+        alike = {part: _likeness(text, part) for part in set(held)}
+        most = max(alike.values(), default=1.0)
+        likest = [place for place, part in zip(places, held, strict=True) if alike[part] == most]
+        return _Found(likest, match, most)
 
     def _resembling(self, text: str, number: int | None) -> _Found:
         form = fold(text)
@@ -298,8 +309,52 @@ def _holds(source: str, spans: Sequence[Span], text: str) -> bool:
     if not inner or start < 0 or len(inner) < _PART * len(form.text):
         return False
     part = form.span(start, start + len(inner))
-    before, behind = text[: part.start][-1:], text[part.end :][:1]
-    return not before.isalnum() and not behind.isalnum()
+    return not cuts_words(text, part) and wording(part.slice(text)) == wording(held)
+
+
+def _likeness(one: str, other: str) -> float:
+    """1 for the same words, else the share of their characters that match."""
+    from rapidfuzz.distance import Levenshtein
+
+    return Levenshtein.normalized_similarity(wording(one), wording(other))
+
+
+_QUOTED = 0.9  # of a resemblance: most words have to be the same
+
+
+class Quote(NamedTuple):
+    """Where words stand in a text; `certainty` is 1 where the words are the same, whatever their case and accents."""
+
+    span: Span
+    certainty: float = 1.0
+
+
+def find_quote(text: str, words: str) -> Quote | None:
+    """The likest place of the words in the text, by letters and digits, else by resemblance; None if there is none.
+
+    >>> find_quote("Valves. Never open the lid.", "never <em>open</em>  the lid").span
+    Span(start=8, end=26)
+    """
+    form = fold(text)
+    aligner = None
+    for written in (words, without_tags(words)):
+        sought = fold(written).text
+        if not sought:
+            continue
+        quotes: list[Quote] = []
+        for start in islice(occurrences(form.text, sought), _PLACES):
+            span = form.span(start, start + len(sought))
+            if not cuts_words(text, span):
+                quotes.append(Quote(span, _likeness(written, span.slice(text))))
+        if quotes:
+            return max(
+                quotes, key=lambda quote: (quote.span.slice(text) == written, quote.certainty)
+            )
+        aligner = aligner or Aligner([Document("text", text)], similarity=_QUOTED)
+        piece = aligner.locate(written)
+        if piece.match == "fuzzy":
+            return Quote(piece.spans[0], piece.certainty)
+    return None
 
 
 def _signs_before(text: str, form: NormalizedText, place: int) -> list[int]:

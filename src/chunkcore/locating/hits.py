@@ -11,18 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import PurePath
 from typing import Any, Literal
 
 from chunkcore.locating.alignment import Aligner
 from chunkcore.locating.names import DocumentNames
 from chunkcore.locating.stated import NO_PLACE, StatedPlace, spans_between
+from chunkcore.locating.text_search import cuts_words, occurrences, squeeze, wording
 from chunkcore.run import Retrieved
 from chunkcore.text import Document, Span, text_of_spans
 
 _ALIGNERS = 100  # documents whose texts are kept ready for a search; up to 20 bytes a character
 _SHORTEST = 24  # characters: shorter texts without a name are in many documents by chance
-_VERBATIM = ("exact", "whitespace", "folded")
 
 VerdictKind = Literal["placed", "changed", "ambiguous", "elsewhere"]
 Reason = Literal[
@@ -231,7 +232,8 @@ class Locator:
         elif hit.spans and piece.match != "spans":
             reason = "another text stands at its stated place"
         elif hit.stated.searched and hit.text and not hit.derived and piece.match == "spans":
-            times = self._documents[piece.document_id].text.count(hit.text)
+            source = self._documents[piece.document_id].text
+            times = len(list(occurrences(source, hit.text)))
             if times > 1:
                 reason = "its splitter searched for its place, and its text stands several times"
                 piece = replace(piece, match="ambiguous", certainty=1 / times)
@@ -241,40 +243,49 @@ class Locator:
 
     def _anywhere(self, hit: Hit) -> Verdict:
         """By the stated place, if one document alone has the text there; else by the text alone."""
-        if len(hit.spans) == 1 and hit.text:
-            start = hit.spans[0].start
-            holding = []
-            for name, document in self._documents.items():
-                if document.text.startswith(hit.text, start):
-                    holding.append(name)
-            if len(holding) == 1:
-                return self._placed(hit, Retrieved(holding[0], hit.spans, hit.score, hit.text))
+        holding = []
+        for name, document in self._documents.items():
+            spans = _spans_of_text(document.text, hit)
+            if spans and hit.text.strip() and not hit.derived:
+                holding.append(Retrieved(name, spans, hit.score, hit.text))
+        if len(holding) == 1:
+            return self._placed(hit, holding[0])
         piece = self._aligner("").locate(hit.text, score=hit.score)
-        if piece.spans and (self._lenient or piece.match in _VERBATIM):
+        is_one = self._lenient or piece.match != "ambiguous"
+        if is_one and self._has_text(piece):
             return self._placed(hit, piece)
         return _elsewhere(hit, "no document has its text")
 
     def _in_document(self, hit: Hit, document_id: str) -> Retrieved | None:
         source = self._documents[document_id].text
-        spans = hit.spans
-        if (hit.stated.end or 0) > len(source):
-            spans = ()
-        if hit.derived or not hit.text.strip():  # its place is all that can be believed
-            return Retrieved(document_id, spans, hit.score, hit.text) if spans else None
-        held = _spans_of_text(source, hit.text, spans)
-        if held:
-            return Retrieved(document_id, held, hit.score, hit.text)
-        start = source.find(hit.text)
-        if start >= 0 and source.find(hit.text, start + 1) < 0:
-            span = Span(start, start + len(hit.text))
+        spans = _spans_of_text(source, hit)
+        if spans:
+            return Retrieved(document_id, spans, hit.score, hit.text)
+        if hit.derived or not hit.text.strip():
+            return None
+        starts = list(islice(occurrences(source, hit.text), 2))
+        if len(starts) == 1:
+            span = Span(starts[0], starts[0] + len(hit.text))
             return Retrieved(document_id, (span,), hit.score, hit.text, match="exact")
         aligner = self._aligner("" if self._lenient else document_id)
-        piece = aligner.locate(hit.text, document_id=document_id, spans=spans, score=hit.score)
-        is_sure = self._lenient or piece.match in ("spans", "ambiguous", *_VERBATIM)
-        if piece.match == "part" and not is_sure:  # a context was put before it
+        piece = aligner.locate(hit.text, document_id=document_id, spans=hit.spans, score=hit.score)
+        has_text = self._has_text(piece)
+        if piece.match == "part" and not has_text:  # a context was put before it
             ending = piece.spans[-1].slice(source).rstrip()
-            is_sure = hit.text.rstrip().endswith(ending)
-        return piece if piece.spans and is_sure else None
+            has_text = hit.text.rstrip().endswith(ending)
+        return piece if has_text else None
+
+    def _has_text(self, piece: Retrieved) -> bool:
+        """Whether the text stands there, but for white space, case, and signs at the edges of words."""
+        if self._lenient or piece.match == "spans" or not piece.spans:
+            return bool(piece.spans)
+        source, span = self._documents[piece.document_id].text, piece.spans[0]
+        held = span.slice(source)
+        is_long = len(piece.text) >= _SHORTEST
+        if wording(held) == wording(piece.text):
+            return is_long or held == piece.text or not cuts_words(source, span)
+        # A long text is nowhere by chance, whatever white space a loader puts into words.
+        return is_long and squeeze(held).text == squeeze(piece.text).text
 
     @cached_property
     def _names(self) -> DocumentNames:
@@ -290,11 +301,18 @@ class Locator:
         return aligner
 
 
-def _spans_of_text(source: str, text: str, stated: tuple[Span, ...]) -> tuple[Span, ...]:
-    """The stated spans if they hold the text, character by character; of one span, its two pieces that do; else ()."""
-    if not stated or text_of_spans(source, stated) == text:
+def _spans_of_text(source: str, hit: Hit) -> tuple[Span, ...]:
+    """The stated spans if they hold the text, character by character; of one span, its two pieces that do; else ().
+
+    The place of a text that a model wrote, or that is empty, is all that can be believed.
+    """
+    stated = hit.spans
+    if not stated or max(span.end for span in stated) > len(source):
+        return ()
+    is_believed = hit.derived or not hit.text.strip()
+    if is_believed or text_of_spans(source, stated) == hit.text:
         return stated
-    return spans_between(source, text, stated[0]) if len(stated) == 1 else ()
+    return spans_between(source, hit.text, stated[0]) if len(stated) == 1 else ()
 
 
 def unplaced(hit: Hit) -> Retrieved:

@@ -92,6 +92,42 @@ def loosen_page(text: str) -> NormalizedText:
     return NormalizedText(_characters(code_points(form.text)[kept]), form.origins[kept])
 
 
+def without_tags(text: str) -> str:
+    """The text with a space for each tag."""
+    return _TAG.sub(" ", text)
+
+
+# Scripts that write no spaces between words: Thai to Burmese, Khmer, and those of China and Japan.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WITHIN_WORD = re.compile(rf"[^\W_{_UNSPACED}]{{2}}")
+_LETTER = r"[^\W\d_]"
+_JOINED = re.compile(rf"(?<={_LETTER})-\s+(?={_LETTER})|\s+(?=[{_UNSPACED}])|(?<=[{_UNSPACED}])\s+")
+_DASH = re.compile(rf"(?<={_LETTER})\s*-+\s*(?={_LETTER})")
+# A sign counts within a word ("x+1"), before a number ("-5"), and as a word of a sum ("5 - 3").
+_WORDS = re.compile(
+    r"""(?:[-<>≤≥](?=\.?\d))?[^\W_](?:\S*[^\W_])?
+    | (?<=\d\s)[-*>](?=\s\d) | (?<!\S)[+/<=≤≥±×÷](?!\S)""",
+    re.VERBOSE,
+)
+
+
+def cuts_words(text: str, span: Span) -> bool:
+    """Whether the span begins or ends within a word."""
+    ends = [place for place in (span.start, span.end) if place]
+    return any(_WITHIN_WORD.match(text, place - 1) for place in ends)
+
+
+def wording(text: str) -> str:
+    r"""The text's words, with the signs that may change what they say; case, accents and kinds of quotes left out.
+
+    >>> wording("The **Light-\nhouse** - at “x+1”: -5 %")
+    'the lighthouse at x+1 -5'
+    """
+    plain = _reduced(text, _written).text
+    plain = _DASH.sub(" ", _JOINED.sub("", plain))
+    return " ".join(_WORDS.findall(plain))
+
+
 def _characters(codes: NDArray[np.uint32]) -> str:
     return codes.tobytes().decode("utf-32-le", "surrogatepass")
 
@@ -125,6 +161,17 @@ def _loosened(character: str) -> str:
     if character.isspace() or unicodedata.category(character) == "Cf":
         return ""
     return "".join(_compatible(character.translate(_QUOTES)).split())
+
+
+@cache
+def _written(character: str) -> str:
+    kind = unicodedata.category(character)
+    if kind == "Cf":
+        return ""
+    if character.isspace():
+        return " "
+    letters = _compatible(character.translate(_QUOTES))
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 def _is_kept(character: str) -> bool:

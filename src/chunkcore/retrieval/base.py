@@ -140,12 +140,14 @@ class Index(ABC):
         k: int = DEFAULT_K,
     ) -> Hits:
         """The best `k` chunks of each query; see `rank`. Raises `OptionError`: no list of strings, or k is under 1."""
-        if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
+        is_list = isinstance(queries, Iterable) and not isinstance(queries, str)
+        questions = list(queries) if is_list else []
+        if not is_list or not all(isinstance(question, str) for question in questions):
             raise OptionError(
                 f"search takes a list of questions, got {echo(queries)}: put one question in a list"
             )
         check_number("k", k, 1)
-        return self.rank(queries, k)
+        return self.rank(questions, k)
 
     def within(self, where: Where) -> Index:
         """The index over the documents that a filter allows, as if the others were not there; see `retrieve`.
