@@ -32,8 +32,12 @@ def pdf_bytes(
     roman: int = 0,
     rotate: int = 0,
     trailer: bytes = b"",
+    annotations: Sequence[bytes] = (),
 ) -> bytes:
-    """A PDF. A page is its lines, or a content stream; `outline` has titles with their pages from 0."""
+    """A PDF. A page is its lines, or a content stream; `outline` has titles with their pages from 0.
+
+    Annotations, of which some may be fields of a form, stand on each page.
+    """
     objects: list[bytes] = []
 
     def add(data: bytes) -> int:
@@ -42,17 +46,18 @@ def pdf_bytes(
 
     catalog, tree, font, info = (add(b"") for _ in range(4))
     kids = []
+    over = b" ".join(b"%d 0 R" % add(b"<</Type/Annot/Rect[72 600 99 620]%s>>" % each) for each in annotations)
     for page in pages:
         content = page if isinstance(page, bytes) else content_of(page)
         packed = zlib.compress(content)
         stream = add(b"<</Length %d/Filter/FlateDecode>>stream\n%s\nendstream" % (len(packed), packed))
         kids.append(
             add(
-                b"<</Type/Page/Parent %d 0 R/MediaBox[0 0 612 792]/Rotate %d/Contents %d 0 R"
-                b"/Resources<</Font<</F1 %d 0 R>>>>>>" % (tree, rotate, stream, font)
+                b"<</Type/Page/Parent %d 0 R/MediaBox[0 0 612 792]/Rotate %d/Contents %d 0 R/Annots[%s]"
+                b"/Resources<</Font<</F1 %d 0 R>>>>>>" % (tree, rotate, stream, over, font)
             )
         )
-    more = b""
+    more = b"/AcroForm<</Fields[%s]>>" % over if annotations else b""
     if outline:
         root = len(objects) + 1
         items = range(root + 1, root + 1 + len(outline))

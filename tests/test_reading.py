@@ -84,6 +84,30 @@ def test_headers_and_footers_of_most_pages_are_marked_and_no_text(tmp_path):
     assert document.marks[1].data == {"number": 2, "header": "Of tea", "footer": "Page 2 of 4"}
     file.write_bytes(pdf_bytes(pages[:2]))  # of two pages nobody can say
     assert "Of tea" in document_of(file).text
+    few = [lines_of(f"{'Of tea' if n < 3 else f'Kind {n}'}\nIt is hot.\nEnd {n * n}") for n in range(7)]
+    file.write_bytes(pdf_bytes(few))  # three of seven are not most
+    assert document_of(file).text.count("Of tea") == 3
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "notes"),
+    [
+        (b"/Subtype/FreeText/Contents(Signed by Ada)", "Signed by Ada", ()),
+        (b"/Subtype/Widget/FT/Tx/T(name)/V(Ada Leaf)", "Ada Leaf", ()),
+        (b"/Subtype/Widget/FT/Ch/Ff 131072/T(land)/V(DE)/Opt[[(DE)(Germany)][(FR)(France)]]", "Germany", ()),
+        (b"/Subtype/Widget/FT/Tx/Ff 8192/T(code)/V(secret)", "", ()),
+        (b"/Subtype/Widget/FT/Tx/F 2/T(name)/V(hidden)", "", ()),
+        (b"/Subtype/Text/Contents(Is it?)", "", ("comments are left out: 'Is it?'",)),
+        (
+            b"/Subtype/Widget/FT/Btn/T(agree)/V/Yes/AS/Yes/AP<</N<</Yes null>>>>",
+            "",
+            ("boxes of a form are left out; checked are 'agree'",),
+        ),
+    ],
+)
+def test_what_stands_over_a_page_is_text_or_told(annotation, text, notes):
+    reading = readers["PDF"]().read(pdf_bytes([lines_of("Name:")], annotations=[annotation]), "a")
+    assert (reading.document.text, reading.notes) == (f"Name:\n{text}".strip(), notes)
 
 
 def test_pages_without_text_keep_their_numbers_and_are_told(tmp_path):
@@ -95,6 +119,8 @@ def test_pages_without_text_keep_their_numbers_and_are_told(tmp_path):
     file.write_bytes(pdf_bytes([b"", b""]))
     with pytest.raises(UnreadError, match=r"is scanned: 2 pages without text; recognise it first \(OCR\)"):
         read_file(file)
+    file.write_bytes(pdf_bytes([lines_of("Tea."), b""]).replace(b"/Kids[6 0 R 8 0 R]", b"/Kids[6 0 R 1 0 R]"))
+    assert read_file(file).notes == ("PDFium cannot read page 2 of 2: mend the file",)
 
 
 def test_a_pdf_is_known_by_its_first_bytes(tmp_path):
@@ -315,6 +341,51 @@ def test_an_email_is_its_headers_and_its_text(tmp_path):
     )
     assert document.metadata["attachments"] == ["tee.png"]
     assert notes == ("attachments are left out, save them as files: tee.png",)
+
+
+@pytest.mark.parametrize(
+    ("disposition", "text"), [("inline", "Cups\n\nare blue"), ("attachment", "Cups"), ("", "Cups\n\nare blue")]
+)
+def test_a_named_text_is_shown_but_as_an_attachment(disposition, text):
+    part = f'Content-Type: text/plain; name="a.txt"\nContent-Disposition: {disposition}; filename="a.txt"\n\nare blue'
+    mail = f"Content-Type: multipart/mixed; boundary=x\n\n--x\n\nCups\n--x\n{part}\n--x--"
+    document, notes = readers["e-mail"]().read(mail.encode(), "a")
+    assert (document.text, len(notes)) == (text, disposition == "attachment")
+
+
+DATES = ["Sun Nov 22 10:00:00 2026", "Mon Nov  2 10:00:00 CET 2026", "Mon, 2 Nov 2026 10:00 +0100"]
+
+
+@pytest.mark.parametrize("date", DATES)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_mailbox_is_its_mails_and_loses_no_line(tmp_path, date, end):
+    body = f"Dear all,\n\nFrom 1 March 2024 the fee is 90 euro.\nFrom Ada {DATES[0]}\n\n>From Bob {DATES[0]}"
+    mails = [f"Subject: One\n\n{body}", MAIL, "Subject: \n\n"]
+    text = "\n\n".join(f"From ada@example.org {date}\n{mail}" for mail in mails)
+    (tmp_path / "tea").write_bytes(text.replace("\n", end).encode())
+    document, notes = read_file(tmp_path / "tea")
+    assert document.text.startswith(f"# One\n\n{body.replace('>', '')}\n\n# Grüner Tee\n")
+    assert document.metadata["attachments"] == ["tee.png"]
+    told = ("message 3: is an e-mail without a text", "attachments are left out, save them as files: tee.png")
+    assert notes == told
+
+
+def test_a_letter_that_begins_with_from_is_no_mailbox(tmp_path):
+    (tmp_path / "tea").write_text(f"From Ada {DATES[0]}\nTea is hot.")
+    assert document_of(tmp_path / "tea").text.startswith("From Ada")
+
+
+def test_attachments_over_five_are_counted():
+    part = "--x\nContent-Type: image/png; name={}.png\n\nx\n"
+    mail = "Content-Type: multipart/mixed; boundary=x\n\n--x\n\nTea\n" + "".join(map(part.format, "abcdefg")) + "--x--"
+    (note,) = readers["e-mail"]().read(mail.encode(), "a").notes
+    assert note.endswith("a.png, b.png, c.png, d.png, e.png and 2 more")
+
+
+def test_a_saved_page_has_the_pages_of_its_frames():
+    page = "--x\nContent-Type: text/html\n\n<p>{}</p>\n"
+    saved = "Subject: Tea\nContent-Type: multipart/related; boundary=x\n\n" + "".join(map(page.format, ("Tea", "Cups")))
+    assert readers["saved page"]().read(f"{saved}--x--".encode(), "a").document.text == "Tea\n\nCups"
 
 
 @pytest.mark.parametrize("stub", ["This message needs an HTML reader.", "", "View this email in your browser."])

@@ -14,7 +14,7 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
@@ -117,6 +117,16 @@ def listed(names: Sequence[object]) -> str:
     """The first five, and how many more there are."""
     first = ", ".join(map(str, names[:5]))
     return f"{first} and {len(names) - 5:,} more" if len(names) > 5 else first
+
+
+def excerpts(texts: Iterable[str]) -> str:
+    """The beginnings of texts that a note says are left out, each once.
+
+    >>> excerpts(["Tea  is hot.", "Tea is hot."])
+    "'Tea is hot.'"
+    """
+    lines = dict.fromkeys(" ".join(text.split()) for text in texts)
+    return listed([repr(line[:100]) for line in lines if line])
 
 
 SECONDS = 60.0  # for a file

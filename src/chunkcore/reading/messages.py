@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from email.header import decode_header
 from email.message import Message
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from chunkcore.errors import DataError
 from chunkcore.files import UnreadError
-from chunkcore.reading.base import Reader, Reading, readers
+from chunkcore.reading.base import FileNotes, Reader, Reading, listed, readers
 from chunkcore.reading.encodings import charset, decode_text
 from chunkcore.reading.html import visible_text
 from chunkcore.text import Document
@@ -25,7 +25,12 @@ _LONG = re.compile(rb"(?i)(?:^|\n)(content-(?:type|disposition)):[^\n]{%d}" % _H
 _STUB = re.compile(r"(?i)\b(html|view|browser|online|client|reader)\b")
 _STUB_SIZE = 200  # characters
 _BEFORE_HEAD = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?=[\w-]+:|From )")
-_ENVELOPE = re.compile(rb"(?:\A|(?<=\n))From [^\n]*\d{4}[^\n]*\n")
+# The line before each message of a mailbox: a sender and a date as C's ctime or a mail's header writes it. A line of
+# a text may begin with "From", too, so a blank line must stand before. (`mailbox` splits at any such line.)
+_ENVELOPE = re.compile(
+    rb"(?:\A\s*|(?<=\n\n))From \S[^\n]* [A-Z][a-z]{2},? +"
+    rb"(?:[A-Z][a-z]{2} +\d+ \d\d:\d\d[^\n]* \d{4}|\d+ [A-Z][a-z]{2} \d{4} \d\d:\d\d)\b[^\n]*\n"
+)
 
 
 @dataclass
@@ -119,37 +124,44 @@ class Email(Reader):
     endings = ("eml",)
 
     def read(self, data: bytes, name: str) -> Reading:
-        match = _LONG.search(re.sub(rb"\r?\n[ \t]+", b" ", data))
-        if match is not None:
-            header = match[1].decode("ascii")
-            reason = (
-                f"has a header {header} of over {_HEADER:,} characters: shorten it, or take it out"
-            )
-            raise UnreadError(name, reason)
-        message = BytesParser(policy=compat32).parsebytes(_BEFORE_HEAD.sub(b"", data))
+        message = _parsed(data, name)
         mail = _mail_of(message)
         if not mail.blocks:
             raise UnreadError(name, "is an e-mail without a text: take it out")
-        metadata: dict[str, object] = {"format": "markdown"}
-        metadata |= {key: _header(message, key) for key in _METADATA if key in message}
-        notes: list[str] = []
-        if mail.attachments:
-            metadata["attachments"] = mail.attachments
-            names = ", ".join(mail.attachments[:5])
-            notes.append(f"attachments are left out, save them as files: {names}")
-        return Reading(Document(name, mail.text, metadata), tuple(notes))
+        metadata = {key: _header(message, key) for key in _METADATA if key in message}
+        return _reading(name, mail.text, mail.attachments, metadata)
+
+
+def _parsed(data: bytes, name: str) -> Message:
+    match = _LONG.search(re.sub(rb"\r?\n[ \t]+", b" ", data))
+    if match is not None:
+        header = match[1].decode("ascii")
+        reason = f"has a header {header} of over {_HEADER:,} characters: shorten it, or take it out"
+        raise UnreadError(name, reason)
+    return BytesParser(policy=compat32).parsebytes(_BEFORE_HEAD.sub(b"", data))
+
+
+def _reading(
+    name: str, text: str, attachments: Sequence[str], more: Mapping[str, object]
+) -> Reading:
+    metadata = {"format": "markdown", **more}
+    if not attachments:
+        return Reading(Document(name, text, metadata))
+    metadata["attachments"] = list(attachments)
+    note = f"attachments are left out, save them as files: {listed(attachments)}"
+    return Reading(Document(name, text, metadata), (note,))
 
 
 @readers.register("saved page")
 class SavedPage(Reader):
-    """A page that a browser saved (MHTML): what a reader sees of it, as Markdown."""
+    """A page that a browser saved (MHTML): what a reader sees of it and of the pages in its frames, as Markdown."""
 
     endings = ("mht", "mhtml")
 
     def read(self, data: bytes, name: str) -> Reading:
-        message = BytesParser(policy=compat32).parsebytes(_BEFORE_HEAD.sub(b"", data))
-        pages = (part for part in message.walk() if part.get_content_type() == "text/html")
-        text = next((_text(page) for page in pages), "")
+        message = _parsed(data, name)
+        pages = [part for part in message.walk() if part.get_content_type() == "text/html"]
+        text = "\n\n".join(filter(None, map(_text, pages)))
         if not text:
             raise UnreadError(name, "is a saved page without a text: take it out")
         metadata = {"format": "markdown", "title": _header(message, "subject")}
@@ -168,18 +180,23 @@ class Mailbox(Reader):
     def read(self, data: bytes, name: str) -> Reading:
         messages = _ENVELOPE.split(data.replace(b"\r\n", b"\n"))
         texts: list[str] = []
-        notes: dict[str, None] = {}
+        attachments: list[str] = []
+        notes = FileNotes()
         for number, message in enumerate(filter(bytes.strip, messages), start=1):
             try:
-                document, told = Email().read(re.sub(rb"(?m)^>(?=>*From )", b"", message), name)
+                mail = _mail_of(_parsed(re.sub(rb"(?m)^>(?=>*From )", b"", message), name))
             except UnreadError as error:
-                notes[f"message {number:,} {error.reason}"] = None
+                notes.add(error.reason, f"message {number:,}")
                 continue
-            texts.append(document.text)
-            notes |= dict.fromkeys(told)
+            if mail.blocks:
+                texts.append(mail.text)
+            else:
+                notes.add("is an e-mail without a text", f"message {number:,}")
+            attachments += mail.attachments
         if not texts:
             raise UnreadError(name, "is a mailbox without a text: take it out")
-        return Reading(Document(name, "\n\n".join(texts), {"format": "markdown"}), tuple(notes))
+        document, told = _reading(name, "\n\n".join(texts), attachments, {})
+        return Reading(document, (*notes.lines(), *told))
 
 
 def _header(message: Message, key: str) -> str:

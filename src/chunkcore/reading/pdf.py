@@ -6,13 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base
-from chunkcore.reading.base import Reader, Reading, listed, readers
+from chunkcore.reading.base import Reader, Reading, excerpts, listed, readers
 from chunkcore.reading.encodings import is_utf8
 from chunkcore.text import Document, Mark, Span
 
@@ -40,8 +41,9 @@ class Pdf(Reader):
 
     Marks: ``page`` with ``number`` and where known ``label``. A first or last line that most pages share, but for its
     digits, is the mark's ``header`` or ``footer``, and no text. A word that a hyphen divides between two lines
-    is joined, with a mark ``divided`` whose ``printed`` is the word as it is printed. Pages without text, such as
-    scanned ones, keep their numbers and are told in a note.
+    is joined, with a mark ``divided`` whose ``printed`` is the word as it is printed. What is filled into a form or
+    typed over a page is lines at the page's end. Pages without text, such as scanned ones, keep their numbers. Notes
+    name these pages, those that PDFium cannot read, comments, and the boxes of forms that are checked.
     """
 
     endings = ("pdf",)
@@ -53,27 +55,38 @@ class Pdf(Reader):
         return begin >= 0 and (not head[:begin].strip() or not is_utf8([head]))
 
     def read(self, data: bytes, name: str) -> Reading:
-        labels: list[str] = []
-        pages: list[list[str]] = []
         pdf = _opened(data, name)
-        for label, lines in _pages(pdf):
-            labels.append(label)
-            pages.append(lines)
-        scanned = [number for number, lines in enumerate(pages, start=1) if not lines]
-        if len(scanned) == len(pages):
-            count = "1 page" if len(pages) == 1 else f"{len(pages):,} pages"
+        pages = list(_pages(pdf))
+        broken = [number for number, page in enumerate(pages, start=1) if page.is_broken]
+        empty = [number for number, page in enumerate(pages, start=1) if page.is_empty]
+        if len(broken) == len(pages):
+            raise UnreadError(name, "has no page that PDFium can read: mend it, or take it out")
+        if len(broken) + len(empty) == len(pages):
+            count = "1 page" if len(empty) == 1 else f"{len(empty):,} pages"
             raise UnreadError(name, f"is scanned: {count} without text; {_OCR}")
-        text, marks = _joined(pages, labels)
+        text, marks = _joined(pages)
         metadata = {"format": "prose"}
         for key in ("Title", "Author"):
             value = _SIGNS.sub("", pdf.get_metadata_value(key)).strip()
             if value:
                 metadata[key.lower()] = value[:1000]
-        notes = []
-        if scanned:
-            word = "page" if len(scanned) == 1 else "pages"
-            notes.append(f"scanned: no text on {word} {listed(scanned)} of {len(pages):,}; {_OCR}")
+        notes: list[str] = []
+        if empty:
+            notes.append(f"scanned: no text on {_places(empty)} of {len(pages):,}; {_OCR}")
+        if broken:
+            notes.append(f"PDFium cannot read {_places(broken)} of {len(pages):,}: mend the file")
+        comments = [comment for page in pages for comment in page.comments]
+        if comments:
+            notes.append(f"comments are left out: {excerpts(comments)}")
+        boxes = [box for page in pages for box in page.checked]
+        if boxes:
+            notes.append(f"boxes of a form are left out; checked are {excerpts(boxes)}")
         return Reading(Document(name, text, metadata, marks), tuple(notes))
+
+
+def _places(numbers: Sequence[int]) -> str:
+    word = "page" if len(numbers) == 1 else "pages"
+    return f"{word} {listed(numbers)}"
 
 
 def _opened(data: bytes, name: str) -> Any:
@@ -85,42 +98,117 @@ def _opened(data: bytes, name: str) -> Any:
         if re.search("password|security", str(error).lower()):
             reason = "is encrypted: remove its password, or take it out"
         raise UnreadError(name, reason) from error
+    with suppress(pdfium.PdfiumError):
+        pdf.init_forms()
     if len(pdf) > _PAGES:
         reason = f"has {len(pdf):,} pages, over {_PAGES:,}: split it, or take it out"
         raise UnreadError(name, reason)
     return pdf
 
 
-def _pages(pdf: Any) -> Iterator[tuple[str, list[str]]]:
-    """The label and the lines of each page; a page that cannot be read has none."""
+@dataclass
+class _Page:
+    label: str = ""
+    lines: list[str] = field(default_factory=list)
+    typed: list[str] = field(default_factory=list)  # lines that were typed over the page
+    comments: list[str] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)  # names of boxes
+    is_broken: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.lines or self.typed or self.is_broken)
+
+
+def _pages(pdf: Any) -> Iterator[_Page]:
     from pypdfium2 import PdfiumError
 
     for number in range(len(pdf)):
         base.on_reached(f"page {number + 1:,}")
-        label, text = "", ""
+        page = _Page()
         with suppress(PdfiumError):
-            label = _SIGNS.sub("", pdf.get_page_label(number))[:40]
-        with suppress(PdfiumError):
-            page = pdf.get_page(number)
-            text = page.get_textpage().get_text_range()
-            page.close()
-        lines = [line.strip(" \t") for line in text.replace("\r\n", "\n").split("\n")]
-        yield label, [line for line in lines if line]
+            page.label = _SIGNS.sub("", pdf.get_page_label(number))[:40]
+        try:
+            handle = pdf.get_page(number)
+            page.lines = _lines(handle.get_textpage().get_text_range())
+            _add_annotations(page, handle, pdf.formenv)
+            handle.close()
+        except PdfiumError:
+            page.is_broken = True
+        yield page
 
 
-def _joined(pages: Sequence[list[str]], labels: Sequence[str]) -> tuple[str, tuple[Mark, ...]]:
+def _lines(text: str) -> list[str]:
+    lines = [line.strip(" \t") for line in re.split("\r\n?|\n", text)]
+    return [line for line in lines if line]
+
+
+def _add_annotations(page: _Page, handle: Any, form: Any) -> None:
+    """Add to the page what stands over it: fields of forms, texts and comments."""
+    from pypdfium2 import raw
+
+    unseen = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
+    for index in range(raw.FPDFPage_GetAnnotCount(handle)):
+        annotation = raw.FPDFPage_GetAnnot(handle, index)
+        kind = raw.FPDFAnnot_GetSubtype(annotation)
+        if raw.FPDFAnnot_GetFlags(annotation) & unseen:
+            pass
+        elif kind == raw.FPDF_ANNOT_WIDGET:
+            if form:
+                _add_field(page, form, annotation)
+        elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP):
+            lines = page.typed if kind == raw.FPDF_ANNOT_FREETEXT else page.comments
+            lines += _lines(_string(raw.FPDFAnnot_GetStringValue, annotation, b"Contents"))
+        raw.FPDFPage_CloseAnnot(annotation)
+
+
+_PASSWORD = 1 << 13
+
+
+def _add_field(page: _Page, form: Any, annotation: Any) -> None:
+    """Add the value of a form's field: its text, or the labels of the options that are chosen."""
+    from pypdfium2 import raw
+
+    place = form, annotation
+    kind = raw.FPDFAnnot_GetFormFieldType(*place)
+    if raw.FPDFAnnot_IsChecked(*place):
+        label = _string(raw.FPDFAnnot_GetFormFieldAlternateName, *place)
+        page.checked.append(label or _string(raw.FPDFAnnot_GetFormFieldName, *place))
+    elif kind == raw.FPDF_FORMFIELD_TEXTFIELD:
+        if not raw.FPDFAnnot_GetFormFieldFlags(*place) & _PASSWORD:
+            page.typed += _lines(_string(raw.FPDFAnnot_GetFormFieldValue, *place))
+    elif kind in (raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX):
+        options = range(raw.FPDFAnnot_GetOptionCount(*place))
+        chosen = [option for option in options if raw.FPDFAnnot_IsOptionSelected(*place, option)]
+        labels = [_string(raw.FPDFAnnot_GetOptionLabel, *place, option) for option in chosen]
+        page.typed += labels or _lines(_string(raw.FPDFAnnot_GetFormFieldValue, *place))
+
+
+def _string(function: Any, *arguments: Any) -> str:
+    """A text of PDFium's, which first tells its size in bytes, then writes it."""
+    import ctypes
+
+    size = function(*arguments, None, 0)
+    buffer = (ctypes.c_uint16 * (size // 2))()
+    function(*arguments, buffer, size)
+    return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0")
+
+
+def _joined(pages: Sequence[_Page]) -> tuple[str, tuple[Mark, ...]]:
     texts: list[str] = []
     marks: list[Mark] = []
     start = 0
-    running = _running(pages)
-    known = _known_words(pages)
-    for number, (page, label) in enumerate(zip(pages, labels, strict=True)):
+    printed = [page.lines for page in pages]
+    running = _running(printed)
+    known = _known_words(printed)
+    for number, page in enumerate(pages):
         data: dict[str, Any] = {"number": number + 1}
-        if label:
-            data["label"] = label
-        lines = list(page)
+        if page.label:
+            data["label"] = page.label
+        lines = list(page.lines)
         for place, key in running[number].items():
             data[key] = _SIGNS.sub("", lines.pop(place))
+        lines += page.typed
         if not lines:
             continue
         text, divided = _undivided("\n".join(lines), known, start)
