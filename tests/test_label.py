@@ -141,14 +141,18 @@ def test_two_sessions_at_one_file_lose_no_mark_of_each_other(tmp_path: Path) -> 
     assert [len(row["evidence"]) for row in rows(tmp_path)] == [1, 1]
 
 
-def test_writers_at_once_lose_nothing_and_their_folder_stays_accepted(tmp_path: Path) -> None:
+def test_writers_at_once_by_any_link_lose_nothing_and_their_folder_stays_accepted(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (link := tmp_path / "other" / "link.jsonl").symlink_to("../q.jsonl")
+
     def label(file: str, name: str) -> None:
         questions = LabelledQuestions(DOCUMENTS, tmp_path / file)
         for number in range(20):
             questions.mark(questions.add(f"{name} {number}?"), [(0, 0, 13)])
 
     writers = [
-        threading.Thread(target=label, args=pair) for pair in (("q.jsonl", "A"), ("q.jsonl", "B"), ("r.jsonl", "C"))
+        threading.Thread(target=label, args=pair)
+        for pair in (("q.jsonl", "A"), ("other/link.jsonl", "B"), ("r.jsonl", "C"))
     ]
     for writer in writers:
         writer.start()
@@ -156,6 +160,16 @@ def test_writers_at_once_lose_nothing_and_their_folder_stays_accepted(tmp_path: 
         writer.join()
     assert sum(bool(row.get("evidence")) for row in rows(tmp_path)) == 40
     assert LabelledQuestions(DOCUMENTS, tmp_path / "r.jsonl").done == 20
+    assert LabelledQuestions(DOCUMENTS, link).done == 40
+    assert (link.is_symlink(), [file.name for file in link.parent.iterdir()]) == (True, ["link.jsonl"])
+
+
+def test_a_file_with_a_hard_link_is_refused(tmp_path: Path) -> None:
+    opened(tmp_path, "Who naps?")
+    (tmp_path / "same.jsonl").hardlink_to(tmp_path / "q.jsonl")
+    for name in ("q.jsonl", "same.jsonl"):
+        with pytest.raises(OptionError, match="which would not get what is marked"):
+            LabelledQuestions(DOCUMENTS, tmp_path / name)
 
 
 def test_lists_of_questions(tmp_path: Path) -> None:

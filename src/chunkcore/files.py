@@ -14,7 +14,7 @@ import shlex
 import stat
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache, partial
 from io import FileIO
 from itertools import chain
@@ -323,22 +323,49 @@ CHECKSUMS = "checksums.json"
 LOCK = ".chunkcore.lock"
 
 
-def write_checked(contents: Mapping[Path, bytes]) -> None:
-    """Write files of one folder, and their checksums into its ``checksums.json``, which `check_unchanged` compares.
-
-    The checksums are written first, beside those of the old files: at any moment a file is accepted, old or new.
+def true_path(path: Path) -> Path:
+    """Where a file lies, or will lie: one path for all symbolic links that lead to it, and for all spellings of its
+    name, where the file system takes capitals or composed letters for others.
     """
-    place = next(iter(contents)).with_name(CHECKSUMS)
-    with locked_folder(place.parent):
-        try:
-            checksums = dict(read_json(place))
-        except (DataError, TypeError, ValueError):  # there is none, or it is damaged
-            checksums = {}
-        for path, data in contents.items():
-            accepted = [data, path.read_bytes()] if path.is_file() else [data]
-            checksums[path.name] = list(map(digest, accepted))
-        write_text(place, json.dumps(checksums) + "\n")
-        write_files({path: [data] for path, data in contents.items()})
+    place = Path(os.path.realpath(path))
+    with suppress(OSError):  # a folder that may not be listed
+        if place.exists() and place.name not in os.listdir(place.parent):  # noqa: PTH208
+            state = place.stat()
+            spellings = place.parent.iterdir()
+            return next(
+                (name for name in spellings if os.path.samestat(name.lstat(), state)), place
+            )
+    return place
+
+
+def write_checked(contents: Mapping[Path, bytes]) -> None:
+    """Write files, and their checksums into the ``checksums.json`` of their folder, which `check_unchanged` compares.
+
+    The checksums are written first, beside those of the old files: at any moment a file is accepted, old or new. A
+    symbolic link stays: its target is written, and has its checksum in the target's folder.
+    """
+    places = {true_path(path): data for path, data in contents.items()}
+    folders = sorted(
+        {path.parent for path in places}
+    )  # an order for all, so that none waits for another
+    with ExitStack() as locks:
+        for folder in folders:
+            locks.enter_context(locked_folder(folder))
+        for folder in folders:
+            written = {path: data for path, data in places.items() if path.parent == folder}
+            _write_checksums(folder / CHECKSUMS, written)
+        write_files({path: [data] for path, data in places.items()})
+
+
+def _write_checksums(place: Path, contents: Mapping[Path, bytes]) -> None:
+    try:
+        checksums = dict(read_json(place))
+    except (DataError, TypeError, ValueError):  # there is none, or it is damaged
+        checksums = {}
+    for path, data in contents.items():
+        accepted = [data, path.read_bytes()] if path.is_file() else [data]
+        checksums[path.name] = list(map(digest, accepted))
+    write_text(place, json.dumps(checksums) + "\n")
 
 
 def locked_folder(folder: Path) -> AbstractContextManager[object]:
@@ -356,7 +383,10 @@ def check_unchanged(path: Path) -> None:
     """Compare a file with its checksum, if `write_checked` wrote it. Raises `DataError`: it is damaged or edited."""
     if _is_unchanged(path):
         return
-    with suppress(OSError), locked_folder(path.parent):  # a process may have been writing
+    with (
+        suppress(OSError),
+        locked_folder(true_path(path).parent),
+    ):  # a process may have been writing
         if _is_unchanged(path):
             return
     raise DataError(
@@ -366,24 +396,36 @@ def check_unchanged(path: Path) -> None:
 
 
 def _is_unchanged(path: Path) -> bool:
-    place = path.with_name(CHECKSUMS)
-    checksums = read_json(place) if place.is_file() else {}
-    accepted = checksums.get(path.name) if isinstance(checksums, dict) else None
+    file, checksums = _checksums_of(path)
+    accepted = checksums.get(file.name)
     if not isinstance(accepted, list):
         return True
-    return path.is_file() and digest(path.read_bytes()) in accepted
+    return file.is_file() and digest(file.read_bytes()) in accepted
+
+
+def _checksums_of(path: Path) -> tuple[Path, dict[str, Any]]:
+    """A file by the name that the checksums of its folder have, and these; {} where they do not have it.
+
+    They are those of the file's own folder, else those beside a link to it, as in a folder of links to a store.
+    """
+    for file in (true_path(path), path):
+        place = file.with_name(CHECKSUMS)
+        checksums = read_json(place) if place.is_file() else {}
+        if isinstance(checksums, dict) and file.name in checksums:
+            return file, checksums
+    return path, {}
 
 
 def accept_edit(path: Path) -> None:
     """Write the checksum of a file anew; the file stays as it is. Raises `DataError`: it has none."""
-    place = path.with_name(CHECKSUMS)
-    with locked_folder(path.parent):
-        checksums = read_json(place) if place.is_file() else {}
-        if not isinstance(checksums, dict) or path.name not in checksums:
+    with locked_folder(true_path(path).parent):
+        file, checksums = _checksums_of(path)
+        place = file.with_name(CHECKSUMS)
+        if not checksums:
             raise DataError(
                 f"{path} has no checksum in {place}: there is nothing to accept, edit it as you like"
             )
-        checksums[path.name] = [digest(path.read_bytes())]
+        checksums[file.name] = [digest(file.read_bytes())]
         write_text(place, json.dumps(checksums) + "\n")
 
 

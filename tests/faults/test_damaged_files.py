@@ -16,7 +16,7 @@ from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run_files import read_run, write_run
-from chunkcore.files import CHECKSUMS
+from chunkcore.files import CHECKSUMS, check_unchanged
 from chunkcore.questions.label import LabelledQuestions
 
 from tests.faults.written import CACHES, DOCUMENT, UNFINISHED, WRITTEN, benchmark, copied, run
@@ -84,6 +84,12 @@ def test_a_file_that_is_edited_on_purpose_is_accepted_by_the_command_that_its_re
         with pytest.raises(DataError, match=f"{path.name} is not what was written"):
             load_benchmark(tmp_path)
         path.write_bytes(content)
+    (tmp_path / "links").mkdir()  # as of a store of files
+    (tmp_path / "links" / CHECKSUMS).write_bytes((tmp_path / CHECKSUMS).read_bytes())
+    (tmp_path / "links" / "questions.jsonl").symlink_to(tmp_path / "stored")
+    (tmp_path / "stored").write_bytes(whole[questions][:-2])
+    with pytest.raises(DataError, match="not what was written"):
+        check_unchanged(tmp_path / "links" / "questions.jsonl")
     questions.write_bytes(whole[questions][:-4])
     assert main(["questions", "accept", str(questions)]) == 2  # that is no line of JSON
     questions.write_bytes(whole[questions])

@@ -33,6 +33,7 @@ from chunkcore.files import (
     json_object,
     locked_folder,
     text_lines,
+    true_path,
     utf8_line,
     write_checked,
 )
@@ -67,8 +68,8 @@ class LabelledQuestions:
     is saved.
 
     `path` is a ``questions.jsonl``, created with the first question; `listed` are questions to add, unless they are
-    there. Raises `OptionError`: another name than ``*.jsonl``. Raises `DataError`: the file cannot be read or written,
-    or is not what was written.
+    there. A symbolic link stays, and its target is written. Raises `OptionError`: another name than ``*.jsonl``, or a
+    file with hard links. Raises `DataError`: the file cannot be read or written, or is not what was written.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -86,13 +87,18 @@ class LabelledQuestions:
         if path.suffix != ".jsonl" or not path.stem:
             raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {path}")
         self.documents = documents
-        self.path = path
+        self.path = true_path(path)  # one lock for all sessions, whatever link they come by
+        if self.path.exists() and self.path.stat().st_nlink > 1:  # every save would part the names
+            raise OptionError(
+                f"{path} is the same file as another name (a hard link), which would not get what is marked: "
+                "write to a copy, or make the other name a symbolic link"
+            )
         self._numbers = {document.id: number for number, document in enumerate(documents)}
         self._finder = EvidenceFinder(documents)
         self._thread_lock = RLock()
         self._rows: list[dict[str, Any]] = []
         self._stamp: list[int] = []
-        check_unchanged(path)
+        check_unchanged(self.path)
         self._read_again()
         self._add(listed)
 
@@ -101,8 +107,7 @@ class LabelledQuestions:
         """Within the block nobody else changes the file, whose rows are those of `_rows`."""
         with self._thread_lock:
             try:
-                lock = locked_folder(self.path.parent)
-                with lock:
+                with locked_folder(self.path.parent):
                     self._read_again()
                     yield
             except OSError as error:
