@@ -32,7 +32,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Score bou
 def score(
     texts: Annotated[Path, options.value("FILE", "Texts with boundaries, as JSON lines.")],
     costs: options.Models,
-    chunker: options.ChunkerSpecs = None,
+    specs: options.ChunkerSpecs = None,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     output: Annotated[
         Path | None,
@@ -58,7 +58,7 @@ def score(
         options.check_file(output)
     documents = load_segmented(texts)
     model = costs.embedder(embedder)
-    chunkers = build_chunkers(chunker or DEFAULT_CHUNKERS, model)
+    chunkers = build_chunkers(specs or DEFAULT_CHUNKERS, model)
     chunkers = {spec: with_run_embedder(chunker, model) for spec, chunker in chunkers.items()}
     if costs.dry_run:
         running.say(*running.estimates(chunkers, documents, prices))
