@@ -136,7 +136,6 @@ def test_a_hit_far_above_the_rest_does_not_lose_its_place_to_a_run_of_weak_ones(
         ([], {"max_tokens": 0}, "at least 1"),
         ([], {"k": 0}, "at least 1"),
         ([Retrieved("d", (Span(0, 4),), 1.0)], {}, "no text"),
-        ([hit(0, 9, 1.0)], {"documents": [Document("d", "Here.")]}, "as it was indexed"),
     ],
 )
 def test_bad_input_gets_a_sentence(hits, options, message):

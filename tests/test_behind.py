@@ -108,6 +108,9 @@ def test_a_hit_without_a_place_stays_at_its_rank() -> None:
     assert index.behind("tea", [placed, loose], max_tokens=60)[1] == loose
     assert loose not in index.behind("tea", [placed, loose], max_tokens=5)
     assert index.behind("tea", [loose]) == [loose]
+    beyond = [Retrieved("tea", (Span(start, 500),), 1.0, "Tea is cold.") for start in (0, 400)]
+    assert [index.behind("tea", [hit]) for hit in beyond] == [[hit] for hit in beyond]
+    assert index.behind("tea", [Retrieved("tea", (Span(400, 500),)), Retrieved("web", ())]) == []
     textless = Retrieved("tea", (Span(0, 29),))
     assert loose not in index.behind("tea", [textless, loose], max_tokens=9), "the first hit is the whole budget"
 

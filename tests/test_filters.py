@@ -132,9 +132,18 @@ def test_a_part_of_an_index_is_not_saved(tmp_path) -> None:
 def test_wrong_questions_and_missing_indexes_say_what_to_do() -> None:
     corpus = chunk_corpus([Document("a", "A fox.")], "sentence:size=8")
     with pytest.raises(OptionError, match=r"get_retriever\('bm25'\).index\(corpus\)"):
-        get_retriever("bm25").retrieve("fox")
+        get_retriever("bm25").retrieve("fox", where=["a"])
     with pytest.raises(OptionError, match="put one question in a list"):
         get_retriever("bm25").index(corpus).search("fox", 3)
+    for spec in ("bm25", "passages:lexical"):
+        index = get_retriever(spec).index(corpus)
+        for limits in ({"k": 0}, {"max_tokens": 0}, {"k": 1, "max_tokens": -1}):
+            with pytest.raises(OptionError, match="is at least 1"):
+                index.answers(["fox"], **limits)
+        assert [len(hits) for hits in index.answers(iter(["fox"]), 1)] == [1]
+        assert index.search(iter(["fox"])).counts.tolist() == [1]
+        with pytest.raises(OptionError, match="put one question in a list"):
+            index.answers("fox")
     with pytest.raises(OptionError, match="one question as a string"):
         get_retriever("bm25").index(corpus).retrieve(["fox"])  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="chunk_corpus"):

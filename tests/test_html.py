@@ -227,6 +227,8 @@ def test_what_a_page_hides_is_no_word_and_entities_are_what_they_mean() -> None:
     assert len(seen) == len(page)
     assert seen.split() == ["Té", "&", "water", "open"]
     assert page.index("water") == seen.index("water")
+    pages = ["<nav>Home</nav>İstanbul", "<NAV>a<nav>b</Nav >İstanbul", "<nav>" * 400 + "İstanbul</nav x>"]
+    assert [without_tags(Document("a.html", page)).split() for page in pages] == [["İstanbul"]] * 3
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.models import CachedEmbedder, EmbeddingCache, LateEmbedder, get_token_embedder
 from chunkcore.models.base import TextTokens, Vectors, text_tokens
+from chunkcore.retrieval import chunk_corpus, get_retriever, load_index
 from chunkcore.study.experiment import run_experiment
 from chunkcore.text import Chunk, Document, Span
 from hypothesis import given, settings
@@ -229,6 +231,19 @@ def test_tokens_stand_at_places_of_the_document_not_of_the_prompt() -> None:
     assert (found.before, found.after) == (2, 1)
     assert found.starts.tolist() == [0, 0, 0, 2, 3]
     assert found.ends.tolist() == [0, 0, 2, 3, 3]
+
+
+def test_a_late_index_is_saved_loaded_and_updated_with_its_vectors(tmp_path: Path) -> None:
+    documents = [Document("a", "Berlin is large. It has canals."), Document("b", "Rain falls. It is wet.")]
+    model, method = FakeTokenEmbedder(), get_retriever("hybrid:late,bm25")
+    index = method.index(chunk_corpus(documents, "sentence:size=4,counter=words"), model)
+    model.windows.clear()
+    loaded = load_index(index.save(tmp_path / "i"), embedder=model)
+    later = loaded.update([Document("b", "Oslo is cold.")], without=["a"]).update(documents[:1])
+    assert model.windows.count(["<", "Oslo", "is", "cold", ".", ">"]) == 1
+    assert sum(window != ["<", "a", ">"] for window in model.windows) == 2
+    anew = method.index(chunk_corpus(later.corpus.documents, "sentence:size=4,counter=words"), model)
+    assert later.retrieve("It is cold.") == anew.retrieve("It is cold.")
 
 
 @pytest.fixture

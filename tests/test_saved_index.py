@@ -76,22 +76,50 @@ def test_an_update_is_the_index_of_the_documents_as_they_are(retriever: str, tmp
     answers(index)
     model.texts.clear()
     later = index.update([changed, new, DOCUMENTS[0]])
-    as_made = made(retriever, [DOCUMENTS[0], DOCUMENTS[2], changed, new])
+    as_made = made(retriever, [DOCUMENTS[0], changed, DOCUMENTS[2], new])
     if index.method.embeds:
         assert sorted(model.texts) == ["An owl hunts at night.", "The crow sleeps. It hunts no more."]
     assert answers(later) == answers(as_made)
-    assert [document.id for document in later.corpus.documents] == ["fox.md", "rain.md", "crow.md", "owl.md"]
+    assert list(later.corpus) == list(as_made.corpus)
     assert answers(index) == answers(made(retriever, DOCUMENTS))  # readers of the old one are not disturbed
     saved = load_index(later.save(tmp_path / "index"), embedder=FakeEmbedder())
     assert answers(saved) == answers(as_made)
-    assert answers(later.delete(["owl.md", "fox.md"])) == answers(made(retriever, [DOCUMENTS[2], changed]))
+    assert answers(later.delete(["owl.md", "fox.md"])) == answers(made(retriever, [changed, DOCUMENTS[2]]))
     with pytest.warns(UserWarning, match="save what update or delete returned"):
         index.save(tmp_path / "other")
+
+
+def test_equal_hits_come_in_the_order_of_the_documents_after_an_update_too() -> None:
+    documents = [Document("a", "Tea."), Document("b", ""), Document("c", "Tea."), Document("d", "Tea.")]
+    index = get_retriever("bm25").index(chunk_corpus(documents, "sentence"))
+    later = index.update([Document("e", "Tea."), Document("c", "Tea!"), Document("b", "Tea."), Document("a", "Tea?")])
+    assert [hit.document_id for hit in later.retrieve("tea")] == list("abcde")
+
+
+@pytest.mark.parametrize(("gone", "chunker"), [([], "sentence"), (["a"], "fixed_token")])
+def test_chunks_of_another_chunker_keep_its_ids(gone: list[str], chunker: str, tmp_path: Path) -> None:
+    index = get_retriever("bm25").index(chunk_corpus([Document("a", "A fox naps.")], "sentence:size=8"))
+    new = Document("b", "A crow sings. It hunts.")
+    later = index.update([new], chunker="fixed_token:size=50", without=gone)
+    for corpus in (later.corpus, load_index(later.save(tmp_path / "i")).corpus):
+        assert [chunk for chunk in corpus if chunk.document_id == "b"] == get_chunker("fixed_token:size=50").chunk(new)
+        assert corpus.chunker is not None
+        assert corpus.chunker.spec.startswith(chunker)
+
+
+def test_what_is_loaded_has_not_changed_whatever_a_marks_data_is(tmp_path: Path) -> None:
+    document = Document("a", "A fox.", marks=(Mark("page", Span(0, 5), {"box": (1, 2), 3: "x"}),))  # type: ignore[dict-item]
+    loaded = load_index(made("dense", [document]).save(tmp_path / "i"), embedder=FakeEmbedder())
+    assert loaded.update([document]) is loaded
+    moved = Document("a", "A fox.", marks=(Mark("page", Span(0, 5), {"box": (1, 3), 3: "x"}),))  # type: ignore[dict-item]
+    assert loaded.update([moved]) is not loaded
 
 
 def test_an_update_by_another_chunker_without_a_changed_document_is_refused() -> None:
     documents = [Document("a", "A fox naps. A crow sings.")]
     index = get_retriever("bm25").index(chunk_corpus(documents, "sentence:size=8"))
+    with pytest.raises(OptionError, match="'a' in documents and in without"):
+        index.update(documents, without="a")
     assert index.update(documents) is index.update(documents, chunker="sentence:size=8") is index
     with pytest.raises(OptionError, match="no document has changed"):
         index.update(documents, chunker="sentence:size=4")

@@ -27,6 +27,12 @@ def top_k(queries: np.ndarray, vectors: np.ndarray, k: int, working: int = 2**20
     return found
 
 
+@pytest.mark.parametrize("k", [0, -1])
+def test_none_of_the_vectors_cannot_be_asked_for(k: int) -> None:
+    with pytest.raises(OptionError, match="k is at least 1"):
+        search.top_k(np.ones((1, 2)), np.ones((3, 2)), k)
+
+
 def brute_force(queries: np.ndarray, vectors: np.ndarray, k: int) -> list[list[int]]:
     """Pair by pair in float64, rounded as the search rounds, lower index first."""
 

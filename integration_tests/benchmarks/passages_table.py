@@ -276,6 +276,7 @@ def related(shared: Path, vectors: TextVectors) -> Iterator[str]:
     benchmarks = {name: benchmark_of(name, shared, 60, 300_000) for name in COLLECTIONS}
     for (name, benchmark), kinds in product(benchmarks.items(), (("lexical",), KINDS)):
         index = Passages(kinds=kinds).index(chunk_corpus(benchmark.documents, UNITS), vectors)
+        assert isinstance(index, WindowIndex)
         said: dict[bool, list[bool]] = {True: [], False: []}
         for source, other in benchmarks.items():
             said[source == name] += [not index.is_related(query.text) for query in other.queries]

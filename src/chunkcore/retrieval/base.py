@@ -28,13 +28,13 @@ from chunkcore.retrieval.budget import check_limits, fitting
 from chunkcore.retrieval.corpus import ChunkedCorpus, check_documents, chunk_corpus
 from chunkcore.retrieval.saved import Contents, SavedPlace, write_index
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.retrieval.where import Where, allowed_documents
+from chunkcore.retrieval.where import Where, allowed_documents, comparable
 from chunkcore.run import RankedList, RankedPieces, Retrieved
 from chunkcore.spans import Flags, Numbers, Scores
 from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
 
-_FIRST = 16  # first search depth if only tokens are limited
+FIRST_DEPTH = 16  # of a search, if only tokens are limited
 _PARTS = 8  # filtered indexes that are kept
 DEFAULT_K = 10
 
@@ -136,18 +136,12 @@ class Index(ABC):
 
     def search(
         self,
-        queries: Sequence[str],
+        queries: Iterable[str],
         k: int = DEFAULT_K,
     ) -> Hits:
         """The best `k` chunks of each query; see `rank`. Raises `OptionError`: no list of strings, or k is under 1."""
-        is_list = isinstance(queries, Iterable) and not isinstance(queries, str)
-        questions = list(queries) if is_list else []
-        if not is_list or not all(isinstance(question, str) for question in questions):
-            raise OptionError(
-                f"search takes a list of questions, got {echo(queries)}: put one question in a list"
-            )
         check_number("k", k, 1)
-        return self.rank(questions, k)
+        return self.rank(_listed(queries), k)
 
     def within(self, where: Where) -> Index:
         """The index over the documents that a filter allows, as if the others were not there; see `retrieve`.
@@ -214,8 +208,8 @@ class Index(ABC):
     ) -> Index:
         """A new index with these documents added, or in place of those of the same ids: ``index = index.update(...)``.
 
-        Only new and changed documents are cut, by the chunker that cut the others if none is given, and embedded. This
-        index stays as it is, for readers that use it.
+        Only new and changed documents are cut, by the corpus's chunker if none is given, and embedded. A changed one
+        keeps its place, new ones come last. This index stays as it is, for readers that use it.
 
         Args:
             documents: the new and the changed ones; others may be among them.
@@ -223,7 +217,8 @@ class Index(ABC):
             chunker: of the documents.
 
         Raises `DataError`: an item is no `Document`, two share an id, or the index has no document of an id;
-        `OptionError`: the chunker is not known, or another one is given and no document has changed.
+        `OptionError`: the chunker is not known, or another one is given and no document has changed; or a document is
+        both given and left out.
         """
         self._check_whole()
         before = self.corpus
@@ -235,7 +230,12 @@ class Index(ABC):
             raise DataError(f"the index has no document {unknown[0]!r}: nothing was deleted")
         items = list(documents)
         check_documents(items)
-        changed = [document for document in items if held.get(document.id) != document]
+        both = [document.id for document in items if document.id in gone]
+        if both:
+            raise OptionError(
+                f"update is given {both[0]!r} in documents and in without: leave one out"
+            )
+        changed = [item for item in items if not _is_same(held.get(item.id), item)]
         if not changed and before.chunker not in (None, chosen):
             raise OptionError(
                 "no document has changed, and unchanged ones are not cut again: index them anew with the chunker"
@@ -261,18 +261,12 @@ class Index(ABC):
         return self.update(without=ids)
 
     def _rebuilt(self, stays: Flags, added: ChunkedCorpus) -> Index:
-        """The index of the documents that stay and of a corpus after them. Only what is added is embedded."""
+        """The index of the documents that stay and of those of a corpus. Only what is added is embedded."""
         before = self.corpus
-        corpus = ChunkedCorpus.joined(before, stays, added)
+        corpus, places = ChunkedCorpus.joined(before, stays, added)
         if self.vectors is None:
             return self.method.index(corpus)
-        rows = np.flatnonzero(np.isin(before.owners, before.rows_of(stays)))
-        parts = [self.vectors.texts(before)[rows]]
-        if len(added):
-            parts.append(self.vectors.texts(added)[:])
-        vectors = TextVectors(self.vectors.embedder)
-        vectors.hold(corpus, np.concatenate([part for part in parts if len(part)] or parts))
-        return self.method.index(corpus, vectors)
+        return self.method.index(corpus, self.vectors.updated(before, added, corpus, places))
 
     def _check_whole(self) -> None:
         """Raise `OptionError`: this is the part of an index that a filter allows."""
@@ -300,7 +294,7 @@ class Index(ABC):
 
     def answers(
         self,
-        queries: Sequence[str],
+        queries: Iterable[str],
         k: int | None = None,
         max_tokens: int | None = None,
         *,
@@ -308,15 +302,28 @@ class Index(ABC):
         counter: TokenCounter | None = None,
     ) -> Sequence[Sequence[Retrieved]]:
         """Each query's pieces, enough for measures at `k` and at `max_tokens`: `k` or more, until they hold that many
-        tokens or none are left. Both None: all.
+        tokens or none are left; both None: all. Of a `PassageIndex` its `passages`, within both limits.
 
         `sizes` has each chunk's tokens, by default its chunker's counts; `counter` is for a `PassageIndex`.
+
+        Raises `OptionError`: no list of strings, or a limit is under 1.
         """
-        if max_tokens is None:
-            return self.pieces(self.rank(queries, k or max(len(self.corpus), 1)))
+        check_limits(k, max_tokens)
         if sizes is None:
             sizes = self.corpus.token_counts
-        return self.pieces(self.search_tokens(queries, k or _FIRST, max_tokens, sizes))
+        return self._answers(_listed(queries), k, max_tokens, sizes, counter)
+
+    def _answers(
+        self,
+        queries: Sequence[str],
+        k: int | None,
+        max_tokens: int | None,
+        sizes: Numbers,
+        counter: TokenCounter | None,
+    ) -> Sequence[Sequence[Retrieved]]:
+        if max_tokens is None:
+            return self.pieces(self.rank(queries, k or max(len(self.corpus), 1)))
+        return self.pieces(self.search_tokens(queries, k or FIRST_DEPTH, max_tokens, sizes))
 
     def retrieve(
         self,
@@ -361,7 +368,7 @@ class Index(ABC):
         if max_tokens is None:
             return RankedList(self.pieces(self.rank([query], deep))[0])
         sizes = self.corpus.token_counts
-        hits = self.search_tokens([query], min(deep, _FIRST), max_tokens, sizes).best(deep)
+        hits = self.search_tokens([query], min(deep, FIRST_DEPTH), max_tokens, sizes).best(deep)
         count = fitting(sizes[hits.row(0)[0]], max_tokens)
         return RankedList(self.pieces(hits.best(count))[0])
 
@@ -370,6 +377,25 @@ class Index(ABC):
         return RankedPieces(
             self.corpus.retrieved, hits.counts, hits.indices[kept], hits.scores[kept]
         )
+
+
+def _listed(queries: Iterable[str]) -> list[str]:
+    """Raises `OptionError`: no list of strings."""
+    is_list = isinstance(queries, Iterable) and not isinstance(queries, str)
+    questions = list(queries) if is_list else []
+    if not is_list or not all(isinstance(question, str) for question in questions):
+        raise OptionError(
+            f"an index takes a list of questions, got {echo(queries)}: put one question in a list"
+        )
+    return questions
+
+
+def _is_same(held: Document | None, other: Document) -> bool:
+    """Whether a document has not changed. Marks are compared as a saved index gives them back: lists for tuples."""
+    if held is None or held == other:
+        return held is not None
+    is_same_text = (held.text, held.metadata) == (other.text, other.metadata)
+    return is_same_text and comparable(held.marks) == comparable(other.marks)
 
 
 class PassageIndex(Index):
@@ -391,23 +417,15 @@ class PassageIndex(Index):
     ) -> list[list[Retrieved]]:
         """Each query's passages, best first: at most `k`, of at most `max_tokens` in all; both None: 1,000 tokens."""
 
-    def answers(
+    def _answers(
         self,
         queries: Sequence[str],
-        k: int | None = None,
-        max_tokens: int | None = None,
-        *,
-        sizes: Numbers | None = None,
-        counter: TokenCounter | None = None,
-    ) -> list[list[Retrieved]]:
-        """Each query's passages within both limits. Raises `OptionError`: a limit is under 1."""
-        check_limits(k, max_tokens)
-        return self.passages(
-            queries,
-            k,
-            max_tokens,
-            counter or get_counter(self.counter),
-        )
+        k: int | None,
+        max_tokens: int | None,
+        sizes: Numbers,
+        counter: TokenCounter | None,
+    ) -> Sequence[Sequence[Retrieved]]:
+        return self.passages(queries, k, max_tokens, counter or get_counter(self.counter))
 
     def best_pieces(
         self,
@@ -476,6 +494,7 @@ class RetrievalMethod(ABC):
         query: str,
         k: int | None = None,
         max_tokens: int | None = None,
+        where: Where | None = None,
     ) -> RankedList:
         """Raises `OptionError`: a method has no documents; its index has."""
         raise OptionError(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from itertools import chain, compress
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from chunkcore.errors import DataError, echo
 from chunkcore.frames import Frame
 from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags
 from chunkcore.run import PieceColumns, Retrieved
-from chunkcore.spans import Numbers, Ranges, ragged_indices, shifted
+from chunkcore.spans import Flags, Numbers, Ranges, ragged_indices, shifted
 from chunkcore.text import (
     Chunk,
     Document,
@@ -137,33 +137,44 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
 
     @classmethod
     def joined(
-        cls, corpus: ChunkedCorpus, kept: NDArray[np.bool_], added: ChunkedCorpus
-    ) -> ChunkedCorpus:
-        """The chunks of a corpus's `kept` documents (one truth value each), then those of `added`; postings stay."""
-        rows = corpus.rows_of(kept)
-        columns, more = corpus.columns[:, rows], added.columns.copy()
-        renumbered = np.append(np.cumsum(kept) - 1, -1)  # the last for chunks of no document
-        columns[0] = renumbered[columns[0]]
-        more[0] += int(kept.sum())
-        numbers = np.full(len(corpus), -1, dtype=np.int64)
-        numbers[rows] = np.arange(len(rows))
-        special = corpus.special_of(rows)
-        special |= {len(rows) + place: chunk for place, chunk in added.special.items()}
-        new = np.arange(len(added), dtype=np.int64) + len(rows)
-        size = len(rows) + len(added)
-        postings = {
-            form: Postings.joined([(before, numbers), (added.postings(form), new)], size)
-            for form, before in corpus.made_postings.items()
-        }
-        documents = list(compress(corpus.documents, kept.tolist()))
-        return cls.of_columns(
-            [*documents, *added.documents],
-            np.concatenate((columns, more), axis=1),
-            special=special,
-            postings=postings,
-            fingerprint=corpus.fingerprint or added.fingerprint,
-            chunker=corpus._chunker,
+        cls, corpus: ChunkedCorpus, kept: Flags, added: ChunkedCorpus
+    ) -> tuple[ChunkedCorpus, Numbers]:
+        """The chunks of a corpus's `kept` documents (one truth value each) and those of `added`; postings stay.
+
+        A document that is added stands where the one of its id stood, or after all. With the new number of each chunk
+        of both, int64; -1 where it is left out.
+        """
+        size = len(corpus.documents)
+        instead = np.array([corpus._numbers.get(name, size) for name in added._numbers], np.int64)
+        documents = _merged(kept, np.append(np.arange(size), instead))
+        number_of = _places(documents, size + len(instead) + 1)  # the last: of no document
+        columns = np.concatenate((corpus.columns, added.columns), axis=1)
+        columns[0, len(corpus) :] += size
+        begins = np.maximum.accumulate(corpus.columns[0])  # ascending, however chunks are ordered
+        is_kept = np.append(kept, True)[corpus.columns[0]]
+        chunks = _merged(is_kept, np.append(begins, instead[added.columns[0]]))
+        places = _places(chunks, columns.shape[1])
+        columns[0] = number_of[columns[0]]
+        both = [*corpus.documents, *added.documents]
+        first = corpus
+        if len(added) and len(chunks) == len(added):
+            first = added
+        of_corpus, of_added = np.split(places, [len(corpus)])
+        joined = cls.of_columns(
+            [both[number] for number in documents.tolist()],
+            columns[:, chunks],
+            special=_moved(corpus.special, of_corpus) | _moved(added._whole(first), of_added),
+            fingerprint=first.fingerprint,
+            chunker=first._chunker,
         )
+        for form, words in corpus.made_postings.items():
+            parts = (words, of_corpus), (added.postings(form), of_added)
+            joined.made_postings[form] = Postings.joined(parts, len(chunks))
+        return joined, places
+
+    def _whole(self, other: ChunkedCorpus) -> Mapping[int, Chunk]:
+        """The chunks that are held whole in another corpus: those of another fingerprint are."""
+        return self.special if self.fingerprint == other.fingerprint else dict(enumerate(self))
 
     @property
     def chunker(self) -> Chunker | None:
@@ -171,17 +182,6 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         if self._chunker is not None and not isinstance(self._chunker, Chunker):
             self._chunker = self._chunker()
         return self._chunker
-
-    def rows_of(self, kept: NDArray[np.bool_]) -> Numbers:
-        """The chunks of the `kept` documents, one truth value each, and those of no document here: int64, ascending."""
-        return np.flatnonzero(np.append(kept, True)[self.columns[0]])
-
-    def special_of(self, rows: Numbers) -> dict[int, Chunk]:
-        """The special chunks among some chunks, by their place among these."""
-        if not self.special:
-            return {}
-        places = enumerate(rows.tolist())
-        return {place: self.special[row] for place, row in places if row in self.special}
 
     def selected(self, chunks: Numbers) -> ChunkedCorpus:
         """These chunks, by ascending number, as a corpus; words and documents are shared.
@@ -193,7 +193,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         part = ChunkedCorpus.of_columns(
             self.documents,
             self.columns[:, chunks],
-            special=self.special_of(chunks),
+            special=_moved(self.special, _places(chunks, len(self))),
             fingerprint=self.fingerprint,
             chunker=self._chunker,
         )
@@ -350,6 +350,32 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
             texts += parts
             counts.append(len(parts))
         return texts, np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+
+
+def _merged(kept: Flags, keys: Numbers) -> Numbers:
+    """The numbers of the kept items and of all after them, ascending by key.
+
+    >>> _merged(np.array([True, False, True]), np.array([0, 1, 2, 5, 1])).tolist()
+    [0, 4, 2, 3]
+    """
+    is_kept = np.append(kept, np.ones(len(keys) - len(kept), dtype=np.bool_))
+    order = np.argsort(keys, kind="stable")
+    merged: Numbers = order[is_kept[order]]
+    return merged
+
+
+def _places(numbers: Numbers, size: int) -> Numbers:
+    """The place of each of so many numbers among some of them, -1 for one that is not there."""
+    places = np.full(size, -1, dtype=np.int64)
+    places[numbers] = np.arange(len(numbers))
+    return places
+
+
+def _moved(special: Mapping[int, Chunk], places: Numbers) -> dict[int, Chunk]:
+    """Chunks by their new places; without those that have none."""
+    moved = {int(places[number]): chunk for number, chunk in special.items()}
+    moved.pop(-1, None)
+    return moved
 
 
 def check_documents(documents: Sequence[Document]) -> dict[str, int]:

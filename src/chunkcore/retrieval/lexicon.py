@@ -55,7 +55,7 @@ _IN_WORD = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _WORD_JOINER = "\u2060"
-_NAVIGATION = re.compile(r"(?is)<nav\b[^<>]*>.*?</nav\s*>")
+_NAVIGATION = re.compile(r"<nav\b[^<>]*>|</nav\s*>", re.IGNORECASE)
 _ENTITY = re.compile(r"&#?\w{1,31};")
 _FIRST = regex.compile(r"first([1-9]\d?)")
 # "And" and the article before an Arabic word, as in light stemming (Larkey, Ballesteros and Connell, SIGIR 2002).
@@ -143,11 +143,7 @@ def without_tags(document: Document, fill: str = " ") -> str:
         return _WORD_JOINER * len(match[0])
 
     text = _UNSEEN.sub(blank, _IN_WORD.sub(join, document.text))
-    end = text.lower().rfind("</nav") + 1  # a navigation that is never closed hides nothing
-    if end and len(text.lower()) == len(text):
-        end = text.find(">", end) + 1 or len(text)
-        text = _NAVIGATION.sub(blank, text[:end]) + text[end:]
-    text = _TAG.sub(blank, text)
+    text = _TAG.sub(blank, _without_navigations(text, fill))
 
     def meant(entity: re.Match[str]) -> str:
         meaning = html.unescape(entity[0])
@@ -157,6 +153,20 @@ def without_tags(document: Document, fill: str = " ") -> str:
         return meaning + rest * (len(entity[0]) - len(meaning))
 
     return _ENTITY.sub(meant, text)
+
+
+def _without_navigations(text: str, fill: str) -> str:
+    """Each navigation blank, from its first tag to the first that closes one; one that is never closed is kept."""
+    pieces: list[str] = []
+    kept, begin = 0, -1
+    for tag in _NAVIGATION.finditer(text):
+        if tag[0][1] != "/":
+            if begin < 0:
+                begin = tag.start()
+        elif begin >= 0:
+            pieces += text[kept:begin], " ", fill * (tag.end() - begin - 1)
+            kept, begin = tag.end(), -1
+    return "".join(pieces) + text[kept:]
 
 
 def word_keys(

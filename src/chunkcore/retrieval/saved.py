@@ -33,7 +33,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.plain import plain
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
-from chunkcore.retrieval.vectors import Rows, TextVectors
+from chunkcore.retrieval.vectors import Rows, RowsKind, TextVectors
 from chunkcore.spans import Floats, Numbers
 from chunkcore.text import Chunk, Document, Mark, Span
 
@@ -41,6 +41,7 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 _LOCK = ".lock"
 SavedPlace = tuple[Path, str]  # the folder of a saved index, and the name of its data there
+_ROWS: dict[RowsKind, str] = {"texts": "vectors.npy", "late": "late.npy"}
 _NORMS = "norms-windows.npy"
 _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
 _DATA = re.compile("data-[0-9a-f]{16}")
@@ -211,7 +212,8 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
         for name in _POSTINGS:
             yield f"words-{form}-{name}.npy", _array_parts(getattr(postings, name))
     if vectors is not None:
-        yield "vectors.npy", _array_parts(vectors.texts(corpus))
+        for kind, matrix in vectors.held(corpus).items():
+            yield _ROWS[kind], _array_parts(matrix)
         norms = vectors.norms(contents.retriever, corpus)
         if norms is not None:
             yield _NORMS, _array_parts(norms)
@@ -402,12 +404,11 @@ class OpenedFolder:
             return corpus, None
         name = model["name"] if embedder is None else embedder
         vectors = TextVectors(name, fingerprint=model["fingerprint"])
-        file, expected = "vectors.npy", self.manifest["files"]["vectors.npy"]
-        vectors.hold(
-            corpus,
-            _MappedRows(self.folder / self.manifest["data"] / file, expected),
-        )
-        if _NORMS in self.manifest["files"]:
+        folder, files = self.folder / self.manifest["data"], self.manifest["files"]
+        for kind, name in _ROWS.items():
+            if name in files:
+                vectors.hold(corpus, _MappedRows(folder / name, files[name]), kind)
+        if _NORMS in files:
             vectors.hold_norms(
                 self.manifest["retriever"],
                 corpus,

@@ -29,7 +29,14 @@ from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.options import Bounds, format_spec, read_value, split_options
 from chunkcore.registry import Registry
-from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, retrievers
+from chunkcore.retrieval.base import (
+    FIRST_DEPTH,
+    Hits,
+    Index,
+    PassageIndex,
+    RetrievalMethod,
+    retrievers,
+)
 from chunkcore.retrieval.budget import MAX_TOKENS
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.passages.assembly import join
@@ -39,7 +46,6 @@ from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter
 
-_FIRST = 16  # hits that are searched first
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SUFFIX = re.compile(r"\+\s*(\w+)\s*(?::|$)")
 
@@ -210,7 +216,7 @@ class _Staged(PassageIndex):
         answers: list[list[Retrieved]] = [[] for _ in queries]
         waiting = list(range(len(queries)))
         depth = min(
-            max(self._stage.least_hits, _FIRST if budget else k or 1), max(len(self.corpus), 1)
+            max(self._stage.least_hits, FIRST_DEPTH if budget else k or 1), max(len(self.corpus), 1)
         )
         while waiting:
             hits = self.rank([queries[number] for number in waiting], depth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import chain
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from chunkcore.errors import DataError, ModelError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.late import LateEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, get_embedder
+from chunkcore.options import check_number
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.spans import Floats, Numbers, Scores
 from chunkcore.text import Chunk, Span
@@ -24,6 +25,7 @@ from chunkcore.text import Chunk, Span
 _dots: Callable[..., Floats] = getattr(np, "vecdot", np.matmul)
 MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
 WORKING = 64 * 2**20  # bytes that a search works in, roughly
+RowsKind = Literal["texts", "late"]  # `TextVectors.texts` and `TextVectors.late`
 OTHER_QUESTIONS = (  # what they have in common with a collection is chance
     "What is the capital of Mongolia?",
     "How is sourdough bread baked?",
@@ -76,12 +78,14 @@ def top_k(
 
     Returns indices (int64) and similarities (float32), each of shape (q, min(k, n)).
 
-    Raises `ModelError`: arrays not two-dimensional or of different widths, or NaN or infinity in them.
+    Raises `ModelError`: arrays not two-dimensional or of different widths, or NaN or infinity in them; `OptionError`: k
+    is under 1.
 
     >>> indices, scores = top_k([[1.0, 0.0]], [[0.0, 1.0], [3.0, 0.0], [3.0, 0.0]], 2)
     >>> indices.tolist(), scores.tolist()
     ([[1, 2]], [[1.0, 1.0]])
     """
+    check_number("k", k, 1)
     left = np.asarray(_matrix(queries, "queries"))
     right = _matrix(vectors, "vectors") if lengths is None else as_rows(vectors)
     if len(left) and len(right) and left.shape[1] != right.shape[1]:
@@ -384,8 +388,7 @@ class TextVectors:
         self._corpora = corpora
         self._progress: Progress = progress or no_progress
         self._fingerprint = fingerprint
-        self._held: list[tuple[ChunkedCorpus, Rows]] = []
-        self._held_late: list[tuple[ChunkedCorpus, Rows]] = []
+        self._held: dict[RowsKind, list[tuple[ChunkedCorpus, Rows]]] = {"texts": [], "late": []}
         self._norms: dict[str, tuple[ChunkedCorpus, Scores]] = {}
         self._queries: tuple[tuple[str, ...], Vectors] | None = None
 
@@ -405,9 +408,52 @@ class TextVectors:
         """The embedder of whole documents. Raises `OptionError` if the model gives no contextual token vectors."""
         return LateEmbedder(self.embedder)
 
-    def hold(self, corpus: ChunkedCorpus, rows: Rows) -> None:
+    def hold(
+        self,
+        corpus: ChunkedCorpus,
+        rows: Rows,
+        kind: RowsKind = "texts",
+    ) -> None:
         """Take the vectors of a corpus, which are not computed again: in memory, or read by memory map."""
-        self._held.append((corpus, rows))
+        self._held[kind].append((corpus, rows))
+
+    def held(self, corpus: ChunkedCorpus) -> dict[RowsKind, Rows]:
+        """The vectors of a corpus that are there, by kind."""
+        return {
+            kind: rows
+            for kind, pairs in self._held.items()
+            for other, rows in pairs
+            if other is corpus
+        }
+
+    def updated(
+        self,
+        before: ChunkedCorpus,
+        added: ChunkedCorpus,
+        joined: ChunkedCorpus,
+        places: Numbers,
+    ) -> TextVectors:
+        """The vectors of `ChunkedCorpus.joined`, of each kind that is held of `before`: only `added` is embedded."""
+        vectors = TextVectors(self.embedder)
+        for kind in self.held(before):
+            rows, owners = self._rows(before, kind)
+            chunks = places[owners]
+            stays = np.flatnonzero(chunks >= 0)
+            matrix, chunks = rows[stays], chunks[stays]
+            if len(added):
+                rows, owners = self._rows(added, kind)
+                matrix = np.concatenate((matrix, rows[:])) if len(stays) else rows[:]
+                chunks = np.append(chunks, places[len(before) + owners])
+            vectors.hold(joined, matrix[np.argsort(chunks, kind="stable")], kind)
+        return vectors
+
+    def _rows(
+        self,
+        corpus: ChunkedCorpus,
+        kind: RowsKind,
+    ) -> tuple[Rows, Numbers]:
+        """The vectors of a kind, and the chunk of each."""
+        return self.late(corpus) if kind == "late" else (self.texts(corpus), corpus.owners)
 
     def hold_norms(
         self,
@@ -436,7 +482,7 @@ class TextVectors:
         cluster_only: bool = False,
     ) -> tuple[Rows, Numbers]:
         """The rows to search and their chunks; see `chunk_vectors`. Raises `ModelError`: the model failed twice."""
-        return chunk_vectors(self.texts(corpus), corpus.owners, cluster_only=cluster_only)
+        return chunk_vectors(*self._rows(corpus, "texts"), cluster_only=cluster_only)
 
     def texts(self, corpus: ChunkedCorpus) -> Rows:
         """One row for each of the corpus's `embedded_texts`; those of a selection are read from the whole's.
@@ -446,11 +492,9 @@ class TextVectors:
         if corpus.parent is not None:
             inside = np.flatnonzero(np.isin(corpus.parent.owners, corpus.places))
             return select_rows(self.texts(corpus.parent), inside)
-        if _rows_of(self._held, corpus) is None:
+        if "texts" not in self.held(corpus):
             self._embed_corpora(self._corpora_with(corpus))
-        rows = _rows_of(self._held, corpus)
-        assert rows is not None
-        return rows
+        return self.held(corpus)["texts"]
 
     def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
         """One row per chunk, the mean of its tokens' vectors in its document; and 0, 1, 2, ...
@@ -460,11 +504,9 @@ class TextVectors:
         numbers = np.arange(len(corpus), dtype=np.int64)
         if corpus.parent is not None:
             return select_rows(self.late(corpus.parent)[0], corpus.places), numbers
-        if _rows_of(self._held_late, corpus) is None:
+        if "late" not in self.held(corpus):
             self._embed_late(self._corpora_with(corpus))
-        rows = _rows_of(self._held_late, corpus)
-        assert rows is not None
-        return rows, numbers
+        return self.held(corpus)["late"], numbers
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """One row per query; repeated queries are not embedded again. Raises `ModelError`: the model failed twice."""
@@ -519,7 +561,7 @@ class TextVectors:
         places = {key: place for place, key in enumerate(distinct)}
         for corpus in corpora:
             rows = [places[chunk.document_id, chunk.spans] for chunk in corpus]
-            self._held_late.append((corpus, vectors[rows]))
+            self.hold(corpus, vectors[rows], "late")
 
     def embed(
         self,
@@ -532,10 +574,6 @@ class TextVectors:
         if isinstance(model, CachedEmbedder):  # it checks and retries by itself
             return model.embed_queries(texts) if queries else model.embed_documents(texts)
         return embed(model, texts, queries=queries)
-
-
-def _rows_of(held: Sequence[tuple[ChunkedCorpus, Rows]], corpus: ChunkedCorpus) -> Rows | None:
-    return next((rows for other, rows in held if other is corpus), None)
 
 
 def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Numbers]]:

@@ -50,7 +50,7 @@ def allowed_documents(
         )
     if isinstance(where, Mapping):
         _check_operators(where)
-        required = {key: _comparable(value) for key, value in where.items()}
+        required = {key: comparable(value) for key, value in where.items()}
         return np.array(
             [_has(data, required) for data in metadata],
             dtype=np.bool_,
@@ -114,10 +114,11 @@ def _has(
     data: Mapping[str, Any],
     required: Mapping[str, object],
 ) -> bool:
-    return all(key in data and _comparable(data[key]) == value for key, value in required.items())
+    return all(key in data and comparable(data[key]) == value for key, value in required.items())
 
 
-def _comparable(value: object) -> object:
+def comparable(value: object) -> object:
+    """A value as what it says: of numbers and texts in lists and mappings, plain ones."""
     try:
         return plain(value, _number)
     except TypeError:

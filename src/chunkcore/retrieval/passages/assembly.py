@@ -41,7 +41,7 @@ def with_spans(
 
 
 def with_source(hit: Retrieved, documents: Documents) -> Retrieved:
-    """The hit with its document's text. Raises `DataError`: it has neither text nor document, or ends after it."""
+    """The hit with its document's text. Raises `DataError`: it has neither text nor document."""
     document = documents.get(hit.document_id)
     if document is None or not hit.spans:
         if not hit.text:
@@ -49,11 +49,6 @@ def with_source(hit: Retrieved, documents: Documents) -> Retrieved:
                 f"a hit of {hit.document_id!r} has no text: give its document and spans, or the text"
             )
         return hit
-    if hit.spans[-1].end > document.size:
-        raise DataError(
-            f"a hit ends at {hit.spans[-1].end} in {hit.document_id!r}, the text at {document.size}: "
-            "give the document as it was indexed"
-        )
     return with_spans(hit, hit.spans, documents)
 
 

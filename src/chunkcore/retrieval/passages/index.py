@@ -6,13 +6,12 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
 from chunkcore.columns import LazySequence
 from chunkcore.errors import OptionError
-from chunkcore.models.base import Embedder
 from chunkcore.options import Bounds, check_number, format_spec
 from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, retrievers
 from chunkcore.retrieval.budget import MAX_TOKENS, Budget, check_limits
@@ -139,11 +138,6 @@ class Passages(RetrievalMethod):
 
     def check_chunks(self, corpus: ChunkedCorpus) -> None:
         Units(corpus)
-
-    def index(
-        self, corpus: ChunkedCorpus, vectors: TextVectors | Embedder | str | None = None
-    ) -> WindowIndex:
-        return cast(WindowIndex, super().index(corpus, vectors))
 
     def build(
         self,
@@ -300,9 +294,9 @@ class WindowIndex(PassageIndex):
         """Passages from another retriever's hits and this index's words: no vectors, no model.
 
         The hits count by their order, whatever their scores; the words of the question count in the index's units. A
-        hit without spans, or of which the index's units hold nothing, is a passage of its own at its rank, if the
-        retriever's hits up to it are within the budget. Spans are taken at their word: `chunkcore.locating` finds
-        those of a hit whose text may have changed.
+        hit without spans, with spans beyond its document, or of which the index's units hold nothing, is a passage of
+        its own at its rank, if it has a text and the retriever's hits up to it are within the budget. Spans are taken
+        at their word: `chunkcore.locating` finds those of a hit whose text may have changed.
 
         Args:
             question: the question.
@@ -346,12 +340,14 @@ class WindowIndex(PassageIndex):
         show: Show,
     ) -> list[int]:
         """The numbers of the hits that stand in the index's units."""
-        needs_text = show not in ("whole", "all")
-        return [
-            number
-            for number in sorted(self._places.placed(hits))
-            if not (needs_text and hits[number].document_id not in self.sources)
-        ]
+
+        def is_there(hit: Retrieved) -> bool:
+            source = self.sources.get(hit.document_id)
+            if source is None:
+                return show in ("whole", "all")  # a part of a unit is cut from the document
+            return all(span.end <= source.size for span in hit.spans)
+
+        return [number for number in sorted(self._places.placed(hits)) if is_there(hits[number])]
 
     def _alone(
         self,
@@ -363,10 +359,12 @@ class WindowIndex(PassageIndex):
         others = sorted(set(range(len(hits))) - set(placed))
         if not others:
             return []
-        texts = [hit.text or with_source(hit, self.sources).text for hit in hits]
+        texts = [hit.text for hit in hits]
+        for number in placed:
+            texts[number] = texts[number] or with_source(hits[number], self.sources).text
         sizes = budget.counter.count_many(texts)
         is_within = np.cumsum(sizes) <= budget.left
-        alone = [number for number in others if is_within[number]]
+        alone = [number for number in others if is_within[number] and texts[number]]
         budget.left -= int(sizes[alone].sum())
         return [(number, hits[number]) for number in alone]
 
