@@ -56,7 +56,7 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: load_benchmark([TEA], [{"question": "Mild?"}]), 'expected lines like {"question"'),
         (lambda: get_retriever("bm25").index([TEA]), r"index\(chunk_corpus\(documents, "),
         (lambda: INDEX.search("one text"), "put one question in a list"),
-        (lambda: INDEX.search(None), "search takes a list of questions, got None"),
+        (lambda: INDEX.search(None), "an index takes a list of questions, got None"),
         (lambda: INDEX.retrieve(["tea"]), "one question as a string"),
         (lambda: INDEX.retrieve("tea", k=0), "k is at least 1"),
         (lambda: get_chunker("recursiv"), "did you mean 'recursive'"),
