@@ -24,16 +24,26 @@ text -> `Document` -> `Chunker` -> `Chunk`s -> `Index` -> `Retriever` -> `Retrie
 'report.html'
 """
 
+import os
 import sys
+from contextlib import suppress
 
-# `python -m chunkcore` puts the current folder first on the path: its modules would run instead of installed ones.
-_is_module_run = sys.argv[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)] in (
-    "chunkcore",
-    "-mchunkcore",
-)
-if _is_module_run and not getattr(sys.flags, "safe_path", sys.flags.isolated):
-    del sys.path[0]
-del _is_module_run
+
+def _leave_current_folder() -> None:
+    """``python -m chunkcore.anything`` puts the current folder first on the path: its modules would run instead of
+    installed ones. The word that names the module stands before the arguments; flags may stand in it (-umchunkcore).
+    """
+    word = sys.orig_argv[-len(sys.argv)]
+    module = word.partition("m")[2] if word.startswith("-") else word
+    is_ours = module.partition(".")[0] in ("chunkcore", "chunkadapters")
+    is_safe = getattr(sys.flags, "safe_path", sys.flags.isolated)
+    with suppress(OSError):  # the folder is gone
+        if is_ours and not is_safe and sys.path[0] == os.getcwd():  # noqa: PTH109
+            del sys.path[0]
+
+
+if sys.argv[:1] == ["-m"]:  # until the module is found
+    _leave_current_folder()
 
 from typing import TYPE_CHECKING  # noqa: E402
 

@@ -75,6 +75,36 @@ def test_a_command_runs_no_module_of_the_current_folder(docs, tmp_path, before_a
     assert (ran(docs), done.returncode) == ("", 0), done.stderr
 
 
+SPELLINGS = {
+    "-umchunkcore": 0,
+    "-Bum chunkcore": 0,
+    "-Wignore -X utf8 -m chunkcore": 0,
+    "-Wm -mchunkcore": 0,
+    "-m chunkcore.cli": 1,
+    "-mchunkcore.__main__": 0,
+    "-m chunkcore.files": 0,
+    "-m chunkadapters._command": 0,
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_no_spelling_of_module_runs_a_module_of_the_current_folder(docs, tmp_path, before_any_module, spelling):
+    for module in (*before_any_module, "chunkcore", "chunkadapters"):
+        (docs / f"{module}.py").unlink(missing_ok=True)
+    command = [sys.executable, *spelling.split(), "chunk", "pump.txt"]
+    done = subprocess.run(command, cwd=docs, env=environment(tmp_path), capture_output=True, text=True)
+    assert (ran(docs), done.returncode) == ("", SPELLINGS[spelling]), done.stderr
+
+
+@pytest.mark.parametrize("options", [["-c", "import chunkcore.text, mine"], ["-m", "chunkcore_user.tool"]])
+def test_programs_of_a_user_import_their_own_modules(tmp_path, options):
+    (tmp_path / "mine.py").touch()
+    (tmp_path / "chunkcore_user").mkdir()
+    (tmp_path / "chunkcore_user" / "__init__.py").write_text("import chunkcore.text")
+    (tmp_path / "chunkcore_user" / "tool.py").write_text("import mine")
+    subprocess.run([sys.executable, *options], cwd=tmp_path, env=environment(tmp_path), check=True)
+
+
 def test_the_label_server_runs_no_module_of_the_current_folder(docs, tmp_path, before_any_module):
     for module in (*before_any_module, "chunkcore"):
         (docs / f"{module}.py").unlink(missing_ok=True)
