@@ -65,9 +65,8 @@ class StartAxis:
         documents: Sequence[Document],
         starts: Callable[[str], Numbers],
     ) -> None:
-        bases = characters.bases.tolist()
         begins = [np.empty(0, dtype=np.int64)]
-        for base, document in zip(bases, documents, strict=True):
+        for base, document in zip(characters.bases, documents, strict=True):
             begins.append(base + starts(document.text))
         self._begins: Numbers = np.concatenate(begins)
         self._first_of_document = np.searchsorted(self._begins, characters.bases)
@@ -105,7 +104,7 @@ class PartAxis:
 
     def __init__(self, characters: CharacterAxis, documents: Sequence[Document]) -> None:
         parts = [np.empty((0, 2), dtype=np.int64)]
-        for base, document in zip(characters.bases.tolist(), documents, strict=True):
+        for base, document in zip(characters.bases, documents, strict=True):
             parts.append(base + as_ranges(part.span for part in parts_of(document)))
         self._parts: Ranges = np.concatenate(parts)
         self.size = len(self._parts)
@@ -124,30 +123,29 @@ class _Others:
         self.spans: list[tuple[int, int, int]] = []
         self.texts: dict[int, str] = {}
         self.quoted: dict[int, tuple[str, ...]] = {}
-        self._axis, self._source = axis, source
-        self._unknown: dict[str, int] = {}
+        self._source = source
+        # Pieces that name no document are each of their own.
+        self._numbers: dict[str | int, int] = dict(axis.numbers)
+        self._count = len(axis.numbers)
 
     def add(self, number: int, piece: Retrieved) -> int:
-        """Add the piece of this number; returns the number of its document, which is negative if it names none."""
+        """Add the piece of this number; returns the number of its document."""
         name = piece.document_id
-        document = self._axis.numbers.get(name)
-        if document is not None and piece.spans:
+        document = self._numbers.setdefault(name or number, len(self._numbers))
+        is_unknown = document >= self._count
+        if piece.spans and not is_unknown:
             self.spans += [(number, span.start, span.end) for span in piece.spans]
             if piece.match == "quoted":
                 self.texts[number] = piece.text
                 self.quoted[number] = tuple(part.text for part in piece.parts)
             return document
-        if document is None and piece.spans and not piece.text:
+        if piece.spans and not piece.text:
             raise DataError(
                 f"{self._source}: piece {number} is of the document {name!r}, which the benchmark does not have, and "
                 "has no text that could be counted: give it one, or the document"
             )
         self.texts[number] = piece.text
-        if document is not None:
-            return document
-        if name:
-            return self._unknown.setdefault(name, len(self._axis.numbers) + len(self._unknown))
-        return -1 - number
+        return document
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,15 +181,16 @@ class SpanTable:
             rows = np.concatenate((rows, np.array(others.spans, dtype=np.int64)))
             rows = rows[np.argsort(rows[:, 0], kind="stable")]
         owner, characters = rows[:, 0], rows[:, 1:]
-        outside = np.flatnonzero(characters[:, 1] > axis.sizes[documents[owner]])
-        for place in outside[:1].tolist():
-            number, end = owner[place], characters[place, 1]
-            document = documents[number]
-            name, size = list(axis.numbers)[document], axis.sizes[document]
+        document = documents[owner]
+        is_outside = characters[:, 1] > axis.sizes[document]
+        if is_outside.any():
+            first = is_outside.argmax()
+            name, size = list(axis.numbers)[document[first]], axis.sizes[document[first]]
             raise DataError(
-                f"{source}: a span of piece {number} ends at {end}, its document {name!r} at {size}"
+                f"{source}: a span of piece {owner[first]} ends at {characters[first, 1]}, its document {name!r} "
+                f"at {size}"
             )
-        places = characters + axis.bases[documents[owner], None]
+        places = characters + axis.bases[document, None]
         return cls(len(pieces), owner, places, others.texts, documents, others.quoted)
 
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
@@ -234,14 +233,12 @@ class RankedSpans:
     def documents(self, axis: CharacterAxis) -> RankedSpans:
         """The pieces' documents, each once a query, at its first rank. An unknown document is irrelevant."""
         document = self.pieces.documents[self.piece]
-        least = document.min(initial=0)
         # One number per pair of query and document sorts many times faster than pairs.
-        pair = self.query * (document.max(initial=0) - least + 1) + (document - least)
-        _, first = np.unique(pair, return_index=True)
-        first = np.sort(first)
+        pair = self.query * (document.max(initial=0) + 1) + document
+        first = np.sort(np.unique(pair, return_index=True)[1])
         query, document = self.query[first], document[first]
         number = np.arange(len(first), dtype=np.int64)
-        is_known = (document >= 0) & (document < len(axis.sizes))
+        is_known = document < len(axis.sizes)
         begins = axis.bases[document[is_known]]
         characters = np.column_stack((begins, begins + 1))
         texts = dict.fromkeys(number[~is_known].tolist(), "")
@@ -344,6 +341,7 @@ class Relevance:
         return pairs[:, 0], _sums(union[:, 0] // self.stride, _range_sizes(union), len(pairs))
 
 
+@dataclass(frozen=True, eq=False)
 class UnitCounts:
     """Ranked spans against the evidence, in one unit: the `Counts` of measures.
 
@@ -351,65 +349,62 @@ class UnitCounts:
     several pieces share counts once; unlocated text counts each time.
     """
 
-    def __init__(
-        self,
-        relevance: Relevance,
-        spans: RankedSpans,
-        counted: UnitTable,
-        limit: Numbers,
-        *,
-        deduplicate: bool = False,
-    ) -> None:
-        self.relevant = relevance.relevant
-        self._relevance, self._spans, self._counted = relevance, spans, counted
-        self._limit, self._deduplicate = limit, deduplicate
+    relevance: Relevance
+    spans: RankedSpans
+    counted: UnitTable
+    limit: Numbers
+    deduplicate: bool = False
+
+    @property
+    def relevant(self) -> Scores:
+        return self.relevance.relevant
 
     @cached_property
     def retrieved(self) -> Scores:
-        sizes = self._sizes()
-        if not self._deduplicate:
-            return self._per_query(sizes)
-        is_text = np.isin(self._spans.piece, list(self._spans.pieces.texts))
-        texts = self._per_query(np.where(is_text, sizes, 0))
-        return texts + self._relevance.lengths(self._union)
+        sizes = self._sizes
+        if self.deduplicate:
+            is_text = np.isin(self.spans.piece, list(self.spans.pieces.texts))
+            sizes = np.where(is_text, sizes, 0)
+        retrieved = _sums(self.spans.query, sizes, len(self.relevant))
+        if self.deduplicate:
+            retrieved += self.relevance.lengths(self._union)
+        return retrieved
 
     @cached_property
     def hit(self) -> Scores:
-        union = self._relevance.union
-        query = union[:, 0] // self._relevance.stride
-        return _sums(query, covered(union, self._union), len(self.relevant))
+        inside, _ = clip_ranges(self.relevance.union, self._union)
+        return self.relevance.lengths(inside)
 
     @cached_property
     def shares(self) -> Scores:
         """The retrieved share of each piece of evidence; NaN for one without a unit."""
-        evidence = self._relevance.evidence
+        evidence = self.relevance.evidence
+        inside, owner = clip_ranges(evidence, self._union)
         lengths = _range_sizes(evidence).astype(np.float64)
         lengths[lengths == 0] = math.nan
-        shares: Scores = covered(evidence, self._union) / lengths
-        return shares
+        return np.asarray(_sums(owner, _range_sizes(inside), len(evidence)) / lengths)
 
     @cached_property
     def ranking(self) -> Ranking:
+        spans = self.spans
         owner, ranges = self._placed()
-        relevant, span = clip_ranges(ranges, self._relevance.union)
-        new = first_cover(relevant, owner[span], len(self._spans.piece))
-        ideal = ideal_gain(*self._relevance.by_document, self._limit)
-        return Ranking(self._spans.query, self._spans.rank, new, self._sizes(), ideal)
+        relevant, span = clip_ranges(ranges, self.relevance.union)
+        new = first_cover(relevant, owner[span], len(spans.piece))
+        ideal = ideal_gain(*self.relevance.by_document, self.limit)
+        return Ranking(spans.query, spans.rank, new, self._sizes, ideal)
 
     @cached_property
     def _union(self) -> Ranges:
         return union_ranges(self._placed()[1])
 
     def _placed(self) -> tuple[Numbers, Ranges]:
-        owner, span = self._spans.pieces.spans_of(self._spans.piece)
-        shift = self._spans.query[owner] * self._relevance.stride
-        return owner, self._counted.ranges[span] + shift[:, None]
+        owner, span = self.spans.pieces.spans_of(self.spans.piece)
+        shift = self.spans.query[owner] * self.relevance.stride
+        return owner, self.counted.ranges[span] + shift[:, None]
 
+    @property
     def _sizes(self) -> Scores:
-        return self._counted.sizes[self._spans.piece].astype(np.float64)
-
-    def _per_query(self, values: Scores) -> Scores:
-        return _sums(self._spans.query, values, len(self.relevant))
+        return self.counted.sizes[self.spans.piece].astype(np.float64)
 
 
 def _range_sizes(ranges: Ranges) -> Numbers:
@@ -419,12 +414,6 @@ def _range_sizes(ranges: Ranges) -> Numbers:
 def _sums(owner: Numbers, amounts: Numbers | Scores, owners: int) -> Scores:
     """The sum of the amounts of each owner."""
     return np.bincount(owner, amounts, minlength=owners).astype(np.float64)
-
-
-def covered(ranges: Ranges, union: Ranges) -> Numbers:
-    """How many positions of each range are in sorted, disjoint ones."""
-    inside, owner = clip_ranges(ranges, union)
-    return _sums(owner, _range_sizes(inside), len(ranges)).astype(np.int64)
 
 
 def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:

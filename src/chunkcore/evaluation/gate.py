@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,6 @@ from chunkcore.evaluation.resampling import FEWEST_UNALIKE
 from chunkcore.evaluation.results import Report
 
 _ROUNDING = 1e-9  # scores closer than this are the same: sums depend on the order of questions
-_WRITTEN = re.compile(r"(?P<measure>[^<>=]+)(?P<sign>>=|<=)(?P<bound>[^<>=]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,10 @@ class Requirement:
     bound: float
 
     def __post_init__(self) -> None:
-        most = 1 if self.measure.is_share else math.inf
-        if not (0 <= self.bound <= most and math.isfinite(self.bound)):
-            allowed = (
-                "a share from 0 to 1, such as 0.70"
-                if self.measure.is_share
-                else "a finite number from 0"
-            )
+        allowed, most = "a finite number from 0", sys.float_info.max
+        if self.measure.is_share:
+            allowed, most = "a share from 0 to 1, such as 0.70", 1
+        if not 0 <= self.bound <= most:
             raise OptionError(f"{self.measure} is {allowed}, got {self.bound:g}")
 
     def __str__(self) -> str:
@@ -64,17 +61,15 @@ def parse_requirement(text: str) -> Requirement:
     >>> parse_requirement("nDCG@10 >= 0.40").bound
     0.4
     """
-    parts = _WRITTEN.fullmatch(text)
     try:
-        bound = float(parts["bound"]) if parts else math.nan
+        name, sign, number = re.split("(>=|<=)", text)
+        bound = float(number)
     except ValueError:
-        bound = math.nan
-    if parts is None or math.isnan(bound):
         raise OptionError(
             f"{echo(text)} is no requirement: expected something like HitRate@5>=0.70"
-        )
-    required = Requirement(get_measure(parts["measure"]), bound)
-    if parts["sign"] != _sign(required.measure):
+        ) from None
+    required = Requirement(get_measure(name), bound)
+    if sign != _sign(required.measure):
         better = "more" if required.measure.higher_is_better else "less"
         raise OptionError(
             f"of {required.measure} {better} is better: expected {required}, got {echo(text)}"
@@ -103,10 +98,12 @@ def check_requirement(
         )
     low, high = compare([report], measure, resamples=resamples, seed=seed).intervals[report.name]
     count = int(np.count_nonzero(~np.isnan(report.values(measure))))
-    interval = f"95 % interval {_shown(measure, low)} to {_shown(measure, high)}"
-    score = f"{_shown(measure, mean)} ({interval}, {counted(count, 'question')})"
-    about = f"{report.name}: {measure} is {score}"
-    bound = f"the required {_shown(measure, required.bound)}"
+    score, least, most, limit = (
+        measure.show(value) + measure.suffix for value in (mean, low, high, required.bound)
+    )
+    interval = f"95 % interval {least} to {most}"
+    about = f"{report.name}: {measure} is {score} ({interval}, {counted(count, 'question')})"
+    bound = f"the required {limit}"
     under = "under" if measure.higher_is_better else "over"
     ends = [_step(measure, required.bound, end) for end in (low, high)]
     if _step(measure, required.bound, mean) >= 0:
@@ -147,11 +144,12 @@ def check_baseline(
         return Check(f"{report.name}: {unknown}.", failed=False)
     low, high = (measure.show(end, signed=True) for end in (change.low, change.high))
     where = f"{_common(report, earlier, now)} (95 % interval of the change {low} to {high})"
-    was, shown = _shown(measure, before.mean(measure)), _shown(measure, now.mean(measure))
+    was, shown = (measure.show(side.mean(measure)) + measure.suffix for side in (before, now))
     step = _step(measure, 0, change.mean)
     moved = f"stayed at {shown}"
     if step:
-        moved = f"{'rose' if change.mean > 0 else 'fell'} from {was} to {shown}"
+        verb = "rose" if change.mean > 0 else "fell"
+        moved = f"{verb} from {was} to {shown}"
     about = f"{report.name}: {measure} {moved} {where}"
     if step >= 0:
         return Check(f"{about}: passed.", failed=False)
@@ -167,23 +165,24 @@ def _common(report: Report, earlier: Report, paired: Report) -> str:
     """The questions of both reports, and how many only one of them has."""
     common = len(paired.query_ids)
     new, gone = len(report.query_ids) - common, len(earlier.query_ids) - common
-    others = "".join(
-        f", {count:,} {what}" for count, what in ((new, "new"), (gone, "gone")) if count
-    )
+    others = ""
+    if new:
+        others += f", {new:,} new"
+    if gone:
+        others += f", {gone:,} gone"
     kind = "common questions" if others else "questions"
     return f"on {common:,} {kind}{others}"
 
 
 def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, Report]:
     """Both reports' scores of the questions that both have; NaN where one of them is undefined."""
-    places = {query: place for place, query in enumerate(report.query_ids)}
-    earlier_places = {query: place for place, query in enumerate(earlier.query_ids)}
-    common = [query for query in places if query in earlier_places]
-    if not common:
-        one, other = (repr(next(iter(queries), "none")) for queries in (places, earlier_places))
+    earlier_rows = {query: row for row, query in enumerate(earlier.query_ids)}
+    rows = [row for row, query in enumerate(report.query_ids) if query in earlier_rows]
+    if not rows:
+        one, other = (next(iter(side.query_ids), "none") for side in (report, earlier))
         raise DataError(
             f"{echo(report.name)} and the earlier {echo(earlier.name)} have no question in common "
-            f"({one} and {other} are among theirs): give a report on the same questions"
+            f"({one!r} and {other!r} are among theirs): give a report on the same questions"
         )
     warn_where_they_differ(
         (report.documents_digest, earlier.documents_digest),
@@ -194,19 +193,16 @@ def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, 
             f"{measure} counted chunks {earlier.min_rule} evidence before and {report.min_rule} it now: "
             "give both the same min_rule"
         )
-    rows = [places[query] for query in common]
-    now = report.values(measure)[rows].copy()
-    before = earlier.values(measure)[[earlier_places[query] for query in common]].copy()
-    undefined = np.isnan(now) | np.isnan(before)
-    now[undefined] = before[undefined] = math.nan
-    documents: tuple[str, ...] = ()
-    if report.documents:
-        documents = tuple(report.documents[row] for row in rows)
-    names, empty = tuple(common), ("",) * len(common)
-    return (
-        Report("now", "", names, empty, {measure: now}, documents=documents),
-        Report("before", "", names, empty, {measure: before}, documents=documents),
+    names = tuple(report.query_ids[row] for row in rows)
+    documents = tuple(report.documents[row] for row in rows if report.documents)
+    before = earlier.values(measure)[[earlier_rows[query] for query in names]]
+    scores = np.stack((report.values(measure)[rows], before))
+    scores[:, np.isnan(scores).any(axis=0)] = math.nan
+    now, before = (
+        Report(name, "", names, ("",) * len(rows), {measure: row}, documents=documents)
+        for name, row in zip(("now", "before"), scores, strict=True)
     )
+    return now, before
 
 
 @dataclass(frozen=True)
@@ -258,10 +254,12 @@ class Gate:
             yield reports[0], self.earlier[0]
             return
         # The same system; or what was called the same, such as a run file, or a chunker with another embedder.
-        systems = {report.system: report for report in self.earlier if report.system.chunker}
-        names = {report.name: report for report in self.earlier}
+        earlier_reports: dict[object, Report] = {report.name: report for report in self.earlier}
+        earlier_reports |= {
+            report.system: report for report in self.earlier if report.system.chunker
+        }
         for report in reports:
-            earlier = systems.get(report.system) or names.get(report.name)
+            earlier = earlier_reports.get(report.system) or earlier_reports.get(report.name)
             if earlier is not None:
                 yield report, earlier
 
@@ -274,7 +272,3 @@ def _step(measure: Measure, before: float, after: float) -> int:
 
 def _sign(measure: Measure) -> str:
     return ">=" if measure.higher_is_better else "<="
-
-
-def _shown(measure: Measure, value: float) -> str:
-    return measure.show(value) + measure.suffix

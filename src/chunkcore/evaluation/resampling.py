@@ -116,43 +116,42 @@ def share_intervals(
     for column in np.flatnonzero(units > 1).tolist():
         total, size = counts[:, column].sum(), int(units[column])
         mean = values[:, column].sum() / total
-        apart = (values[:, column] - mean * counts[:, column]) * size / total
-        squares = np.sum(apart**2)
-        error = math.sqrt(squares / (size - 1) / size)
-        skew = float(np.sum(apart**3) / squares**1.5) if squares else math.nan
-        reach = student_quantile((1 + confidence) / 2, size - 1)
-        ends = score_interval(float(mean), error, reach, size, skew)
-        low[column] = min(low[column], ends[0])
-        high[column] = max(high[column], ends[1])
+        apart = values[:, column] - mean * counts[:, column]
+        least, most = score_interval(mean, apart[counts[:, column] > 0] * size / total, confidence)
+        low[column] = min(low[column], least)
+        high[column] = max(high[column], most)
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
-def score_interval(
-    mean: float, error: float, reach: float, units: int, skew: float = 0.0
-) -> tuple[float, float]:
-    """The means from 0 to 1 within `reach` standard errors of `mean`, where the error changes with the mean.
+def score_interval(mean: float, apart: Scores, confidence: float) -> tuple[float, float]:
+    """The means from 0 to 1 within Student's t standard errors of `mean`, where the error changes with the mean.
 
-    `error` is the standard error of `mean`; of a mean of 0 or 1 it is unknown, and `units`, drawn independently, serve
-    instead. `skew` is of the mean: the third central moment over the standard error's cube.
+    `apart` is each unit's distance from the mean. The error of a mean of 0 or 1 is unknown; the number of units, drawn
+    independently, serves instead.
 
-    >>> [round(end, 3) for end in score_interval(0.9, 0.055, 2.045, 30)]
-    [0.734, 0.967]
+    >>> [round(end, 3) for end in score_interval(0.9, np.array([0.1] * 27 + [-0.9] * 3), 0.95)]
+    [0.732, 0.967]
     """
+    units = len(apart)
+    squares = float(np.sum(apart**2))
+    variance = squares / (units - 1) / units
     largest_variance = mean * (1 - mean)
     share = 1 / units
     if largest_variance > 1e-12:
-        share = error**2 / largest_variance
+        share = variance / largest_variance
     slope = share * (1 - 2 * mean)
-    steeper = skew * error - slope
-    if error > 1e-12 and steeper * slope > 0:
-        slope += _STEEPER * steeper
+    if variance > 1e-24:
+        # The third central moment of the mean, over its variance.
+        skew = float(np.sum(apart**3)) / squares**1.5 * math.sqrt(variance)
+        steeper = skew - slope
+        if steeper * slope > 0:
+            slope += _STEEPER * steeper
     # (x - mean)² = reach² variance(x), with variance(mean + d) = error² + slope d - share d²
-    square = reach**2
+    square = student_quantile((1 + confidence) / 2, units - 1) ** 2
     whole = 1 + square * share
-    root = math.sqrt((square * slope) ** 2 + 4 * whole * square * error**2)
-    low = mean + (square * slope - root) / (2 * whole)
-    high = mean + (square * slope + root) / (2 * whole)
-    return max(0.0, low), min(1.0, high)
+    middle = mean + square * slope / (2 * whole)
+    reach = math.sqrt((square * slope) ** 2 + 4 * whole * square * variance) / (2 * whole)
+    return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
 def resampled_means(
@@ -269,10 +268,8 @@ def randomisation_test(
     strongest_first = order[::-1]
     together[strongest_first] = np.maximum.accumulate(together[strongest_first])
     undefined = np.isnan(differences).all(axis=0)
-    own, corrected = (
-        np.where(undefined, np.nan, counts / patterns) for counts in (alone, together)
-    )
-    return PValues(own, corrected)
+    alone, together = np.where(undefined, np.nan, np.stack((alone, together)) / patterns)
+    return PValues(alone, together)
 
 
 def _sign_patterns(units: int, flips: int, seed: int, columns: int) -> Iterator[Scores]:
@@ -319,17 +316,14 @@ def questions_to_show(
     # What a question adds to the variance of the sum, unit by unit, as a share of the most that it can.
     most = float(max(np.max(sizes**2), np.max(sums**2)))
     squares = sums**2 / most
-    units = len(squares)
+    per_question = len(squares) / len(apart)
     # So many equal squares spread as much.
-    alike = float(squares.sum() ** 2 / max((squares**2).sum(), 1e-300))
-    if not alike or alike < _FEW_LARGE * unalike * units / len(apart):
+    alike = squares.sum() ** 2 / max((squares**2).sum(), 1e-300)
+    if not alike or alike < _FEW_LARGE * unalike * per_question:
         return math.nan, math.nan
-    error = float(squares.std(ddof=1)) / math.sqrt(units)
-    third = float(np.mean((squares - squares.mean()) ** 3))
-    skew = third / max(float(squares.std()), 1e-12) ** 3 / math.sqrt(units)
-    reach = student_quantile(0.95, units - 1)
-    low, high = score_interval(float(squares.mean()), error, reach, units, skew)
-    per_share = _quantiles(confidence) ** 2 * most * units / len(apart) / margin**2
+    mean = float(squares.mean())
+    low, high = score_interval(mean, squares - mean, 0.9)
+    per_share = (_quantiles(confidence) / margin) ** 2 * most * per_question
     return low * per_share, high * per_share
 
 
@@ -355,16 +349,17 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
     """The positions of the pairs of a price and a quality that no other pair dominates, by price.
 
     A pair dominates another if it is as cheap and as good, and better in one. Equal pairs do not dominate each other;
-    pairs with a non-finite number are left out. Time O(n²).
+    pairs with a non-finite number are left out.
 
     >>> pareto_front([(800, 0.75), (400, 0.75), (200, 0.5), (300, 0.4)])
     [2, 1]
     """
-    rows = np.array(points, dtype=np.float64).reshape(-1, 2) * (1, -1)
-    places = np.flatnonzero(np.isfinite(rows).all(axis=1))
-    rows = rows[places]
-    no_worse = (rows[:, None] <= rows).all(axis=2)
-    better = (rows[:, None] < rows).any(axis=2)
-    kept = np.flatnonzero(~(no_worse & better).any(axis=0))
-    order = np.lexsort(rows[kept].T[::-1])
-    return [int(place) for place in places[kept][order]]
+    finite = [place for place, pair in enumerate(points) if all(map(math.isfinite, pair))]
+    front: list[int] = []
+    best = (math.nan, -math.inf)
+    for place in sorted(finite, key=lambda place: (points[place][0], -points[place][1])):
+        pair = points[place]
+        if pair[1] > best[1] or pair == best:
+            front.append(place)
+            best = pair
+    return front

@@ -101,8 +101,8 @@ def without_tags(text: str) -> str:
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WITHIN_WORD = re.compile(rf"[^\W_{_UNSPACED}]{{2}}")
 _LETTER = r"[^\W\d_]"
-_JOINED = re.compile(rf"(?<={_LETTER})-\s+(?={_LETTER})|\s+(?=[{_UNSPACED}])|(?<=[{_UNSPACED}])\s+")
-_DASH = re.compile(rf"(?<={_LETTER})\s*-+\s*(?={_LETTER})")
+_JOINED = re.compile(rf"(?<={_LETTER})- (?={_LETTER})| (?=[{_UNSPACED}])|(?<=[{_UNSPACED}]) ")
+_DASH = re.compile(rf"(?<={_LETTER}) ?-+ ?(?={_LETTER})")
 # A sign counts within a word ("x+1"), before a number ("-5"), and as a word of a sum ("5 - 3").
 _WORDS = re.compile(
     r"""(?:[-<>≤≥](?=\.?\d))?[^\W_](?:\S*[^\W_])?
@@ -123,7 +123,7 @@ def wording(text: str) -> str:
     >>> wording("The **Light-\nhouse** - at “x+1”: -5 %")
     'the lighthouse at x+1 -5'
     """
-    plain = _reduced(text, _written).text
+    plain = " ".join(_reduced(text, _written).text.split())
     plain = _DASH.sub(" ", _JOINED.sub("", plain))
     return " ".join(_WORDS.findall(plain))
 
