@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice, pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -85,7 +85,7 @@ class Aligner:
             raise DataError(
                 "two documents share an id, so a place could not be named: make the ids unique"
             )
-        self._known: dict[tuple[str, int | None], _Found] = {}
+        self._search = cache(self._by_steps)
 
     def locate(
         self,
@@ -109,13 +109,13 @@ class Aligner:
             if offered and _holds(source, offered, text):
                 return Retrieved(document_id, offered, score, text, match="spans")
         matches = self._search(text, number)
-        if not matches.places:
-            return Retrieved("", (), score, text, match="unlocated", certainty=0.0)
-        place = matches.places[0]
+        places = matches.places
+        if not places:
+            return unlocated(text, score)
+        place = places[0]
         if offered:
-            first = offered[0].start
-            place = min(matches.places, key=lambda option: abs(option[1].start - first))
-        return self._retrieved(text, matches, place, len(matches.places), score)
+            place = min(places, key=lambda option: abs(option[1].start - offered[0].start))
+        return self._retrieved(text, matches, place, len(places), score)
 
     def locate_in_order(self, texts: Sequence[str], *, document_id: str) -> list[Retrieved]:
         """Locate the pieces of one document that come in its own order, such as all its chunks.
@@ -134,14 +134,14 @@ class Aligner:
                 f"there is no document {document_id!r} among the {len(self._documents)} to find text in"
             )
         matches = [self._search(text, self._numbers[document_id]) for text in texts]
-        # A repeated text has one match, and so one list of spans.
-        spans = {id(match): [span for _, span in match.places] for match in matches}
-        places = [spans[id(match)] for match in matches]
+        # A repeated text has one match.
+        ranges = {id(match): as_ranges(span for _, span in match.places) for match in matches}
+        places = [ranges[id(match)] for match in matches]
         choices = choose_in_order(places, list(map(len, texts)))
         located: list[Retrieved] = []
         for text, match, choice in zip(texts, matches, choices, strict=True):
             if choice is None:
-                located.append(Retrieved("", (), 0.0, text, match="unlocated", certainty=0.0))
+                located.append(unlocated(text))
                 continue
             place, equals = choice
             if len(match.places) > 1 and equals == 1:
@@ -162,12 +162,6 @@ class Aligner:
             match=match,
             certainty=located.similarity / equals,
         )
-
-    def _search(self, text: str, number: int | None) -> _Found:
-        key = (text, number)
-        if key not in self._known:
-            self._known[key] = self._by_steps(text, number)
-        return self._known[key]
 
     def _by_steps(self, text: str, number: int | None) -> _Found:
         for step in (self._verbatim, self._folded, self._resembling):
@@ -230,16 +224,16 @@ class Aligner:
         if self.similarity is None or size < _RESEMBLING_FROM:
             return _Found([])
         least = max(_RESEMBLING_FROM, _PART * size)
-        good: list[Resemblance] = []
+        first: Resemblance | None = None
+        places: list[_Place] = []
         for item in resemblances(form.text, self._folds.texts, self._folds.index, number):
-            is_long = item.part[1] - item.part[0] >= least
-            if is_long and item.similarity >= self.similarity:
-                good.append(item)
-        if not good:
+            if item.part[1] - item.part[0] < least or item.similarity < self.similarity:
+                continue
+            first = first or item
+            if item.matches >= _ALIKE * first.matches:
+                places.append(self._widened(text, form, item.part, item.owner, item.place))
+        if first is None:
             return _Found([])
-        first = good[0]
-        alike = [item for item in good if item.matches >= _ALIKE * first.matches]
-        places = [self._widened(text, form, item.part, item.owner, item.place) for item in alike]
         whole = max(first.part[0], size - first.part[1]) < _WORD
         return _Found(places, "fuzzy" if whole else "part", first.similarity)
 
@@ -255,19 +249,13 @@ class Aligner:
         source = self._documents[owner].text
         folded = self._folds.forms[owner]
         span = folded.span(*place)
-        before = _signs_before(source, folded, place[0])
-        behind = _signs_before(source, folded, place[1])
-        leading = len(_signs_before(text, form, part[0]))
-        trailing = len(_signs_before(text, form, part[1]))
+        leading, trailing = (len(form.signs_before(end, text)) for end in part)
+        before, behind = (folded.signs_before(end, source) for end in place)
         # Accents belong to the last letter.
         accents = list(takewhile(lambda at: unicodedata.combining(source[at]), behind))
-        taken = behind[: max(len(accents), trailing)]
-        start, end = span.start, span.end
-        if before and leading:
-            start = before[-leading:][0]
-        if taken:
-            end = taken[-1] + 1
-        return owner, Span(start, end)
+        taken = [*before[::-1][:leading], *behind[: max(len(accents), trailing)]]
+        first, last = min([span.start, *taken]), max([span.end - 1, *taken])
+        return owner, Span(first, last + 1)
 
     @cached_property
     def _squeezed(self) -> Searchable:
@@ -283,18 +271,17 @@ class Aligner:
         return [document.text for document in self._documents]
 
 
+def unlocated(text: str, score: float = 0.0) -> Retrieved:
+    """A text without a place."""
+    return Retrieved("", (), score, text, match="unlocated", certainty=0.0)
+
+
 def _spans_within(source: str, spans: Iterable[Span | tuple[int, int]]) -> tuple[Span, ...]:
     """The spans; none if one of them is malformed or ends outside the source."""
     offered: list[Span] = []
     with suppress(DataError, TypeError):
-        for span in spans:
-            if not isinstance(span, Span):
-                span = Span(*span)
-            if span.end > len(source):
-                return ()
-            offered.append(span)
-        return tuple(offered)
-    return ()
+        offered = [span if isinstance(span, Span) else Span(*span) for span in spans]
+    return tuple(offered) if all(span.end <= len(source) for span in offered) else ()
 
 
 def _holds(source: str, spans: Sequence[Span], text: str) -> bool:
@@ -355,14 +342,6 @@ def find_quote(text: str, words: str) -> Quote | None:
         if piece.match == "fuzzy":
             return Quote(piece.spans[0], piece.certainty)
     return None
-
-
-def _signs_before(text: str, form: NormalizedText, place: int) -> list[int]:
-    """Where signs stand in the text that its form leaves out before a place; white space is no sign."""
-    between = form.left_out(text, place)
-    if between is None:
-        return []
-    return [at for at in range(between.start, between.end) if not text[at].isspace()]
 
 
 # Resemblance: the likeliest stretches by shared windows, then aligned.
@@ -506,7 +485,7 @@ _BACKWARDS = 10**12  # cost of a piece that does not begin after the one before:
 
 
 def choose_in_order(
-    places: Sequence[Sequence[Span]], lengths: Sequence[int]
+    places: Sequence[Ranges], lengths: Sequence[int]
 ) -> list[tuple[int, int] | None]:
     """Of each piece, the place that makes the sequence most even, and how many places are as good, itself included.
 
@@ -515,12 +494,11 @@ def choose_in_order(
     characters) widen the gap over pieces that have no place; their choice is None. Time and memory: the number of all
     places, times a logarithm of the overlap, times the number of lengths that one piece's places have.
     """
-    placed = [number for number, spans in enumerate(places) if spans]
+    placed = [number for number, ranges in enumerate(places) if len(ranges)]
     chosen: list[tuple[int, int] | None] = [None] * len(places)
     if not placed:
         return chosen
-    read = {id(spans): as_ranges(spans) for spans in places}  # a repeated text has one list
-    ranges = [read[id(places[number])] for number in placed]
+    ranges = [places[number] for number in placed]
     jumps = _jumps(places, lengths, placed)
     until = [np.zeros(len(ranges[0]), dtype=np.int64)]
     for step, jump in enumerate(jumps):
@@ -540,14 +518,10 @@ def choose_in_order(
     return chosen
 
 
-def _jumps(
-    places: Sequence[Sequence[Span]], lengths: Sequence[int], placed: Sequence[int]
-) -> list[int]:
+def _jumps(places: Sequence[Ranges], lengths: Sequence[int], placed: Sequence[int]) -> list[int]:
     """The usual gap between neighbours that have places, wider over pieces without one."""
-    single = [(a[0], b[0]) for a, b in pairwise(places) if len(a) == len(b) == 1]
-    gap = 0
-    if single:
-        gap = int(np.median([b.start - a.end for a, b in single]))
+    gaps = [b[0, 0] - a[0, 1] for a, b in pairwise(places) if len(a) == len(b) == 1]
+    gap = int(np.median(gaps or [0]))
     jumps: list[int] = []
     for first, second in pairwise(placed):
         lost = lengths[first + 1 : second]

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any, Literal
 
-from chunkcore.locating.alignment import Aligner
+from chunkcore.locating.alignment import Aligner, unlocated
 from chunkcore.locating.names import DocumentNames
 from chunkcore.locating.stated import NO_PLACE, StatedPlace, spans_between
 from chunkcore.locating.text_search import cuts_words, occurrences, squeeze, wording
@@ -317,7 +317,7 @@ def _spans_of_text(source: str, hit: Hit) -> tuple[Span, ...]:
 
 def unplaced(hit: Hit) -> Retrieved:
     """A hit without a place."""
-    return Retrieved("", (), hit.score, hit.text, match="unlocated", certainty=0.0)
+    return unlocated(hit.text, hit.score)
 
 
 def _elsewhere(hit: Hit, reason: Reason) -> Verdict:

@@ -33,11 +33,11 @@ class NormalizedText:
     def span(self, start: int, end: int) -> Span:
         return Span(int(self.origins[start]), int(self.origins[end - 1]) + 1)
 
-    def left_out(self, whole: str, place: int) -> Span | None:
-        """The span of `whole`, the original, left out before ``text[place]`` (or before the end); None if empty."""
+    def signs_before(self, place: int, original: str) -> list[int]:
+        """Where signs stand in the original that are left out before ``text[place]``, or before the end."""
         begin = int(self.origins[place - 1]) + 1 if place else 0
-        end = int(self.origins[place]) if place < len(self.text) else len(whole)
-        return Span(begin, end) if begin < end else None
+        end = int(self.origins[place]) if place < len(self.text) else len(original)
+        return [at for at in range(begin, end) if not original[at].isspace()]
 
 
 def code_points(text: str) -> NDArray[np.uint32]:
