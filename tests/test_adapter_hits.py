@@ -145,6 +145,7 @@ def test_signs_and_spaces_within_words_make_another_text(text, source, kind):
         ("My art. Art is fine.", "Art", "Art"),
         ("My art.", "ART", "art"),
         ("Never restart it.", "Art", None),
+        (TEXT, "ea is hot, and SO is the cup. The s", TEXT[5:40]),
     ],
 )
 def test_quoted_words_are_whole_words_and_verbatim_ones_first(text, words, expected):

@@ -108,8 +108,7 @@ def share_intervals(
     >>> [round(float(end[0]), 3) for end in share_intervals(one, resampled_means(one, resamples=9, seed=0), 0.95)]
     [0.878, 1.0]
     """
-    counts = cluster_sums(~np.isnan(columns), clusters)
-    values = cluster_sums(np.nan_to_num(columns), clusters)
+    counts, values = _counts_and_sums(columns, clusters)
     units = np.count_nonzero(counts, axis=0)
     low, high = intervals(means, units, confidence)
     low[units == 1], high[units == 1] = 0.0, 1.0
@@ -158,22 +157,22 @@ def resampled_means(
     columns: Scores, *, resamples: int, seed: int, clusters: Sequence[str] | None = None
 ) -> Scores:
     """Each column's mean in each resample: float64, shape (resamples, columns); NaN if all drawn values are."""
-    counts = cluster_sums(~np.isnan(columns), clusters)
-    values = cluster_sums(np.nan_to_num(columns), clusters)
+    counts, sums = _counts_and_sums(columns, clusters)
     means = np.full((resamples, columns.shape[1]), np.nan)
-    units = len(values)
+    units = len(sums)
     if not units:
         return means
     generator = np.random.default_rng(seed)
     rows = max(1, _BLOCK // units)
     for first in range(0, resamples, rows):
         some = means[first : first + rows]
-        drawn = generator.integers(0, units, size=(len(some), units))
-        drawn += (np.arange(len(some)) * units)[:, None]
-        times = np.bincount(drawn.reshape(-1), minlength=len(some) * units)
-        weights = times.reshape(len(some), units).astype(np.float64)
+        size = len(some), units
+        # Each row has numbers of its own, so that one count serves all.
+        drawn = generator.integers(0, units, size) + units * np.arange(len(some))[:, None]
+        times = np.bincount(drawn.reshape(-1), minlength=drawn.size)
+        weights = times.reshape(size).astype(np.float64)
         below = weights @ counts
-        np.divide(weights @ values, below, out=some, where=below > 0)
+        np.divide(weights @ sums, below, out=some, where=below > 0)
     return means
 
 
@@ -183,15 +182,17 @@ def intervals(means: Scores, units: Numbers, confidence: float) -> tuple[Scores,
     With few units percentiles are too narrow: they use a normal quantile for Student's, and divide the variance by n,
     not n - 1. The tails are shrunk by that factor.
     """
-    low, high = np.full((2, means.shape[1]), np.nan)
+    ends = np.full((2, means.shape[1]), np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # an all-NaN column is NaN, as intended
         for count in np.unique(units).tolist():
-            chosen, tail = units == count, (1 - confidence) / 2
+            tail = (1 - confidence) / 2
             if count > 1:  # else every resample is the same
                 reach = student_quantile(1 - tail, count - 1)
                 tail = NormalDist().cdf(-math.sqrt(count / (count - 1)) * reach)
-            low[chosen], high[chosen] = np.nanquantile(means[:, chosen], [tail, 1 - tail], axis=0)
+            alike = units == count
+            ends[:, alike] = np.nanquantile(means[:, alike], [tail, 1 - tail], axis=0)
+    low, high = ends
     return low, high
 
 
@@ -204,6 +205,12 @@ def cluster_sums(columns: NDArray[np.generic], clusters: Sequence[str] | None) -
     sums = np.zeros((int(member.max(initial=-1)) + 1, values.shape[1]))
     np.add.at(sums, member, values)
     return sums
+
+
+def _counts_and_sums(columns: Scores, clusters: Sequence[str] | None) -> tuple[Scores, Scores]:
+    """Each unit's number of values, and their sum."""
+    defined = ~np.isnan(columns)
+    return cluster_sums(defined, clusters), cluster_sums(np.nan_to_num(columns), clusters)
 
 
 def units_of(columns: Scores, clusters: Sequence[str] | None) -> Numbers:
@@ -249,35 +256,36 @@ def randomisation_test(
     """
     sums = cluster_sums(np.nan_to_num(differences), clusters)
     sums = sums[np.any(sums != 0, axis=1)]
-    # Sums that differ only by rounding count as equal.
-    observed = np.abs(sums.sum(axis=0)) - 1e-9 * np.abs(sums).sum(axis=0)
     scale = np.sqrt(np.sum(sums**2, axis=0))
     scale[scale == 0] = 1.0
-    order = np.argsort(observed / scale, kind="stable")
-    alone = np.zeros(len(observed), dtype=np.int64)
-    together = np.zeros(len(observed), dtype=np.int64)
+    sums /= scale
+    # Sums that differ only by rounding count as equal.
+    observed = np.abs(sums.sum(axis=0)) - 1e-9 * np.abs(sums).sum(axis=0)
+    order = np.argsort(observed, kind="stable")
+    sums, observed = sums[:, order], observed[order]
+    alone = np.zeros(len(observed))
+    together = np.zeros(len(observed))
     patterns = 0
-    for signs in _sign_patterns(len(sums), flips, seed, columns=sums.shape[1]):
+    for signs in _sign_patterns(len(sums), flips, seed, columns=len(observed)):
         apart = np.abs(signs @ sums)
+        farthest = np.maximum.accumulate(apart, axis=1)
         alone += np.count_nonzero(apart >= observed, axis=0)
-        farthest = np.maximum.accumulate((apart / scale)[:, order], axis=1)
-        together[order] += np.count_nonzero(farthest >= (observed / scale)[order], axis=0)
+        together += np.count_nonzero(farthest >= observed, axis=0)
         patterns += len(signs)
-    if len(sums) > _EXACT:  # the observed signs are one more pattern
-        alone, together, patterns = alone + 1, together + 1, patterns + 1
-    strongest_first = order[::-1]
-    together[strongest_first] = np.maximum.accumulate(together[strongest_first])
-    undefined = np.isnan(differences).all(axis=0)
-    alone, together = np.where(undefined, np.nan, np.stack((alone, together)) / patterns)
-    return PValues(alone, together)
+    together = np.maximum.accumulate(together[::-1])[::-1]
+    shares = np.full((2, len(order)), math.nan)
+    shares[:, order] = np.stack((alone, together)) / patterns
+    shares[:, np.isnan(differences).all(axis=0)] = math.nan
+    return PValues(*shares)
 
 
 def _sign_patterns(units: int, flips: int, seed: int, columns: int) -> Iterator[Scores]:
-    """Blocks of sign patterns, shape (patterns, units): all of them for few units, else random ones."""
+    """Blocks of sign patterns, shape (patterns, units): all for few units, else random ones and the observed one."""
     if units <= _EXACT:
         bits = np.arange(2**units)[:, None] >> np.arange(units) & 1
         yield 1.0 - 2.0 * bits.astype(np.float64)
         return
+    yield np.ones((1, units))
     generator = np.random.default_rng(seed)
     rows = max(1, _BLOCK // max(units, columns))
     for first in range(0, flips, rows):

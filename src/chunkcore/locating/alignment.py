@@ -331,7 +331,8 @@ def find_quote(text: str, words: str) -> Quote | None:
         quotes: list[Quote] = []
         for start in islice(occurrences(form.text, sought), _PLACES):
             span = form.span(start, start + len(sought))
-            if not cuts_words(text, span):
+            # A short text is within other words by chance.
+            if len(sought) >= _RESEMBLING_FROM or not cuts_words(text, span):
                 quotes.append(Quote(span, _likeness(written, span.slice(text))))
         if quotes:
             return max(

@@ -7,10 +7,9 @@ alone: it does not depend on earlier hits. That a document has changed, only its
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import PurePath
 from typing import Any, Literal
@@ -112,10 +111,6 @@ class Verdict:
         return bool(self.piece.spans)
 
 
-def _none_changed(names: Iterable[str]) -> Collection[str]:
-    return ()
-
-
 class Locator:
     """Finds hits in documents: by the places that they state where these hold their text, else by their text.
 
@@ -142,12 +137,12 @@ class Locator:
         documents: Mapping[str, Document],
         *,
         lenient: bool = False,
-        changed: Callable[[Iterable[str]], Collection[str]] = _none_changed,
+        changed: Callable[[Iterable[str]], Collection[str]] = lambda names: (),
     ) -> None:
         self._documents = documents
         self._lenient = lenient
         self._changed = changed
-        self._aligners: dict[str, Aligner] = {}
+        self._aligner = lru_cache(_ALIGNERS)(self._new_aligner)
 
     def locate(self, hit: Hit) -> Verdict:
         """The verdict on one hit."""
@@ -160,28 +155,25 @@ class Locator:
         stand in several documents, it names none of them.
         """
         verdicts = [self._verdict(hit) for hit in hits]
-        verdicts = self._without_shared_names(hits, verdicts)
-        placed = {verdict.piece.document_id for verdict in verdicts if verdict.is_placed}
-        changed = self._changed(placed) if placed else ()
-        for number, (hit, verdict) in enumerate(zip(hits, verdicts, strict=True)):
+        if len(hits) > 1:
+            verdicts = self._without_shared_names(hits, verdicts)
+        changed = self._changed(_documents_of(verdicts))
+        for number, verdict in enumerate(verdicts):
             if verdict.piece.document_id in changed:
                 reason: Reason = "its document has changed since it was indexed"
-                verdicts[number] = Verdict("changed", unplaced(hit), reason)
+                verdicts[number] = Verdict("changed", unplaced(hits[number]), reason)
         return verdicts
 
     def _without_shared_names(self, hits: Sequence[Hit], verdicts: list[Verdict]) -> list[Verdict]:
-        counts = Counter(name for hit in hits for name in set(hit.names))
-        shared = {name for name, count in counts.items() if count == len(hits) > 1}
+        shared = set.intersection(*[set(hit.names) for hit in hits])
         if not shared:
             return verdicts
-        nameless = []
-        for hit, verdict in zip(hits, verdicts, strict=True):
-            if verdict.kind == "elsewhere":
+        nameless = verdicts.copy()
+        for number, hit in enumerate(hits):
+            if verdicts[number].kind == "elsewhere":
                 names = tuple(name for name in hit.names if name not in shared)
-                verdict = self._verdict(replace(hit, names=names))
-            nameless.append(verdict)
-        documents = {verdict.piece.document_id for verdict in nameless if verdict.is_placed}
-        return nameless if len(documents) > 1 else verdicts
+                nameless[number] = self._verdict(replace(hit, names=names))
+        return nameless if len(_documents_of(nameless)) > 1 else verdicts
 
     def _verdict(self, hit: Hit) -> Verdict:
         if not hit.text.strip() and not (self._lenient and hit.spans):
@@ -214,16 +206,14 @@ class Locator:
             piece = self._in_document(hit, document_id)
             if piece is not None:
                 pieces.append(piece)
-        best = [piece for piece in pieces if piece.match == "spans"] or pieces
-        if not best:
-            return None
-        if len(best) == 1:
-            return self._placed(hit, best[0])
-        reason: Reason = "several documents of its name have its text"
-        if not self._lenient:
-            return Verdict("ambiguous", unplaced(hit), reason)
-        piece = replace(best[0], match="ambiguous", certainty=best[0].certainty / len(best))
-        return Verdict("ambiguous", piece, reason)
+        pieces = [piece for piece in pieces if piece.match == "spans"] or pieces
+        if len(pieces) < 2:
+            return self._placed(hit, pieces[0]) if pieces else None
+        piece = unplaced(hit)
+        if self._lenient:
+            certainty = pieces[0].certainty / len(pieces)
+            piece = replace(pieces[0], match="ambiguous", certainty=certainty)
+        return Verdict("ambiguous", piece, "several documents of its name have its text")
 
     def _placed(self, hit: Hit, piece: Retrieved) -> Verdict:
         reason: Reason = ""
@@ -291,14 +281,9 @@ class Locator:
     def _names(self) -> DocumentNames:
         return DocumentNames(self._documents)
 
-    def _aligner(self, document_id: str) -> Aligner:
-        aligner = self._aligners.get(document_id)
-        if aligner is None:
-            if len(self._aligners) >= _ALIGNERS:
-                self._aligners.clear()  # another thread may hold one of them
-            documents = [self._documents[document_id]] if document_id else self._documents.values()
-            aligner = self._aligners[document_id] = Aligner(documents)
-        return aligner
+    def _new_aligner(self, document_id: str) -> Aligner:
+        """The aligner of a document, or of all."""
+        return Aligner([self._documents[document_id]] if document_id else self._documents.values())
 
 
 def _spans_of_text(source: str, hit: Hit) -> tuple[Span, ...]:
@@ -313,6 +298,10 @@ def _spans_of_text(source: str, hit: Hit) -> tuple[Span, ...]:
     if is_believed or text_of_spans(source, stated) == hit.text:
         return stated
     return spans_between(source, hit.text, stated[0]) if len(stated) == 1 else ()
+
+
+def _documents_of(verdicts: Iterable[Verdict]) -> set[str]:
+    return {verdict.piece.document_id for verdict in verdicts if verdict.is_placed}
 
 
 def unplaced(hit: Hit) -> Retrieved:
