@@ -25,7 +25,7 @@ from chunkcore.text import text_of_spans
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.files import lines_of, paragraph, pdf_bytes, table, write_docx, write_epub
+from tests.files import lines_of, paragraph, pdf_bytes, table, word_xml, write_docx, write_epub
 
 pytest.importorskip("pypdfium2")
 pytest.importorskip("justhtml")
@@ -202,23 +202,107 @@ def test_memory_output_and_the_network_are_limited(monkeypatch):
 # ---- Office and EPUB
 
 
+def item(text: str, level: int) -> str:
+    return paragraph(text, more=f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="5"/></w:numPr>')
+
+
 def test_a_docx_as_markdown(tmp_path):
     pytest.importorskip("markitdown")
-    docx = pytest.importorskip("docx")
-    written = docx.Document()
-    written.add_heading("Of tea", 0)
-    written.add_heading("Kinds", 1)
-    written.add_paragraph("Black & <b>hot</b>.")
-    for style, text in (("List Bullet", "first"), ("List Number", "boil"), ("List Number", "pour")):
-        written.add_paragraph(text, style=style)
-    grid = written.add_table(rows=2, cols=2)
-    for number, text in enumerate(("Kind", "Heat", "black", "hot")):
-        grid.rows[number // 2].cells[number % 2].text = text
-    written.save(tmp_path / "tea.docx")
-    assert document_of(tmp_path / "tea.docx").text == (
-        "# Of tea\n\n# Kinds\n\nBlack & <b>hot</b>.\n\n* first\n\n1. boil\n2. pour\n\n"
-        "| Kind | Heat |\n| --- | --- |\n| black | hot |"
+    body = [paragraph("Of tea", "Titel"), paragraph("Kinds", "berschrift1"), paragraph("Black &amp; &lt;b>hot&lt;/b>.")]
+    steps = ("boil", 0), ("water", 1), ("pot", 1), ("pour", 0), ("cup", 1)
+    body += [item(*step) for step in steps] + [paragraph("Then:"), item("drink", 0)]
+    kinds = (f'<w:lvl w:ilvl="{level}"><w:numFmt w:val="decimal"/></w:lvl>' for level in (0, 1))
+    lists = f'<w:abstractNum w:abstractNumId="0">{"".join(kinds)}</w:abstractNum>'
+    lists += '<w:num w:numId="5"><w:abstractNumId w:val="0"/></w:num>'
+    body += [table([["Kind", "Heat"], ["black", "hot"]])]
+    file = write_docx(tmp_path / "tea.docx", "".join(body), numbering=word_xml(lists, "numbering"))
+    assert document_of(file).text == (
+        "# Of tea\n\n# Kinds\n\nBlack & <b>hot</b>.\n\n1. boil\n   1. water\n   2. pot\n2. pour\n   1. cup\n\nThen:\n\n"
+        "3. drink\n\n| Kind | Heat |\n| --- | --- |\n| black | hot |"
     )
+
+
+def run(text: str, properties: str = "") -> str:
+    return f"<w:p><w:r><w:rPr>{properties}</w:rPr><w:t>{text}</w:t></w:r><w:r><w:t>!</w:t></w:r></w:p>"
+
+
+MATH = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+LETTERS = "<m:{0}><m:r><m:t>{1}</m:t></m:r></m:{0}>"
+HIDDEN = ("texts marked as hidden are left out",)
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "notes"),
+    [
+        (run("secret", "<w:vanish/>"), "!", HIDDEN),
+        (run("shown", '<w:vanish w:val="0"/>'), "shown!", ()),
+        (run("secret", '<w:rStyle w:val="Based"/>'), "!", HIDDEN),
+        (paragraph("secret", "Based") + paragraph("Tea"), "Tea", HIDDEN),
+        ("<w:p><w:r><w:t>one</w:t><w:cr/><w:t>two</w:t><w:ptab/><w:t>three</w:t></w:r></w:p>", "one two three", ()),
+        (f"<w:p><m:oMath {MATH}><m:f>{LETTERS.format('num', 1)}{LETTERS.format('den', 2)}</m:f></m:oMath></w:p>",
+         r"$\frac{1}{2}$", ()),
+        (f"<w:p><m:oMath {MATH}><m:sPre>{LETTERS.format('sub', 1)}{LETTERS.format('e', 'H')}</m:sPre></m:oMath></w:p>",
+         "$_{1}H$", ()),
+        (f"<w:p><m:oMath {MATH}><m:limLow>{LETTERS.format('e', 'sup')}{LETTERS.format('lim', 'x')}</m:limLow></m:oMath>"
+         "</w:p>", "$sup x$", ()),
+    ],
+)  # fmt: skip
+def test_what_a_docx_hides_and_what_its_converter_loses(tmp_path, body, text, notes):
+    pytest.importorskip("markitdown")
+    style = '<w:style w:type="paragraph" w:styleId="{}">{}</w:style>'
+    styles = style.format("Secret", "<w:rPr><w:vanish/></w:rPr>") + style.format("Based", '<w:basedOn w:val="Secret"/>')
+    file = write_docx(tmp_path / "a.docx", body + paragraph("End"), styles=word_xml(styles, "styles"))
+    document, told = read_file(file)
+    assert (" ".join(document.text.split()), told) == (f"{text} End", notes)
+
+
+def test_texts_beside_that_of_an_office_file_are_told(tmp_path):
+    pytest.importorskip("markitdown")
+    header = "<w:p><w:r><w:t>Tea</w:t><w:tab/><w:t>2026</w:t></w:r></w:p>"
+    remark = f"<w:comment w:id='1'>{paragraph('Is it?')}</w:comment>"
+    parts = {"header1": word_xml(header, "hdr"), "comments": word_xml(remark, "comments")}
+    notes = ("headers and footers of its pages are left out: 'Tea 2026'", "comments are left out: 'Is it?'")
+    assert read_file(write_docx(tmp_path / "a.docx", paragraph("Tea."), **parts)).notes == notes
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["Kind", "Price"])
+    book.active["A2"], book.active["B2"] = "black", "=1+1"
+    book.active["A2"].comment = openpyxl.comments.Comment("Is it?", "Ada")
+    chart = openpyxl.chart.BarChart()
+    chart.title = "Prices"
+    book.active.add_chart(chart)
+    book.create_sheet("Costs").append(["secret"])
+    book["Costs"].sheet_state = "hidden"
+    book.save(tmp_path / "a.xlsx")
+    document, told = read_file(tmp_path / "a.xlsx")
+    assert "secret" not in document.text
+    assert told == (
+        "hidden sheets are left out: Costs",
+        "no program has computed cell Sheet!B2: the formula is shown; open it and save it",
+        "comments are left out: 'Is it?'",
+        "titles of charts are left out: 'Prices'",
+    )
+
+
+RUNNING = "headers and footers of its pages"
+
+
+@pytest.mark.parametrize(
+    ("rtf", "text", "notes"),
+    [
+        (r"{\footnote Not today.} It is", "It is\n\nNot today.", {}),
+        (r"It is{\v  (40)} {\deleted not}\v a \v0 hot.", "It is hot.", {"texts marked as hidden or deleted": ()}),
+        (r"{\stylesheet{\s1\v Secret;}}{\header Of tea}It is", "It is", {RUNNING: ["Of tea"]}),
+        (r"It is{\*\annotation {\*\atnref 1}True?}", "It is", {"comments": ["True?"]}),
+        (r"It is {\shp{\*\shpinst{\sp{\sn a}}{\shptxt boxed}}{\shprslt old}}", "It is\n\nboxed", {}),
+        (r"{\pntext 1.\tab}It is {\pict\bin3 }}}{\mmath{\*\moMath {\mr E}}}", "1.\tIt is", {"equations": ()}),
+        (r"It is {\footnote {\b hot {\header Tea", "It is\n\nhot", {RUNNING: ["Tea"]}),
+    ],
+)
+def test_an_rtf_is_what_a_reader_sees_and_a_note_of_the_rest(rtf, text, notes):
+    pytest.importorskip("striprtf")
+    reading = readers["RTF"]().read(rf"{{\rtf1\ansi {rtf}}}".encode(), "a")
+    assert (reading.document.text, reading.notes) == (text, base.left_out(notes))
 
 
 def test_slides_are_pages(tmp_path):

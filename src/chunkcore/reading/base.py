@@ -76,7 +76,7 @@ readers: Registry[type[Reader]] = Registry(
         "PDF": "chunkcore.reading.pdf:Pdf",
         "PPTX": "chunkcore.reading.office:Pptx",
         "PostScript": "chunkcore.reading.office:PostScript",
-        "RTF": "chunkcore.reading.office:Rtf",
+        "RTF": "chunkcore.reading.rtf:Rtf",
         "XLSX": "chunkcore.reading.office:Xlsx",
         "e-mail": "chunkcore.reading.messages:Email",
         "mailbox": "chunkcore.reading.messages:Mailbox",
@@ -120,13 +120,19 @@ def listed(names: Sequence[object]) -> str:
 
 
 def excerpts(texts: Iterable[str]) -> str:
-    """The beginnings of texts that a note says are left out, each once.
-
-    >>> excerpts(["Tea  is hot.", "Tea is hot."])
-    "'Tea is hot.'"
-    """
+    """The beginnings of texts, each once, for a note."""
     lines = dict.fromkeys(" ".join(text.split()) for text in texts)
     return listed([repr(line[:100]) for line in lines if line])
+
+
+def left_out(texts: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """A note for each kind of text that a document lacks.
+
+    >>> left_out({"comments": ["Is  it?", "Is it?"], "equations": []})
+    ("comments are left out: 'Is it?'", 'equations are left out')
+    """
+    shown = {kind: excerpts(pieces) for kind, pieces in texts.items()}
+    return tuple(f"{kind} are left out: {few}".removesuffix(": ") for kind, few in shown.items())
 
 
 SECONDS = 60.0  # for a file

@@ -1,4 +1,4 @@
-"""Word, PowerPoint and EPUB through MarkItDown; Excel through openpyxl; RTF through striprtf; notebooks."""
+"""Word, PowerPoint and EPUB through MarkItDown; Excel through openpyxl; notebooks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base, word
-from chunkcore.reading.base import Reader, Reading, listed, readers
+from chunkcore.reading.base import Reader, Reading, left_out, listed, readers
 from chunkcore.reading.html import fenced
 from chunkcore.text import Document, Mark, Span
 
@@ -45,7 +45,7 @@ class _Packed(Reader):
         reading = self.reading(data, members, name)
         if not reading.document.text:
             raise UnreadError(name, "has no text: it may hold pictures only")
-        return reading
+        return Reading(reading.document, (*reading.notes, *left_out(word.texts_apart(data))))
 
     def reading(self, data: bytes, members: Mapping[str, bytes], name: str) -> Reading:
         return Reading(Document(name, self.markdown(data), {"format": "markdown"}))
@@ -96,23 +96,20 @@ def _cell(cell: Mapping[str, Any], language: str) -> str:
 
 @readers.register("DOCX")
 class Docx(_Packed):
-    """A Word document as Markdown: headings, lists, tables, notes, text boxes. The extra ``office``.
+    """A Word document as Markdown: headings, lists, tables, notes, text boxes, equations. The extra ``office``.
 
-    Headers and footers of pages are told in a note.
+    Headers and footers of pages, comments, titles of charts and hidden text are told in notes.
     """
 
     endings = ("docx", "docm", "dotx")
     telling = b"word/"
 
     def reading(self, data: bytes, members: Mapping[str, bytes], name: str) -> Reading:
-        document = super().reading(word.prepared(data), members, name).document
+        prepared, has_hidden = word.prepared(data)
+        document = super().reading(prepared, members, name).document
         document = replace(document, text=word.numbered(document.text))
-        running = word.running_lines(data)
-        if not running:
-            return Reading(document)
-        shown = ", ".join(repr(line[:100]) for line in running[:5])
-        note = f"headers and footers of its pages are no text of it: {shown}"
-        return Reading(document, (note,))
+        notes = ("texts marked as hidden are left out",) if has_hidden else ()
+        return Reading(document, notes)
 
 
 @readers.register("EPUB")
@@ -146,7 +143,10 @@ class Pptx(_Packed):
 
 @readers.register("XLSX")
 class Xlsx(_Packed):
-    """A workbook as Markdown: each sheet a heading and a table of its values. The extra ``office``."""
+    """A workbook as Markdown: each sheet a heading and a table of its values. The extra ``office``.
+
+    Hidden sheets, comments, titles of charts and text boxes are told in notes.
+    """
 
     endings = ("xlsx", "xlsm")
     telling = b"xl/"
@@ -159,18 +159,25 @@ class Xlsx(_Packed):
             formulas = openpyxl.load_workbook(BytesIO(data), read_only=True)
         sheets: list[str] = []
         shown: list[str] = []  # the cells that show a formula
+        hidden = [sheet.title for sheet in book.worksheets if sheet.sheet_state != "visible"]
         for sheet in book.worksheets:
+            if sheet.title in hidden:
+                continue
             base.on_reached(f"sheet {sheet.title[:50]!r}")
             other = None if formulas is None else formulas[sheet.title]
             text = table(_sheet_rows(sheet, other, shown))
             if text:
                 sheets.append(f"## {' '.join(sheet.title.split())}\n\n{text}")
         document = Document(name, "\n\n".join(sheets), {"format": "markdown"})
-        if not shown:
-            return Reading(document)
-        cells = "cell" if len(shown) == 1 else "cells"
-        note = f"no program has computed {cells} {listed(shown)}: the formula is shown; open it and save it"
-        return Reading(document, (note,))
+        notes: list[str] = []
+        if hidden:
+            notes.append(f"hidden sheets are left out: {listed(hidden)}")
+        if shown:
+            cells = "cell" if len(shown) == 1 else "cells"
+            notes.append(
+                f"no program has computed {cells} {listed(shown)}: the formula is shown; open it and save it"
+            )
+        return Reading(document, tuple(notes))
 
 
 def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[str]]:
@@ -214,21 +221,6 @@ def table(rows: Iterable[Sequence[str]]) -> str:
             if len(lines) == 1:
                 lines.append(f"|{' --- |' * len(cells)}")
     return "\n".join(lines)
-
-
-@readers.register("RTF")
-class Rtf(Reader):
-    """A text in Rich Text Format: its plain text, by striprtf. The extra ``files``."""
-
-    endings = ("rtf",)
-    magic = b"{\\rtf"
-
-    def read(self, data: bytes, name: str) -> Reading:
-        striprtf = needed("striprtf.striprtf", "files", "read RTF")
-        text = striprtf.rtf_to_text(data.decode("latin-1"), errors="replace").strip()
-        if not text:
-            raise UnreadError(name, "has no text: it may hold pictures only")
-        return Reading(Document(name, text, {"format": "prose"}))
 
 
 class _Refused(Reader):

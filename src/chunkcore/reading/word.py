@@ -1,4 +1,4 @@
-"""What converters of Word files leave out: text boxes, the numbers of lists that go on, lines around the page."""
+"""What converters of Office files leave out: text boxes, numbers of lists that go on, what stands beside the text."""
 
 from __future__ import annotations
 
@@ -18,29 +18,58 @@ _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _CHOICE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Choice"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _DOCUMENT = "word/document.xml"
-_RUNNING = re.compile(r"word/(?:header|footer)\d*\.xml")
+_PARTS = (_DOCUMENT, "word/footnotes.xml", "word/endnotes.xml")
+# Texts beside that of a file: the members that hold them, and the elements around each.
+_APART = {
+    "headers and footers of its pages": (r"word/(?:header|footer)\d*", "p"),
+    "comments": (
+        r"(?:word|xl)/comments\d*|(?:xl|ppt)/(?:threadedC|c)omments/.*",
+        "comment threadedComment cm",
+    ),
+    "titles of charts": (r"(?:word|xl)/charts/chart\d*", "title"),
+    "text boxes": (r"xl/drawings/drawing\d*", "txBody"),
+    "diagrams": (r"(?:word|xl|ppt)/diagrams/data\d*", "pt"),
+}
+_BLANKS = ("p", "br", "cr", "tab", "ptab")
+_THREADED = "[Threaded comment]"  # begins the copy of a comment that is for old programs
 _NUMBER = "\ue000"  # stands around the number of a list's item while the file is converted
 _ITEM = re.compile(f"(?:\\d+\\. )?{_NUMBER}(\\d+){_NUMBER}")
 
 
-def prepared(data: bytes) -> bytes:
-    """The file with its text boxes as paragraphs, and before each numbered item its number, for `numbered`."""
+def prepared(data: bytes) -> tuple[bytes, bool]:
+    """The file as its converter reads it whole, and whether it has hidden text, which is taken out.
+
+    Text boxes are paragraphs, and before each numbered item is its number, for `numbered`.
+    """
     files = _files(data)
-    body = _xml(files[_DOCUMENT])
-    boxes = list(body.iter(f"{_W}txbxContent"))
-    for box in boxes:
-        _move_out(box)
-    lists = _Lists.of(files)
-    for paragraph in body.iter(f"{_W}p"):
-        number = lists.next_number(paragraph)
-        if number is not None:
-            _write_before(paragraph, f"{_NUMBER}{number}{_NUMBER}")
-    files[_DOCUMENT] = needed("lxml.etree", "office", "read DOCX").tostring(body)
+    hidden = _hidden_styles(files)
+    has_hidden = False
+    for name in set(_PARTS).intersection(files):
+        root = _xml(files[name])
+        has_hidden |= _drop_hidden(root, hidden)
+        for equation in root.iter(f"{_M}oMath"):
+            _mend_equation(equation)
+        for tag, known in (("cr", "br"), ("ptab", "tab")):
+            for node in root.iter(f"{_W}{tag}"):
+                node.tag = f"{_W}{known}"
+        if name == _DOCUMENT:
+            _unfold(root, _Lists.of(files))
+        files[name] = needed("lxml.etree", "office", "read DOCX").tostring(root)
     target = BytesIO()
     with ZipFile(target, "w") as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    return target.getvalue()
+    return target.getvalue(), has_hidden
+
+
+def _unfold(body: _Element, lists: _Lists) -> None:
+    boxes = list(body.iter(f"{_W}txbxContent"))
+    for box in boxes:
+        _move_out(box)
+    for paragraph in body.iter(f"{_W}p"):
+        number = lists.next_number(paragraph)
+        if number is not None:
+            _write_before(paragraph, f"{_NUMBER}{number}{_NUMBER}")
 
 
 def numbered(markdown: str) -> str:
@@ -48,13 +77,21 @@ def numbered(markdown: str) -> str:
     return _ITEM.sub(r"\1. ", markdown)
 
 
-def running_lines(data: bytes) -> list[str]:
-    """The lines of the file's headers and footers, each once."""
-    files = _files(data)
-    names = sorted(name for name in files if _RUNNING.fullmatch(name))
-    roots = [_xml(files[name]) for name in names]
-    texts = [_text(paragraph) for root in roots for paragraph in root.iter(f"{_W}p")]
-    return [text for text in dict.fromkeys(texts) if text]
+def texts_apart(data: bytes) -> dict[str, list[str]]:
+    """Texts of an Office file beside its own, by their kind."""
+    texts: dict[str, list[str]] = {}
+    with ZipFile(BytesIO(data)) as archive:
+        for kind, (pattern, names) in _APART.items():
+            tags = [f"{{*}}{name}" for name in names.split()]
+            for member in sorted(archive.namelist()):
+                if re.fullmatch(rf"(?:{pattern})\.xml", member):
+                    elements = _xml(archive.read(member)).iter(*tags)
+                    texts.setdefault(kind, []).extend(map(_text, elements))
+    return {kind: shown for kind, all_texts in texts.items() if (shown := _shown(all_texts))}
+
+
+def _shown(texts: list[str]) -> list[str]:
+    return [text for text in texts if text and not text.startswith(_THREADED)]
 
 
 def _files(data: bytes) -> dict[str, bytes]:
@@ -69,8 +106,99 @@ def _xml(content: bytes) -> _Element:
     return root
 
 
-def _text(paragraph: _Element) -> str:
-    return " ".join("".join(node.text or "" for node in paragraph.iter(f"{_W}t")).split())
+def _text(element: _Element) -> str:
+    pieces: list[str] = []
+    for node in element.iter("{*}*"):
+        name = str(node.tag).rpartition("}")[2]
+        if name in _BLANKS:
+            pieces.append(" ")
+        elif name in ("t", "text"):
+            pieces.append(node.text or "")
+    return " ".join("".join(pieces).split())
+
+
+def _hidden_styles(files: dict[str, bytes]) -> set[str]:
+    """The names of styles that hide their text, themselves or through the style that they are based on."""
+    if "word/styles.xml" not in files:
+        return set()
+    states: dict[str, bool | None] = {}
+    based: dict[str, str] = {}
+    for style in _xml(files["word/styles.xml"]).iter(f"{_W}style"):
+        name = style.get(f"{_W}styleId", "")
+        states[name] = _is_hidden(style)
+        based[name] = _value(style, "basedOn")
+
+    def is_hidden(name: str) -> bool:
+        for _ in states:  # so that a circle ends
+            state = states.get(name)
+            if state is not None:
+                return state
+            name = based.get(name, "")
+        return False
+
+    return set(filter(is_hidden, states))
+
+
+def _is_hidden(element: _Element) -> bool | None:
+    """Whether an element says that its text is hidden; None where it says nothing."""
+    vanish = element.find(f"{_W}rPr/{_W}vanish")
+    if vanish is None:
+        return None
+    return vanish.get(f"{_W}val", "1") not in ("0", "false", "off")
+
+
+def _drop_hidden(root: _Element, styles: set[str]) -> bool:
+    """Take hidden text out, and paragraphs of which all is hidden; whether there was any."""
+    has_hidden = False
+    for paragraph in list(root.iter(f"{_W}p")):
+        runs = list(paragraph.iter(f"{_W}r"))
+        hidden = [run for run in runs if _is_run_hidden(run, paragraph, styles)]
+        if not any(map(_text, hidden)):
+            continue
+        has_hidden = True
+        for run in hidden:
+            run[:] = [child for child in run if child.tag in _KEPT]
+        parent = paragraph.getparent()
+        if len(hidden) == len(runs) and not any(map(len, hidden)) and parent is not None:
+            parent.remove(paragraph)
+    return has_hidden
+
+
+def _is_run_hidden(run: _Element, paragraph: _Element, styles: set[str]) -> bool:
+    is_hidden = _is_hidden(run)
+    if is_hidden is not None:
+        return is_hidden
+    names = {_value(run, "rPr", "rStyle"), _value(paragraph, "pPr", "pStyle")}
+    return not styles.isdisjoint(names)
+
+
+_KEPT = (f"{_W}fldChar", f"{_W}instrText")  # fields begin and end in runs
+
+
+def _mend_equation(equation: _Element) -> None:
+    """Make an equation one that markitdown writes as LaTeX; where it cannot, it is its letters alone."""
+    from markitdown.converter_utils.docx.math.omml import oMath2Latex
+
+    for node in list(equation.iter("{*}*")):
+        name = str(node.tag).removeprefix(_M)
+        if name in _OTHER_BOXES:
+            node.tag = f"{_M}box"
+        elif name in _WITH_PROPERTIES and node.find(f"{_M}{name}Pr") is None:
+            node.insert(0, node.makeelement(f"{_M}{name}Pr", {}, None))
+    try:
+        oMath2Latex(equation)
+    except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError):
+        letters = [node.text or "" for node in equation.iter(f"{_M}t")]
+        run = equation.makeelement(f"{_M}r", {}, None)
+        node = equation.makeelement(f"{_M}t", {}, None)
+        node.text = " ".join(letters)
+        run.append(node)
+        equation[:] = [run]
+
+
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_OTHER_BOXES = ("sPre", "borderBox", "phant")
+_WITH_PROPERTIES = ("acc", "bar", "d", "f", "groupChr")
 
 
 def _move_out(box: _Element) -> None:
