@@ -144,6 +144,12 @@ def test_vectors_are_the_models_own_(texts):
             np.testing.assert_array_equal(each, expected)
 
 
+@pytest.mark.parametrize("limit", [0, True, 1.5, "3"])
+def test_a_token_limit_is_a_whole_number(limit):
+    with pytest.raises(OptionError, match="max_tokens is"):
+        ToyEmbedder(FakeEmbedder(), limit)
+
+
 @pytest.mark.parametrize("answer", [None, [None, [1.0]], {"a": 1}, "no", [["x"]], [[1.0], [1.0, 2.0]], [[10**400]]])
 def test_answers_of_any_shape_are_a_model_error(answer):
     model = Model(embed_documents=lambda texts: answer)

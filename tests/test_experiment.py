@@ -215,6 +215,9 @@ def test_a_broken_model_is_told(benchmark: Benchmark) -> None:
         (SPECS[:1], {"retrievers": []}, "there is no retriever to run"),
         (SPECS[:1], {"retrievers": ["bm25", "bm25:k1=1.2"]}, "the retriever bm25 is given twice"),
         (SPECS[:1], {"embedder": []}, "there is no embedder to run"),
+        (SPECS[:1], {"behind": []}, "there is no stage behind retrievers to run"),
+        (SPECS[:1], {"behind": ["all"]}, "behind is some of '', 'hits', 'whole'; got 'all'"),
+        (SPECS[:1], {"behind": ["hits"], "retrievers": ["passages:lexical"]}, "nothing stands behind"),
     ],
 )
 def test_what_can_not_be_run_is_refused(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from array import array
 from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from chunkadapters.behind import Behind
 from chunkcore import Document, chunk_corpus, get_retriever
 from chunkcore.errors import OptionError
+from chunkcore.locating import Hit
 from chunkcore.retrieval import Reranked, TextVectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -113,12 +117,69 @@ def test_what_is_no_filter_is_refused() -> None:
     for wrong in (3, [1], b"a", 10**5000, np.array([1, 2]), [10**5000]):
         with pytest.raises(OptionError, match="where is document ids"):
             index.retrieve("fox", where=wrong)  # type: ignore[arg-type]
-    for no_predicate in (dict, type, async_filter, (lambda data: async_filter(data)), (lambda data: (yield)), np.array):
-        with pytest.raises(OptionError, match="where "):
+    for no_predicate in (dict, bool, type, async_filter, (lambda data: (yield))):
+        with pytest.raises(OptionError, match="where is a function"):
             index.retrieve("fox", where=no_predicate)  # type: ignore[arg-type]
     for operator in ({"year": {"$gt": 2020}}, {"$and": [{"year": 2020}]}, {"operator": "AND", "conditions": []}):
         with pytest.raises(OptionError, match="where knows no operators"):
             index.retrieve("fox", where=operator)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        dict,
+        list[int],
+        np.array,
+        async_filter,
+        lambda data: async_filter(data),
+        lambda data: lambda: False,
+        lambda data: "false",
+        lambda data: NotImplemented,
+        lambda data: {"ok": False},
+        lambda data: 0,
+        lambda data: None,
+        lambda data: np.array(False),
+    ],
+)
+def test_an_answer_that_is_not_true_or_false_lets_no_document_through(function: Any) -> None:
+    index = get_retriever("passages:lexical").index(chunk_corpus([Document("a.md", "A fox.")], "sentence:size=8"))
+    hits = [Hit("A fox.", names=("a.md",))]
+    function = partial(function)  # no class that is known by itself
+    with pytest.raises(OptionError, match=r"True or False.*('a.md'|async_filter)"):
+        index.retrieve("fox", where=function)
+    with pytest.raises(OptionError, match=r"True or False.*('a.md'|async_filter)"):
+        Behind(index, show=function).passages("fox", hits)
+    assert index.retrieve("fox", where=lambda data: np.bool_(False)) == []
+
+
+ITSELF: list[object] = []
+ITSELF.append(ITSELF)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        10**5000,
+        b"a",
+        bytearray(b"a"),
+        memoryview(b"a"),
+        np.array([1]),
+        array("i", [1]),
+        math.nan,
+        object(),
+        len,
+        ITSELF,
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_value_that_no_metadata_can_equal_is_refused(value: object) -> None:
+    index = get_retriever("bm25").index(chunk_corpus([Document("a", "A fox.", {"t": None})], "sentence:size=8"))
+    nested = {"t": [date(2024, 5, 1), {"u": value}]}
+    for where in ({"t": value}, nested, {value: 1} if isinstance(value, bytes) else nested):
+        with pytest.raises(OptionError, match="where names metadata and their values"):
+            index.retrieve("fox", where=where)  # type: ignore[arg-type]
+    assert index.retrieve("fox", where={"t": math.inf}) == []
 
 
 def test_a_part_of_an_index_is_not_saved(tmp_path) -> None:

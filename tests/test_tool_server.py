@@ -65,7 +65,8 @@ def test_a_client_searches_and_reads_a_span_over_standard_input_and_output(docs:
 
 
 WRONG = {
-    "max_tokens": {"max_tokens": 0},
+    "max_tokens is at least 1": {"max_tokens": 0},
+    "max_tokens is a whole number, got True": {"max_tokens": True},
     "the question is empty": {"question": " "},
     "has no option 'filter': expected some of question, max_tokens, where; did you mean 'where'": {"filter": {"a": 1}},
     "has no option 'Where'": {"Where": {"level": "open"}},

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chunkadapters.behind import Limits
 from chunkcore import (
     Evidence,
     OptionError,
     Retrieved,
     Span,
+    chunk_corpus,
     compare,
     get_chunker,
     get_counter,
@@ -24,6 +26,7 @@ from chunkcore import (
 )
 from chunkcore.chunkers import Recursive, chunkers
 from chunkcore.errors import ChunkcoreError, DataError
+from chunkcore.retrieval import WindowIndex
 from chunkcore.segmenters import get_segmenter
 
 from tests.faults.written import benchmark
@@ -68,7 +71,6 @@ def test_every_option_of_every_chunker_refuses_wrong_values(name: str) -> None:
         (lambda: Span(3, 2), "end"),
         (lambda: Retrieved("d", SPANS, nan), "the score of a Retrieved is a number, got nan"),
         (lambda: Evidence("d", Span(1, 1)), "."),
-        (lambda: run_retriever("bm25", benchmark(), 0), "."),
         (lambda: compare([]), "."),
         (lambda: compare([], margin=nan), "."),
         (lambda: get_chunker("agentic"), "llm"),
@@ -78,3 +80,40 @@ def test_every_option_of_every_chunker_refuses_wrong_values(name: str) -> None:
 def test_a_value_that_would_count_wrongly_is_refused(call: Callable[[], object], says: str) -> None:
     with pytest.raises((DataError, OptionError), match=says):
         call()
+
+
+class NothingFound:
+    def retrieve(self, query: str, k: int | None, max_tokens: int | None = None) -> list[Retrieved]:
+        return []
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "3", True, [1], nan])
+@pytest.mark.parametrize("limit", ["k", "max_tokens"])
+def test_a_limit_is_a_whole_number_wherever_it_enters(limit: str, value: Any) -> None:
+    corpus = chunk_corpus(benchmark().documents, "sentence:size=8,counter=words")
+    bm25, passages = (get_retriever(spec).index(corpus) for spec in ("bm25", "passages:lexical"))
+    assert isinstance(passages, WindowIndex)
+    limits: dict[str, Any] = {limit: value}
+    calls: list[Callable[[], object]] = [
+        lambda: run_retriever(NothingFound(), benchmark(), **limits),
+        lambda: run_retriever(bm25, benchmark(), **limits),
+        lambda: bm25.retrieve("tea", **limits),
+        lambda: bm25.answers(["tea"], **limits),
+        lambda: passages.answers(["tea"], **limits),
+        lambda: passages.behind("tea", [], **limits),
+        lambda: Limits(**limits),
+    ]
+    if limit == "k":
+        calls.append(lambda: bm25.search(["tea"], value))
+    for call in calls:
+        with pytest.raises(OptionError, match=f"{limit} is (a whole number|at least 1), got"):
+            call()
+
+
+@pytest.mark.parametrize("counter", [False, 0, "", []])
+def test_a_counter_that_counts_as_false_is_not_the_usual_one(counter: Any) -> None:
+    index = get_retriever("passages:lexical").index(chunk_corpus(benchmark().documents, "sentence:size=8"))
+    assert isinstance(index, WindowIndex)
+    for call in (lambda: index.behind("tea", [], counter=counter), lambda: index.answers(["tea"], counter=counter)):
+        with pytest.raises(OptionError, match="unknown token counter"):
+            call()

@@ -36,7 +36,7 @@ from chunkcore.retrieval.base import PassageIndex
 from chunkcore.retrieval.budget import Budget, check_limits
 from chunkcore.retrieval.passages.assembly import cut_unit
 from chunkcore.retrieval.passages.worth import BALANCE
-from chunkcore.retrieval.where import Where, predicate
+from chunkcore.retrieval.where import Where, check_predicate, truth
 from chunkcore.run import Retrieved
 from chunkcore.text import Document, Span, page_marks
 from chunkcore.tokens import TokenCounter, get_counter
@@ -95,7 +95,7 @@ class Limits:
 def check_options(show: Show, balance: float) -> None:
     """Raise `OptionError`: an option of `Behind` is out of range."""
     if callable(show):
-        predicate("show", show)
+        check_predicate("show", show)
     elif show not in ("hits", "whole", "all"):
         raise OptionError(
             f'show is "hits", "whole", "all", or a function of a document\'s metadata; got {show!r:.80}'
@@ -376,8 +376,9 @@ class OpenedIndex(HitIndex):
             return self.documents.keys()
         names = {verdict.piece.document_id for verdict in verdicts if verdict.kind == "placed"}
         if callable(show):
-            is_whole = predicate("show", show)
-            return {name for name in names if is_whole(self.documents[name].metadata)}
+            return {
+                name for name in names if truth("show", show(self.documents[name].metadata), name)
+            }
         return names
 
     def _passage(

@@ -22,6 +22,7 @@ from chunkcore.models.endpoint import is_busy
 from chunkcore.models.llm import BadAnswerError, Message, Reply
 from chunkcore.models.llm.base import MeteredLLM, SchemaRefusedError
 from chunkcore.models.llm.endpoint import SCHEMA_REFUSED
+from chunkcore.options import check_number
 from chunkcore.plain import digest, plain
 
 # ---- One implementation for synchronous and asynchronous calls
@@ -272,6 +273,8 @@ class BridgedEmbedder(Fingerprinted):
     def __init__(
         self, model: object, name: str | None, fingerprint: str | None, max_tokens: int | None
     ) -> None:
+        if max_tokens is not None:
+            check_number("max_tokens", max_tokens, 1)
         self.name, self.fingerprint = identify(self.framework, model, self.kinds, name, fingerprint)
         self.model = model
         self.max_tokens = max_tokens

@@ -11,6 +11,7 @@ from chunkcore.errors import ChunkcoreError, OptionError
 from chunkcore.files import installed_version
 from chunkcore.lazy import needed
 from chunkcore.options import check_option_names
+from chunkcore.retrieval.budget import check_limits
 from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.scale.folder_index import FolderIndex, file_stamps
 
@@ -89,9 +90,10 @@ def _server(tool: Any, documents: int) -> MCPServer[Any]:
         async def call_tool(
             self, name: str, arguments: Mapping[str, Any], context: Any = None
         ) -> Any:
-            """Refuses arguments that the tool does not have, which the package drops."""
+            """Refuses arguments that the tool does not have, which the package drops, and what it would convert."""
             try:
                 check_option_names(f"the tool {name}", arguments, tool.parameters["properties"])
+                check_limits(None, arguments.get("max_tokens"))
             except OptionError as error:
                 raise ToolError(str(error)) from error
             return await super().call_tool(name, dict(arguments), context)

@@ -46,7 +46,7 @@ from chunkadapters.scores import (
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.retrieval.passages.worth import BALANCE
-from chunkcore.retrieval.where import Where, predicate
+from chunkcore.retrieval.where import Where, check_predicate
 from chunkcore.text import Document as CoreDocument
 
 if TYPE_CHECKING:
@@ -579,5 +579,5 @@ def _where(chosen: Filter | None) -> Where | None:
         raise OptionError(
             f"filter is a mapping of metadata, or a function of a document; got {chosen!r:.80}"
         )
-    allows = predicate("filter", chosen)
-    return lambda metadata: allows(Document(page_content="", metadata=dict(metadata)))
+    check_predicate("filter", chosen)
+    return lambda metadata: chosen(Document(page_content="", metadata=dict(metadata)))

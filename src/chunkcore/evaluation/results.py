@@ -179,7 +179,7 @@ class System:
     @property
     def stage(self) -> str:
         """What stands behind the retriever, for people; "" for nothing."""
-        return _STAGES.get(self.behind, "")
+        return STAGES.get(self.behind, "")
 
     @property
     def search(self) -> str:
@@ -192,7 +192,8 @@ class System:
         return system_name(self.chunker, self.retriever, self.embedder, self.stage)
 
 
-_STAGES = {"hits": "passages behind", "whole": "whole documents behind"}
+# What may stand behind a retriever, and its name for people.
+STAGES = {"": "", "hits": "passages behind", "whole": "whole documents behind"}
 
 
 def system_name(*parts: str) -> str:

@@ -425,7 +425,9 @@ class PassageIndex(Index):
         sizes: Numbers,
         counter: TokenCounter | None,
     ) -> Sequence[Sequence[Retrieved]]:
-        return self.passages(queries, k, max_tokens, counter or get_counter(self.counter))
+        if counter is None:
+            counter = get_counter(self.counter)
+        return self.passages(queries, k, max_tokens, counter)
 
     def best_pieces(
         self,

@@ -5,16 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 import unicodedata
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +14,9 @@ from chunkcore.errors import OptionError, echo
 from chunkcore.plain import plain
 from chunkcore.spans import Flags
 
-T = TypeVar("T")
 Where = Iterable[str] | Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
+# Of a whole number in a filter: beyond them, no float equals it.
+_LARGEST_BITS = 1024
 _HAYSTACK = ({"field", "operator", "value"}, {"operator", "conditions"})
 
 
@@ -37,19 +30,21 @@ def allowed_documents(
     Ids are compared in Unicode's composed form, values as what they say: 44 equals 44.0 and NumPy's 44, a tuple equals
     a list.
 
-    Raises `OptionError`: `where` is no filter, or its function answers with something that is not true or false.
+    Raises `OptionError`: `where` is no filter, has a value that no metadata can equal, or is a function that answers
+    with something else than True or False.
 
     >>> allowed_documents({"year": 44}, ["a", "b"], [{"year": 44.0}, {}]).tolist()
     [True, False]
     """
     if callable(where):
-        allows = predicate("where", where)
-        return np.array(
-            [allows(data) for data in metadata],
-            dtype=np.bool_,
-        )
+        check_predicate("where", where)
+        answers = [
+            truth("a filter", where(data), name) for name, data in zip(names, metadata, strict=True)
+        ]
+        return np.array(answers, dtype=np.bool_)
     if isinstance(where, Mapping):
         _check_operators(where)
+        _check_values(where)
         required = {key: comparable(value) for key, value in where.items()}
         return np.array(
             [_has(data, required) for data in metadata],
@@ -60,31 +55,33 @@ def allowed_documents(
     return np.array(is_named, dtype=np.bool_)
 
 
-def predicate(
-    name: str,
-    function: Callable[[T], object],
-) -> Callable[[T], bool]:
-    """The function of an option, with answers that are true or false.
-
-    Raises `OptionError`, here or when it is called: its answers decide nothing, as a coroutine's do.
-
-    >>> predicate("where", lambda metadata: metadata.get("level"))({"level": 1})
-    True
-    """
-    if inspect.isclass(function) or inspect.isgeneratorfunction(function):
+def check_predicate(name: str, function: Callable[..., object]) -> None:
+    """Raise `OptionError`: an option's function is none whose answers are true or false."""
+    if (
+        inspect.isclass(function)
+        or inspect.isgeneratorfunction(function)
+        or inspect.iscoroutinefunction(function)
+    ):
         raise OptionError(
-            f"{name} is a function that returns true or false, no class or generator; got {echo(function)}"
+            f"{name} is a function that returns True or False, no class, generator or coroutine; got {echo(function)}"
         )
 
-    def allows(data: T) -> bool:
-        answer = function(data)
-        if inspect.iscoroutine(answer):
-            answer.close()
-        if isinstance(answer, Awaitable | Iterator | AsyncIterator | np.ndarray):
-            raise OptionError(f"{name} returns true or false of a document, got {echo(answer)}")
-        return bool(answer)
 
-    return allows
+def truth(option: str, answer: object, document_id: str) -> bool:
+    """What an option's function says of a document.
+
+    Raises `OptionError`: the answer is no truth value. "false", a coroutine and most other objects would count as true.
+
+    >>> truth("a filter", np.bool_(False), "tea.md")
+    False
+    """
+    if isinstance(answer, bool | np.bool_):
+        return bool(answer)
+    if inspect.iscoroutine(answer):
+        answer.close()
+    raise OptionError(
+        f"{option} that is a function returns True or False of each document, got {echo(answer)} of {echo(document_id)}"
+    )
 
 
 def _check_operators(where: Mapping[str, Any]) -> None:
@@ -96,6 +93,42 @@ def _check_operators(where: Mapping[str, Any]) -> None:
         raise OptionError(
             f"where knows no operators, got {echo(dict(where))}: name values, or give a function"
         )
+
+
+def _check_values(where: Mapping[str, Any]) -> None:
+    for key, value in where.items():
+        try:
+            is_comparable = isinstance(key, str) and _can_be_equal(value)
+        except RecursionError:
+            is_comparable = False
+        if not is_comparable:
+            raise OptionError(
+                f"where names metadata and their values: text, numbers, true or false, dates, null, or lists of these; "
+                f"got {_shown(value)} for {echo(key)}"
+            )
+
+
+def _can_be_equal(value: Any) -> bool:
+    """Whether a document's metadata can have this value."""
+    if isinstance(value, Mapping):
+        return all(map(_can_be_equal, value.values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return all(map(_can_be_equal, value))
+    if isinstance(value, int):
+        return value.bit_length() <= _LARGEST_BITS
+    dimensions = getattr(value, "ndim", int(hasattr(value, "tolist")))
+    if dimensions or callable(value) or isinstance(value, bytes | bytearray):
+        return False
+    equals_itself_alone = type(value).__eq__ is object.__eq__ and value is not None
+    return not equals_itself_alone and bool(value == value)  # unlike NaN
+
+
+def _shown(value: object) -> str:
+    """A value as an error shows it; of one that holds itself a thousandfold, its type."""
+    try:
+        return echo(value)
+    except RecursionError:
+        return f"a {type(value).__name__} within itself"
 
 
 def _ids(where: Any) -> list[str]:
@@ -126,6 +159,6 @@ def comparable(value: object) -> object:
 
 
 def _number(value: Any) -> object:
-    if isinstance(value, float) and math.isnan(value):
-        raise TypeError("NaN equals nothing, not even null")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise TypeError("NaN equals nothing, and infinity itself, not null")
     return value

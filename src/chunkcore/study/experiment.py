@@ -16,10 +16,10 @@ from chunkcore import guesses
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.columns import blocks
 from chunkcore.concurrency import Progress, no_progress
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
-from chunkcore.evaluation.results import Report, System, system_name
+from chunkcore.evaluation.results import STAGES, Report, System, system_name
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import (
@@ -30,6 +30,7 @@ from chunkcore.models.loading import (
     get_embedder,
 )
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
+from chunkcore.retrieval.budget import check_limits
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers
 from chunkcore.study.asking import ask_each
@@ -67,7 +68,7 @@ def run_retriever(
         name: the run's; by default the retriever's class.
 
     Raises:
-        OptionError: `k` or `max_tokens` is under 1, or this is no retriever.
+        OptionError: `k` or `max_tokens` is under 1 or no whole number, or this is no retriever.
         DataError: every question got something other than `Retrieved`.
         Exception: whatever the retriever raised, if no question was answered.
 
@@ -86,9 +87,7 @@ def run_retriever(
     if isinstance(retriever, Benchmark):
         raise OptionError(guesses.SWAPPED["run_retriever"])
     questions = list(queries.queries if isinstance(queries, Benchmark) else queries)
-    for limit, value in (("k", k), ("max_tokens", max_tokens)):
-        if value is not None and value < 1:
-            raise OptionError(f"{limit} is at least 1, got {value}")
+    check_limits(k, max_tokens)
     name = name or type(retriever).__name__
     has_filters = any(query.where is not None for query in questions)
     if has_filters or not isinstance(retriever, Index):
@@ -160,6 +159,7 @@ def run_experiment(
         ModelError: the embedder or a reranker failed twice.
     """
     methods = _methods(retrievers)
+    stages = _stages(behind, methods)
     meters = _meters(embedder)
     for meter, method in product(meters.values(), methods):
         method.check(meter)
@@ -168,7 +168,7 @@ def run_experiment(
     reports: list[Report] = []
     for number, (model, meter) in enumerate(meters.items()):
         bench = _Bench(scorer, scored, meter, methods, _strategies(chunkers, meter), progress)
-        systems = list(bench.systems(model, behind))
+        systems = list(bench.systems(model, stages))
         if number:  # a system without a model has the same result with the next one
             systems = [system for system in systems if system.embedder]
         bench.cut(systems)
@@ -177,7 +177,7 @@ def run_experiment(
                 system.chunker,
                 system.retriever if len(methods) > 1 else "",
                 system.embedder if len(meters) > 1 else "",
-                system.stage if len(behind) > 1 else "",
+                system.stage if len(stages) > 1 else "",
             ]
             report = bench.report(system, system_name(*parts))
             reports.append(report)
@@ -192,6 +192,20 @@ def _methods(retrievers: Sequence[str | RetrievalMethod] | str) -> list[Retrieva
     methods = list(map(get_retriever, chosen))
     _check_names([method.name for method in methods], "retriever")
     return methods
+
+
+def _stages(behind: Sequence[str] | str, methods: Sequence[RetrievalMethod]) -> list[str]:
+    stages = [behind] if isinstance(behind, str) else list(behind)
+    for stage in stages:
+        if stage not in tuple(STAGES):
+            expected = ", ".join(map(repr, STAGES))
+            raise OptionError(f"behind is some of {expected}; got {echo(stage)}")
+    _check_names(stages, "stage behind retrievers")
+    if all(stages) and all(method.makes_passages for method in methods):
+        raise OptionError(
+            "nothing stands behind retrievers that make passages: leave out behind, or give another retriever"
+        )
+    return stages
 
 
 @dataclass(frozen=True, slots=True)

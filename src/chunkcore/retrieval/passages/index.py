@@ -319,7 +319,7 @@ class WindowIndex(PassageIndex):
         check_number("balance", balance, 0, 1, whole=False)
         check_limits(k, max_tokens)
         ranked = distinct_hits(hits)
-        budget = Budget(max_tokens, counter or self.counter)
+        budget = Budget(max_tokens, self.counter if counter is None else counter)
         placed = self._placed(ranked, show)
         alone = self._alone(ranked, placed, budget)
         passages = RankedList()
