@@ -26,9 +26,12 @@ pytest.importorskip("haystack", reason="haystack-ai is not installed")
 
 from chunkadapters import haystack, langchain, llamaindex
 from chunkadapters.behind import PassageWarning
+from chunkadapters.haystack.documents import hit_of as haystack_hit_of
+from chunkadapters.langchain.retrieval import hit_of as langchain_hit_of
+from chunkadapters.llamaindex.retrieval import hit_of as llamaindex_hit_of
 from chunkcore import Document, Mark, Span, get_counter, get_retriever
 from chunkcore.chunkers import get_chunker
-from chunkcore.locating import read_spans
+from chunkcore.locating import Hit, Locator, read_spans
 from chunkcore.retrieval import chunk_corpus
 from chunkcore.scale.folder_index import index_files
 from chunkcore.text import text_of_spans
@@ -49,7 +52,7 @@ from llama_index.core import Document as LlamaDocument
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.query_engine import CitationQueryEngine, RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever as LlamaRetriever
 from llama_index.core.retrievers import QueryFusionRetriever, VectorIndexRetriever
 from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
@@ -127,7 +130,10 @@ def node_of(passage: Any) -> Any:
 
 def llamaindex_place(passage: Any) -> dict[str, Any]:
     node = node_of(passage)
-    return {**node.metadata, "start": node.start_char_idx, "end": node.end_char_idx, "source_id": node.ref_doc_id}
+    place = {"start": node.start_char_idx, "end": node.end_char_idx, "source_id": node.ref_doc_id}
+    if node.source_node.metadata.get("passage") == node.node_id:
+        place["spans"] = node.source_node.metadata["spans"]
+    return {**node.metadata, **place}
 
 
 def metadata_of(chunk: Any) -> dict[str, Any]:
@@ -240,7 +246,7 @@ def test_a_function_of_metadata_says_which_documents_are_shown_whole(name: str) 
         yield True
 
     for wrong in (is_public, are_public, dict, lambda metadata: is_public(metadata)):
-        with pytest.raises(ValueError, match=r"show (is a function that )?returns true or false"):
+        with pytest.raises(ValueError, match=r"show .* returns True or False"):
             framework.behind(hits, "ice", index=INDEX, show=wrong)
 
 
@@ -1042,6 +1048,66 @@ def test_code_keeps_its_white_space(name: str) -> None:
     passages = framework.behind(hits, "return", documents=[Document("code.py", code)])
     for passage in passages:
         assert framework.text(passage) == text_of_spans(code, spans_of(framework.metadata(passage)))
+
+
+def cut_again(name: str, passages: list[Any]) -> list[Any]:
+    """Passages as the framework's own splitter cuts them."""
+    if name == "LangChain":
+        return RecursiveCharacterTextSplitter(chunk_size=90, chunk_overlap=0).split_documents(passages)
+    if name == "Haystack":
+        splitter = DocumentSplitter(split_by="word", split_length=14, split_overlap=0)
+        documents: list[Any] = splitter.run(passages)["documents"]
+        return documents
+    nodes = [passage.node for passage in passages]
+    return list(SentenceSplitter(chunk_size=40, chunk_overlap=0).get_nodes_from_documents(nodes))
+
+
+HIT_OF: dict[str, Callable[[Any], Hit]] = {
+    "LangChain": langchain_hit_of,
+    "LlamaIndex": llamaindex_hit_of,
+    "Haystack": haystack_hit_of,
+}
+
+
+@every
+def test_a_piece_that_is_cut_from_a_passage_does_not_have_the_passages_place(name: str) -> None:
+    framework = FRAMEWORKS[name]
+    text = " ".join(f"Tenant a rinses valve {number} at noon." for number in range(60))
+    other = text.replace("Tenant a", "Tenant b")
+    chunks = [Span(start, start + 99) for start in (99, 300, 401, 1200)]
+    hits = [framework.document(span.slice(text), f"{span.start}", {"source": "a.md"}) for span in chunks]
+    if name == "Haystack":
+        hits = [replace(hit, meta={"source_id": "a.md"}) for hit in hits]
+    elif name == "LlamaIndex":
+        hits = [TextNode(text=hit.text, metadata={"file_path": "a.md"}) for hit in hits]
+    documents = {key: Document(key, source) for key, source in {"a.md": text, "b.md": other}.items()}
+    passages = framework.behind(hits, "valve 17", documents=list(documents.values()))
+    assert any(len(spans_of(framework.metadata(passage))) > 1 for passage in passages)
+    pieces = cut_again(name, passages)
+    assert len(pieces) > len(passages)
+    hit_of, locator = HIT_OF[name], Locator(documents)
+    for passage in passages:
+        assert hit_of(passage).spans == spans_of(framework.metadata(passage))
+    for piece in pieces:
+        found = locator.locate(hit_of(piece)).piece
+        assert not found.spans or text_of_spans(text, found.spans).strip() == framework.text(piece).strip()
+        if name == "LlamaIndex":
+            assert "spans" not in piece.metadata
+            assert "spans" not in framework.metadata(piece)
+
+
+def test_a_citation_does_not_have_its_passages_place() -> None:
+    nodes = [node for name, text in TEXTS.items() for node in llamaindex_cut(name, text)]
+    index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=8))
+    retriever = llamaindex.PassageRetriever(index.as_retriever(similarity_top_k=6), index=INDEX, max_tokens=300)
+    several = [each for each in retriever.retrieve("ice") if "spans" in llamaindex_place(each)]
+    assert several
+    stored = [TextNode.from_dict(each.node.to_dict()) for each in several]
+    assert [llamaindex_hit_of(node).spans for node in stored] == [llamaindex_hit_of(each).spans for each in several]
+    engine = CitationQueryEngine.from_args(index, retriever=retriever, llm=MockLLM(), citation_chunk_size=64)
+    for citation in engine.query("ice").source_nodes:
+        assert "spans" not in citation.node.metadata
+        assert llamaindex_hit_of(citation).spans == ()
 
 
 def test_every_class_of_the_adapters_is_asked_so() -> None:

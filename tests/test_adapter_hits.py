@@ -106,6 +106,8 @@ def test_a_hit_without_a_name_belongs_to_the_only_document_with_its_text():
     assert placed(hit("The tea is hot")) == [("", None)]  # too short to tell
     assert placed(hit(TEXT[:34], "elsewhere/tea.md")) == [("", None)]  # of another file
     assert placed(hit(TEXT[:34], "5f1c9a")) == [("d", (0, 34))]  # an id says nothing
+    stale = StatedPlace((Span(0, 60),))  # of the text that it was cut from, from 0
+    assert placed(Hit(TEXT[:34], stated=stale)) == [("d", (0, 34))]
 
 
 @pytest.mark.parametrize("end", [500, 40])

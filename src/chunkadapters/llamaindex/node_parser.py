@@ -20,7 +20,14 @@ from llama_index.core.bridge.pydantic import (
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
-from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship, TextNode
+from llama_index.core.schema import (
+    BaseNode,
+    Document,
+    MetadataMode,
+    NodeRelationship,
+    RelatedNodeInfo,
+    TextNode,
+)
 from llama_index.core.utils import get_tqdm_iterable
 from typing_extensions import Self, Unpack
 
@@ -85,8 +92,30 @@ def node_place(spans: tuple[Span, ...]) -> tuple[Metadata, Metadata]:
 
 
 def stated_place(node: BaseNode) -> Metadata:
-    """A node's metadata and the attributes of its place, for `KEYS` to read."""
-    return {**node.metadata, **{key: getattr(node, key, None) for key in (KEYS.start, KEYS.end)}}
+    """A node's metadata and its place, for `KEYS` to read."""
+    place = {key: getattr(node, key, None) for key in (KEYS.start, KEYS.end)}
+    source = node.source_node
+    if source is not None and source.metadata.get(_PASSAGE) == node.node_id:
+        place[KEYS.spans] = source.metadata.get(KEYS.spans)
+    return {**node.metadata, **place}
+
+
+# Whose spans the metadata of a source have, by its id.
+_PASSAGE = "passage"
+
+
+def source_of_passage(
+    source: RelatedNodeInfo, passage_id: str, spans: tuple[Span, ...]
+) -> RelatedNodeInfo:
+    """The relationship of a passage with its document, which has the passage's spans if there are several.
+
+    LlamaIndex copies a node's metadata to all nodes that are cut from it, and to citations. Of a relationship's
+    metadata, it does not. The relationship itself is copied: its spans are those of the node that has this id.
+    """
+    place = node_place(spans)[1]
+    if place:
+        place[_PASSAGE] = passage_id
+    return source.model_copy(update={"metadata": {**source.metadata, **place}})
 
 
 def origin_of(node: BaseNode, text: str) -> Origin:

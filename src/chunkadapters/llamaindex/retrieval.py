@@ -52,8 +52,13 @@ from chunkadapters.behind import (
     core_documents,
     written_show,
 )
-from chunkadapters.llamaindex.node_parser import KEYS, node_place, stated_place
-from chunkadapters.places import SPANS, is_derived, marks_of
+from chunkadapters.llamaindex.node_parser import (
+    KEYS,
+    node_place,
+    source_of_passage,
+    stated_place,
+)
+from chunkadapters.places import is_derived, marks_of
 from chunkadapters.scores import DeployedRetriever, RetrieverHooks
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.locating import Hit, names_of, score_of
@@ -196,17 +201,19 @@ class _Sources:
             node = hit.node.model_copy()
             node.set_content(text)
             return NodeWithScore(node=node, score=hit.score)
-        attributes, several = node_place(passage.retrieved.spans)
+        attributes, _ = node_place(passage.retrieved.spans)
         nodes = [hits[number].node for number in (*passage.hits, *passage.others)]
         source = nodes[0].source_node if nodes else None
+        source = source or RelatedNodeInfo(node_id=document.id)
+        source = source_of_passage(source, passage.id, passage.retrieved.spans)
         if passage.is_whole and document.id in self.nodes:
             nodes.append(self.nodes[document.id])
         node = TextNode(
             id_=passage.id,
             text=text,
-            metadata=passage.metadata([hit.node.metadata for hit in hits], KEYS) | several,
+            metadata=passage.metadata([hit.node.metadata for hit in hits], KEYS),
             **attributes,
-            relationships={NodeRelationship.SOURCE: source or RelatedNodeInfo(node_id=document.id)},
+            relationships={NodeRelationship.SOURCE: source},
             excluded_embed_metadata_keys=_excluded(nodes, "excluded_embed_metadata_keys"),
             excluded_llm_metadata_keys=_excluded(nodes, "excluded_llm_metadata_keys"),
         )
@@ -220,8 +227,8 @@ _TEMPLATES = ("text_template", "metadata_template", "metadata_separator")
 
 
 def _excluded(nodes: Iterable[BaseNode], field: str) -> list[str]:
-    """The metadata keys that one of the nodes keeps from a model, and a passage's spans."""
-    keys = [SPANS]
+    """The metadata keys that one of the nodes keeps from a model."""
+    keys: list[str] = []
     for node in nodes:
         keys += getattr(node, field)
     return list(dict.fromkeys(keys))
@@ -236,7 +243,9 @@ class PassagePostprocessor(BaseNodePostprocessor):
 
     A passage has the document's own text; ``start_char_idx`` and ``end_char_idx``, the metadata that its nodes share,
     their source, templates and excluded keys, ``pages`` where the document has pages, and a score, comparable within
-    one answer. A node without a place in the index, such as an image or a summary, stays as it is, at its rank.
+    one answer. Several spans (``"0-12,40-55"``) stand as ``spans`` in the metadata of the source relationship, which
+    later splits and citations do not take over as theirs. A node without a place in the index, such as an image or a
+    summary, stays as it is, at its rank.
 
     The index is a copy of the texts: after documents have changed, save it anew
     (``index.update(documents).save(folder)``). A folder is opened again at the next question.

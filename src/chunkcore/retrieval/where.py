@@ -6,6 +6,7 @@ import inspect
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,8 @@ def _check_values(where: Mapping[str, Any]) -> None:
 
 def _can_be_equal(value: Any) -> bool:
     """Whether a document's metadata can have this value."""
+    if isinstance(value, Enum):
+        value = value.value
     if isinstance(value, Mapping):
         return all(map(_can_be_equal, value.values()))
     if isinstance(value, list | tuple | set | frozenset):
