@@ -125,7 +125,8 @@ class _Others:
         self.quoted: dict[int, tuple[str, ...]] = {}
         self._source = source
         # Pieces that name no document are each of their own.
-        self._numbers: dict[str | int, int] = dict(axis.numbers)
+        self._numbers: dict[str | int, int] = {}
+        self._numbers.update(axis.numbers)
         self._count = len(axis.numbers)
 
     def add(self, number: int, piece: Retrieved) -> int:

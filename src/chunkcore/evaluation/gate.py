@@ -195,8 +195,8 @@ def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, 
         )
     names = tuple(report.query_ids[row] for row in rows)
     documents = tuple(report.documents[row] for row in rows if report.documents)
-    before = earlier.values(measure)[[earlier_rows[query] for query in names]]
-    scores = np.stack((report.values(measure)[rows], before))
+    same = [earlier_rows[query] for query in names]
+    scores = np.stack((report.values(measure)[rows], earlier.values(measure)[same]))
     scores[:, np.isnan(scores).any(axis=0)] = math.nan
     now, before = (
         Report(name, "", names, ("",) * len(rows), {measure: row}, documents=documents)

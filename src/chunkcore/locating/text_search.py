@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -12,7 +11,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.spans import Numbers, ragged_indices
+from chunkcore.spans import Flags, Numbers, ragged_indices
 from chunkcore.text import Span
 
 # All of Python's white space is at or below U+3000.
@@ -123,7 +122,7 @@ def wording(text: str) -> str:
     >>> wording("The **Light-\nhouse** - at “x+1”: -5 %")
     'the lighthouse at x+1 -5'
     """
-    plain = " ".join(_reduced(text, _written).text.split())
+    plain = " ".join(text.translate(_WRITTEN).split())
     plain = _DASH.sub(" ", _JOINED.sub("", plain))
     return " ".join(_WORDS.findall(plain))
 
@@ -163,15 +162,22 @@ def _loosened(character: str) -> str:
     return "".join(_compatible(character.translate(_QUOTES)).split())
 
 
-@cache
-def _written(character: str) -> str:
-    kind = unicodedata.category(character)
-    if kind == "Cf":
-        return ""
-    if character.isspace():
-        return " "
-    letters = _compatible(character.translate(_QUOTES))
-    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+class _Written(dict[int, str]):
+    """Each code point's letters and signs, without case and accents, when they are first asked for."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        written = ""
+        if character.isspace():
+            written = " "
+        elif unicodedata.category(character) != "Cf":
+            letters = _compatible(character.translate(_QUOTES))
+            written = "".join(sign for sign in letters if not unicodedata.combining(sign))
+        self[code] = written
+        return written
+
+
+_WRITTEN = _Written()
 
 
 def _is_kept(character: str) -> bool:
@@ -192,14 +198,14 @@ class WindowHashes:
     `window` is characters per hash, a power of two. The index takes 16 / `stride` bytes a character.
     """
 
-    def __init__(self, texts: Sequence[str], *, window: int, stride: int) -> None:
+    def __init__(self, texts: Sequence[str], window: int, stride: int) -> None:
         self._window, self._stride = window, stride
         self._bases: list[int] = [0]
         hashes = [np.empty(0, dtype=np.uint64)]
         places = [np.empty(0, dtype=np.int64)]
         for text in texts:
-            hashed = _window_hashes(text, window)[::stride]
             base = self._bases[-1]
+            hashed = _window_hashes(text, window)[::stride]
             hashes.append(hashed.copy())  # a view would keep all hashes in memory
             places.append(base + stride * np.arange(len(hashed)))
             self._bases.append(base + len(text))
@@ -216,16 +222,14 @@ class WindowHashes:
         residue of the stride. The rarest window of a residue is looked up, so that repetitive text costs nothing.
         """
         first, counts = self._look_up(text)
-        starts = []
-        for residue in range(self._stride):
-            rarest = residue + self._stride * int(np.argmin(counts[residue :: self._stride]))
-            begin = first[rarest]
-            starts.append(self._places[begin : begin + counts[rarest]] - rarest)
-        places = np.unique(np.concatenate(starts))
-        low, high = self._range(number)
-        for place in places[(places >= low) & (places < high)].tolist():
-            owner = bisect_right(self._bases, place) - 1
-            yield owner, place - self._bases[owner]
+        rarest = [
+            residue + self._stride * int(counts[residue :: self._stride].argmin())
+            for residue in range(self._stride)
+        ]
+        row, at = ragged_indices(first[rarest], counts[rarest])
+        places = np.unique(self._places[at] - np.array(rarest)[row])
+        _, owners, offsets = self._owned(places, number)
+        yield from zip(owners.tolist(), offsets.tolist(), strict=True)
 
     def hits(self, text: str, number: int | None, limit: int) -> tuple[Numbers, Numbers, Numbers]:
         """The offset in `text`, the text, and the offset in it, of each shared window.
@@ -237,23 +241,21 @@ class WindowHashes:
         shared = shared[np.argsort(counts[shared], kind="stable")]
         shared = shared[np.cumsum(counts[shared]) <= limit]
         row, at = ragged_indices(first[shared], counts[shared])
-        offsets, places = shared[row], self._places[at]
-        low, high = self._range(number)
-        inside = (places >= low) & (places < high)
-        offsets, places = offsets[inside], places[inside]
-        bases = np.array(self._bases)
-        owners = np.searchsorted(bases, places, side="right") - 1
-        return offsets, owners, places - bases[owners]
+        inside, owners, offsets = self._owned(self._places[at], number)
+        return shared[row][inside], owners, offsets
 
     def _look_up(self, text: str) -> tuple[Numbers, Numbers]:
         hashes = _window_hashes(text, self._window)
         first = np.searchsorted(self._hashes, hashes, side="left")
         return first, np.searchsorted(self._hashes, hashes, side="right") - first
 
-    def _range(self, number: int | None) -> tuple[int, int]:
-        if number is None:
-            return 0, self._bases[-1]
-        return self._bases[number], self._bases[number + 1]
+    def _owned(self, places: Numbers, number: int | None) -> tuple[Flags, Numbers, Numbers]:
+        """Which places are in this text, or in any; of these, each one's text, and the offset in it."""
+        bases = np.array(self._bases)
+        owners = np.searchsorted(bases, places, side="right") - 1
+        inside = places >= 0 if number is None else owners == number
+        owners = owners[inside]
+        return inside, owners, places[inside] - bases[owners]
 
 
 def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:
@@ -267,24 +269,18 @@ def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:
     return hashes
 
 
+@dataclass(frozen=True, eq=False)
 class Searchable:
     """Texts in the form that `reduce` makes, on first search; the first long query builds a `WindowHashes`."""
 
-    def __init__(
-        self,
-        texts: Sequence[str],
-        reduce: Callable[[str], NormalizedText],
-        *,
-        window: int,
-        stride: int,
-    ) -> None:
-        self._originals = texts
-        self._reduce = reduce
-        self._window, self._stride = window, stride
+    originals: Sequence[str]
+    reduce: Callable[[str], NormalizedText]
+    window: int
+    stride: int
 
     @cached_property
     def forms(self) -> list[NormalizedText]:
-        return [self._reduce(text) for text in self._originals]
+        return [self.reduce(text) for text in self.originals]
 
     @cached_property
     def texts(self) -> list[str]:
@@ -292,17 +288,18 @@ class Searchable:
 
     @cached_property
     def index(self) -> WindowHashes:
-        return WindowHashes(self.texts, window=self._window, stride=self._stride)
+        return WindowHashes(self.texts, self.window, self.stride)
 
     def places(self, text: str, number: int | None) -> Iterator[tuple[int, int]]:
         """Each text's number and each offset at which the reduced, non-empty `text` occurs, in order."""
-        if len(text) >= self._window + self._stride - 1:
+        if len(text) >= self.window + self.stride - 1:
             for owner, start in self.index.candidates(text, number):
                 if self.texts[owner].startswith(text, start):
                     yield owner, start
             return
         for owner in range(len(self.texts)) if number is None else [number]:
-            yield from ((owner, start) for start in occurrences(self.texts[owner], text))
+            for start in occurrences(self.texts[owner], text):
+                yield owner, start
 
 
 def occurrences(text: str, sought: str) -> Iterator[int]:
