@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from chunkcore.chunkers import clusters
-from chunkcore.chunkers.clusters import SingleLinkage, link, near_pairs
+from chunkcore.chunkers.clusters import SingleLinkage, link, near_pairs, pairs_within
 from chunkcore.chunkers.fixed import FixedSentences
 from chunkcore.errors import DataError
 from chunkcore.models.base import unit_rows
@@ -39,7 +37,7 @@ def test_the_distance_is_that_of_equations_1_to_3():
     """Four sentences at 0°, 60°, 90° and 180°: cosines to the first 0.5, 0 and -1, which counts as 0."""
     unit = np.array([[np.cos(a), np.sin(a)] for a in np.radians([0, 60, 90, 180])])
     for weight, expected in [(0.0, [0.5, 1, 1]), (1.0, [0.25, 0.5, 0.75]), (0.25, [0.4375, 0.875, 0.9375])]:
-        left, right, distances = near_pairs(unit, weight, 1.0, slice(0, 1), np.arange(4), 4)
+        left, right, distances = near_pairs(unit, weight, 1.0, slice(0, 1))
         assert (left.tolist(), right.tolist()) == ([0, 0, 0], [1, 2, 3])
         assert distances == pytest.approx(expected, abs=1e-12)
 
@@ -52,20 +50,17 @@ def test_the_distance_is_that_of_equations_1_to_3():
     st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0]),
 )
 def test_the_near_pairs_are_those_of_the_whole_matrix(seed, count, step, weight, stop):
-    """Of some of the sentences, as many rows at once as wanted."""
     unit = random_unit(seed, count)
-    places = np.flatnonzero(np.random.default_rng(seed).random(count) < 0.7)
     whole = joint_distances(unit, weight)
     if (np.abs(whole - stop) < 1e-12).any() and weight < 1:
         return
     found = []
-    for start in range(0, len(places), step):
-        rows = slice(start, min(start + step, len(places)))
-        found += list(zip(*near_pairs(unit[places], weight, stop, rows, places, count), strict=True))
-    expected = [(a, b) for a in range(len(places)) for b in range(a + 1, len(places))]
-    expected = [(a, b) for a, b in expected if whole[places[a], places[b]] <= stop]
+    for start in range(0, count, step):
+        rows = slice(start, min(start + step, count))
+        found += list(zip(*near_pairs(unit, weight, stop, rows), strict=True))
+    expected = [(a, b) for a in range(count) for b in range(a + 1, count) if whole[a, b] <= stop]
     assert [(a, b) for a, b, _ in found] == expected
-    assert [each for _, _, each in found] == pytest.approx([whole[places[a], places[b]] for a, b in expected])
+    assert [distance for _, _, distance in found] == pytest.approx([whole[pair] for pair in expected])
 
 
 def test_more_sentences_than_can_be_compared_are_refused(monkeypatch):
@@ -96,12 +91,9 @@ def plain_program(distances: np.ndarray, weights: np.ndarray, limits: np.ndarray
     st.integers(2, 25),
     st.sampled_from([0.0, 0.3, 0.9]),
     st.sampled_from([0.2, 0.5, 2.0]),
-    st.integers(1, 40),
     st.booleans(),
 )
-def test_the_clusters_are_those_of_the_plain_program_however_few_pairs_are_held(
-    seed, count, weight, stop, at_once, ties
-):
+def test_the_clusters_are_those_of_the_plain_program(seed, count, weight, stop, ties):
     unit = random_unit(seed, count)
     if ties:
         unit = unit[np.random.default_rng(seed).integers(0, min(3, count), count)]
@@ -109,12 +101,8 @@ def test_the_clusters_are_those_of_the_plain_program_however_few_pairs_are_held(
     limits = np.array([9, 12])
     distances = joint_distances(unit, weight)
     expected = plain_program(distances, weights, limits, stop)
-    for most, block_bytes in ((at_once, 2**20), (at_once, 16 * count), (10**6, 24 * count)):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(clusters, "BLOCK_BYTES", block_bytes)  # of all rows, two, or three
-            patch.setattr(clusters, "PAIRS_AT_ONCE", most)
-            labels = link(unit, weights, limits, weight, stop)
-        assert labels.tolist() == [min(next(each for each in expected if row in each)) for row in range(count)]
+    labels = link(*pairs_within("", unit, weight, ("stop", stop)), weights, limits)
+    assert labels.tolist() == [min(next(each for each in expected if row in each)) for row in range(count)]
 
 
 def test_one_near_sentence_links_two_that_are_far_from_each_other():
@@ -178,15 +166,10 @@ def test_a_sentence_over_the_maximum_is_clustered_in_parts():
     assert linkage(size=3).split_text("1 2 3 4 5. 180.") == ["1 2 3", "4 5.", "180."]
 
 
-def test_memory_is_far_from_that_of_the_matrix(monkeypatch):
-    """Two and a half thousand sentences, all near each other: three million pairs."""
-    monkeypatch.setattr(clusters, "PAIRS_AT_ONCE", 25_000)
-    unit = unit_rows(np.random.default_rng(1).random((2500, 4)).astype(np.float32))
-    tracemalloc.start()
-    link(unit, np.ones((2500, 1), dtype=np.int64), np.array([2]), 0.1, 0.5)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2500**2 * 8 / 2
+def test_more_pairs_than_memory_should_hold_are_refused(monkeypatch):
+    monkeypatch.setattr(clusters, "MOST_PAIRS", 10)
+    with pytest.raises(DataError, match=r"single_linkage: .* more than 10 pairs are within stop=0\.5.*lower stop"):
+        linkage().split_text("0. 0. 0. 0. 0. 0.")
 
 
 # --- the model, and options -------------------------------------------------------------------------------------
