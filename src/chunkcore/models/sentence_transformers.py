@@ -11,17 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError, shortened
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
 from chunkcore.models.base import (
+    DOCUMENT_PROMPTS,
     TokenizerEmbedder,
     Vectors,
+    choose_prompt,
     fetch,
     folder_fingerprint,
     in_batches,
     padded,
+    without_truncation,
 )
 from chunkcore.spans import Numbers
 
@@ -45,12 +49,14 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
         self._model = _load(self._source)
         limit = self._model.max_seq_length
         # A static model has no limit and states infinity.
-        self.max_tokens: int | None = None if limit is None or limit == float("inf") else int(limit)
-        if (static := _static_tokenizer(self._model)) is not None:
+        self.max_tokens: int | None = None if limit in (None, float("inf")) else int(limit)
+        static = _static_tokenizer(self._model)
+        if static is not None:
             self.max_tokens = (static.truncation or {}).get("max_length") or self.max_tokens
             self._special_tokens = False  # as a static model reads its texts
-        self._prompt = _prompt(self._model, "document", "passage", "corpus")
-        self.symmetric = _prompt(self._model, "query") == self._prompt
+        prompts, default = self._model.prompts, self._model.default_prompt_name
+        self._prompt = choose_prompt(prompts, default, DOCUMENT_PROMPTS)
+        self.symmetric = choose_prompt(prompts, default, ["query"]) == self._prompt
         # Each call sets whether its tokenizer truncates: two threads would change it for each other.
         self._lock = threading.Lock()
 
@@ -78,10 +84,7 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
         if getattr(self._model.tokenizer, "is_fast", True):
             return super().count_tokens(texts)
         with self._lock:
-            encoded = [
-                self._model.tokenizer(text)["input_ids"]
-                for text in self._ready(texts, self._prompt)
-            ]
+            encoded = self._model.tokenizer(self._ready(texts, self._prompt))["input_ids"]
         return np.array(list(map(len, encoded)), dtype=np.int64)
 
     @cached_property
@@ -92,10 +95,7 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
             raise OptionError(
                 f"{self.name}: its tokenizer gives no offsets; choose a model with a fast tokenizer"
             )
-        whole = type(tokenizer).from_str(tokenizer.to_str())
-        whole.no_truncation()
-        whole.no_padding()
-        return whole
+        return without_truncation(tokenizer)
 
     def embed_tokens(self, windows: Sequence[Numbers]) -> list[Vectors]:
         """See `TokenEmbedder.embed_tokens`. Raises `OptionError`: a text's vector is no mean of token vectors."""
@@ -110,15 +110,17 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
             raise OptionError(
                 f"{self.name}: its pooling is {mode}; choose a model that pools by mean"
             )
-        return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, self._infer)
+        rows = in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, self._infer)
+        return [row[: len(window)] for row, window in zip(rows, windows, strict=True)]
 
-    def _infer(self, windows: list[Numbers]) -> Vectors:
+    def _infer(self, windows: list[NDArray[Any]]) -> Vectors:
         import torch
 
         ids, mask = padded(windows, self._model.tokenizer.pad_token_id or 0)
-        arrays = {"input_ids": ids, "attention_mask": mask}
+        device = self._model.device
         features = {
-            name: torch.from_numpy(array).to(self._model.device) for name, array in arrays.items()
+            "input_ids": torch.from_numpy(ids).to(device),
+            "attention_mask": torch.from_numpy(mask).to(device),
         }
         with self._lock, torch.inference_mode():
             answer = self._model[0](features)["token_embeddings"]
@@ -129,9 +131,7 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
         # encode sorts by length within a call, so all texts go in one; for no texts one shows the width.
         ready = list(map(encodable, texts)) or [""]
         with self._lock:
-            answer: Vectors = encode(
-                ready, batch_size=_BATCH_TEXTS, show_progress_bar=False, convert_to_numpy=True
-            )
+            answer: Vectors = encode(ready, batch_size=_BATCH_TEXTS, show_progress_bar=False)
         return answer[: len(texts)].astype(np.float32, copy=False)
 
 
@@ -143,17 +143,10 @@ def _static_tokenizer(model: Any) -> Any:
     return getattr(tokenizer, "_tokenizer", tokenizer)
 
 
-def _prompt(model: Any, *names: str) -> str:
-    prompts = model.prompts or {}
-    default = prompts.get(model.default_prompt_name, "")
-    return str(next((prompts[name] for name in names if name in prompts), default) or "")
-
-
 @contextmanager
 def _no_progress_bars() -> Iterator[None]:
     """A progress bar for loading weights would be drawn over the caller's own."""
     logging: Any = import_module("transformers.utils.logging")
-
     enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
@@ -178,8 +171,8 @@ def _load(source: str) -> Any:
         try:
             return package.SentenceTransformer(source)
         except Exception as error:
-            reason = shortened(str(error).strip().partition("\n")[0], 500)
+            first_line, _, _ = str(error).strip().partition("\n")
             raise OptionError(
-                f"no model {source!r} ({type(error).__name__}: {reason}): expected "
+                f"no model {source!r} ({type(error).__name__}: {shortened(first_line, 500)}): expected "
                 "the folder of a sentence-transformers model, or the name of one on the hub"
             ) from error
