@@ -330,7 +330,7 @@ class OpenedIndex(HitIndex):
         verdicts = self._locator.locate_all(hits)
         whole = self._whole(options.show, verdicts)
         pieces = [_piece(hit, verdict, whole) for hit, verdict in zip(hits, verdicts, strict=True)]
-        self._warn(hits, verdicts)
+        self._warn(hits, verdicts, whole)
         if options.show == "all":
             index = self._unchanged(index)
         show = "all" if options.show == "all" else whole
@@ -374,7 +374,7 @@ class OpenedIndex(HitIndex):
             return ()
         if show == "all":
             return self.documents.keys()
-        names = {verdict.piece.document_id for verdict in verdicts if verdict.kind == "placed"}
+        names = {verdict.piece.document_id for verdict in verdicts if verdict.is_placed}
         if callable(show):
             return {
                 name for name in names if truth("show", show(self.documents[name].metadata), name)
@@ -405,7 +405,9 @@ class OpenedIndex(HitIndex):
     def _files_changed(self, names: Iterable[str]) -> set[str]:
         return set() if self._saved is None else self._saved.changed(names)
 
-    def _warn(self, hits: Sequence[Hit], verdicts: Sequence[Verdict]) -> None:
+    def _warn(
+        self, hits: Sequence[Hit], verdicts: Sequence[Verdict], whole: Collection[str]
+    ) -> None:
         if self.index.superseded:
             self._warn_once(
                 "superseded",
@@ -417,6 +419,7 @@ class OpenedIndex(HitIndex):
                 (hit, verdict)
                 for hit, verdict in zip(hits, verdicts, strict=True)
                 if verdict.kind == kind and hit.text.strip() and not hit.derived
+                if verdict.piece.document_id not in whole
             ]
             if lost:
                 hit, verdict = lost[0]
@@ -464,11 +467,12 @@ def _answer(index: Index, question: str, limits: Limits) -> Sequence[Retrieved]:
 def _piece(hit: Hit, verdict: Verdict, whole: Collection[str]) -> Retrieved:
     """A hit, with its place if it has one.
 
-    A text that a model wrote stands in no document: it opens its passage only where the document is shown whole.
+    A text that a model wrote, or that stands at several places of its document, opens a passage only where the
+    document is shown whole.
     """
     piece = verdict.piece
-    is_placed = verdict.kind == "placed" and bool(hit.text.strip())
-    if is_placed and (not hit.derived or piece.document_id in whole):
+    is_sure = verdict.kind == "placed" and not hit.derived
+    if hit.text.strip() and verdict.is_placed and (is_sure or piece.document_id in whole):
         return piece
     return unplaced(hit)
 
