@@ -219,6 +219,32 @@ def test_the_filter_of_a_question_goes_to_the_retriever(way):
     assert seen == ["a", "b"]
     with pytest.raises(OptionError, match=r"question a has a filter \(where\), and toy takes none in a call"):
         HOOKS.run_retriever(Toy(), benchmark, retries=0)
+    more_than_values: list[dict] = [
+        {"tags": ["x", "y"]}, {"tenant": None}, {"year": {"$gt": 1}}, {"tenant": {"name": "a"}}, {"year": float("nan")}
+    ]  # fmt: skip
+    for where in more_than_values:
+        queries = [Query("a", "tea", (Evidence("d", Span(0, 11)),), where=where)]
+        with pytest.raises(OptionError, match="where"):
+            hooks.run_retriever(Toy(), Benchmark("b", BENCHMARK.documents, queries))
+    assert seen == ["a", "b"]
+
+
+@both
+def test_a_refused_option_is_not_tried_again_and_a_wrong_pool_is_told_first(way):
+    calls = []
+
+    class Refusing(Toy):
+        def ask(self, question):
+            calls.append(question)
+            raise OptionError("k is 1 at least")
+
+    with pytest.raises(OptionError, match="question q2: k is 1 at least"):
+        run(Refusing(), way, retries=3, retry_wait=9)
+    assert calls == QUESTIONS
+    unasked = Toy()
+    with pytest.raises(TypeError):
+        run(unasked, way, pool=7)
+    assert unasked.asked == []
 
 
 PAGE = "<html><p>Never open the <em>lid</em> of the tank.</p>" + "<p>Turn the <code>valve</code>.</p>" * 20 + "</html>"

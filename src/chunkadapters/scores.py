@@ -13,10 +13,11 @@ from typing_extensions import Unpack
 
 from chunkadapters.models import at_once, finished, secrets_within, without_secrets
 from chunkcore.concurrency import Progress
-from chunkcore.errors import DataError, ModelError, OptionError, warn_user
+from chunkcore.errors import DataError, ModelError, OptionError, echo, warn_user
 from chunkcore.locating import Hit, Locator, Reason, Verdict
 from chunkcore.locating.alignment import find_quote
 from chunkcore.options import check_number
+from chunkcore.retrieval.where import allowed_documents
 from chunkcore.run import Retrieved, Run
 
 if TYPE_CHECKING:
@@ -217,6 +218,20 @@ class ConcurrentRunSettings(RunSettings):
         check_number("concurrency", self.concurrency, 1)
 
 
+def check_filter(query_id: str, where: Mapping[str, Any]) -> None:
+    """Raise `OptionError`: a question's filter has more than one plain value a key.
+
+    Stores differ in what a list, a missing value and an operator mean: only one value means the same in all.
+    """
+    allowed_documents(where, [], [])  # raises for operators, and for what equals nothing
+    for key, value in where.items():
+        if not isinstance(value, str | bool | int | float):
+            raise OptionError(
+                f"question {query_id} has a filter (where) with {echo(value)} for {echo(key)}: a framework's retriever "
+                "gets one text, number, true or false a key, which means the same in every store"
+            )
+
+
 Pause = Callable[[float], Awaitable[None]]
 
 
@@ -239,7 +254,7 @@ class RetrieverRun:
         self._systems = {
             query.id: self._filtered(query.id, query.where)
             for query in self.benchmark.queries
-            if query.where is not None
+            if query.where
         }
 
     def _filtered(self, query_id: str, where: Mapping[str, Any]) -> DeployedRetriever:
@@ -247,6 +262,7 @@ class RetrieverRun:
             raise OptionError(
                 f"question {query_id} has a filter (where), and {self._system.name} takes none in a call"
             )
+        check_filter(query_id, where)
         return self._system.filtered(where)
 
     def ask_all(self) -> None:
@@ -278,7 +294,7 @@ class RetrieverRun:
             await pause(wait)
             try:
                 hits = self._hits_of(await ask(query.text))
-            except DataError as error:  # which another try does not mend
+            except (DataError, OptionError) as error:  # which another try does not mend
                 reason = error
                 break
             except Exception as error:  # noqa: BLE001  # a retriever may raise anything
@@ -297,8 +313,8 @@ class RetrieverRun:
         self._failures[query.id] = f"{type(reason).__name__}: {message}"
         if self._verdicts or len(self._failures) < min(_HOPELESS, len(self.benchmark.queries)):
             return
-        if isinstance(reason, DataError):
-            raise DataError(f"question {query.id}: {reason}") from reason
+        if isinstance(reason, DataError | OptionError):
+            raise type(reason)(f"question {query.id}: {reason}") from reason
         first, failure = next(iter(self._failures.items()))
         raise ModelError(
             f"the retriever answered none of the first {len(self._failures)} questions, each asked "
@@ -496,9 +512,9 @@ class RetrieverHooks(Generic[Retriever, Document]):
         settings: RunSettings,
         pool: Iterable[Document] | None = None,
     ) -> Run:
-        run = RetrieverRun(system, self._hits, benchmark, settings)
+        run, everything = self._start(system, benchmark, settings, pool)
         run.ask_all()
-        return run.run(self._pool(pool))
+        return run.run(everything)
 
     async def arun_system(
         self,
@@ -507,12 +523,20 @@ class RetrieverHooks(Generic[Retriever, Document]):
         settings: ConcurrentRunSettings,
         pool: Iterable[Document] | None = None,
     ) -> Run:
-        run = RetrieverRun(system, self._hits, benchmark, settings)
+        run, everything = self._start(system, benchmark, settings, pool)
         await run.ask_concurrently(settings.concurrency)
-        return run.run(self._pool(pool))
+        return run.run(everything)
 
-    def _pool(self, pool: Iterable[Document] | None) -> list[Hit] | None:
-        return None if pool is None else self._hits(list(pool))
+    def _start(
+        self,
+        system: DeployedRetriever,
+        benchmark: Benchmark | str,
+        settings: RunSettings,
+        pool: Iterable[Document] | None,
+    ) -> tuple[RetrieverRun, list[Hit] | None]:
+        """A run, and what the retriever could have returned; mistakes are found before the first question."""
+        everything = None if pool is None else self._hits(list(pool))
+        return RetrieverRun(system, self._hits, benchmark, settings), everything
 
     def _hits(self, answer: object) -> list[Hit]:
         if isinstance(answer, list | tuple):
