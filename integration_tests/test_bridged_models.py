@@ -137,7 +137,7 @@ class Calling(FunctionCallingLLM):
     async def achat(self, messages: Any, **options: Any) -> ChatResponse:
         return self.chat(messages, **options)
 
-    def _prepare_chat_with_tools(self, tools: Any, tool_required: bool = False, **options: Any) -> dict[str, Any]:
+    def _prepare_chat_with_tools(self, tools: Any, tool_required: bool = False, **options: Any) -> dict[str, Any]:  # type: ignore[override]
         tool = tools[0].metadata.to_openai_tool()["function"]
         return {"messages": options["chat_history"], "tool": tool, "required": tool_required}
 
@@ -292,7 +292,7 @@ def test_a_model_that_takes_no_schema_is_asked_without_and_its_tokens_are_counte
 def test_langchain_takes_bound_models_and_other_runnables() -> None:
     bound = FakeListChatModel(responses=["Yes."]).bind(stop=["x"])
     assert langchain.as_llm(bound).complete(QUESTION, SCHEMA).text == "Yes."
-    chain = RunnableLambda(lambda messages: f"{len(messages)} messages")
+    chain = RunnableLambda(lambda messages: f"{len(messages)} messages")  # type: ignore[var-annotated]
     assert langchain.as_llm(chain, fingerprint="counts").complete(QUESTION).text == "2 messages"
     other = FakeListChatModel(responses=["No."]).bind(stop=["x"])
     assert langchain.as_llm(bound).fingerprint != langchain.as_llm(other).fingerprint

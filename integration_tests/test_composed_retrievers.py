@@ -97,7 +97,7 @@ def llamaindex_retriever(nodes: list[Any], k: int = 2) -> Any:
         def _retrieve(self, query_bundle: Any) -> list[Any]:
             asked = words(query_bundle.query_str)
             scored = [NodeWithScore(node=each, score=float(len(words(each.get_content()) & asked))) for each in nodes]
-            return sorted(scored, key=lambda each: -each.score)[:k]
+            return sorted(scored, key=NodeWithScore.get_score, reverse=True)[:k]
 
     return ByWords()
 

@@ -412,7 +412,7 @@ def test_a_documents_own_heading_is_not_overwritten_by_the_splitters() -> None:
         (lambda: exact(LlamaDocument(text="a")), "expected a"),
         (lambda: exact(InMemoryBM25Retriever(InMemoryDocumentStore())), "expected a"),
         (lambda: Aligned(split="a"), "split is a function"),
-        (lambda: Aligned(split=lambda text: [7]).chunk(Document("d", "text")), "expected the splitter to give texts"),
+        (lambda: Aligned(split=lambda text: [7]).chunk(Document("d", "text")), "expected the splitter to give texts"),  # type: ignore[list-item]
         (
             lambda: cut(
                 SentenceSplitter(chunk_size=2, chunk_overlap=0, secondary_chunking_regex="(a+)(b+)"), "aab aab aab aab"

@@ -25,7 +25,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        fault, times, *_ = [*body["model"].split("*"), ""]
+        fault, _, times = body["model"].partition("*")
         count = 1 if isinstance(body["input"], str) else len(body["input"])
         self.server.asked += 1
         if times and self.server.asked > int(times):

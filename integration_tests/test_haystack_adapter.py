@@ -109,7 +109,7 @@ def test_a_chain_of_splitters_keeps_the_offsets_in_the_parent_and_in_the_root(te
     for chunk in split(windows(inner), *parents):
         meta = chunk.meta
         parent = by_id[meta["source_id"]]
-        assert parent.content[meta["split_idx_start"] : meta["split_idx_end"]] == chunk.content
+        assert parent.content[meta["split_idx_start"] : meta["split_idx_end"]] == chunk.content  # type: ignore[index]
         assert meta["root_source_id"] == "root"
         assert text[meta["root_idx_start"] : meta["root_idx_end"]] == chunk.content
 
@@ -118,7 +118,7 @@ def test_a_root_is_told_right_or_not_at_all_where_another_splitter_stood_in_betw
     root = Document(id="root", content="".join(f"w{i:02d} " for i in range(60)))
     outer = split(windows(50, 5), root)
     middle = split(windows(33, 5), *outer)
-    scattered = split(ChunkcoreDocumentSplitter(EveryOther()), replace(root, content=root.content[:21]))
+    scattered = split(ChunkcoreDocumentSplitter(EveryOther()), replace(root, content=root.content[:21]))  # type: ignore[index]
     between = [
         chunk
         for parents in (outer, middle, scattered)
@@ -128,7 +128,7 @@ def test_a_root_is_told_right_or_not_at_all_where_another_splitter_stood_in_betw
     for chunk in split(windows(2), *between):
         if "root_source_id" in chunk.meta:
             text = texts[chunk.meta["root_source_id"]]
-            found = text[chunk.meta["root_idx_start"] : chunk.meta["root_idx_end"]]
+            found = text[chunk.meta["root_idx_start"] : chunk.meta["root_idx_end"]]  # type: ignore[index]
             assert found == chunk.content  # the joint of two places stands nowhere
 
 
@@ -480,7 +480,7 @@ class NoQuestion:
         (Fixed([]), {"documents_socket": "answers"}, OptionError, "there is no 'answers'; expected one of documents"),
         (Fixed([]), {"inputs": {"topk": 3}}, OptionError, "inputs: there is no topk; expected some of query"),
         (InMemoryDocumentStore(), {}, DataError, "InMemoryDocumentStore; a store is asked through its retriever"),
-        (Fixed(["text"]), {}, DataError, "question food: expected Haystack documents, got a str among the answers"),
+        (Fixed(["text"]), {}, DataError, "question food: expected Haystack documents, got a str among the answers"),  # type: ignore[list-item]
         (Fixed("text"), {}, DataError, "question food: expected a list of Haystack documents, got a str"),
         (Fixed([]), {"retries": -1}, OptionError, "retries is at least 0, got -1"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def langchain_recursive(counter: str, **options: Any) -> RecursiveCharacterTextS
     )
 
 
-def langchain_fixed(encoding: str, size: int, overlap: int) -> list[str]:
+def langchain_fixed(encoding: str, size: int, overlap: int) -> Callable[[str], list[str]]:
     _ = TiktokenCounter(encoding).encoding  # tiktoken knows the encoding from here on, with its files
     splitter = TokenTextSplitter(encoding_name=encoding, chunk_size=size, chunk_overlap=overlap, disallowed_special=())
     return splitter.split_text

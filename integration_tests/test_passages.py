@@ -277,7 +277,11 @@ def chunks_of_pumps(framework: Framework) -> list[Any]:
             hidden = level == "closed" or tenant == "bob"
             start = document.text.index(text)
             place = {"start_index": start, "split_idx_start": start, "end_index": start + len(text)}
-            told = {"level": "closed" if hidden else "open", "url": f"https://x/pump#{hidden}", "path": f"p/{hidden}"}
+            told: dict[str, Any] = {
+                "level": "closed" if hidden else "open",
+                "url": f"https://x/pump#{hidden}",
+                "path": f"p/{hidden}",
+            }
             text = text if tenant == "ann" else f"{text} {CANARY}"
             chunks.append(framework.document(text, "pump.md", {**place, **told, "derived": tenant == "bob"}))
         start = document.text.index(CLOSED)
@@ -328,7 +332,7 @@ def langchain_asks(chunks: list[Any]) -> list[Ask]:
     configurable = plain.configurable_fields(search_kwargs=ConfigurableField(id="top_k"))
     config: Any = {"configurable": {"top_k": {"filter": is_open}}}
     of_allowed = FirstRows(rows=list(filter(is_open, chunks)))
-    lone = RunnableLambda(lambda question: store.similarity_search(question, filter=is_open))
+    lone = RunnableLambda(lambda question: store.similarity_search(question, filter=is_open))  # type: ignore[var-annotated]
     by_section = [
         store.as_retriever(search_kwargs={"filter": lambda row, key=key: "False" in row.metadata[key]})
         for key in ("url", "path")
@@ -555,7 +559,7 @@ def test_a_file_that_has_changed_where_no_hit_is_is_not_answered_from_the_index(
         passages = framework.behind(hits, "What is the code of the door?", index=folder, show=show)
         return " ".join(map(framework.text, passages)).count("1234")
 
-    kept = langchain.PassageRetriever(RunnableLambda(lambda _: [gate]), index=str(folder), fetch_k=None, show="whole")
+    kept = langchain.PassageRetriever(RunnableLambda(lambda _: [gate]), index=str(folder), fetch_k=None, show="whole")  # type: ignore[has-type]
     gate = LangChainDocument(page_content=old[:300], metadata={"source": "gate.md", "start_index": 0})
     os.utime(docs / "gate.md", (1, 1))  # another stamp, the same text
     assert answer("whole") == 2

@@ -58,7 +58,7 @@ class LangChain:
             source_id_key="source_id",
             key_encoder=self.key_encoder,
         )
-        return {**counts, "embedded": len(self.model.texts) - before}
+        return {**dict(counts), "embedded": len(self.model.texts) - before}
 
     def held(self) -> dict[str, set[tuple[str, int]]]:
         found: dict[str, set[tuple[str, int]]] = {}
@@ -156,7 +156,7 @@ def test_llamaindex_update_index():
     assert len(model.texts) == 33
 
     held = index.docstore.docs.values()
-    assert all(SHIFTED[node.ref_doc_id][node.start_char_idx : node.end_char_idx] == node.text for node in held)
+    assert all(SHIFTED[node.ref_doc_id][node.start_char_idx : node.end_char_idx] == node.text for node in held)  # type: ignore[index]
     assert set(index.vector_store.data.embedding_dict) == {node.node_id for node in held}
     ids = {node.node_id for node in held}
     assert all(related.node_id in ids for node in held for related in (node.prev_node, node.next_node) if related)

@@ -33,7 +33,7 @@ def test_every_heading_of_a_manual_opens_a_chunk_and_none_ends_one(document: Doc
     chunks = Markdown(size=120).chunk(document)
     outside_fences = re.sub(r"(?ms)^```.*?^```", "", document.text)
     titles = Counter(re.findall(r"^#{1,6} (.*?)\s*$", outside_fences, flags=re.MULTILINE))
-    told = Counter()
+    told: Counter[str] = Counter()
     before: list[str] = []
     for chunk in chunks:
         path = chunk.metadata["headings"]

@@ -189,7 +189,7 @@ def test_llamaindex_nodes_of_a_models_text_say_so_without_inherited_metadata():
 def test_spans_that_somebody_handed_down_without_knowing_them_are_not_believed():
     text = "Green tea"
     told = {"source_id": "tea.md", "start_index": 0, "end_index": 9, "spans": "20-25,40-45"}
-    answer = RunnableLambda(lambda query: [LangChainDocument(page_content=text, metadata=told)])
+    answer = RunnableLambda(lambda query: [LangChainDocument(page_content=text, metadata=told)])  # type: ignore[var-annotated]
     found = langchain.run_retriever(answer, BENCHMARK).results["q1"][0]
     assert (found.spans, found.match) == ((Span(0, 9),), "spans")
 

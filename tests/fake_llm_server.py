@@ -41,7 +41,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path.endswith("/embeddings"):
             embed(self, body)
             return
-        fault, times, *_ = [*body["model"].split("*"), ""]
+        fault, _, times = body["model"].partition("*")
         with self.server.lock:
             self.server.seen[body["model"]] += 1
             number = self.server.seen[body["model"]]

@@ -65,7 +65,7 @@ def pdf_bytes(
         for number, (name, page) in zip(items, outline, strict=True):
             links = b"/Next %d 0 R" % (number + 1) if number < items[-1] else b""
             links += b"/Prev %d 0 R" % (number - 1) if number > items[0] else b""
-            add(b"<</Title(%s)/Parent %d 0 R%s/Dest[%d 0 R/Fit]>>" % (name.encode("cp1252"), root, links, kids[page]))
+            add(b"<</Title(%s)/Parent %d 0 R%s/Dest[%d 0 R/Fit]>>" % (name.encode("cp1252"), root, links, kids[page]))  # type: ignore[call-overload]
         more += b"/Outlines %d 0 R" % root
     if roman:
         more += b"/PageLabels<</Nums[0<</S/r>>%d<</S/D>>]>>" % roman

@@ -90,7 +90,8 @@ def plain_chunks(text: str, model: FakeEmbedder, percentile: float) -> list[str]
     windows = [" ".join(sentences[max(0, i - 1) : i + 2]).strip() for i in range(len(sentences))]
     vectors = [model._vector(window) for window in windows]
     distances = [1 - left @ right for left, right in pairwise(vectors)]
-    chunks, limit = [[]], np.percentile(distances, percentile) if distances else 0
+    limit = np.percentile(distances, percentile) if distances else 0
+    chunks: list[list[str]] = [[]]
     for place, sentence in enumerate(sentences):
         if place and distances[place - 1] > limit + 1e-6:
             chunks.append([])

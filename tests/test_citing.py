@@ -18,7 +18,8 @@ SOURCE = (
 
 
 def passages() -> list[Retrieved]:
-    hits, start = [], 0
+    start = 0
+    hits: list[Retrieved] = []
     for sentence in SOURCE.split(". "):
         at = SOURCE.index(sentence, start)
         start = min(at + len(sentence) + 1, len(SOURCE))

@@ -79,7 +79,7 @@ def test_rows_of_an_existing_file_keep_their_place_and_other_keys(tmp_path: Path
     assert rows(tmp_path)[:3] == given_rows
     kept.mark(0, [(0, 27, 40)])
     evidence = {"document": "fox.txt", "start": 27, "end": 40, "text": "The fox eats."}
-    assert rows(tmp_path)[:3] == [{**given_rows[0], "evidence": [evidence]}, *given_rows[1:]]
+    assert rows(tmp_path)[:3] == [{**given_rows[0], "evidence": [evidence]}, *given_rows[1:]]  # type: ignore[dict-item]
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(0, 40)), max_size=6))

@@ -387,7 +387,7 @@ def test_a_strategy_over_another_names_its_options_wherever_it_is_written():
 
 
 def build(strategy: str, llm, **options) -> Chunker:
-    small = {
+    small: dict[str, dict[str, Any]] = {
         "llm_semantic": {"piece_size": 3, "window": 12, "size": 12},
         "lumber": {"window": 12, "size": 12, "paragraph_end": r"\n"},
         "agentic": {"piece_size": 3, "window": 12, "size": 12},

@@ -331,8 +331,9 @@ def test_nothing_lexical_needs_a_model_and_what_embeds_says_what_to_install(tmp_
 
 @loading.embedders.with_entries()
 def test_a_lazy_embedder_is_the_model_of_its_name_once_it_is_used():
-    model, built = FakeEmbedder(), []
-    loading.embedders.register("mine")(lambda rest: built.append(rest) or model)
+    model = FakeEmbedder()
+    built: list[str] = []
+    loading.embedders.register("mine")(lambda rest: (model, built.append(rest))[0])  # type: ignore[func-returns-value]
     lazy = CachedEmbedder("mine:lazy")
     assert (lazy.name, pickle.loads(pickle.dumps(lazy)).name, built) == ("mine:lazy", "mine:lazy", [])
     assert (lazy.embed_documents(["a"]) == model.embed_documents(["a"])).all()

@@ -88,7 +88,7 @@ def test_chunks_of_a_framework_say_their_pages_under_its_keys(framework):
     for metadata, start, end in rows:
         pages = PAGED.pages_of(Span(start, end))
         label = {1: "i", 2: "ii", 4: "1"}[pages[0]]
-        keys = {
+        keys = {  # type: ignore[operator]
             "langchain": {"page": pages[0] - 1, "page_label": label, "title": "Tea"},
             "llamaindex": {"page_label": label},
             "haystack": {"page_number": pages[0]},

@@ -70,7 +70,7 @@ def windows(corpus: ChunkedCorpus, scale: int | str) -> list[list[int]]:
             (i for i, each in enumerate(chunks) if each.document_id == chunk.document_id), key=lambda i: chunks[i].start
         )
         at = next(place for place, i in enumerate(own) if chunks[i] is chunk or chunks[i] == chunk)
-        found.append(own if scale == "document" else own[max(0, at - scale) : at + scale + 1])
+        found.append(own if scale == "document" else own[max(0, at - scale) : at + scale + 1])  # type: ignore[operator]
     return found
 
 

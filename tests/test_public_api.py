@@ -75,7 +75,7 @@ FACES = {
 def test_type_checkers_read_the_types_of_every_package() -> None:
     packages = ["chunkcore", "chunkadapters", *(ROOT / "src").glob("haystack_integrations/components/*")]
     assert len(packages) > 5
-    assert [each for each in packages if not (ROOT / "src" / each / "py.typed").exists()] == []
+    assert [each for each in packages if not (ROOT / "src" / str(each) / "py.typed").exists()] == []
 
 
 @pytest.mark.parametrize("file", FACES)

@@ -269,7 +269,7 @@ def test_a_long_name_is_whole_and_beside_its_interval(width):
     lines = re.findall(r'class="name" [^>]*>([^<]+)<', drawn)
     assert "".join(lines).replace(" ", "") == row.name.replace(" ", "")
     assert 28 + 7 * max(map(len, lines)) < (
-        width if width == 326 else float(re.search(r'grid" x1="([\d.]+)', drawn)[1])
+        width if width == 326 else float(re.findall(r'grid" x1="([\d.]+)', drawn)[0])
     )
 
 

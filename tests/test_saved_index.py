@@ -188,7 +188,7 @@ def _flipped(data: bytes, place: int) -> bytes:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[list[Retrieved]]]:
     """A saved index, and its answers."""
     index = made("passages", DOCUMENTS)
-    return index.save(tmp_path_factory.mktemp("whole") / "i"), answers(index)
+    return index.save(tmp_path_factory.mktemp("whole") / "i"), answers(index)  # type: ignore[return-value]
 
 
 @settings(max_examples=60, deadline=None)
@@ -263,7 +263,7 @@ def test_notes_of_another_program_are_no_settings_of_a_folder(tmp_path: Path) ->
 def test_a_manifest_makes_nobody_read_a_file(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "fox.md").write_text("The password is 1234.")
     asked: list[Path] = []
-    monkeypatch.setattr(folder_index, "stamp_of", lambda file: asked.append(file) or [])
+    monkeypatch.setattr(folder_index, "stamp_of", asked.append)
     named = [Document(name, "A fox.") for name in ("fox.md", "../fox.md", "/etc/hostname", "a\0b")]
     notes = {"root": root.format(docs=tmp_path), "stamps": {document.id: [21, 1, 1, 1] for document in named}}
     opened = open_index(made("bm25", named).save(tmp_path / "i", notes=notes))

@@ -40,7 +40,7 @@ def sentences(*counts: int) -> ChunkedCorpus:
 def passages(
     stage: Stage, corpus: ChunkedCorpus, k: int | None = None, max_tokens: int | None = None
 ) -> list[Retrieved]:
-    return stage.index(corpus).answers(["?"], k, max_tokens, counter=WORDS)[0]  # type: ignore[arg-type]
+    return list(stage.index(corpus).answers(["?"], k, max_tokens, counter=WORDS)[0])
 
 
 def units(corpus: ChunkedCorpus, found: Sequence[Retrieved]) -> list[list[int]]:

@@ -134,7 +134,7 @@ def test_nothing_is_lost_in_parts_and_spans_are_of_the_whole(tmp_path_factory, t
 
 def test_a_document_on_a_line_and_one_on_standard_input_have_the_same_parts_as_a_file(tmp_path, monkeypatch):
     written(tmp_path, {"a": PARAGRAPHS, "one.jsonl": json.dumps({"id": "a", "text": PARAGRAPHS}) + "\n"})
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Dribble(PARAGRAPHS.encode())))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Dribble(PARAGRAPHS.encode())))  # type: ignore[type-var]
     found = [lines(path, part_size=600) for path in (tmp_path / "a", tmp_path / "one.jsonl", Path("-"))]
     kept = [[{**row, "document_id": "", "id": ""} for row in rows] for rows in found]
     assert kept[0] == kept[1] == kept[2]

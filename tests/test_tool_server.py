@@ -76,7 +76,7 @@ WRONG = {
 
 def test_wrong_calls_get_a_sentence(docs: Path) -> None:
     async def calls(client: Any) -> Any:
-        wrong = [await client.call_tool("search", {"question": "ferry"} | arguments) for arguments in WRONG.values()]
+        wrong = [await client.call_tool("search", {"question": "ferry", **arguments}) for arguments in WRONG.values()]  # type: ignore[dict-item]
         empty = await client.call_tool("search", {"question": "zebra"})
         try:
             await client.read_resource("span://nothing/0/9")
@@ -93,7 +93,7 @@ def test_wrong_calls_get_a_sentence(docs: Path) -> None:
 
 def test_files_that_are_added_or_changed_are_found_at_the_next_question(docs: Path) -> None:
     async def calls(client: Any) -> Any:
-        answers = []
+        answers: list[dict[str, object]] = []
         for file in ("owls.md", "owls.md", "bats.md"):
             (docs / file).write_text(f"Owls hunt {len(answers)} mice.")
             answers.append(await client.call_tool("search", {"question": "owls hunt", "max_tokens": 9}))

@@ -56,7 +56,7 @@ def asked(corpus: ChunkedCorpus, questions: Sequence[str]) -> str:
         milliseconds(store.retrieve, questions),
     ]
     for k, words in ((10, "whole"), (50, "whole"), (50, "hits"), (10, "all")):
-        first = RunnableLambda(lambda question, k=k: hits[question][:k])
+        first = RunnableLambda(lambda question, k=k: hits[question][:k])  # type: ignore[var-annotated]
         behind = PassageRetriever(first, index=index, fetch_k=None, show=words)
         cells.append(milliseconds(behind.invoke, questions))
     return " | ".join(f"{cell:.1f}" for cell in cells)

@@ -92,7 +92,8 @@ def sources() -> list[Document]:
 def assert_passages(found: Iterable[tuple[str, str, tuple[Span, ...]]]) -> None:
     """Passages of (document, text, spans): exact, disjoint, within the budget."""
     passages = list(found)
-    whole, taken = texts(), set()
+    whole = texts()
+    taken: set[str] = set()
     for document, text, spans in passages:
         assert text == text_of_spans(whole[document], spans)
         places = {(document, place) for span in spans for place in range(span.start, span.end)}

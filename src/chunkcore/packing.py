@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import regex  # type: ignore[import-untyped]
+import regex
 
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.spans import trim as trim

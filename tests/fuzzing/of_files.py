@@ -177,4 +177,4 @@ def a_string_is_an_option_or_an_error(text: str) -> None:
     for parse, beginnings in _WRITTEN.items():
         for beginning in beginnings:
             with suppress(ChunkcoreError):
-                parse(beginning + text)
+                parse(beginning + text)  # type: ignore[operator]

@@ -19,7 +19,7 @@ def lines() -> Iterator[str]:
     for package in ("chunkcore", "chunkadapters", "haystack_integrations"):
         loader.load(package)
     loader.resolve_aliases(implicit=True, external=False)
-    found = set()
+    found: set[int] = set()
     for module, _, names in reference():
         for name in names:
             found.update(of_object(f"{module}.{name}", loader.modules_collection[f"{module}.{name}"]))

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import regex  # type: ignore[import-untyped]
+import regex
 
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.spans import Numbers, Ranges, ragged_indices

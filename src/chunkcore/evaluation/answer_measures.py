@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import regex  # type: ignore[import-untyped]
+import regex
 
 from chunkcore.concurrency import Progress
 from chunkcore.errors import NoAnswerError, OptionError

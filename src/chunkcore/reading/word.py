@@ -186,7 +186,7 @@ def _mend_equation(equation: _Element) -> None:
         elif name in _WITH_PROPERTIES and node.find(f"{_M}{name}Pr") is None:
             node.insert(0, node.makeelement(f"{_M}{name}Pr", {}, None))
     try:
-        oMath2Latex(equation)
+        oMath2Latex(equation)  # type: ignore[no-untyped-call]
     except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError):
         letters = [node.text or "" for node in equation.iter(f"{_M}t")]
         run = equation.makeelement(f"{_M}r", {}, None)

@@ -13,7 +13,7 @@ from itertools import chain, count, pairwise
 from typing import Any, cast
 
 import numpy as np
-import regex  # type: ignore[import-untyped]
+import regex
 from numpy.typing import NDArray
 
 from chunkcore.columns import Keys, text_keys

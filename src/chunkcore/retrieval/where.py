@@ -122,7 +122,8 @@ def _can_be_equal(value: Any) -> bool:
     dimensions = getattr(value, "ndim", int(hasattr(value, "tolist")))
     if dimensions or callable(value) or isinstance(value, bytes | bytearray):
         return False
-    equals_itself_alone = type(value).__eq__ is object.__eq__ and value is not None
+    equality: object = type(value).__eq__
+    equals_itself_alone = equality is object.__eq__ and value is not None
     return not equals_itself_alone and bool(value == value)  # unlike NaN
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
-import regex  # type: ignore[import-untyped]
+import regex
 
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.files import UnreadError, byte_lines, empty, open_file, unreadable
