@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from chunkcore.boundaries.html import html_blocks, parse_html
 from chunkcore.chunkers import Html
+from chunkcore.reading.html import visible_text
 from chunkcore.retrieval import lexicon
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.text import Chunk, Document
@@ -229,6 +230,23 @@ def test_what_a_page_hides_is_no_word_and_entities_are_what_they_mean() -> None:
     assert page.index("water") == seen.index("water")
     pages = ["<nav>Home</nav>İstanbul", "<NAV>a<nav>b</Nav >İstanbul", "<nav>" * 400 + "İstanbul</nav x>"]
     assert [without_tags(Document("a.html", page)).split() for page in pages] == [["İstanbul"]] * 3
+
+
+@pytest.mark.parametrize(
+    ("page", "seen"),
+    [
+        ("<h2 hidden>no</h2>Tea", "Tea"),
+        ("a<div style='color: red; DISPLAY : none'><div>no</div>no</div>b", "a b"),
+        ("a<p style='visibility:hidden'>no</p>b<p class=hidden>c", "a b c"),
+        ("<ruby>茶<rp>(</rp><rt>cha</rt><rp>)</rp></ruby>", "茶 cha"),
+        ("<!-- <p hidden> -->a<input hidden>b<script>'<p hidden>'</script>c", "a b c"),
+    ],
+)
+def test_hidden_elements_are_not_seen(page: str, seen: str) -> None:
+    assert without_tags(Document("a.html", page)).split() == seen.split()
+    (chunk,) = chunks(page, 9, content="text")
+    assert ("".join(chunk.text.split()), chunk.metadata.get("headings", [])) == ("".join(seen.split()), [])
+    assert "".join(visible_text(page).split()) == "".join(seen.split())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -32,6 +32,19 @@ _RAW = frozenset(
 # Between a text and the next node: end tags and ignored markup.
 _MARKUP = re.compile(r"</?[A-Za-z][^>]*>|<![^>]*>|<\?[^>]*>|</[^>]*>")
 _END_TAG = re.compile(r"</[A-Za-z][^>]*>")
+UNREAD = re.compile(
+    r"<(script|style|template)\b[^<>]*>.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_TAG = re.compile(
+    rf"{UNREAD.pattern}|<(?P<end>/?)(?P<name>[a-z][^\s<>/]*)(?P<attributes>[^<>]*)>",
+    re.DOTALL | re.IGNORECASE,
+)
+_ATTRIBUTE = re.compile(r"([^\s\"'=/]+)(?:\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s\"']+))?")
+_HIDING = re.compile(r"\bhidden\b|display\s*:\s*none", re.IGNORECASE)
+_MAY_HIDE = re.compile(rf"{_HIDING.pattern}|<rp\b", re.IGNORECASE)
+_HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "wbr"))
 _TITLE = 50  # nodes of a heading read for its title
 _NUMBER = re.compile(r"&#[xX]?\w+")
 _OTHER = re.compile(r"[^\x00-\x7f]")
@@ -106,8 +119,8 @@ def html_blocks(text: str, *, only_text: bool = False) -> tuple[list[Block], Htm
     """The blocks of an HTML text; they cover all text except white space, tags included. Linear time and memory.
 
     Headings set the path of the following blocks. An element that contains a heading is replaced by its children.
-    With `only_text`, blocks are ranges of the visible text, which is also returned. Broken pages are read as browsers
-    read them.
+    With `only_text`, blocks are ranges of the visible text, which is also returned: no markup, nothing hidden. Broken
+    pages are read as browsers read them.
 
     Raises `MissingExtraError`: justhtml is not installed.
 
@@ -253,6 +266,8 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]
                 owner.begin_run(place)
                 seen[place] = parent in _RAW
         elif not name.startswith(("#", "!")):
+            if only_text and is_hidden(name, node.attrs or {}):
+                continue
             if name in _HEADINGS and place is not None:
                 for element, _, _ in reversed(inside):
                     if element.has_heading:  # and all around it
@@ -308,6 +323,40 @@ def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tupl
             if stripped:
                 begin = low + len(piece) - len(piece.lstrip())
                 yield begin, begin + len(stripped)
+
+
+def is_hidden(name: str, attributes: Mapping[str, Any]) -> bool:
+    """Whether an element says itself that browsers do not show it; those show no <rp> where they know <ruby>."""
+    if name == "rp" or "hidden" in attributes:
+        return True
+    return _HIDING_STYLE.search(str(attributes.get("style") or "")) is not None
+
+
+def hidden_ranges(text: str) -> Iterator[tuple[int, int]]:
+    """Where hidden elements (`is_hidden`) stand in HTML, without a parser. One that is not closed hides nothing.
+
+    >>> list(hidden_ranges("<p hidden>Tea</p><p>hot"))
+    [(0, 17)]
+    """
+    if not _MAY_HIDE.search(text):
+        return
+    hidden, start, depth = "", 0, 0
+    for tag in _TAG.finditer(text):
+        name = (tag["name"] or "").lower()
+        if depth:
+            if name == hidden and not tag["attributes"].endswith("/"):
+                depth += -1 if tag["end"] else 1
+                if not depth:
+                    yield start, tag.end()
+        elif not name or name in _VOID or tag["end"]:
+            continue
+        elif name == "rp":
+            end = text.find("<", tag.end())
+            yield tag.start(), len(text) if end < 0 else end
+        elif _HIDING.search(tag["attributes"]) and not tag["attributes"].endswith("/"):
+            pairs = _ATTRIBUTE.findall(tag["attributes"])
+            if is_hidden(name, {key.lower(): value for key, value in pairs}):
+                hidden, start, depth = name, tag.start(), 1
 
 
 def parse_html(text: str) -> Any:

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from chunkcore.boundaries.html import parse_html
+from chunkcore.boundaries.html import is_hidden, parse_html
 from chunkcore.lazy import needed
 
 if TYPE_CHECKING:
     from bs4 import Tag
 
-_UNSEEN = "script style template head noscript iframe object embed nav [hidden]"
-_UNSEEN_STYLE = re.compile(r"(?i)(?:display\s*:\s*none|visibility\s*:\s*hidden)")
+_UNSEEN = "script style template head noscript iframe object embed nav"
 # A table with one of these holds a page's layout.
 _LAYOUT = ["table", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "pre", "blockquote"]
 _MOST_COLUMNS = 1000
@@ -35,7 +34,7 @@ def visible_text(html: str) -> str:
     soup = soup_of(parse_html(html).to_html(pretty=False), "html.parser")
     for element in soup.select(_UNSEEN.replace(" ", ",")):
         element.decompose()
-    for element in soup.find_all(style=_UNSEEN_STYLE):
+    for element in soup.find_all(lambda tag: is_hidden(tag.name, tag.attrs)):
         element.decompose()
     for item in soup.select("ol > li:first-child[value]"):
         item.parent["start"] = item["value"]

@@ -10,6 +10,7 @@ from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
+from chunkcore.boundaries.html import hidden_ranges
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base, word
@@ -114,10 +115,30 @@ class Docx(_Packed):
 
 @readers.register("EPUB")
 class Epub(_Packed):
-    """An e-book as Markdown: title and authors, then its chapters in reading order. The extra ``office``."""
+    """An e-book as Markdown: title and authors, then its chapters in reading order, without what they hide.
+
+    The extra ``office``.
+    """
 
     endings = ("epub",)
     telling = b"application/epub+zip"
+
+    def markdown(self, data: bytes) -> str:
+        members = word.members_of(data)
+        for name in members:
+            if name.endswith("html"):
+                members[name] = _without_hidden(members[name])
+        return super().markdown(word.packed(members))
+
+
+def _without_hidden(page: bytes) -> bytes:
+    text = page.decode("latin-1")
+    pieces: list[str] = []
+    place = 0
+    for start, end in hidden_ranges(text):
+        pieces.append(text[place:start])
+        place = end
+    return "".join([*pieces, text[place:]]).encode("latin-1")
 
 
 @readers.register("PPTX")

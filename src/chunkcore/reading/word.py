@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ _APART = {
         r"(?:word|xl)/comments\d*|(?:xl|ppt)/(?:threadedC|c)omments/.*",
         "comment threadedComment cm",
     ),
-    "titles of charts": (r"(?:word|xl)/charts/chart\d*", "title"),
+    "titles of charts": (r"(?:word|xl)/charts/chart(?:Ex)?\d*", "title"),
     "text boxes": (r"xl/drawings/drawing\d*", "txBody"),
     "diagrams": (r"(?:word|xl|ppt)/diagrams/data\d*", "pt"),
 }
@@ -41,7 +42,7 @@ def prepared(data: bytes) -> tuple[bytes, bool]:
 
     Text boxes are paragraphs, and before each numbered item is its number, for `numbered`.
     """
-    files = _files(data)
+    files = members_of(data)
     hidden = _hidden_styles(files)
     has_hidden = False
     for name in set(_PARTS).intersection(files):
@@ -55,11 +56,7 @@ def prepared(data: bytes) -> tuple[bytes, bool]:
         if name == _DOCUMENT:
             _unfold(root, _Lists.of(files))
         files[name] = needed("lxml.etree", "office", "read DOCX").tostring(root)
-    target = BytesIO()
-    with ZipFile(target, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return target.getvalue(), has_hidden
+    return packed(files), has_hidden
 
 
 def _unfold(body: _Element, lists: _Lists) -> None:
@@ -94,9 +91,19 @@ def _shown(texts: list[str]) -> list[str]:
     return [text for text in texts if text and not text.startswith(_THREADED)]
 
 
-def _files(data: bytes) -> dict[str, bytes]:
+def members_of(data: bytes) -> dict[str, bytes]:
+    """The members of a ZIP archive."""
     with ZipFile(BytesIO(data)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
+
+
+def packed(members: Mapping[str, bytes]) -> bytes:
+    """A ZIP archive of these members."""
+    target = BytesIO()
+    with ZipFile(target, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return target.getvalue()
 
 
 def _xml(content: bytes) -> _Element:

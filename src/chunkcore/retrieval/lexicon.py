@@ -16,6 +16,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from chunkcore.boundaries.html import UNREAD, hidden_ranges
 from chunkcore.columns import Keys, text_keys
 from chunkcore.errors import OptionError
 from chunkcore.spans import Numbers, Scores
@@ -44,10 +45,6 @@ _GRAPHEME = regex.compile(r"\X")
 _MARKS = regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")
 _JOINER = "\u034f"
 _TAG = re.compile(r"<[/!?a-zA-Z][^<>]*>")
-_UNSEEN = re.compile(
-    r"<(script|style|template)\b[^<>]*>.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)",
-    re.DOTALL | re.IGNORECASE,
-)
 # Tags inside a word, which a reader sees as one word; two links in a row are two words.
 _IN_WORD = re.compile(
     r"(?<=\w)(?!</a\s*><a\b)(?:<!--(?:(?!-->).){0,200}-->|</?(?:a|abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd"
@@ -125,8 +122,8 @@ def has_tags(name: str) -> bool:
 def without_tags(document: Document, fill: str = " ") -> str:
     """The document's text; of HTML what a reader sees of it, as long as the text.
 
-    A space and `fill` stand in place of each tag, comment, script, style and navigation, word joiners in place of tags
-    inside a word; an entity is what it means, then `fill`.
+    A space and `fill` stand in place of each tag, comment, script, style, navigation and hidden element, word joiners
+    in place of tags inside a word; an entity is what it means, then `fill`.
 
     >>> without_tags(Document("a.html", "<b>Tea</b>!")), without_tags(Document("a.txt", "<b>"))
     ('   Tea    !', '<b>')
@@ -142,7 +139,13 @@ def without_tags(document: Document, fill: str = " ") -> str:
     def join(match: re.Match[str]) -> str:
         return _WORD_JOINER * len(match[0])
 
-    text = _UNSEEN.sub(blank, _IN_WORD.sub(join, document.text))
+    pieces: list[str] = []
+    place = 0
+    for start, stop in hidden_ranges(document.text):
+        pieces += [document.text[place:start], " ", fill * (stop - start - 1)]
+        place = stop
+    text = "".join([*pieces, document.text[place:]])
+    text = UNREAD.sub(blank, _IN_WORD.sub(join, text))
     text = _TAG.sub(blank, _without_navigations(text, fill))
 
     def meant(entity: re.Match[str]) -> str:
