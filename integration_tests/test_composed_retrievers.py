@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from chunkcore import Benchmark, Evidence, Query
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.results import Report
 from chunkcore.text import Document, Span
 
@@ -180,3 +180,132 @@ def test_haystacks_joined_pipeline_with_passages() -> None:
     pipeline.connect("join", "passages")
     asked = ["few.query", "more.query", "passages.query"]
     found_all(evaluate_retriever(pipeline, BENCHMARK, measures="Recall@5", query_socket=asked))
+
+
+# A question's filter beside the app's own
+
+
+TENANTS = {f"{number}.md": {"tenant": "ab"[number % 2], "year": 2000 + number % 3} for number in range(6)}
+FILTERED = Benchmark(
+    "filtered",
+    [Document(name, f"Tea number {name[0]} is hot.", metadata) for name, metadata in TENANTS.items()],
+    [Query("q", "tea", (Evidence("3.md", Span(0, 3)),), where={"year": 2000})],
+)
+
+
+def names(run: Any) -> set[str]:
+    assert not run.failures
+    return {piece.document_id for piece in run.results["q"]}
+
+
+def test_llamaindexs_own_filters_stay_beside_a_questions() -> None:
+    pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+    from chunkadapters.llamaindex import IndexRetriever, PassageRetriever, run_retriever
+    from llama_index.core import Document as Source
+    from llama_index.core import MockEmbedding, VectorStoreIndex
+    from llama_index.core.retrievers import BaseRetriever, VectorIndexRetriever
+    from llama_index.core.vector_stores import FilterCondition, MetadataFilter, MetadataFilters
+
+    sources = [Source(id_=row.id, text=row.text, metadata=dict(row.metadata)) for row in FILTERED.documents]
+    index = VectorStoreIndex.from_documents(sources, embed_model=MockEmbedding(8))
+    of_a = MetadataFilters(filters=[MetadataFilter(key="tenant", value="b")])
+    negative = MetadataFilters(filters=of_a.filters, condition=FilterCondition.NOT)
+
+    class Ignoring(BaseRetriever):
+        _filters = None
+
+        def _retrieve(self, query_bundle: Any) -> list[Any]:
+            return index.as_retriever().retrieve(query_bundle)
+
+    class Other(VectorIndexRetriever):
+        pass
+
+    own = index.as_retriever(similarity_top_k=9, filters=of_a)
+    for retriever, expected in (
+        (index.as_retriever(similarity_top_k=9), {"0.md", "3.md"}),
+        (own, {"3.md"}),
+        (PassageRetriever(own, documents=sources, show="whole"), {"3.md"}),
+        (IndexRetriever(documents=sources, filters=of_a), {"3.md"}),
+    ):
+        assert names(run_retriever(retriever, FILTERED)) == expected
+    assert own._filters is of_a
+    for refused in (
+        index.as_retriever(filters=negative),
+        IndexRetriever(documents=sources, filters=negative),
+        PassageRetriever(own, documents=sources, show="all"),
+        PassageRetriever(Ignoring(), documents=sources),
+        Ignoring(),
+        Other(index),
+    ):
+        with pytest.raises(OptionError, match=r"filter \(where\)"):
+            run_retriever(refused, FILTERED)
+
+
+def test_a_questions_filter_reaches_every_haystack_retriever_or_is_refused() -> None:
+    pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from chunkadapters.haystack import ChunkcoreIndexRetriever, ChunkcorePassageRanker, run_retriever
+    from haystack import Document as Page
+    from haystack import Pipeline, SuperComponent, component
+    from haystack.components.joiners import DocumentJoiner
+    from haystack.components.retrievers import InMemoryBM25Retriever
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+
+    store = InMemoryDocumentStore()
+    pages = [Page(id=row.id, content=row.text, meta=dict(row.metadata)) for row in FILTERED.documents]
+    store.write_documents(pages)
+    of_b = {"field": "meta.tenant", "operator": "==", "value": "b"}
+
+    @component
+    class Unfiltered:
+        @component.output_types(documents=list[Page])
+        def run(self, query: str) -> Any:
+            return {"documents": pages}
+
+    @component
+    class Holder:
+        def __init__(self, parts: Any, filters: Any = None) -> None:
+            self.parts, self.filters = parts, filters
+
+        @component.output_types(documents=list[Page])
+        def run(self, query: str, filters: dict[str, Any] | None = None) -> Any:
+            return self.parts["one"][0].run(query, filters or self.filters)
+
+    def joined(*retrievers: Any, **passages: Any) -> Any:
+        pipeline = Pipeline()
+        pipeline.add_component("join", DocumentJoiner())
+        pipeline.add_component("passages", ChunkcorePassageRanker(documents=pages, **passages))
+        pipeline.connect("join", "passages")
+        for number, retriever in enumerate(retrievers):
+            pipeline.add_component(f"part{number}", retriever)
+            pipeline.connect(f"part{number}", "join")
+        return pipeline
+
+    def wrapped(*reached: str) -> Any:
+        asked = ["part0.query", "part1.query", "passages.query"]
+        inner = joined(InMemoryBM25Retriever(store), InMemoryBM25Retriever(store))
+        return SuperComponent(inner, {"query": asked, "filters": [f"{name}.filters" for name in reached]})
+
+    def plain(**options: Any) -> Any:
+        return InMemoryBM25Retriever(store, **options)
+
+    several = ["part0.query", "part1.query", "passages.query"]
+    for retriever, options, expected in (
+        (plain(), {}, {"0.md", "3.md"}),
+        (plain(filters=of_b), {}, {"3.md"}),
+        (plain(), {"inputs": {"filters": of_b}}, {"3.md"}),
+        (ChunkcoreIndexRetriever(documents=pages, filters=of_b), {}, {"3.md"}),
+        (joined(plain(filters=of_b), plain(filters=of_b)), {"query_socket": several}, {"3.md"}),
+        (wrapped("part0", "part1"), {}, {"0.md", "3.md"}),
+        (Holder({"one": [plain()]}, of_b), {}, {"3.md"}),
+    ):
+        assert names(run_retriever(retriever, FILTERED, **options)) == expected
+    for refused, named in (
+        (joined(plain(), Unfiltered()), "part1"),
+        (joined(plain(), plain(), show="all"), "passages"),
+        (wrapped("part0"), "part1"),
+        (Holder({"one": [plain(filters=of_b)]}), "InMemoryBM25Retriever"),
+        (Unfiltered(), "Unfiltered"),
+    ):
+        options = {"query_socket": several} if isinstance(refused, Pipeline) else {}
+        with pytest.raises(OptionError, match=rf"filter \(where\).*{named}"):
+            run_retriever(refused, FILTERED, **options)

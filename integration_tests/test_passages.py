@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -479,6 +480,12 @@ def test_a_retriever_is_asked_for_more_hits_where_it_takes_their_number() -> Non
 
     with pytest.warns(PassageWarning, match="Plainly has no similarity_top_k, and gave 2 nodes"):
         llamaindex.PassageRetriever(Plainly(), documents=[tea]).retrieve("tea")
+    for parts, is_asked in (([child, child], True), ([child, Plainly()], False)):
+        fused = QueryFusionRetriever(parts, llm=MockLLM(), num_queries=1, similarity_top_k=3, use_async=False)
+        retriever = llamaindex.PassageRetriever(fused, documents=[tea])
+        with nullcontext() if is_asked else pytest.warns(PassageWarning, match="QueryFusionRetriever"):
+            assert sum(len(node.text) for node in retriever.retrieve("tea")) >= sizes[1]
+        assert [part.similarity_top_k for part in (fused, child)] == [3, 2]
 
 
 # ---- Where hits stand
@@ -615,6 +622,18 @@ def test_pages_and_the_callers_metadata_are_kept(name: str) -> None:
         assert (metadata["score"], metadata["parts"]) == ("A+", 7)
 
 
+BEHIND: dict[str, Any] = {
+    "LangChain": langchain.PassageCompressor,
+    "LlamaIndex": llamaindex.PassagePostprocessor,
+    "Haystack": haystack.ChunkcorePassageRanker,
+}
+ALONE: dict[str, Any] = {
+    "LangChain": langchain.IndexRetriever,
+    "LlamaIndex": llamaindex.IndexRetriever,
+    "Haystack": haystack.ChunkcoreIndexRetriever,
+}
+
+
 @every
 def test_wrong_options_are_refused_and_assigned_ones_honoured(name: str) -> None:
     framework = FRAMEWORKS[name]
@@ -629,17 +648,26 @@ def test_wrong_options_are_refused_and_assigned_ones_honoured(name: str) -> None
     ):
         with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
             framework.behind([], "tea", index=INDEX, **wrong)
-    for wrong in ({}, {"index": INDEX, "documents": SOURCES}):
-        with pytest.raises(ValueError, match="give either an index"):
-            framework.behind([], "tea", **wrong)
-    with pytest.raises(ValueError, match="index is a saved index's folder or an index, got int"):
-        framework.behind(framework.cut("a", "b"), "tea", index=5)
-    with pytest.raises(ValueError, match="put it into a list"):
-        framework.behind(framework.cut("a", "b"), "tea", documents=SOURCES[0])
+    sources: Any = (
+        ({}, "give either an index"),
+        ({"index": INDEX, "documents": SOURCES}, "give either an index"),
+        ({"index": 5}, "index is a saved index's folder or an index, got int"),
+        ({"index": "no/such/folder"}, "holds no index"),
+        ({"documents": SOURCES[0]}, "put it into a list"),
+        ({"documents": [5]}, "documents, got int"),
+    )
+    for wrong, message in sources:
+        for construct in (BEHIND[name], ALONE[name]):
+            with pytest.raises(ValueError, match=message):
+                construct(**wrong)
     with pytest.raises(ValueError, match="passages behind a retriever need an index of the retriever passages"):
         framework.behind(
             [], "tea", index=get_retriever("bm25").index(chunk_corpus(SOURCES, get_chunker("sentence:size=50")))
         )
+    for retriever in (ALONE["LlamaIndex"](INDEX), llamaindex.PassageRetriever(ALONE["LlamaIndex"](INDEX), index=INDEX)):
+        for option, value in (("max_tokens", 0), ("k", 0), ("counter", "none such")):
+            with pytest.raises(ValueError, match=option):
+                setattr(retriever, option, value)
     hits = framework.cut("ann/doc0.md", TEXTS["ann/doc0.md"])[:2]
     by_function = framework.behind(hits, "tea", index=INDEX, max_tokens=30, counter=lambda text: len(text.split()))
     assert 0 < sum(len(framework.text(passage).split()) for passage in by_function) <= 30
@@ -753,7 +781,7 @@ def test_llamaindex_filters_images_and_query_engines() -> None:
     assert [passage.text for passage in asyncio.run(retriever.aretrieve("bob1word"))] == [
         passage.text for passage in passages
     ]
-    retriever.options.max_tokens = 50
+    retriever.max_tokens = 50
     assert sum(COUNTER.count(passage.text) for passage in retriever.retrieve("ice")) <= 50
     processor = llamaindex.PassagePostprocessor(documents=SOURCES, max_tokens=150)
     engine = index.as_query_engine(similarity_top_k=5, node_postprocessors=[processor], llm=MockLLM())
@@ -898,6 +926,9 @@ def test_filters_that_an_index_cannot_obey_are_refused() -> None:
     wrong: Any = {"tenant": "ann"}
     with pytest.raises(ValueError, match="filters are MetadataFilters, got dict"):
         llamaindex.IndexRetriever(INDEX, filters=wrong)
+    for filters in ("junk", [], by_id, wrong, {"operator": "AND"}, {"field": "meta.year", "operator": "?", "value": 1}):
+        with pytest.raises(ValueError, match="filters"):
+            haystack.ChunkcoreIndexRetriever(INDEX, filters=filters)
 
 
 def test_an_index_alone_shows_no_document_that_a_filter_excludes() -> None:

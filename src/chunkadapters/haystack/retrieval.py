@@ -10,6 +10,7 @@ from haystack.core.component import Component
 from typing_extensions import Unpack
 
 from chunkadapters.haystack.documents import hit_of
+from chunkadapters.haystack.filters import with_filter
 from chunkadapters.haystack.sockets import (
     Socket,
     find_documents,
@@ -86,38 +87,10 @@ def _system(
             text_embedder=text_embedder,
             query_socket=query_socket,
             documents_socket=documents_socket,
-            inputs=_with_filters(retriever, constant, where),
+            inputs=with_filter(retriever, constant, where),
         )
 
     return DeployedRetriever(type(retriever).__name__, ask, aask, parts, filtered)
-
-
-def _with_filters(
-    retriever: Component | Pipeline, constant: Mapping[str, Any], where: Mapping[str, object]
-) -> dict[str, Any]:
-    """The inputs with the filter of one question. Raises `OptionError`: no input takes filters."""
-    filters = where
-    if "operator" not in where:
-        conditions = []
-        for key, value in where.items():
-            operator = "in" if isinstance(value, list) else "=="
-            conditions.append({"field": f"meta.{key}", "operator": operator, "value": value})
-        filters = {"operator": "AND", "conditions": conditions}
-    is_pipeline = isinstance(retriever, Pipeline)
-    inputs = sockets_of(retriever).inputs
-    if isinstance(retriever, Pipeline):
-        inputs = pipeline_sockets(retriever).inputs
-    sockets = [socket for socket in inputs if socket.name == "filters" and socket.free]
-    if not sockets:
-        raise OptionError(
-            f"a question has a filter (where), and {type(retriever).__name__} has no input called filters"
-        )
-    if not is_pipeline:
-        return {**constant, "filters": filters}
-    values = {component: dict(given) for component, given in constant.items()}
-    for socket in sockets:
-        values.setdefault(socket.component, {})["filters"] = filters
-    return values
 
 
 RetrieverRun = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]
@@ -292,7 +265,8 @@ def run_retriever(
         pool, name, retries, retry_wait, progress: see `chunkadapters.scores.RetrieverHooks.run_retriever`, as for what
             is returned and raised.
 
-    A question's filter (`Query.where`) goes to the inputs called ``filters``.
+    A question's filter (`Query.where`) goes to the ``filters`` of every retriever inside, beside its own filters. It is
+    refused where one of them would not get it.
     """
     system = _system(
         retriever,

@@ -21,8 +21,10 @@ from llama_index.core.bridge.pydantic import (
 )
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.utils import embed_nodes
+from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import (
     BaseNode,
     MetadataMode,
@@ -32,7 +34,7 @@ from llama_index.core.schema import (
     RelatedNodeInfo,
     TextNode,
 )
-from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores import FilterCondition, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from pydantic import SkipValidation
@@ -112,20 +114,53 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
             f"expected a LlamaIndex retriever, got {kind_of(retriever)}; subclass BaseRetriever"
         )
     filtered = None
-    if isinstance(retriever, BaseRetriever) and hasattr(retriever, "_filters"):
+    if isinstance(retriever, BaseRetriever):
         filtered = partial(_filtered, retriever)
     return DeployedRetriever(type(retriever).__name__, ask, aask, retriever, filtered)
 
 
 def _filtered(retriever: BaseRetriever, where: Mapping[str, Any]) -> DeployedRetriever:
-    """The retriever with a filter of one question: a list stands for any of its values."""
-    filters: list[MetadataFilter | MetadataFilters] = []
     for key, value in where.items():
-        operator = FilterOperator.IN if isinstance(value, list) else FilterOperator.EQ
-        filters.append(MetadataFilter(key=key, value=value, operator=operator))
-    narrowed = copy(retriever)
-    vars(narrowed)["_filters"] = MetadataFilters(filters=filters)
-    return _system(narrowed)
+        if isinstance(value, bool):
+            raise OptionError(
+                f"a question has a filter (where) with {value} for {key!r}, and LlamaIndex' filters have only texts "
+                "and numbers"
+            )
+    return _system(_narrowed(retriever, where))
+
+
+def _narrowed(retriever: BaseRetriever, where: Mapping[str, Any]) -> BaseRetriever:
+    """A copy of the retriever that also obeys a question's filter. Raises `OptionError`: it would ignore the filter."""
+    narrowed: Any = copy(retriever)
+    name = type(retriever).__name__
+    if isinstance(retriever, PassageRetriever):
+        if retriever.options.show == "all":
+            raise OptionError(
+                "a question has a filter (where), and show='all' shows text of every document: leave one out"
+            )
+        narrowed.retriever = _narrowed(retriever.retriever, where)
+    elif isinstance(retriever, IndexRetriever):
+        narrowed.filters = _both(retriever.filters, where, name)
+    elif type(retriever) is VectorIndexRetriever:  # a subclass may search otherwise
+        narrowed._filters = _both(retriever._filters, where, name)
+    else:
+        raise OptionError(f"a question has a filter (where), and {name} takes none in a call")
+    return narrowed
+
+
+def _both(filters: MetadataFilters | None, where: Mapping[str, Any], name: str) -> MetadataFilters:
+    """A retriever's own filters and those of one question."""
+    parts: list[MetadataFilter | MetadataFilters] = []
+    if filters is not None:
+        parts += filters.filters
+        # Stores take one condition for all filters, and LlamaIndex' own no filters within filters.
+        if filters.condition not in (None, FilterCondition.AND):
+            raise OptionError(
+                f"a question has a filter (where), and {name} has filters of its own under the condition "
+                f"{filters.condition}: only AND takes one more"
+            )
+    parts += [MetadataFilter(key=key, value=value) for key, value in where.items()]
+    return MetadataFilters(filters=parts)
 
 
 def _of_engine(
@@ -195,12 +230,10 @@ class _Sources:
     def _node(self, passage: Passage, hits: Sequence[NodeWithScore]) -> NodeWithScore:
         text, document = passage.retrieved.text, passage.document
         if document is None:
-            hit = hits[passage.hits[0]]
-            if text == hit.node.get_content(metadata_mode=MetadataMode.NONE):
-                return hit
-            node = hit.node.model_copy()
-            node.set_content(text)
-            return NodeWithScore(node=node, score=hit.score)
+            hit = hits[passage.hits[0]].model_copy(deep=True)
+            if text != hit.node.get_content(metadata_mode=MetadataMode.NONE):
+                hit.node.set_content(text)
+            return hit
         attributes, _ = node_place(passage.retrieved.spans)
         nodes = [hits[number].node for number in (*passage.hits, *passage.others)]
         source = nodes[0].source_node if nodes else None
@@ -327,7 +360,7 @@ class PassagePostprocessor(BaseNodePostprocessor):
 class PassageRetriever(BaseRetriever):
     """A retriever, with passages behind it: ``PassageRetriever(your_retriever, index=folder)``.
 
-    See `PassagePostprocessor` for the options and for what comes out. ``options`` has them, to be read and assigned.
+    See `PassagePostprocessor` for the options and for what comes out. ``options`` has them. They can be assigned.
 
     Args:
         retriever: any retriever.
@@ -367,8 +400,6 @@ class PassageRetriever(BaseRetriever):
             )
         if not isinstance(retriever, BaseRetriever):
             raise OptionError(f"retriever is a LlamaIndex retriever, got {kind_of(retriever)}")
-        if fetch_k is not None:
-            check_number("fetch_k", fetch_k, 1)
         self.retriever = retriever
         self.fetch_k = fetch_k
         self.options = PassagePostprocessor(
@@ -382,6 +413,15 @@ class PassageRetriever(BaseRetriever):
         )
         self._has_warned = False
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Assign an attribute, or an option. Raises `ValueError`: the option is out of range."""
+        if name in ("show", "max_tokens", "k", "balance", "counter"):
+            setattr(self.options, name, value)
+            return
+        if name == "fetch_k" and value is not None:
+            check_number("fetch_k", value, 1)
+        super().__setattr__(name, value)
+
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         nodes = self._deep_retriever().retrieve(query_bundle)
         return self._passages(query_bundle, nodes)
@@ -391,20 +431,13 @@ class PassageRetriever(BaseRetriever):
         return await asyncio.to_thread(self._passages, query_bundle, nodes)
 
     def _deep_retriever(self) -> BaseRetriever:
-        """The retriever, or a copy of it that gives more nodes."""
-        k = getattr(self.retriever, "similarity_top_k", None)
-        if self.fetch_k is None or type(k) is not int or k >= self.fetch_k:
-            return self.retriever
-        deep = copy(self.retriever)
-        deep.similarity_top_k = self.fetch_k  # type: ignore[attr-defined]
-        return deep
+        return self.retriever if self.fetch_k is None else _deep(self.retriever, self.fetch_k)
 
     def _passages(
         self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
     ) -> list[NodeWithScore]:
-        can_ask = hasattr(self.retriever, "similarity_top_k")
         is_few = self.fetch_k is not None and len(nodes) < self.fetch_k
-        if is_few and not can_ask and not self._has_warned:
+        if is_few and not self._has_warned and not _takes_k(self.retriever):
             self._has_warned = True
             warn_user(
                 f"{type(self.retriever).__name__} has no similarity_top_k, and gave {len(nodes)} nodes: let it give "
@@ -412,6 +445,31 @@ class PassageRetriever(BaseRetriever):
                 PassageWarning,
             )
         return self.options.postprocess_nodes(nodes, query_bundle)
+
+
+def _parts(retriever: BaseRetriever) -> list[BaseRetriever]:
+    """The retrievers whose answers this one joins."""
+    return retriever._retrievers if isinstance(retriever, QueryFusionRetriever) else []
+
+
+def _takes_k(retriever: BaseRetriever) -> bool:
+    """Whether it and its parts can be asked for more nodes. Passages are under limits of their own."""
+    if isinstance(retriever, PassageRetriever | IndexRetriever):
+        return True
+    k = getattr(retriever, "similarity_top_k", None)
+    return type(k) is int and all(map(_takes_k, _parts(retriever)))
+
+
+def _deep(retriever: BaseRetriever, k: int) -> BaseRetriever:
+    """The retriever, or a copy of it that gives at least so many nodes, as do its parts."""
+    stated = getattr(retriever, "similarity_top_k", None)
+    if type(stated) is not int:
+        return retriever
+    deep: Any = copy(retriever)
+    deep.similarity_top_k = max(k, stated)
+    if isinstance(retriever, QueryFusionRetriever):
+        deep._retrievers = [_deep(part, k) for part in _parts(retriever)]
+    return deep
 
 
 class IndexRetriever(BaseRetriever):
@@ -443,14 +501,19 @@ class IndexRetriever(BaseRetriever):
         callback_manager: CallbackManager | None = None,
     ) -> None:
         super().__init__(callback_manager=callback_manager)
-        if filters is not None and not isinstance(filters, MetadataFilters):
-            raise OptionError(f"filters are MetadataFilters, got {type(filters).__name__}")
-        _ = Limits(max_tokens, k, counter)
         self.filters = filters
         self.max_tokens = max_tokens
         self.k = k
         self.counter = counter
         self._sources = _Sources(index, documents)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Assign an attribute. Raises `OptionError`: an option is out of range."""
+        if name in ("max_tokens", "k", "counter"):
+            _ = Limits(**{name: value})
+        if name == "filters" and not isinstance(value, MetadataFilters | None):
+            raise OptionError(f"filters are MetadataFilters, got {kind_of(value)}")
+        super().__setattr__(name, value)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         limits = Limits(self.max_tokens, self.k, self.counter)

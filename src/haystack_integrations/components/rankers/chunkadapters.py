@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -27,6 +28,7 @@ from chunkadapters.haystack.documents import KEYS, Serialized, check_documents, 
 from chunkadapters.places import marks_of
 from chunkcore.errors import OptionError
 from chunkcore.retrieval.passages.worth import BALANCE
+from chunkcore.retrieval.saved import read_manifest
 from chunkcore.text import Document as CoreDocument
 
 # What a chunk states of its own place and neighbours.
@@ -56,16 +58,23 @@ class Indexed(Serialized):
     documents: Documents | None
     counter: TokenCounterLike
     _local: LocalIndex | None = None
+    _rows: Sequence[CoreDocument] | None = None
+
+    def _check_source(self) -> None:
+        """Raise `ValueError`: there is no index, or something else than documents. It opens no folder."""
+        check_source(self.index, self.documents)
+        if self.documents is not None:
+            self._rows = core_documents(self.documents, Document, "Haystack", _core_document)
+        elif isinstance(self.index, str | Path):
+            read_manifest(self.index)
+        else:
+            self._local = LocalIndex(self.index)
 
     @property
     def local_index(self) -> LocalIndex:
         with _opening:
             if self._local is None:
-                if self.documents is None:
-                    self._local = LocalIndex(self.index)
-                else:
-                    rows = core_documents(self.documents, Document, "Haystack", _core_document)
-                    self._local = LocalIndex(documents=rows)
+                self._local = LocalIndex(self.index, self._rows)
             return self._local
 
     def warm_up(self) -> None:
@@ -91,7 +100,7 @@ def passage_documents(passages: Iterable[Passage], hits: Sequence[Document]) -> 
 def _passage_document(passage: Passage, hits: Sequence[Document]) -> Document:
     text, document = passage.retrieved.text, passage.document
     if document is None:
-        hit = hits[passage.hits[0]]
+        hit = deepcopy(hits[passage.hits[0]])
         return hit if text in ("", hit.content) else replace(hit, content=text)
     meta = passage.metadata([hit.meta for hit in hits], KEYS, _OF_ONE_HIT)
     meta |= KEYS.write(passage.retrieved.spans)
@@ -115,8 +124,8 @@ class ChunkcorePassageRanker(Indexed):
     (``index.update(documents).save(folder)``). A folder is opened again at the next question.
 
     Args:
-        index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages. It
-            is opened by `warm_up`, or by the first run.
+        index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages. A
+            folder is opened by `warm_up`, or by the first run.
         documents: instead of an index: Haystack's or chunkcore's documents, indexed in memory, by words. Only a folder
             can be written to YAML.
         show, max_tokens, k, balance: see `chunkadapters.behind.Behind`.
@@ -143,7 +152,6 @@ class ChunkcorePassageRanker(Indexed):
         balance: float = BALANCE,
         counter: TokenCounterLike = "cl100k_base",
     ) -> None:
-        check_source(index, documents)
         self.index = index
         self.documents = documents
         self.show = show
@@ -151,6 +159,7 @@ class ChunkcorePassageRanker(Indexed):
         self.k = k
         self.balance = balance
         self.counter = counter
+        self._check_source()
         check_options(show, balance)
         _ = Limits(max_tokens, k, counter)
 

@@ -7,9 +7,10 @@ from dataclasses import fields
 from typing import Any
 
 from haystack import Document, component
+from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 
-from chunkadapters.behind import IndexLike, Limits, TokenCounterLike, check_source
+from chunkadapters.behind import IndexLike, Limits, TokenCounterLike
 from chunkcore.errors import OptionError
 from haystack_integrations.components.rankers.chunkadapters import (
     Documents,
@@ -20,15 +21,24 @@ from haystack_integrations.components.rankers.chunkadapters import (
 _NO_METADATA = {field.name for field in fields(Document)} - {"meta"}
 
 
-def _check_fields(condition: object) -> None:
-    """Raise `OptionError`: a filter on a document's own fields, which the index's documents do not have."""
-    if isinstance(condition, Mapping):
-        field = condition.get("field")
-        if field in _NO_METADATA:
-            raise OptionError(
-                f"filters are on metadata, such as meta.level; got the field {field!r}"
-            )
-        for part in condition.get("conditions") or ():
+def _check_filters(filters: object) -> None:
+    """Raise `OptionError`: no filter of Haystack's, or one on a field that the index's documents do not have."""
+    if filters is not None and not isinstance(filters, Mapping):
+        raise OptionError(f"filters is a mapping, as of Haystack's filters, got {filters!r:.80}")
+    if filters:
+        _check_fields(filters)
+        try:
+            document_matches_filter(dict(filters), Document(content=""))
+        except FilterError as error:
+            raise OptionError(f"filters: {error}") from error
+
+
+def _check_fields(condition: Mapping[str, Any]) -> None:
+    field = condition.get("field")
+    if field in _NO_METADATA:
+        raise OptionError(f"filters are on metadata, such as meta.level; got the field {field!r}")
+    for part in condition.get("conditions") or ():
+        if isinstance(part, Mapping):
             _check_fields(part)
 
 
@@ -60,7 +70,7 @@ class ChunkcoreIndexRetriever(Indexed):
         k: int | None = None,
         counter: TokenCounterLike = "cl100k_base",
     ) -> None:
-        check_source(index, documents)
+        _check_filters(filters)
         _ = Limits(max_tokens, k, counter)
         self.index = index
         self.documents = documents
@@ -68,14 +78,13 @@ class ChunkcoreIndexRetriever(Indexed):
         self.max_tokens = max_tokens
         self.k = k
         self.counter = counter
+        self._check_source()
 
     @component.output_types(documents=list[Document])
     def run(self, query: str, filters: dict[str, Any] | None = None) -> dict[str, list[Document]]:
         """Search. Returns ``{"documents": passages}``, best first."""
+        _check_filters(filters)
         chosen = filters or self.filters or {}
-        if not isinstance(chosen, Mapping):
-            raise OptionError(f"filters is a mapping, as of Haystack's filters, got {chosen!r:.80}")
-        _check_fields(chosen)
 
         def is_allowed(metadata: Mapping[str, object]) -> bool:
             return document_matches_filter(chosen, Document(content="", meta=dict(metadata)))
