@@ -6,6 +6,7 @@ import asyncio
 import pickle
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ pytest.importorskip("langchain_text_splitters")
 
 from chunkadapters.langchain import (
     ChunkcoreTextSplitter,
+    IndexRetriever,
+    PassageRetriever,
     SizeUnitWarning,
     SourceWarning,
     arun_retriever,
@@ -34,7 +37,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.indexing import InMemoryRecordManager, index
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from tests.strategies import hard_text
@@ -248,6 +251,32 @@ def test_answers_are_located_by_what_they_state_else_by_their_text(document, doc
     found = run.results["q1"][0]
     assert (found.document_id, found.match) == (document_id, how)
     assert [(each.start, each.end) for each in found.spans] == ([span] if span else [])
+
+
+def test_a_questions_filter_comes_beside_no_other_and_reaches_the_store():
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    for name, text in TEXTS.items():
+        store.add_documents([Document(page_content=text, metadata={"source": name, "tenant": name[:3], "year": 44.0})])
+    queries = [replace(query, where={"tenant": "tea", "year": 44}) for query in BENCHMARK.queries]
+    benchmark = replace(BENCHMARK, queries=queries)
+    every: Any = store.as_retriever(search_kwargs={"k": 9})
+    for taking in (every, every.with_retry(), IndexRetriever(documents=store.similarity_search("", 9))):
+        answers = run_retriever(taking, benchmark).results.values()
+        assert {piece.document_id for answer in answers for piece in answer} == {"tea.md"}
+    own = store.as_retriever(search_kwargs={"k": 9, "filter": len})
+    choice = every.configurable_fields(search_kwargs=ConfigurableField("search"))
+    chosen = choice.with_retry().with_config(configurable={"search": {"filter": len}})
+    for owning in (
+        own,
+        every.bind(filter=len),
+        every.with_fallbacks([own]),
+        chosen,
+        PassageRetriever(own, documents=[]),
+    ):
+        with pytest.raises(OptionError, match="would replace that of"):
+            run_retriever(owning, benchmark)
+    with pytest.raises(OptionError, match="Canned drops the arguments"):
+        run_retriever(every.with_fallbacks([Canned(answers={})]), benchmark)
 
 
 @pytest.mark.parametrize(

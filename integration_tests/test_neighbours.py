@@ -43,7 +43,7 @@ def test_a_passage_grows_over_a_hits_neighbours_and_states_its_place(framework):
     framework = FRAMEWORKS[framework]
     name = "ann/doc0.md"
     hit = framework.cut(name, TEXTS[name])[1]
-    (passage, *_) = framework.behind([hit], QUESTION, index=StoreIndex(pieces_around), max_tokens=120)
+    (passage, *_) = framework.behind([hit], QUESTION, index=StoreIndex(pieces_around), show="whole", max_tokens=120)
     place = framework.metadata(passage)
     text = framework.text(passage)
     assert TEXTS[name][place["start"] : place["end"]].split() == text.split()
@@ -66,7 +66,7 @@ def test_nothing_but_what_the_store_gave_within_the_budget(numbers, budget, show
     passages = retriever.invoke(QUESTION)
     assert 0 < sum(COUNTER.count(passage.page_content) for passage in passages) <= budget
     seen: set[object] = set()
-    allowed = [*hits, *pieces_around(list(map(hit_of, hits)), reach)]
+    allowed = [*hits, *(pieces_around(list(map(hit_of, hits)), reach) if show != "hits" else [])]
     allowed = [piece if isinstance(piece, Retrieved) else hit_of(piece) for piece in allowed]
     covered = {
         (getattr(piece, "document_id", "") or piece.document, place)
@@ -86,7 +86,7 @@ def test_hits_without_a_place_stay_and_ids_reach_the_function():
     asked: list[object] = []
     hits = [LangChainDocument(page_content="A summary of everything.", id="7"), ROWS[0].model_copy(update={"id": "8"})]
     index = StoreIndex(lambda places: [asked.extend(places)][1:])  # type: ignore[func-returns-value, return-value]
-    retriever = PassageRetriever(RunnableLambda(lambda question: hits), index=index)
+    retriever = PassageRetriever(RunnableLambda(lambda question: hits), index=index, show="whole")
     with pytest.warns(PassageWarning, match="1 of 2 hits"):
         first, second = retriever.invoke(QUESTION)
     assert first == hits[0]
@@ -99,7 +99,7 @@ def test_a_text_that_differs_where_chunks_overlap_does_not_mix():
     hit = LangChainDocument(page_content="Tea is hot. It boils.", metadata={"source": "tea.md", "start_index": 0})
     new = [Retrieved("tea.md", (Span(12, 33),), text="It cools. Ice is cold.")]
     new = [Retrieved("tea.md", (Span(12, 12 + len(new[0].text)),), text=new[0].text)]
-    retriever = PassageRetriever(RunnableLambda(lambda question: [hit]), index=StoreIndex(lambda hits: new))
+    retriever = PassageRetriever(RunnableLambda(lambda question: [hit]), index=StoreIndex(lambda hits: new), show="all")
     assert [passage.page_content for passage in retriever.invoke("Is tea hot?")] == [hit.page_content]
 
 
@@ -117,8 +117,16 @@ def test_hits_under_a_stores_own_address_are_not_stitched(second):
 def test_wrong_values_are_named():
     with pytest.raises(ChunkcoreError, match="function from hits"):
         StoreIndex(3)
+    search = RunnableLambda(lambda question, filter: ROWS[:1])  # noqa: A006
+    with pytest.raises(ValueError, match="has no metadata of documents"):
+        PassageRetriever(search, index=StoreIndex(pieces_around), show=lambda metadata: False)
+    (passage,) = PassageRetriever(search, index=StoreIndex(pieces_around)).invoke(QUESTION, filter={})
+    assert passage.page_content in ROWS[0].page_content
+    with pytest.raises(ChunkcoreError, match="whatever filter may hide"):
+        PassageRetriever(search, index=StoreIndex(pieces_around), show="whole").invoke(QUESTION, filter={})
     for answer in ([3], [Retrieved("a", (Span(0, 3),), text="abcd")], [Retrieved("a", (), text="abcd")], None):
-        retriever = PassageRetriever(RunnableLambda(lambda question: ROWS[:1]), index=StoreIndex(lambda hits: answer))  # type: ignore[return-value]  # noqa: B023
+        index = StoreIndex(lambda hits: answer)  # type: ignore[return-value]  # noqa: B023
+        retriever = PassageRetriever(RunnableLambda(lambda question: ROWS[:1]), index=index, show="all")
         with pytest.raises(ChunkcoreError, match="neighbours gives"):
             retriever.invoke(QUESTION)
 
@@ -157,7 +165,7 @@ def test_lancedb(tmp_path):
             for row in found
         ]
 
-    retriever = PassageRetriever(RunnableLambda(search), index=StoreIndex(neighbours), max_tokens=200)
+    retriever = PassageRetriever(RunnableLambda(search), index=StoreIndex(neighbours), show="whole", max_tokens=200)
     passages = retriever.invoke("ice ann0word")
     for passage in passages:
         name, start, end = (passage.metadata[key] for key in ("source_id", "start_index", "end_index"))

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 pytest.importorskip("langchain_text_splitters", reason="langchain-text-splitters is not installed")
@@ -425,13 +426,34 @@ def test_what_a_call_brings_reaches_every_retriever_inside_or_is_refused() -> No
     compressed = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=both)
     dropping = [both, MergerRetriever(retrievers=[one, one]), compressed, {"answer": one} | RunnableLambda(dict)]
     wrapped = [both.with_retry(), both.with_config(tags=["t"]), one.with_fallbacks([both]), both.bind(), both | list]
-    for child in (*dropping, *wrapped):
+    chosen: Any = one.configurable_alternatives(ConfigurableField("which"), default_key="one", both=both)
+    deep = chosen.with_retry().with_fallbacks([one]).with_config(configurable={"which": "both"}).with_retry()
+    holding = [Holding(held={"a": [(one, both)]}), Holding(held={"a": one}) | both, Holding(held={"a": [deep]})]
+    for child in (*dropping, *wrapped, *holding, deep, RunnableLambda(lambda question, **_: question) | one):
         retriever = langchain.PassageRetriever(child, documents=list(PUMPS.values()))
         with pytest.raises(ValueError, match="takes no filter in a call"):
             retriever.invoke("pump", filter=is_open)
-    for taking in (one.with_retry(), one.with_config(tags=["t"]), one.with_fallbacks([one]), one.bind(k=9), one | list):
+    held = Holding(held={"a": [chosen.with_retry().with_config(configurable={"which": "one"})]})
+    for taking in (
+        one.with_retry(),
+        one.with_config(tags=["t"]),
+        one.with_fallbacks([held]),
+        one.bind(k=9),
+        one | list,
+    ):
         retriever = langchain.PassageRetriever(taking, documents=list(PUMPS.values()))
         assert CANARY not in str(retriever.invoke("pump", filter=is_open))
+
+
+class Holding(BaseRetriever):
+    """Hands a call's arguments on to the retriever that it holds first."""
+
+    held: dict[str, Any]
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any, **arguments: Any) -> list[Any]:
+        (retriever,) = self.held["a"]
+        documents: list[Any] = retriever.invoke(query, **arguments)
+        return documents
 
 
 class Store(InMemoryVectorStore):
@@ -463,6 +485,12 @@ def test_a_retriever_is_asked_for_more_hits_where_it_takes_their_number() -> Non
     (many, *_) = langchain.PassageRetriever(by_field, documents=[tea]).invoke("tea")
     assert len(many.page_content) > len(few.page_content)
     assert by_field.k == 2
+    ours = (langchain.IndexRetriever(documents=[tea], k=1), langchain.PassageRetriever(by_field, documents=[tea], k=1))
+    for inner in ours:  # their k is a limit
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert len(langchain.PassageRetriever(inner, documents=[tea]).invoke("tea")) == 1
+            assert inner.k == 1
     with pytest.warns(PassageWarning, match="EnsembleRetriever takes no number of hits in a call, and gave 2"):
         langchain.PassageRetriever(EnsembleRetriever(retrievers=[one], weights=[1.0]), documents=[tea]).invoke("tea")
     nodes = [TextNode(text=row.page_content, metadata={"file_name": "tea"}) for row in rows]
@@ -746,8 +774,29 @@ def test_langchain_limits_that_are_assigned_or_copied_count() -> None:
     retriever.max_tokens = 40
     for changed in (retriever, copied):
         assert sum(COUNTER.count(passage.page_content) for passage in changed.invoke("tea")) <= 40
-    with pytest.raises(ValueError, match="max_tokens"):
-        retriever.max_tokens = 0
+    refused: list[tuple[str, Any]] = [("max_tokens", 0), ("show", "some"), ("balance", 2), ("index", "no/such/folder")]
+    for name, value in refused:
+        before = getattr(retriever, name)
+        with pytest.raises(ValueError, match=name):
+            setattr(retriever, name, value)
+        assert getattr(retriever, name) == before
+
+
+@every
+def test_an_answer_shares_nothing_with_the_hits(name: str) -> None:
+    """Neither lists that a caller may change, nor arrays, which have no one truth."""
+    framework = FRAMEWORKS[name]
+    placed = framework.cut("ann/doc0.md", TEXTS["ann/doc0.md"])[:2]
+    lost = framework.document("It is in none of the documents.", "lost", {})
+    for hit in (*placed, lost):
+        metadata_of(hit).update(tags=["tea"], vector=np.ones(2))
+    passages = framework.behind([lost, *placed], "tea", index=INDEX)
+    for passage in passages:
+        metadata = metadata_of(node_of(passage))
+        assert (metadata["vector"] == 1).all()
+        metadata["tags"].append("ice")
+    assert len(passages) > 1
+    assert [metadata_of(hit)["tags"] for hit in (*placed, lost)] == [["tea"]] * 3
 
 
 def test_langchains_own_tests_of_retrievers() -> None:

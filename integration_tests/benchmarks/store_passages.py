@@ -96,7 +96,7 @@ def recall(name: str, shared: Path) -> None:
         systems: dict[str, Callable[[int], Any]] = {
             "the engine's hybrid search": lambda budget: search,
             "passages of its hits and their neighbours": lambda budget: PassageRetriever(
-                search, max_tokens=budget, index=StoreIndex(engine.neighbours)
+                search, max_tokens=budget, index=StoreIndex(engine.neighbours), show="whole"
             ),
             "passages before an index on this machine": lambda budget: PassageRetriever(
                 search, max_tokens=budget, documents=benchmark.documents
@@ -135,7 +135,7 @@ def cost(units: int, shared: Path) -> None:
 
         engine.table.create_index("vector", config=IvfPq())
         print(f"{units:,} units: table and indexes in {time.perf_counter() - began:.0f} s", flush=True)
-        retriever = PassageRetriever(RunnableLambda(engine.hits), index=StoreIndex(engine.neighbours))
+        retriever = PassageRetriever(RunnableLambda(engine.hits), index=StoreIndex(engine.neighbours), show="whole")
         times: list[tuple[float, float, float]] = []
         for question in questions:
             marks = [time.perf_counter()]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from chunkadapters.configuration import counter_of
 from chunkadapters.places import (
@@ -103,11 +103,30 @@ def check_options(show: Show, balance: float) -> None:
     check_number("balance", balance, 0, 1, whole=False)
 
 
+def warn_of_few(retriever: object, count: int, fetch_k: int | None) -> None:
+    """Warn of a retriever that gave fewer hits than asked for, and cannot be asked for more."""
+    warn_user(
+        f"{type(retriever).__name__} takes no number of hits in a call, and gave {count}: let it give about {fetch_k} "
+        "by its own options, or give fetch_k=None",
+        PassageWarning,
+    )
+
+
 def written_show(show: Show) -> str:
     """What is shown, as a configuration holds it. Raises `OptionError`: it is a function."""
     if callable(show):
         raise OptionError("show is a function, which cannot be written down")
     return show
+
+
+class PassageOptions(Protocol):
+    """What the frameworks' classes have of the options of `Behind`."""
+
+    show: Show
+    max_tokens: int
+    k: int | None
+    balance: float
+    counter: TokenCounterLike
 
 
 @dataclass(frozen=True)
@@ -195,9 +214,30 @@ class Behind:
     ) -> None:
         check_options(show, balance)
         self.index = index if isinstance(index, LocalIndex) else LocalIndex(index)
+        self.index.check_show(show)
         self.show = show
         self.balance = balance
         self.limits = Limits(max_tokens, k, counter)
+
+    @classmethod
+    def of(cls, options: PassageOptions, index: LocalIndex, limits: Limits | None = None) -> Behind:
+        """With the options of a framework's object; `limits` are those of one call."""
+        limits = limits or Limits(options.max_tokens, options.k, options.counter)
+        return cls(
+            index,
+            show=options.show,
+            max_tokens=limits.max_tokens,
+            k=limits.k,
+            balance=options.balance,
+            counter=limits.counter,
+        )
+
+    def check_call(self, arguments: Collection[str]) -> None:
+        """Raise `OptionError`: arguments for the retriever, while text is shown that they may hide."""
+        if arguments and self.index.opened.shows_more(self.show):
+            raise OptionError(
+                f"show={self.show!r} shows text of this index, whatever {', '.join(arguments)} may hide: leave one out"
+            )
 
     def passages(self, question: str, hits: Sequence[Hit]) -> list[Passage]:
         """The passages, best first."""
@@ -210,6 +250,13 @@ class HitIndex(ABC):
     @abstractmethod
     def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
         """Passages of hits, which are best first."""
+
+    def check_show(self, show: Show) -> None:
+        """Raise `OptionError`: it cannot show that."""
+
+    def shows_more(self, show: Show) -> bool:
+        """Whether it shows text of documents that a retriever's filter may hide."""
+        return show == "all"
 
     @abstractmethod
     def passages(self, question: str, limits: Limits, where: Where | None = None) -> list[Passage]:
@@ -269,6 +316,10 @@ class LocalIndex:
                 if latest is not self._saved:
                     self._saved, self._opened = latest, OpenedIndex(latest.index, latest)
             return self._opened
+
+    def check_show(self, show: Show) -> None:
+        """Raise `OptionError`: the index cannot show that."""
+        self._opened.check_show(show)
 
     def __deepcopy__(self, memo: object) -> LocalIndex:
         return self  # nothing in it changes but what was warned of

@@ -56,13 +56,15 @@ class StoreIndex(HitIndex):
             of their documents: chunks before and after each, which may overlap and repeat the hits. Whoever may not see
             a chunk must not get it from this function: the retriever's filters belong into it, too.
 
-    Chunks at most 10 characters apart are one text, with white space between them. Passages are of the texts that hold
-    a hit, with ``show="all"`` of all that came back. A hit without a place stays as it is. Some stores write their own
-    address over the names of documents: hits of a name that the function gave no piece of are not joined, and hits of a
-    name under which two different texts have one place stay as they are. Cost: one call of the store.
+    Passages show the hits' own text, and `neighbours` is not called, unless ``show="whole"`` asks for the texts that
+    hold a hit, or ``show="all"`` for all that came back; a call that brings a filter is then refused, as the function
+    would not see it. Chunks at most 10 characters apart are one text, with white space between them. A hit without a
+    place stays as it is. Some stores write their own address over the names of documents: hits of a name that the
+    function gave no piece of are not joined, and hits of a name under which two different texts have one place stay as
+    they are. Cost: one call of the store.
 
     Raises:
-        OptionError: `neighbours` is no function, or the index is asked without a retriever.
+        OptionError: `neighbours` or `show` is something else, or the index is asked without a retriever.
         DataError: `neighbours` gives something else than `Retrieved` with one span of the text's length.
 
     >>> from langchain_core.documents import Document
@@ -73,7 +75,8 @@ class StoreIndex(HitIndex):
     >>> hit = Document(page_content=chunks[12], metadata={"source": "tea.md", "start_index": 12})
     >>> def neighbours(hits):
     ...     return [Retrieved("tea.md", (Span(at, at + len(text)),), text=text) for at, text in chunks.items()]
-    >>> retriever = PassageRetriever(RunnableLambda(lambda question: [hit]), index=StoreIndex(neighbours))
+    >>> search = RunnableLambda(lambda question: [hit])
+    >>> retriever = PassageRetriever(search, index=StoreIndex(neighbours), show="whole")
     >>> [passage.page_content for passage in retriever.invoke("What boils?")]
     ['Tea is hot. It boils. Ice is cold.']
     """
@@ -91,10 +94,19 @@ class StoreIndex(HitIndex):
             "StoreIndex answers behind a retriever: it has no texts of its own to search"
         )
 
+    def check_show(self, show: Show) -> None:
+        if callable(show):
+            raise OptionError(
+                'show is "hits", "whole" or "all" with a StoreIndex, which has no metadata of documents'
+            )
+
+    def shows_more(self, show: Show) -> bool:
+        return show != "hits"
+
     def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
         placed = {hit: _parts(hit) for hit in hits}
         asking = [hit for hit in hits if placed[hit]]
-        around = self._around(asking) if asking else []
+        around = self._around(asking) if asking and options.show != "hits" else []
         parts = [part for hit in asking for part in placed[hit]]
         regions = self._regions(parts, around)
         by_name = {region.name: region for region in regions}
@@ -102,15 +114,6 @@ class StoreIndex(HitIndex):
         corpus = chunk_corpus(documents, UNITS, workers=1)  # few and short: threads would cost more
         opened = OpenedIndex(get_retriever("passages:lexical").index(corpus))
         opened._warned = self._warned
-        show: Show = "all" if options.show == "all" else "whole"
-        options = Behind(
-            opened,
-            show=show,
-            max_tokens=options.limits.max_tokens,
-            k=options.limits.k,
-            balance=options.balance,
-            counter=options.limits.counter,
-        )
         answer = opened.behind(question, [_into_region(hit, regions) for hit in hits], options)
         return [_out_of_region(passage, by_name) for passage in answer]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -541,5 +542,18 @@ def shared_items(mappings: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
     """
     shared = dict(mappings[0]) if mappings else {}
     for other in mappings[1:]:
-        shared = {key: value for key, value in shared.items() if other.get(key, ...) == value}
+        shared = {
+            key: value
+            for key, value in shared.items()
+            if key in other and _equal(value, other[key])
+        }
     return shared
+
+
+def _equal(one: object, other: object) -> bool:
+    try:
+        return bool(one == other)
+    except ValueError:  # NumPy's arrays
+        with suppress(TypeError):
+            return bool(plain(one) == plain(other))
+        return False

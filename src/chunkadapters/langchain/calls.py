@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import signature
 from typing import Any, TypeAlias, cast
@@ -23,6 +23,10 @@ from langchain_core.vectorstores import VectorStoreRetriever
 
 AnyRunnable: TypeAlias = Runnable[Any, Any]
 
+# What hands the arguments of a call on to the runnables inside of it.
+_WRAPPERS = (DynamicRunnable, RunnableBindingBase, RunnableWithFallbacks, RunnableSequence)
+_USUAL_K = 4  # of a vector store that is asked for no number
+
 
 @contextmanager
 def for_children(config: RunnableConfig | None) -> Iterator[None]:
@@ -36,66 +40,109 @@ def for_children(config: RunnableConfig | None) -> Iterator[None]:
         var_child_runnable_config.reset(token)
 
 
-def dropping(runnable: AnyRunnable, names: Collection[str]) -> AnyRunnable | None:
-    """The runnable that would drop the arguments of a call in silence, of one and those inside; None if none would."""
-    inner: Iterable[AnyRunnable] = ()
+def dropping(
+    runnable: AnyRunnable, names: Collection[str], config: RunnableConfig | None = None
+) -> AnyRunnable | None:
+    """The runnable that would drop the arguments of a call in silence, of one and all inside; None if none would.
+
+    A function that takes them is believed to use them.
+    """
     if isinstance(runnable, BaseRetriever):
-        if not runnable._expects_other_args:
-            return runnable
-        inner = [child for child in _held(runnable) if isinstance(child, _PASSING)]
-    elif isinstance(runnable, RunnableSequence):
-        inner = [runnable.first]
-    elif isinstance(runnable, DynamicRunnable):
-        inner = [runnable.prepare()[0]]
-    elif isinstance(runnable, RunnableBindingBase | RunnableWithFallbacks):
-        inner = _held(runnable)
-    elif not isinstance(runnable, RunnableLambda) and not _takes(runnable, names):
+        drops = not runnable._expects_other_args
+    elif isinstance(runnable, RunnableSequence):  # the first step alone gets them
+        later = [retriever for step in runnable.steps[1:] for retriever in _retrievers(step)]
+        if later:
+            return later[0]
+        drops = False
+    else:
+        drops = not isinstance(runnable, (RunnableLambda, *_WRAPPERS)) and not _takes(
+            runnable, names
+        )
+    if drops:
         return runnable
-    for child in inner:
-        dropped_by = dropping(child, names)
-        if dropped_by is not None:
-            return dropped_by
-    return None
+    inside = (dropping(child, names, each) for child, each in _children(runnable, config))
+    return next((child for child in inside if child is not None), None)
 
 
-def _takes(runnable: AnyRunnable, names: Iterable[str]) -> bool:
+def with_filter(runnable: AnyRunnable, config: RunnableConfig | None = None) -> AnyRunnable | None:
+    """The runnable, of one and all inside, that has a filter which the filter of a call would replace; None if none."""
+    options = [getattr(runnable, field, None) for field in ("search_kwargs", "kwargs")]
+    if any(isinstance(values, Mapping) and values.get("filter") for values in options):
+        return runnable
+    inside = (with_filter(child, each) for child, each in _children(runnable, config))
+    return next((child for child in inside if child is not None), None)
+
+
+def _children(
+    runnable: AnyRunnable, config: RunnableConfig | None
+) -> list[tuple[AnyRunnable, RunnableConfig | None]]:
+    """The runnables that get a call's arguments from this one, and their configurations."""
+    if isinstance(runnable, _WRAPPERS):
+        return _called_by(runnable, config)
+    if not isinstance(runnable, BaseRetriever):
+        return []
+    held = [child for child in _held(_fields(runnable)) if _may_retrieve(child)]
+    # A retriever may hand its configuration on, or leave it to the context.
+    return [(child, each) for child in held for each in (config, None)]
+
+
+def _called_by(
+    runnable: AnyRunnable, config: RunnableConfig | None
+) -> list[tuple[AnyRunnable, RunnableConfig | None]]:
+    """The runnables to which a wrapper hands a call's arguments, with the configuration that they are called with."""
+    if isinstance(runnable, DynamicRunnable):
+        return [runnable.prepare(config)]
+    if isinstance(runnable, RunnableBindingBase):
+        return [(runnable.bound, runnable._merge_configs(config))]
+    if isinstance(runnable, RunnableWithFallbacks):
+        return [(child, config) for child in runnable.runnables]
+    assert isinstance(runnable, RunnableSequence)
+    return [(runnable.first, config)]
+
+
+def _takes(runnable: AnyRunnable, names: Collection[str]) -> bool:
     return set(names) <= signature(runnable.invoke).parameters.keys()
 
 
-# What may hold a retriever, and hands a call's arguments on.
-_PASSING = (
-    BaseRetriever,
-    RunnableSequence,
-    DynamicRunnable,
-    RunnableBindingBase,
-    RunnableWithFallbacks,
-)
+def _may_retrieve(runnable: AnyRunnable) -> bool:
+    return isinstance(runnable, (BaseRetriever, *_WRAPPERS))
 
 
-def _held(runnable: AnyRunnable) -> list[AnyRunnable]:
-    """The runnables among a runnable's fields."""
-    children: list[AnyRunnable] = []
-    for value in vars(runnable).values():
-        values: Iterable[object] = value if isinstance(value, list | tuple) else [value]
-        if isinstance(value, Mapping):
-            values = value.values()
-        children += [item for item in values if isinstance(item, Runnable)]
-    return children
+def _fields(runnable: AnyRunnable) -> list[object]:
+    return [vars(runnable), getattr(runnable, "__pydantic_private__", None)]
 
 
-def stated_k(runnable: AnyRunnable) -> int | None:
+def _held(value: object) -> Iterator[AnyRunnable]:
+    """The runnables within lists and mappings of any depth."""
+    if isinstance(value, Runnable):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _held(list(value.values()))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from _held(item)
+
+
+def _retrievers(runnable: AnyRunnable) -> Iterator[BaseRetriever]:
+    if isinstance(runnable, BaseRetriever):
+        yield runnable
+        return
+    for child in _held(_fields(runnable)):
+        yield from _retrievers(child)
+
+
+def stated_k(runnable: AnyRunnable, config: RunnableConfig | None = None) -> int | None:
     """The number of hits of a vector store's retriever that takes it in a call, also through wrappers; else None."""
-    if isinstance(runnable, DynamicRunnable):
-        return stated_k(runnable.prepare()[0])
-    if isinstance(runnable, RunnableWithFallbacks):
-        numbers = [stated_k(child) for child in _held(runnable)]
-        return None if None in numbers else max(cast(list[int], numbers))
-    if isinstance(runnable, RunnableBindingBase):
-        k = stated_k(runnable.bound)
-        return k if k is None else runnable.kwargs.get("k", k)
     search = VectorStoreRetriever._get_relevant_documents
-    if isinstance(runnable, VectorStoreRetriever) and (
-        type(runnable)._get_relevant_documents is search
-    ):
-        return int(runnable.search_kwargs.get("k", 1))
-    return None
+    if isinstance(runnable, VectorStoreRetriever):
+        is_usual = type(runnable)._get_relevant_documents is search
+        return int(runnable.search_kwargs.get("k", _USUAL_K)) if is_usual else None
+    if isinstance(runnable, RunnableSequence) or not isinstance(runnable, _WRAPPERS):
+        return None
+    numbers = [stated_k(child, each) for child, each in _called_by(runnable, config)]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers):
+        return None
+    if isinstance(runnable, RunnableBindingBase):
+        return cast("int | None", runnable.kwargs.get("k", known[0]))
+    return max(known)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -17,8 +18,9 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import (
     Runnable,
     RunnableConfig,
+    ensure_config,
 )
-from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 from typing_extensions import Self
 
 from chunkadapters.behind import (
@@ -28,13 +30,13 @@ from chunkadapters.behind import (
     Limits,
     LocalIndex,
     Passage,
-    PassageWarning,
     Show,
     TokenCounterLike,
     check_source,
     core_documents,
+    warn_of_few,
 )
-from chunkadapters.langchain.calls import dropping, for_children, stated_k
+from chunkadapters.langchain.calls import dropping, for_children, stated_k, with_filter
 from chunkadapters.langchain.splitter import KEYS, part_of, source_of
 from chunkadapters.places import Metadata, is_derived, marks_of
 from chunkadapters.scores import (
@@ -43,10 +45,10 @@ from chunkadapters.scores import (
     RetrieverHooks,
     measures_of,
 )
-from chunkcore.errors import DataError, OptionError, kind_of, warn_user
+from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.retrieval.passages.worth import BALANCE
-from chunkcore.retrieval.where import Where, check_predicate
+from chunkcore.retrieval.where import Where, allowed_documents, check_predicate
 from chunkcore.text import Document as CoreDocument
 
 if TYPE_CHECKING:
@@ -99,15 +101,28 @@ def _asked_with(
     """A retriever that is asked with these arguments; a filter of one question is the argument ``filter``."""
 
     def filtered(where: Mapping[str, object]) -> DeployedRetriever:
-        dropped_by = dropping(retriever, ["filter"])
+        dropped_by, replaced = dropping(retriever, ["filter"]), with_filter(retriever)
         if dropped_by is not None:
             raise OptionError(
                 f"a question has a filter (where), and {type(dropped_by).__name__} drops the arguments of a call"
             )
-        return _asked_with(retriever, {"filter": dict(where)})
+        if replaced is not None:
+            raise OptionError(
+                f"a question has a filter (where), which would replace that of {type(replaced).__name__}: give each "
+                "question both, and the retriever none"
+            )
+        return _asked_with(retriever, {"filter": _Filter(where)})
 
     ask, aask = partial(retriever.invoke, **arguments), partial(retriever.ainvoke, **arguments)
     return DeployedRetriever(retriever.get_name(), ask, aask, retriever, filtered)
+
+
+class _Filter(dict[str, object]):
+    """Equal values of metadata; for stores whose filter is a function of a document, such a function, too."""
+
+    def __call__(self, document: Document) -> bool:
+        (allowed,) = allowed_documents(dict(self), [""], [document.metadata])
+        return bool(allowed)
 
 
 _hooks: RetrieverHooks[Runnable[str, list[Document]], Document] = RetrieverHooks(
@@ -197,19 +212,6 @@ def _core_document(document: Document) -> CoreDocument:
     return CoreDocument(name, document.page_content, document.metadata, marks_of(document.metadata))
 
 
-def _local_index(
-    opened: LocalIndex | None, index: IndexLike | None, documents: Documents | None
-) -> LocalIndex:
-    """The index of a class's fields: the one that is `opened`, unless it is of other fields."""
-    if opened is not None and opened.source is (index if documents is None else documents):
-        return opened
-    if documents is None:
-        return LocalIndex(index)
-    check_source(index, documents)
-    rows = core_documents(documents, Document, "LangChain", _core_document)
-    return LocalIndex(documents=rows, source=documents)
-
-
 def _documents(passages: Iterable[Passage], hits: Sequence[Document]) -> list[Document]:
     return [_document(passage, hits) for passage in passages]
 
@@ -218,7 +220,8 @@ def _document(passage: Passage, hits: Sequence[Document]) -> Document:
     text = passage.retrieved.text
     if passage.document is None:
         hit = hits[passage.hits[0]]
-        return hit if text == hit.page_content else hit.model_copy(update={"page_content": text})
+        # A store may hold this very object.
+        return hit.model_copy(update={"page_content": text, "metadata": deepcopy(hit.metadata)})
     name = passage.document.id
     metadata: dict[str, Any] = {"source": name}
     metadata |= passage.metadata([hit.metadata for hit in hits], KEYS)
@@ -227,28 +230,74 @@ def _document(passage: Passage, hits: Sequence[Document]) -> Document:
     return Document(page_content=text, metadata=metadata, id=passage.id)
 
 
-# The fields of a class are those of `Behind`, which checks them.
-_CHECKED = ConfigDict(
-    extra="forbid", validate_assignment=True, arbitrary_types_allowed=True, strict=True
-)
 Documents = Iterable[Document | CoreDocument]
 Question = Runnable[str, list[Document]]
 
 
-def _behind_of(
-    fields: PassageCompressor | PassageRetriever, local: LocalIndex, k: int | None, max_tokens: int
-) -> Behind:
-    return Behind(
-        local,
-        show=fields.show,
-        max_tokens=max_tokens,
-        k=k,
-        balance=fields.balance,
-        counter=fields.counter,
+class _Indexed(BaseModel):
+    """The fields of every class with an index; a value that is refused leaves the old one."""
+
+    model_config = ConfigDict(
+        extra="forbid", validate_assignment=True, arbitrary_types_allowed=True, strict=True
     )
 
+    index: SkipValidation[IndexLike | None] = None
+    documents: SkipValidation[Documents | None] = Field(default=None, exclude=True, repr=False)
+    max_tokens: int = 1000
+    k: int | None = None
+    counter: SkipValidation[TokenCounterLike] = "cl100k_base"
+    _local: LocalIndex | None = PrivateAttr(default=None)
 
-class PassageCompressor(BaseDocumentCompressor):
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._limits()
+        self._local_index()
+        return self
+
+    def __setattr__(self, name: str, value: object) -> None:
+        before = vars(self).get(name)
+        try:
+            super().__setattr__(name, value)
+        except ValueError:
+            if name in vars(self):  # pydantic checks an object after it has changed it
+                vars(self)[name] = before
+            raise
+
+    def _limits(self, k: int | None = None, max_tokens: int | None = None) -> Limits:
+        """The limits of an answer; `k` and `max_tokens` are those of a call."""
+        k = self.k if k is None else k
+        return Limits(self.max_tokens if max_tokens is None else max_tokens, k, self.counter)
+
+    def _local_index(self) -> LocalIndex:
+        """The opened index of the fields."""
+        source = self.index if self.documents is None else self.documents
+        if self._local is not None and self._local.source is source:
+            return self._local
+        check_source(self.index, self.documents)
+        if self.documents is None:
+            self._local = LocalIndex(self.index)
+        else:
+            rows = core_documents(self.documents, Document, "LangChain", _core_document)
+            self._local = LocalIndex(documents=rows, source=source)
+        return self._local
+
+
+class _Shown(_Indexed):
+    """The fields of a class that shows passages of hits."""
+
+    show: SkipValidation[Show] = "hits"
+    balance: float = BALANCE
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._behind()
+        return self
+
+    def _behind(self, k: int | None = None, max_tokens: int | None = None) -> Behind:
+        return Behind.of(self, self._local_index(), self._limits(k, max_tokens))
+
+
+class PassageCompressor(_Shown, BaseDocumentCompressor):
     """Passages behind a retriever: exact spans of its hits' text, of any size, under a budget of tokens.
 
     For ``ContextualCompressionRetriever(base_compressor=PassageCompressor(index=folder), ...)``, behind any retriever
@@ -282,26 +331,6 @@ class PassageCompressor(BaseDocumentCompressor):
     ['Tea is hot. It boils. Ice is cold.']
     """
 
-    model_config = _CHECKED
-
-    index: SkipValidation[IndexLike | None] = None
-    documents: SkipValidation[Documents | None] = Field(default=None, exclude=True, repr=False)
-    show: SkipValidation[Show] = "hits"
-    max_tokens: int = 1000
-    k: int | None = None
-    balance: float = BALANCE
-    counter: SkipValidation[TokenCounterLike] = "cl100k_base"
-    _local: LocalIndex | None = PrivateAttr(default=None)
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        self._behind()
-        return self
-
-    def _behind(self) -> Behind:
-        self._local = _local_index(self._local, self.index, self.documents)
-        return _behind_of(self, self._local, self.k, self.max_tokens)
-
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
@@ -310,7 +339,7 @@ class PassageCompressor(BaseDocumentCompressor):
         return _documents(self._behind().passages(query, hits), documents)
 
 
-class PassageRetriever(BaseRetriever):
+class PassageRetriever(_Shown, BaseRetriever):
     """A retriever, with passages behind it: ``PassageRetriever(your_retriever, index=folder)``.
 
     See `PassageCompressor` for the options and for what comes out. ``k`` and ``max_tokens`` of a call are the limits of
@@ -337,18 +366,8 @@ class PassageRetriever(BaseRetriever):
     ['Tea is hot. It boils. Ice is cold.']
     """
 
-    model_config = _CHECKED
-
     retriever: Runnable[str, list[Document]]
     fetch_k: int | None = Field(default=FETCH_K, ge=1)
-    index: SkipValidation[IndexLike | None] = None
-    documents: SkipValidation[Documents | None] = Field(default=None, exclude=True, repr=False)
-    show: SkipValidation[Show] = "hits"
-    max_tokens: int = 1000
-    k: int | None = None
-    balance: float = BALANCE
-    counter: SkipValidation[TokenCounterLike] = "cl100k_base"
-    _local: LocalIndex | None = PrivateAttr(default=None)
     _has_warned: bool = PrivateAttr(default=False)
 
     def __init__(
@@ -373,31 +392,19 @@ class PassageRetriever(BaseRetriever):
         if not isinstance(retriever, Runnable):
             expected = "a LangChain retriever or RunnableLambda(function); an index alone is an IndexRetriever(index)"
             raise OptionError(f"retriever is {expected}; got {kind_of(retriever)}")
-        fields: dict[str, Any] = {
-            "retriever": retriever,
-            "index": index,
-            "documents": documents,
-            "fetch_k": fetch_k,
-            "show": show,
-            "max_tokens": max_tokens,
-            "k": k,
-            "balance": balance,
-            "counter": counter,
-            "tags": tags,
-            "metadata": metadata,
-        }
-        super().__init__(**fields)
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        self._behind()
-        return self
-
-    def _behind(self, k: int | None = None, max_tokens: int | None = None) -> Behind:
-        self._local = _local_index(self._local, self.index, self.documents)
-        k = self.k if k is None else k
-        max_tokens = self.max_tokens if max_tokens is None else max_tokens
-        return _behind_of(self, self._local, k, max_tokens)
+        super().__init__(
+            retriever=retriever,
+            index=index,
+            documents=documents,
+            fetch_k=fetch_k,
+            show=show,
+            max_tokens=max_tokens,
+            k=k,
+            balance=balance,
+            counter=counter,
+            tags=tags,
+            metadata=metadata,
+        )
 
     def invoke(
         self,
@@ -427,8 +434,8 @@ class PassageRetriever(BaseRetriever):
         **arguments: Any,
     ) -> list[Document]:
         behind = self._behind(k, max_tokens)
-        retriever, arguments = self._asked(arguments)
-        hits = retriever.invoke(query, {"callbacks": run_manager.get_child()}, **arguments)
+        retriever, arguments = self._asked(behind, arguments)
+        hits = retriever.invoke(query, _config(run_manager), **arguments)
         return self._passages(query, hits, behind)
 
     async def _aget_relevant_documents(
@@ -441,32 +448,43 @@ class PassageRetriever(BaseRetriever):
         **arguments: Any,
     ) -> list[Document]:
         behind = self._behind(k, max_tokens)
-        retriever, arguments = self._asked(arguments)
-        hits = await retriever.ainvoke(query, {"callbacks": run_manager.get_child()}, **arguments)
+        retriever, arguments = self._asked(behind, arguments)
+        hits = await retriever.ainvoke(query, _config(run_manager), **arguments)
         return await asyncio.to_thread(self._passages, query, hits, behind)
 
-    def _asked(self, arguments: dict[str, Any]) -> tuple[Question, dict[str, Any]]:
+    def _asked(self, behind: Behind, arguments: dict[str, Any]) -> tuple[Question, dict[str, Any]]:
         """The retriever to ask, and the arguments for it: a call's, and the number of hits."""
         if arguments:
-            if self.show == "all":
-                raise OptionError(
-                    f'show="all" shows text of every document, whatever {", ".join(arguments)} may hide: leave one out'
-                )
+            behind.check_call(arguments)
             dropped_by = dropping(self.retriever, arguments)
             if dropped_by is not None:
                 raise OptionError(
                     f"{type(dropped_by).__name__} takes no {', '.join(arguments)} in a call: give it its own options"
                 )
-        if self.fetch_k is None:
-            return self.retriever, arguments
-        stated = stated_k(self.retriever)
+        if self.fetch_k is None or isinstance(self.retriever, _Indexed):
+            return self.retriever, arguments  # the k of ours is a limit
+        stated, field = stated_k(self.retriever), self._field_k
         if stated is not None:
             return self.retriever, {"k": max(stated, self.fetch_k), **arguments}
-        k = getattr(self.retriever, "k", None)
-        if isinstance(self.retriever, BaseRetriever) and type(k) is int:
-            deep = self.retriever.model_copy(update={"k": max(k, self.fetch_k)})
-            return deep, arguments
+        if field is not None:
+            deep = cast(BaseRetriever, self.retriever)
+            return deep.model_copy(update={"k": max(field, self.fetch_k)}), arguments
         return self.retriever, arguments
+
+    @property
+    def _field_k(self) -> int | None:
+        """The retriever's field `k`, if it has one."""
+        k = getattr(self.retriever, "k", None)
+        return k if isinstance(self.retriever, BaseRetriever) and type(k) is int else None
+
+    def _warn_of_few(self, count: int) -> None:
+        is_ours = isinstance(self.retriever, _Indexed)
+        is_few = self.fetch_k is not None and count < self.fetch_k
+        if not is_few or is_ours or self._has_warned:
+            return
+        if stated_k(self.retriever) is None and self._field_k is None:
+            self._has_warned = True
+            warn_of_few(self.retriever, count, self.fetch_k)
 
     def _passages(self, query: str, documents: object, behind: Behind) -> list[Document]:
         if not isinstance(documents, list | tuple):
@@ -477,25 +495,19 @@ class PassageRetriever(BaseRetriever):
         self._warn_of_few(len(hits))
         return _documents(behind.passages(query, hits), documents)
 
-    def _warn_of_few(self, count: int) -> None:
-        is_few = self.fetch_k is not None and count < self.fetch_k
-        can_ask = (
-            stated_k(self.retriever) is not None or type(getattr(self.retriever, "k", None)) is int
-        )
-        if not is_few or can_ask or self._has_warned:
-            return
-        self._has_warned = True
-        warn_user(
-            f"{type(self.retriever).__name__} takes no number of hits in a call, and gave {count}: let it give about "
-            f"{self.fetch_k} by its own options, or give fetch_k=None",
-            PassageWarning,
-        )
+
+def _config(
+    run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun,
+) -> RunnableConfig:
+    """The configuration of a run inside of the current one."""
+    configurable = ensure_config().get("configurable", {})
+    return {"callbacks": run_manager.get_child(), "configurable": configurable}
 
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 
 
-class IndexRetriever(BaseRetriever):
+class IndexRetriever(_Indexed, BaseRetriever):
     """A saved index as a retriever: ``IndexRetriever("folder")``, no store.
 
     An index with vectors of the units gives the passages of the retriever `passages`, one without searches by words.
@@ -513,15 +525,6 @@ class IndexRetriever(BaseRetriever):
     [1, 0]
     """
 
-    model_config = _CHECKED
-
-    index: SkipValidation[IndexLike | None] = None
-    documents: SkipValidation[Documents | None] = Field(default=None, exclude=True, repr=False)
-    max_tokens: int = 1000
-    k: int | None = None
-    counter: SkipValidation[TokenCounterLike] = "cl100k_base"
-    _local: LocalIndex | None = PrivateAttr(default=None)
-
     def __init__(
         self,
         index: IndexLike | None = None,
@@ -533,22 +536,15 @@ class IndexRetriever(BaseRetriever):
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
     ) -> None:
-        fields: dict[str, Any] = {
-            "index": index,
-            "documents": documents,
-            "max_tokens": max_tokens,
-            "k": k,
-            "counter": counter,
-            "tags": tags,
-            "metadata": metadata,
-        }
-        super().__init__(**fields)
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        _ = Limits(self.max_tokens, self.k, self.counter)
-        self._local = _local_index(self._local, self.index, self.documents)
-        return self
+        super().__init__(
+            index=index,
+            documents=documents,
+            max_tokens=max_tokens,
+            k=k,
+            counter=counter,
+            tags=tags,
+            metadata=metadata,
+        )
 
     def _get_relevant_documents(
         self,
@@ -559,12 +555,8 @@ class IndexRetriever(BaseRetriever):
         max_tokens: int | None = None,
         filter: Filter | None = None,  # noqa: A002
     ) -> list[Document]:
-        k = self.k if k is None else k
-        max_tokens = self.max_tokens if max_tokens is None else max_tokens
-        limits = Limits(max_tokens, k, self.counter)
-        self._local = _local_index(self._local, self.index, self.documents)
-        where = _where(filter)
-        return _documents(self._local.opened.passages(query, limits, where), [])
+        index = self._local_index().opened
+        return _documents(index.passages(query, self._limits(k, max_tokens), _where(filter)), [])
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **arguments: Any
@@ -574,7 +566,7 @@ class IndexRetriever(BaseRetriever):
 
 def _where(chosen: Filter | None) -> Where | None:
     if chosen is None or isinstance(chosen, Mapping):
-        return chosen
+        return chosen and dict(chosen)
     if not callable(chosen):
         raise OptionError(
             f"filter is a mapping of metadata, or a function of a document; got {chosen!r:.80}"
