@@ -3,6 +3,7 @@
     ChunkcoreError
     ├── OptionError (ValueError)       an option, a chunker string or a configuration file is wrong
     ├── DataError (ValueError)         a document, a benchmark or another input file is wrong
+    │   └── NotWrittenError (OSError)  a file could not be written: the disk is full, or may not be written to
     ├── SizeError (ValueError)         one character is over the size of an exact splitter
     ├── ModelError (RuntimeError)      a model answered with something that is no answer
     │   └── NoAnswerError              a language model gave no valid answer to one question, however often asked
@@ -14,10 +15,12 @@ Each message says what was expected, what was seen and what to do about it. `ech
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import unicodedata
 import warnings
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 _LONGEST = 2_000  # characters of a message
@@ -142,6 +145,41 @@ class OptionError(ChunkcoreError, ValueError):
 
 class DataError(ChunkcoreError, ValueError):
     """A document, a benchmark or another input is wrong."""
+
+
+class NotWrittenError(DataError, OSError):
+    """A file could not be written. The message says what is there now; `errno`, `strerror` are the system's."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    @classmethod
+    def of(cls, path: Path, error: OSError) -> OSError:
+        """The error of writing a file. Another stays as it is: of a file that was read, of a name that is a folder's or
+        leads through a file, of a pipe that nobody reads.
+        """
+        if isinstance(error, ChunkcoreError | BrokenPipeError | _WRONG_NAME):
+            return error
+        place = Path(os.path.realpath(path))
+        other = Path(os.path.realpath(error.filename or place))
+        named_after_it = place.name in other.name  # such as a temporary file
+        if not (named_after_it or other in place.parents or place in other.parents):
+            return error
+        reason = error.strerror or str(error) or type(error).__name__
+        new = cls(f"{path} cannot be written: {reason}; {_what_is_there(path)}")
+        new.errno, new.strerror, new.filename = error.errno, reason, str(path)
+        return new
+
+
+_WRONG_NAME = IsADirectoryError | NotADirectoryError | FileExistsError
+
+
+def _what_is_there(path: Path) -> str:
+    if path.is_dir():
+        return "what was in it is as it was"
+    if path.is_file():
+        return "the file that was there is as it was"
+    return "what came before the error went into it" if path.exists() else "no file is there"
 
 
 class SizeError(ChunkcoreError, ValueError):

@@ -14,14 +14,14 @@ import shlex
 import stat
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from io import FileIO
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, NotWrittenError, OptionError, echo
 from chunkcore.plain import digest
 
 try:
@@ -269,8 +269,8 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
-    """Write the parts to a temporary file beside `path` and move it over `path`; folders are created. Raises `OSError`:
-    the folder cannot be written to, or the disk is full; it names the file.
+    """Write the parts to a temporary file beside `path` and move it over `path`; folders are created. Raises
+    `NotWrittenError`: the folder cannot be written to, or the disk is full; another `OSError`: the name is a folder's.
 
     A reader finds the old file or the new one, also after a power loss. After any failure, also while the parts are
     made, the old file stays and nothing else is left. A symbolic link stays, and its target is written. A device or a
@@ -283,7 +283,7 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
 def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
     """`write_parts` of several files: all are on the disk before the first is moved, so a full disk changes none."""
     unfinished: dict[Path, Path] = {}
-    path = target = Path()
+    path = Path()
     try:
         for path, parts in contents.items():
             target = Path(os.path.realpath(path))
@@ -304,19 +304,17 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
                 file.writelines(parts)
                 file.flush()
                 os.fsync(file.fileno())
-        for target, written in unfinished.items():
-            written.replace(target)
-        for folder in {target.parent for target in unfinished}:
-            sync_folder(folder)
+        for path, written in unfinished.items():
+            written.replace(path)
     except BaseException as error:
         for written in unfinished.values():
             with suppress(OSError):
                 written.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename in (None, *map(str, unfinished.values())):
-            error.filename = str(
-                target
-            )  # the user does not know the temporary file; a full disk names none
+        if isinstance(error, OSError):
+            raise NotWrittenError.of(path, error) from error
         raise
+    for folder in {target.parent for target in unfinished}:
+        sync_folder(folder)
 
 
 CHECKSUMS = "checksums.json"
@@ -368,15 +366,24 @@ def _write_checksums(place: Path, contents: Mapping[Path, bytes]) -> None:
     write_text(place, json.dumps(checksums) + "\n")
 
 
-def locked_folder(folder: Path) -> AbstractContextManager[object]:
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
     """Within the block no other thread or process is in such a block for the same folder. Blocks may be nested.
 
-    Raises OSError: the folder cannot be written.
+    Raises `NotWrittenError`: the folder cannot be written; another `OSError`: it is a file.
     """
     from filelock import FileLock
 
-    folder.mkdir(parents=True, exist_ok=True)
-    return FileLock(folder.resolve() / LOCK, is_singleton=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.resolve() / LOCK, is_singleton=True)
+        lock.acquire()
+    except OSError as error:
+        raise NotWrittenError.of(folder, error) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def check_unchanged(path: Path) -> None:
@@ -473,17 +480,11 @@ def open_locked(path: Path, advice: str) -> FileIO:
 
     Raises:
         OptionError: another process has it open; `advice` is the remedy.
-        DataError: it cannot be opened.
+        OSError: it cannot be opened.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = FileIO(
-            os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644), "r+"
-        )
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be opened for writing: {error.strerror or error}"
-        ) from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    file = FileIO(os.open(path, flags, 0o644), "r+")
     if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

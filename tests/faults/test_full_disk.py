@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +18,7 @@ from chunkcore.models import CacheWarning, EmbeddingCache
 from chunkcore.models.llm import LLMCache
 
 from tests.fakes import FakeEmbedder
+from tests.faults import places
 from tests.faults.places import Disk, disk
 
 __all__ = ["disk"]
@@ -81,10 +85,70 @@ def test_a_file_that_cannot_be_written_stays_and_is_named(disk: Disk, how: str) 
         disk.fill()
     else:
         disk.remount("ro")
-    with pytest.raises(OSError, match=r"page\.html'$"):
+    with pytest.raises(OSError, match=r"page\.html cannot be written: .*; the file that was there is as it was$"):
         write_text(path, "new" * 5000)
     assert path.read_text() == "old"
     assert not list(disk.path.glob(".*"))
+
+
+DOCS, QUESTIONS = "{0}/docs", "--questions={0}/q.jsonl"
+MEASURED = [DOCS, QUESTIONS, "-r", "bm25", "-s", "fixed_token:size=9", "--resamples", "100", "--no-cache"]
+WRITERS = {
+    "chunk": ["chunk", DOCS, "-o", "{1}/c.jsonl"],
+    "index": ["index", DOCS, "-o", "{1}/i"],
+    "compare": ["compare", *MEASURED, "-k", "3", "-o", "{1}/r"],
+    "save-runs": ["compare", *MEASURED, "-k", "3", "-o", "{0}/r", "--save-runs", "{1}/runs"],
+    "tune": ["tune", *MEASURED, "--folds", "2", "-o", "{1}/t"],
+    "stitch": ["datasets", "stitch", DOCS, QUESTIONS, "-o", "{1}/s"],
+    "segments": [
+        "segments",
+        "score",
+        "--texts={0}/s.jsonl",
+        "-s",
+        "fixed_token:size=9",
+        "--no-cache",
+        "-o",
+        "{1}/s.jsonl",
+    ],
+    "label": ["questions", "label", DOCS, "--no-browser", "-o", "{1}/q.jsonl"],
+}
+HOW = ["missing", "full", "read-only"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc and /dev/full")
+@pytest.mark.parametrize(("how", "name"), [case for case in product(HOW, WRITERS) if case != ("full", "label")])
+def test_what_cannot_be_written_exits_1_and_says_what_is_there(how, name, tmp_path, request, fake, capfd):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.txt").write_text("Tea is hot. The sea is deep. Fees are low.")
+    asked = [{"question": f"Is it {text}?", "evidence": [text]} for text in ("hot", "deep", "low")]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, asked)))
+    (tmp_path / "s.jsonl").write_text(json.dumps({"id": "s", "text": "Tea is hot. It is deep.", "boundaries": [12]}))
+    place = Path("/proc/missing")
+    if how != "missing":
+        disk = request.getfixturevalue("disk")
+        place = disk.path
+        disk.fill() if how == "full" else disk.remount("ro")
+    assert main([part.format(tmp_path, place) for part in WRITERS[name]]) == 1
+    said = capfd.readouterr().err.splitlines()[-1]
+    assert said.startswith("chunkcore: ")
+    assert said.endswith(("; no file is there", "; no index is there", "; what was in it is as it was"))
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["cache", "size"], ["--help"]])
+def test_a_full_standard_output_exits_1(arguments):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            places.command(*arguments), cwd=places.ROOT, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+    assert b"standard output cannot be written: No space left" in done.stderr
+
+
+def test_a_cache_that_cannot_be_cleared_exits_1_and_has_its_entries(disk: Disk, capfd) -> None:
+    EmbeddingCache(disk.path / "c.sqlite").store("m", OLD, vectors(1))
+    disk.remount("ro")
+    assert main(["cache", "clear", "--cache", str(disk.path / "c.sqlite")]) == 1
+    assert "1 vectors" in capfd.readouterr().out
 
 
 def test_a_command_without_room_for_its_report_is_one_sentence_and_the_earlier_report_stays(
@@ -96,9 +160,10 @@ def test_a_command_without_room_for_its_report_is_one_sentence_and_the_earlier_r
     write_text(output / "report.json", json.dumps("the report of yesterday"))
     write_text(output / "report.md", "the report of yesterday")
     disk.fill(leave=20_000)
-    assert main([*arguments, "-o", str(output)]) == 2
-    told = capfd.readouterr().err.splitlines()[-1]
-    assert told == f"chunkcore: {output}/report.json: No space left on device"
+    assert main([*arguments, "-o", str(output)]) == 1
+    said = capfd.readouterr().err.splitlines()[-1]
+    there = "the file that was there is as it was"
+    assert said == f"chunkcore: {output}/report.json cannot be written: No space left on device; {there}"
     assert not list(output.glob(".*"))
     assert json.loads((output / "report.json").read_text()) == "the report of yesterday"
     assert (output / "report.md").read_text() == "the report of yesterday"

@@ -5,6 +5,7 @@ options.py has the options that commands share, running.py what they do around t
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -19,7 +20,7 @@ import typer
 from chunkcore import guesses
 from chunkcore.cli import chunk, questions, reports, search, segments, shelf
 from chunkcore.cli.running import StoppedError, StopSignals
-from chunkcore.errors import ChunkcoreError, shortened
+from chunkcore.errors import ChunkcoreError, NotWrittenError, shortened
 
 __all__ = ["app", "main"]
 
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Cut documents into chunks with exact spans, and find out which way of cutting retrieves best.",
-    epilog="Exit codes: 0 done, 1 problems were found, 2 bad input, 130 stopped, 143 by SIGTERM.",
+    epilog="Exit codes: 0 done, 1 problems, or something is not written, 2 bad input, 130 stopped, 143 by SIGTERM.",
 )
 
 
@@ -110,8 +111,7 @@ def _run(arguments: list[str]) -> int:
         BrokenPipeError,
         SystemExit,
     ):  # the second is how typer puts the first, where it sees it
-        # The reader has ended: flush nothing into it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_no_more()  # the reader has ended
         return 1
     except (KeyboardInterrupt, typer.Abort):
         return 130
@@ -119,10 +119,24 @@ def _run(arguments: list[str]) -> int:
         return _say(
             "the memory is not enough: take out the largest files, or give fewer of them", code=1
         )
+    except NotWrittenError as error:
+        return _say(str(error), code=1)
     except (ChunkcoreError, OSError, _UsageError) as error:
         sentence = _sentence(error)
+        if getattr(error, "errno", None) in _FULL:  # what is written elsewhere is named
+            _print_no_more()
+            there = "what came before the error is there"
+            return _say(f"standard output cannot be written: {sentence}; {there}", code=1)
         return _say(sentence) if sentence else 2  # empty: the help was shown
     return code if isinstance(code, int) else 0
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def _print_no_more() -> None:
+    """Drop what is to be printed, which Python would try again as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _sentence(error: Exception) -> str:

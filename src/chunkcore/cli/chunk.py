@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, NotWrittenError, OptionError
 
 if TYPE_CHECKING:
     from chunkcore.scale.stream import Stream, StreamOptions, Tally
@@ -107,7 +107,10 @@ def _write(stream: Stream, output: Path, *, fresh: bool) -> None:
             and stream.is_repeatable
             and (output.is_file() or not output.exists())
         ):
-            _resumable(stream, output, show, fresh=fresh)
+            try:
+                _resumable(stream, output, show, fresh=fresh)
+            except OSError as error:
+                raise NotWrittenError.of(output, error) from error
         elif str(output) != "-":
             write_parts(output, _lines(stream, show))
         else:

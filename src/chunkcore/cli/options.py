@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from chunkcore.errors import OptionError
+from chunkcore.errors import NotWrittenError, OptionError
 from chunkcore.options import LARGEST, check_number
 
 if TYPE_CHECKING:
@@ -418,7 +418,7 @@ def check_folder(folder: Path) -> None:
     if not place.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "is a file: name a folder", str(place))
     if not os.access(place, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+        raise NotWrittenError.of(place, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
 def check_outside(docs: Path, output: Path) -> None:

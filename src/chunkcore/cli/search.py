@@ -203,25 +203,21 @@ def index(
     Example: chunkcore index docs/ -o docs.index && chunkcore search docs.index "how is a pump primed?"
     """
     from chunkcore.retrieval import get_retriever
-    from chunkcore.scale.folder_index import NotSavedError, index_files, is_index
+    from chunkcore.scale.folder_index import index_files, is_index
 
     _check_source(docs)
     if is_index(docs):
         raise OptionError(f"{docs} is a saved index: name the folder of its documents")
     model = options.cached_embedder(embedder) if get_retriever(retriever).embeds else None
-    try:
-        indexed = index_files(
-            docs,
-            output,
-            retriever=retriever,
-            chunker=chunker,
-            embedder=model,
-            reread=verify,
-            follow_links=follow_links,
-        )
-    except NotSavedError as error:
-        running.say(f"chunkcore: {error}", err=True)
-        raise typer.Exit(1) from error
+    indexed = index_files(
+        docs,
+        output,
+        retriever=retriever,
+        chunker=chunker,
+        embedder=model,
+        reread=verify,
+        follow_links=follow_links,
+    )
     corpus = indexed.index.corpus
     read = "nothing had changed"
     if indexed.read:

@@ -70,10 +70,10 @@ def score(
             reports.append(replace(report, name=spec))
             progress("chunkers", number, len(chunkers))
     reports += score_baselines(documents)
-    Console(highlight=False).print(_score_table(documents, reports))
-    running.say(*kept.used(prices))
     if output is not None:
         _write(reports, output)
+    Console(highlight=False).print(_score_table(documents, reports))
+    running.say(*kept.used(prices))
 
 
 def _write(reports: Sequence[SegmentReport], output: Path) -> None:

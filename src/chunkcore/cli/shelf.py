@@ -193,9 +193,12 @@ def size(file: File = None) -> None:
 @cache.command()
 @options.grouped
 def clear(file: File = None) -> None:
-    """Remove every entry."""
+    """Remove every entry. The exit code is 1 if some are still there."""
     opened = _opened(file)
     running.say(f"{opened.clear():,} entries removed", _described(opened))
+    contents = opened.size()
+    if contents.vectors or contents.answers:
+        raise typer.Exit(1)
 
 
 def _opened(path: Path | None) -> Cache:

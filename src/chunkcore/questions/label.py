@@ -105,14 +105,9 @@ class LabelledQuestions:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Within the block nobody else changes the file, whose rows are those of `_rows`."""
-        with self._thread_lock:
-            try:
-                with locked_folder(self.path.parent):
-                    self._read_again()
-                    yield
-            except OSError as error:
-                reason = error.strerror or error
-                raise DataError(f"{self.path} cannot be written: {reason}") from error
+        with self._thread_lock, locked_folder(self.path.parent):
+            self._read_again()
+            yield
 
     def _read_again(self) -> None:
         """Take over the file's rows if it was edited."""

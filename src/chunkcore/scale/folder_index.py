@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from chunkcore.chunkers import get_chunker
-from chunkcore.errors import DataError, warn_user
+from chunkcore.errors import DataError, NotWrittenError, warn_user
 from chunkcore.files import UnreadError
 from chunkcore.models.base import Embedder
 from chunkcore.reading import read_file
@@ -252,7 +252,7 @@ def _saved(
     return replace(opened, stamp=manifest_stamp(folder))
 
 
-class NotSavedError(DataError):
+class NotSavedError(NotWrittenError):
     """An index that could not be written into its folder: the disk is full, or may not be written to.
 
     Attributes:
