@@ -1178,6 +1178,8 @@ def test_a_piece_that_is_cut_from_a_passage_does_not_have_the_passages_place(nam
         if name == "LlamaIndex":
             assert "spans" not in piece.metadata
             assert "spans" not in framework.metadata(piece)
+            assert piece.start_char_idx is None  # or it would be its place in the passage
+            assert piece.ref_doc_id in documents
 
 
 def test_a_citation_does_not_have_its_passages_place() -> None:

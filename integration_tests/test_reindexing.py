@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+import numpy as np
 import pytest
 from chunkcore.models import CachedEmbedder
 from tests.fakes import FakeEmbedder
@@ -294,7 +295,7 @@ def test_haystack_other_metadata_are_embedded_again_and_bad_input_is_refused():
         updater.run([haystack.Document(content="tea")])
 
 
-@pytest.mark.parametrize("kept", ["as lists", "as floats", "as text", "not at all"])
+@pytest.mark.parametrize("kept", ["as lists", "as floats", "as text", "as decimals", "by NumPy", "not at all"])
 def test_haystack_a_store_that_keeps_no_tuples_has_its_chunks_unchanged(kept):
     haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
     from chunkadapters.exact import exact
@@ -310,7 +311,8 @@ def test_haystack_a_store_that_keeps_no_tuples_has_its_chunks_unchanged(kept):
         meta = json.loads(json.dumps(each.meta))
         if kept == "not at all":
             del meta["_split_overlap"]
-        kind = {"as floats": float, "as text": str}.get(kept, int)
+        kinds = {"as floats": float, "as text": str, "as decimals": lambda x: f"{x}.0", "by NumPy": np.int64}
+        kind: Any = kinds.get(kept, int)
         meta |= {key: kind(value) for key, value in meta.items() if type(value) is int}
         store.write_documents([haystack.Document(id=each.id, content=each.content, meta=meta, embedding=[1.0])])
     found = ChunkcoreIndexUpdater(store).run(chunks)

@@ -203,6 +203,18 @@ def _core_document(node: BaseNode) -> CoreDocument:
     return CoreDocument(node.node_id, text, node.metadata, marks_of(node.metadata))
 
 
+class _PassageNode(TextNode):
+    """A passage. Nodes that LlamaIndex' splitters cut from it are nodes of its document, without a place.
+
+    They search for their nodes in the text that they cut, whose places are not those in the document.
+    """
+
+    def as_related_node_info(self) -> RelatedNodeInfo:
+        source = self.source_node
+        assert source is not None
+        return source.model_copy(update={"metadata": self.metadata})
+
+
 class _Sources:
     """An index, and the nodes that it was made of: they say what models read of their metadata, and how."""
 
@@ -241,7 +253,7 @@ class _Sources:
         source = source_of_passage(source, passage.id, passage.retrieved.spans)
         if passage.is_whole and document.id in self.nodes:
             nodes.append(self.nodes[document.id])
-        node = TextNode(
+        node = _PassageNode(
             id_=passage.id,
             text=text,
             metadata=passage.metadata([hit.node.metadata for hit in hits], KEYS),

@@ -492,15 +492,20 @@ def _same(stored: Document, chunk: Document) -> bool:
 
 
 def _comparable(meta: Mapping[str, object]) -> str:
-    """Metadata as what they say: of 44 stores make 44.0 or "44", of tuples lists, of dates texts."""
-    return json.dumps(plain(meta, _as_said), sort_keys=True)
+    """Metadata as what they say: of 44 stores make 44.0 or "44", of tuples lists, of dates texts; they drop null."""
+    stated = {key: value for key, value in meta.items() if value is not None}
+    return json.dumps(plain(stated, _as_said), sort_keys=True)
 
 
-def _as_said(value: object) -> object:
-    if isinstance(value, bool | int | float) and math.isfinite(value) and value == int(value):
-        return str(int(value))
-    is_plain = value is None or isinstance(value, str | float | Mapping | list | tuple | set)
-    return value if is_plain or hasattr(value, "tolist") else str(value)
+def _as_said(value: Any) -> object:
+    if hasattr(value, "tolist"):  # a number or an array of NumPy
+        value = value.tolist()
+    if isinstance(value, bool | int | float):
+        is_whole = math.isfinite(value) and value == int(value)
+        return str(int(value)) if is_whole else str(value)
+    if isinstance(value, str):
+        return value.removesuffix(".0")
+    return value if value is None or isinstance(value, Mapping | list | tuple | set) else str(value)
 
 
 def _content(chunk: Document) -> str:
