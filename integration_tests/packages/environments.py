@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 __all__ = ["Environment"]
+
+# A proxy where nobody listens: what is installed must do without a network.
+NOWHERE = "http://127.0.0.1:9"
+OFFLINE = {"HTTP_PROXY": NOWHERE, "HTTPS_PROXY": NOWHERE, "ALL_PROXY": NOWHERE, "NO_PROXY": "127.0.0.1,localhost"}
+OFFLINE |= {name.lower(): value for name, value in OFFLINE.items()}
 
 
 class Environment:
@@ -28,12 +33,12 @@ class Environment:
         self._run([*pip, "install", *arguments])
 
     def run(self, *arguments: str, cwd: Path) -> str:
-        """What this environment's Python prints, with these arguments, in this folder.
+        """What this environment's Python prints, with these arguments, in this folder, without a network.
 
         Raises:
             RuntimeError: it ended with another exit code than 0.
         """
-        return self._run([str(self.python), *arguments], cwd)
+        return self._run([str(self.python), *arguments], cwd, OFFLINE | {"TIKTOKEN_CACHE_DIR": str(self.folder / "none")})
 
     def test(self, files: Sequence[str], checkout: Path) -> int:
         """Run these tests of a checkout on what is installed here, not on its `src`; pytest's exit code."""
@@ -45,9 +50,10 @@ class Environment:
             [*pytest, *files], cwd=checkout, env=_environ() | {"NLTK_DATA": str(data)}, check=False
         ).returncode
 
-    def _run(self, arguments: list[str], cwd: Path | None = None) -> str:
+    def _run(self, arguments: list[str], cwd: Path | None = None, variables: Mapping[str, str] | None = None) -> str:
+        environment = _environ() | dict(variables or {})
         done = subprocess.run(
-            arguments, capture_output=True, encoding="utf-8", errors="replace", cwd=cwd, env=_environ(), check=False
+            arguments, capture_output=True, encoding="utf-8", errors="replace", cwd=cwd, env=environment, check=False
         )
         if done.returncode:
             raise RuntimeError(

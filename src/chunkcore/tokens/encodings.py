@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import os
 import re
 import threading
@@ -55,6 +56,8 @@ _FILES = {
     "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
     "o200k_harmony": "fb374d419588a4632f3f557e76b4b70aebbca790",
 }
+# The default encoding's file, as tiktoken's MIT licence allows (LICENSE-tiktoken), so that it needs no network.
+_CARRIED = {"cl100k_base": Path(__file__).with_name("cl100k_base.tiktoken.gz")}
 _environment_lock = threading.Lock()
 
 _GAP = re.compile(r"\s+")
@@ -144,25 +147,33 @@ def read(text: str) -> tuple[str, bool]:
         return read(encodable(text))
 
 
+def _vocabulary(name: str) -> bytes | None:
+    """tiktoken's file of an encoding, from this package or from toktok-rs' vocabulary; None if neither has it."""
+    if name in _CARRIED:
+        return gzip.decompress(_CARRIED[name].read_bytes())
+    encoder = load_toktok(name)
+    if encoder is None:
+        return None
+    numbered = enumerate(encoder.tokens())
+    return b"".join(b"%b %d\n" % (base64.b64encode(token), number) for number, token in numbered)
+
+
 @lru_cache(maxsize=8)
 def load_encoding(name: str) -> Any:
     """The tiktoken encoding of this name. Raises `OptionError` if its files are missing.
 
-    The vocabulary is toktok-rs' if that is installed, else from tiktoken's cache or the network; its hash is compared.
+    The vocabulary of cl100k_base is in this package. Others are toktok-rs' if that is installed, else from tiktoken's
+    cache or the network. tiktoken compares the hash of each.
     """
     import tiktoken
 
-    encoder = load_toktok(name)
     try:
-        if encoder is None:
+        vocabulary = _vocabulary(name)
+        if vocabulary is None:
             return tiktoken.get_encoding(name)
         # tiktoken reads files only, from a folder that only the environment names.
         with TemporaryDirectory() as folder, _environment_lock:
-            lines = [
-                b"%b %d\n" % (base64.b64encode(token), number)
-                for number, token in enumerate(encoder.tokens())
-            ]
-            Path(folder, _FILES[name]).write_bytes(b"".join(lines))
+            Path(folder, _FILES[name]).write_bytes(vocabulary)
             before = os.environ.get("TIKTOKEN_CACHE_DIR")
             os.environ["TIKTOKEN_CACHE_DIR"] = folder
             try:
@@ -174,8 +185,8 @@ def load_encoding(name: str) -> Any:
     except (OSError, ValueError) as error:
         raise OptionError(
             f"the files of the encoding {name!r} could not be loaded ({type(error).__name__}): expected them in "
-            "tiktoken's cache or online; set TIKTOKEN_CACHE_DIR to a folder that holds them, or "
-            'pip install "chunkadapters[fast]", which brings those of cl100k_base, o200k_base and o200k_harmony'
+            "tiktoken's cache or online; set TIKTOKEN_CACHE_DIR to a folder that holds them, or take cl100k_base, which "
+            'comes with this package, or pip install "chunkadapters[fast]", which brings o200k_base and o200k_harmony'
         ) from error
 
 
