@@ -38,7 +38,9 @@ class Environment:
         Raises:
             RuntimeError: it ended with another exit code than 0.
         """
-        return self._run([str(self.python), *arguments], cwd, OFFLINE | {"TIKTOKEN_CACHE_DIR": str(self.folder / "none")})
+        return self._run(
+            [str(self.python), *arguments], cwd, OFFLINE | {"TIKTOKEN_CACHE_DIR": str(self.folder / "none")}
+        )
 
     def test(self, files: Sequence[str], checkout: Path) -> int:
         """Run these tests of a checkout on what is installed here, not on its `src`; pytest's exit code."""

@@ -180,7 +180,7 @@ def files() -> None:
     contents = {
         "a.pdf": b"%PDF-1.4\n" + body + b"trailer<</Size 6/Root 1 0 R>>\n%%EOF\n",
         "b.eml": b"Subject: Tea\nContent-Type: text/html\n\n<p>Tea.",
-        "c.txt": "Чай бывает чёрный и зелёный. Tea.".encode("cp1251"),
+        "c.txt": ("Чай бывает чёрный и зелёный, а воду для него надо вскипятить. " * 4 + "Tea.").encode("cp1251"),
     }
     with tempfile.TemporaryDirectory() as folder:
         for name, content in contents.items():
@@ -197,9 +197,7 @@ def structure() -> None:
     """Cuts HTML and source code."""
     from chunkcore import get_chunker
 
-    assert get_chunker("html:size=8").split_text(
-        "<h1>Foxes</h1><p>The fox naps.</p><p>The fox wakes.</p>"
-    )
+    assert get_chunker("html:size=8").split_text("<h1>Foxes</h1><p>The fox naps.</p><p>The fox wakes.</p>")
     for language in ("c", "cpp", "go", "java", "javascript", "python", "rust", "typescript"):
         assert get_chunker(f"code:size=8,language={language}").split_text("int a;\n\nint b;\n")
 
