@@ -1,4 +1,4 @@
-"""Install the project and everything its demo and tests need into the environment that runs this file.
+"""Install the project and everything its tests need into the environment that runs this file.
 
 Every package has one version and its hashes in requirements.lock, which `make lock` writes. PyTorch has none, as its
 build depends on the machine. PyPI's build for Linux brings several GB of CUDA libraries, so pip is first asked, without

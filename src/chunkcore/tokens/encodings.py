@@ -185,7 +185,7 @@ def load_encoding(name: str) -> Any:
     except (OSError, ValueError) as error:
         raise OptionError(
             f"the files of the encoding {name!r} could not be loaded ({type(error).__name__}): expected them in "
-            "tiktoken's cache or online; set TIKTOKEN_CACHE_DIR to a folder that holds them, or take cl100k_base, which "
+            "tiktoken's cache or online; set TIKTOKEN_CACHE_DIR to a folder that holds them, or use cl100k_base, which "
             'comes with this package, or pip install "chunkadapters[fast]" for o200k_base and o200k_harmony'
         ) from error
 
