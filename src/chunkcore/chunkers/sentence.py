@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -17,11 +18,10 @@ from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.similarity import SemanticOverlap, check_overlap
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, join_ranges, running_counts, split_to_maximum
-from chunkcore.spans import Ranges
+from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
 # A chunk's sentences: the first, the first new one, and the one after the last.
-_Row = tuple[int, int, int]
 
 
 @chunkers.register("sentence")
@@ -81,72 +81,74 @@ class Sentence(Chunker):
         sections = {mark.span.start for mark in marks if mark.kind == "section"}
         headings = sorted(sections) or heading_tags(source.text)
         cuts = _without_bare_headings(source.text, sentences, headings)
-        topics = [0] * len(sentences)
+        topics: Numbers | None = None
         if isinstance(self.overlap, SemanticOverlap):
             # The model is asked once, not for each section.
             texts = [source.text[start:end] for start, end in sentences.tolist()]
-            topics = self.overlap.topics(texts)
+            topics = np.array(self.overlap.topics(texts), dtype=np.int64)
         rows: list[tuple[int, int]] = []
         for first, after in pairwise([0, *cuts, len(sentences)]):
             if first < after:
-                section = sentences[first:after]
-                sums: list[int] = running_counts(source, section).tolist()
-                reach = self._reach(sums, [topic - first for topic in topics[first:after]])
-                bounded = self._bounded(source, section, self._packed(sums, reach))
-                rows += join_ranges(source, bounded, self.minimum, self.hard_maximum)
+                own_topics = None if topics is None else topics[first:after] - first
+                chunks = self._section(source, sentences[first:after], own_topics)
+                rows += join_ranges(source, chunks, self.minimum, self.hard_maximum)
         return rows
 
-    def _reach(self, sums: list[int], topics: list[int]) -> list[int]:
-        """For each sentence, the first sentence that a chunk beginning there may share."""
-        reach = []
-        for number, topic in enumerate(topics):
-            first = number
-            if isinstance(self.overlap, SemanticOverlap):
-                half = bisect_left(sums, sums[number] - self.size // 2, 0, number)
-                first = max(topic, half)
-            elif self.overlap:
-                shared = sums[number] - cast("int", self.overlap)
-                first = min(number - 1, bisect_left(sums, shared, 0, number))
-            reach.append(min(number - self.overlap_sentences, first))
-        return reach
-
-    def _packed(self, sums: list[int], reach: list[int]) -> list[_Row]:
-        rows: list[_Row] = []
-        begin = end = 0
-        while end < len(sums) - 1:
-            first = end
-            if rows:
-                begin = max(reach[first], begin + 1)
-                begin = min(first, bisect_left(sums, sums[first + 1] - self.size, begin, first))
-            end = max(first + 1, bisect_right(sums, sums[begin] + self.size, first + 1) - 1)
-            rows.append((begin, first, end))
-        return rows
-
-    def _bounded(
-        self, source: TokenizedText, sentences: Ranges, rows: list[_Row]
+    def _section(
+        self, source: TokenizedText, sentences: Ranges, topics: Numbers | None
     ) -> list[tuple[int, int]]:
-        """The chunks' ranges. A chunk over the maximum shares nothing and is halved until it fits."""
+        """The chunks of some sentences. A chunk over the maximum shares nothing and is halved until it fits."""
         maximum: int = self.hard_maximum
-        table = np.array(rows, dtype=np.int64)
-        starts, ends = sentences[:, 0].tolist(), sentences[:, 1].tolist()
-        counts = source.counts(sentences[table[:, 0], 0], sentences[table[:, 2] - 1, 1])
-        over = (counts > maximum).tolist()
+        begins, afters = self._packed(running_counts(source, sentences), topics)
+        starts, ends = array("q", sentences[:, 0].tobytes()), array("q", sentences[:, 1].tobytes())
+        over = source.counts(sentences[begins, 0], sentences[np.array(afters) - 1, 1]) > maximum
 
         def fits(first: int, after: int) -> bool:
             return source.count(starts[first], ends[after - 1]) <= maximum
 
-        ranges: list[tuple[int, int]] = []
-        was_over, reached = False, 0
-        for (begin, first, end), is_over in zip(rows, over, strict=True):
-            # A chunk that shares nothing begins later than it was to, and so does the next one.
-            low = first if is_over or was_over else max(begin, reached)
-            was_over, reached = is_over, low
-            if not is_over and low == begin:
-                ranges.append((starts[low], ends[end - 1]))
-                continue
-            for reached, after in halves(low, end, fits):
-                ranges += split_to_maximum(source, starts[reached], ends[after - 1], maximum)
-        return ranges
+        chunks: list[tuple[int, int]] = []
+        least = 0  # the first sentence that the next chunk may share
+        for begin, first, after, is_over in zip(
+            begins, chain([0], afters), afters, over, strict=False
+        ):
+            low = first if is_over else max(begin, least)
+            if low == begin and not is_over:
+                chunks.append((starts[low], ends[after - 1]))
+            else:  # a chunk that begins later than it was to may be larger
+                for half, end in halves(low, after, fits):
+                    chunks += split_to_maximum(source, starts[half], ends[end - 1], maximum)
+                    low = half
+            least = after if is_over else low
+        return chunks
+
+    def _packed(self, sums: Numbers, topics: Numbers | None) -> tuple[array[int], array[int]]:
+        """The first sentence of each chunk, and the one after its last, by the sentences' `running_counts`."""
+        sums_of = array("q", sums.tobytes())
+        begins, afters = array("q"), array("q")
+        begin = after = 0
+        while after < len(sums_of) - 1:
+            first = after
+            if first:
+                least = max(begin + 1, self._shared(sums_of, topics, first))
+                fitting = bisect_left(sums_of, sums_of[first + 1] - self.size, least, first)
+                begin = min(first, fitting)
+            after = bisect_right(sums_of, sums_of[begin] + self.size, first + 1) - 1
+            after = max(first + 1, after)
+            begins.append(begin)
+            afters.append(after)
+        return begins, afters
+
+    def _shared(self, sums: Sequence[int], topics: Numbers | None, first: int) -> int:
+        """The first sentence that a chunk may share whose first new one is `first`."""
+        shared = first
+        if topics is not None:
+            shared = max(
+                int(topics[first]), bisect_left(sums, sums[first] - self.size // 2, 0, first)
+            )
+        elif self.overlap:
+            held = bisect_left(sums, sums[first] - cast("int", self.overlap), 0, first)
+            shared = min(held, first - 1)
+        return min(shared, first - self.overlap_sentences)
 
 
 def _without_bare_headings(text: str, sentences: Ranges, headings: list[int]) -> list[int]:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, count, pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import regex
@@ -260,18 +260,22 @@ class Postings:
         places = which.take(np.frombuffer(occurrences, dtype=np.int32))
         places *= len(sizes)
         places += np.repeat(np.arange(len(sizes), dtype=np.int32), sizes_of_texts)
+        del occurrences, numbers
         places.sort()
-        is_first = np.append(True, places[1:] != places[:-1])[: len(places)]
-        counts = np.diff(np.flatnonzero(is_first), append=len(places)).astype(np.int32)
-        places = places[is_first]
-        return cls._sorted(keys, cast(Numbers, places), cast(Numbers, counts), sizes)
+        ends = np.flatnonzero(np.append(places[1:] != places[:-1], True)[: len(places)])
+        counts = np.empty(len(ends), dtype=np.int32)
+        counts[:1] = ends[:1] + 1
+        np.subtract(ends[1:], ends[:-1], out=counts[1:], casting="unsafe")
+        places = places[ends]
+        del ends
+        return cls._sorted(keys, places, counts, sizes)
 
     @classmethod
     def _sorted(
         cls,
         keys: Keys,
         places: Numbers,
-        counts: Numbers,
+        counts: NDArray[Any],
         lengths: Numbers,
     ) -> Postings:
         """`places`: word number x texts + text, ascending."""
