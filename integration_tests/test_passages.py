@@ -506,7 +506,7 @@ def test_a_retriever_is_asked_for_more_hits_where_it_takes_their_number() -> Non
         def _retrieve(self, query_bundle: Any) -> list[Any]:
             return child.retrieve(query_bundle)
 
-    with pytest.warns(PassageWarning, match="Plainly has no similarity_top_k, and gave 2 nodes"):
+    with pytest.warns(PassageWarning, match="Plainly takes no number of hits in a call, and gave 2"):
         llamaindex.PassageRetriever(Plainly(), documents=[tea]).retrieve("tea")
     for parts, is_asked in (([child, child], True), ([child, Plainly()], False)):
         fused = QueryFusionRetriever(parts, llm=MockLLM(), num_queries=1, similarity_top_k=3, use_async=False)

@@ -8,6 +8,7 @@ from typing import Any
 from haystack import Document, Pipeline, SuperComponent
 from haystack.core.component import Component
 
+from chunkadapters.behind import Behind
 from chunkadapters.haystack.sockets import Socket, is_component, pipeline_sockets, sockets_of
 from chunkcore.errors import OptionError
 
@@ -61,10 +62,8 @@ def _sources(pipeline: Pipeline) -> list[str]:
     for name in pipeline.graph.nodes:
         part = pipeline.get_component(name)
         gives = any(socket.holds(list[Document]) for socket in sockets_of(part).outputs)
-        if getattr(part, "show", None) == "all":
-            raise OptionError(
-                f"a question has a filter (where), and {name} shows text of every document (show='all'): leave one out"
-            )
+        if hasattr(part, "show") and hasattr(part, "local_index"):
+            Behind.of(part, part.local_index).check_call(["a question's filter (where)"])
         if gives and (name not in fed or hasattr(part, "document_store")):
             names.append(name)
     return names

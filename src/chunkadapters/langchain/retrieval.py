@@ -297,7 +297,7 @@ class _Shown(_Indexed):
         return Behind.of(self, self._local_index(), self._limits(k, max_tokens))
 
 
-class PassageCompressor(_Shown, BaseDocumentCompressor):
+class PassageCompressor(BaseDocumentCompressor, _Shown):
     """Passages behind a retriever: exact spans of its hits' text, of any size, under a budget of tokens.
 
     For ``ContextualCompressionRetriever(base_compressor=PassageCompressor(index=folder), ...)``, behind any retriever
@@ -339,7 +339,7 @@ class PassageCompressor(_Shown, BaseDocumentCompressor):
         return _documents(self._behind().passages(query, hits), documents)
 
 
-class PassageRetriever(_Shown, BaseRetriever):
+class PassageRetriever(BaseRetriever, _Shown):
     """A retriever, with passages behind it: ``PassageRetriever(your_retriever, index=folder)``.
 
     See `PassageCompressor` for the options and for what comes out. ``k`` and ``max_tokens`` of a call are the limits of
@@ -392,19 +392,20 @@ class PassageRetriever(_Shown, BaseRetriever):
         if not isinstance(retriever, Runnable):
             expected = "a LangChain retriever or RunnableLambda(function); an index alone is an IndexRetriever(index)"
             raise OptionError(f"retriever is {expected}; got {kind_of(retriever)}")
-        super().__init__(
-            retriever=retriever,
-            index=index,
-            documents=documents,
-            fetch_k=fetch_k,
-            show=show,
-            max_tokens=max_tokens,
-            k=k,
-            balance=balance,
-            counter=counter,
-            tags=tags,
-            metadata=metadata,
-        )
+        fields: dict[str, Any] = {
+            "retriever": retriever,
+            "index": index,
+            "documents": documents,
+            "fetch_k": fetch_k,
+            "show": show,
+            "max_tokens": max_tokens,
+            "k": k,
+            "balance": balance,
+            "counter": counter,
+            "tags": tags,
+            "metadata": metadata,
+        }
+        super().__init__(**fields)
 
     def invoke(
         self,
@@ -507,7 +508,7 @@ def _config(
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 
 
-class IndexRetriever(_Indexed, BaseRetriever):
+class IndexRetriever(BaseRetriever, _Indexed):
     """A saved index as a retriever: ``IndexRetriever("folder")``, no store.
 
     An index with vectors of the units gives the passages of the retriever `passages`, one without searches by words.
@@ -536,15 +537,16 @@ class IndexRetriever(_Indexed, BaseRetriever):
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
     ) -> None:
-        super().__init__(
-            index=index,
-            documents=documents,
-            max_tokens=max_tokens,
-            k=k,
-            counter=counter,
-            tags=tags,
-            metadata=metadata,
-        )
+        fields: dict[str, Any] = {
+            "index": index,
+            "documents": documents,
+            "max_tokens": max_tokens,
+            "k": k,
+            "counter": counter,
+            "tags": tags,
+            "metadata": metadata,
+        }
+        super().__init__(**fields)
 
     def _get_relevant_documents(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -47,11 +47,11 @@ from chunkadapters.behind import (
     Limits,
     LocalIndex,
     Passage,
-    PassageWarning,
     Show,
     TokenCounterLike,
     check_source,
     core_documents,
+    warn_of_few,
     written_show,
 )
 from chunkadapters.llamaindex.node_parser import (
@@ -62,7 +62,7 @@ from chunkadapters.llamaindex.node_parser import (
 )
 from chunkadapters.places import is_derived, marks_of
 from chunkadapters.scores import DeployedRetriever, RetrieverHooks
-from chunkcore.errors import DataError, OptionError, kind_of, warn_user
+from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.options import check_number
 from chunkcore.retrieval.passages.worth import BALANCE
@@ -134,10 +134,7 @@ def _narrowed(retriever: BaseRetriever, where: Mapping[str, Any]) -> BaseRetriev
     narrowed: Any = copy(retriever)
     name = type(retriever).__name__
     if isinstance(retriever, PassageRetriever):
-        if retriever.options.show == "all":
-            raise OptionError(
-                "a question has a filter (where), and show='all' shows text of every document: leave one out"
-            )
+        retriever.options._behind().check_call(["a question's filter (where)"])
         narrowed.retriever = _narrowed(retriever.retriever, where)
     elif isinstance(retriever, IndexRetriever):
         narrowed.filters = _both(retriever.filters, where, name)
@@ -145,7 +142,7 @@ def _narrowed(retriever: BaseRetriever, where: Mapping[str, Any]) -> BaseRetriev
         narrowed._filters = _both(retriever._filters, where, name)
     else:
         raise OptionError(f"a question has a filter (where), and {name} takes none in a call")
-    return narrowed
+    return cast(BaseRetriever, narrowed)
 
 
 def _both(filters: MetadataFilters | None, where: Mapping[str, Any], name: str) -> MetadataFilters:
@@ -350,14 +347,7 @@ class PassagePostprocessor(BaseNodePostprocessor):
 
     def _behind(self) -> Behind:
         assert self._sources is not None
-        return Behind(
-            self._sources.index,
-            show=self.show,
-            max_tokens=self.max_tokens,
-            k=self.k,
-            balance=self.balance,
-            counter=self.counter,
-        )
+        return Behind.of(self, self._sources.index)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -451,11 +441,7 @@ class PassageRetriever(BaseRetriever):
         is_few = self.fetch_k is not None and len(nodes) < self.fetch_k
         if is_few and not self._has_warned and not _takes_k(self.retriever):
             self._has_warned = True
-            warn_user(
-                f"{type(self.retriever).__name__} has no similarity_top_k, and gave {len(nodes)} nodes: let it give "
-                f"about {self.fetch_k} by its own options, or give fetch_k=None",
-                PassageWarning,
-            )
+            warn_of_few(self.retriever, len(nodes), self.fetch_k)
         return self.options.postprocess_nodes(nodes, query_bundle)
 
 
@@ -481,7 +467,7 @@ def _deep(retriever: BaseRetriever, k: int) -> BaseRetriever:
     deep.similarity_top_k = max(k, stated)
     if isinstance(retriever, QueryFusionRetriever):
         deep._retrievers = [_deep(part, k) for part in _parts(retriever)]
-    return deep
+    return cast(BaseRetriever, deep)
 
 
 class IndexRetriever(BaseRetriever):

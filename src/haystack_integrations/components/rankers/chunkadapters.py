@@ -173,13 +173,6 @@ class ChunkcorePassageRanker(Indexed):
         `documents` are a retriever's answer, best first. Raises `TypeError`.
         """
         check_documents(self, documents)
-        behind = Behind(
-            self.local_index,
-            show=self.show,
-            max_tokens=self.max_tokens,
-            k=self.k,
-            balance=self.balance,
-            counter=self.counter,
-        )
+        behind = Behind.of(self, self.local_index)
         passages = behind.passages(query, [hit_of(document) for document in documents])
         return {"documents": passage_documents(passages, documents)}
