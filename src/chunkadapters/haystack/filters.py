@@ -8,7 +8,6 @@ from typing import Any
 from haystack import Document, Pipeline, SuperComponent
 from haystack.core.component import Component
 
-from chunkadapters.behind import Behind
 from chunkadapters.haystack.sockets import Socket, is_component, pipeline_sockets, sockets_of
 from chunkcore.errors import OptionError
 
@@ -62,8 +61,12 @@ def _sources(pipeline: Pipeline) -> list[str]:
     for name in pipeline.graph.nodes:
         part = pipeline.get_component(name)
         gives = any(socket.holds(list[Document]) for socket in sockets_of(part).outputs)
-        if hasattr(part, "show") and hasattr(part, "local_index"):
-            Behind.of(part, part.local_index).check_call(["a question's filter (where)"])
+        shows = hasattr(part, "show") and hasattr(part, "local_index")
+        if shows and part.local_index.opened.shows_more(part.show):
+            raise OptionError(
+                f"a question has a filter (where), and {name} shows text that it may hide (show={part.show!r}): leave "
+                "one out"
+            )
         if gives and (name not in fed or hasattr(part, "document_store")):
             names.append(name)
     return names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import signature
 from typing import Any, TypeAlias, cast
@@ -20,6 +20,8 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import VectorStoreRetriever
+
+from chunkcore.errors import OptionError
 
 AnyRunnable: TypeAlias = Runnable[Any, Any]
 
@@ -71,6 +73,23 @@ def with_filter(runnable: AnyRunnable, config: RunnableConfig | None = None) -> 
         return runnable
     inside = (with_filter(child, each) for child, each in _children(runnable, config))
     return next((child for child in inside if child is not None), None)
+
+
+def check_obeyed(arguments: Mapping[str, object], documents: object) -> None:
+    """Raise `OptionError`: a call's filter names a value, and a document has another; the store ignored the filter."""
+    chosen = arguments.get("filter")
+    if not isinstance(chosen, Mapping) or not isinstance(documents, Iterable):
+        return
+    for document in documents:
+        for key, value in chosen.items():
+            kept = getattr(document, "metadata", {}).get(key, value)
+            kinds = {isinstance(item, str) for item in (value, kept)}
+            are_plain = all(isinstance(item, str | int | float) for item in (value, kept))
+            if are_plain and len(kinds) == 1 and kept != value:
+                raise OptionError(
+                    f"the retriever ignored filter={dict(chosen)!r:.80}: a hit has {kept!r:.40} for {key!r}. Give its "
+                    "store the filter as that takes it"
+                )
 
 
 def _children(

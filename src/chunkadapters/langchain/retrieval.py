@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import (
@@ -36,7 +35,13 @@ from chunkadapters.behind import (
     core_documents,
     warn_of_few,
 )
-from chunkadapters.langchain.calls import dropping, for_children, stated_k, with_filter
+from chunkadapters.langchain.calls import (
+    check_obeyed,
+    dropping,
+    for_children,
+    stated_k,
+    with_filter,
+)
 from chunkadapters.langchain.splitter import KEYS, part_of, source_of
 from chunkadapters.places import Metadata, is_derived, marks_of
 from chunkadapters.scores import (
@@ -113,7 +118,16 @@ def _asked_with(
             )
         return _asked_with(retriever, {"filter": _Filter(where)})
 
-    ask, aask = partial(retriever.invoke, **arguments), partial(retriever.ainvoke, **arguments)
+    def ask(question: str) -> list[Document]:
+        documents = retriever.invoke(question, **arguments)
+        check_obeyed(arguments, documents)
+        return documents
+
+    async def aask(question: str) -> list[Document]:
+        documents = await retriever.ainvoke(question, **arguments)
+        check_obeyed(arguments, documents)
+        return documents
+
     return DeployedRetriever(retriever.get_name(), ask, aask, retriever, filtered)
 
 
@@ -437,6 +451,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         behind = self._behind(k, max_tokens)
         retriever, arguments = self._asked(behind, arguments)
         hits = retriever.invoke(query, _config(run_manager), **arguments)
+        check_obeyed(arguments, hits)
         return self._passages(query, hits, behind)
 
     async def _aget_relevant_documents(
@@ -451,6 +466,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         behind = self._behind(k, max_tokens)
         retriever, arguments = self._asked(behind, arguments)
         hits = await retriever.ainvoke(query, _config(run_manager), **arguments)
+        check_obeyed(arguments, hits)
         return await asyncio.to_thread(self._passages, query, hits, behind)
 
     def _asked(self, behind: Behind, arguments: dict[str, Any]) -> tuple[Question, dict[str, Any]]:
