@@ -672,6 +672,7 @@ def test_wrong_options_are_refused_and_assigned_ones_honoured(name: str) -> None
         {"counter": "no such counter"},
         {"show": "some"},
         {"balance": 2},
+        {"order": "place"},
         {"max_token": 9},
     ):
         with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):

@@ -123,6 +123,25 @@ def test_a_best_unit_over_the_budget_is_cut_there() -> None:
     assert (whole.match, whole.parts) == ("spans", (hit(0, 10, 1.0),))
 
 
+@pytest.mark.parametrize(
+    ("needs", "text", "budget", "span"),
+    [
+        ([0, 0, 0, 0, 0], "x" * 10, 100, (20, 30)),  # alone
+        ([0, 1, 0, 0, 0], "x" * 10, 100, (10, 30)),  # within the sentence, which is a fifth of the budget
+        ([1, 1, 0, 0, 0], "x" * 10, 100, (20, 30)),  # the sentence is longer
+        ([2, 2, 2, 2, 0], "x" * 10, 100, (0, 50)),  # within the table, which is half of it
+        ([0, 0, 0, 0, 0], "It rains. ", 100, (10, 30)),  # with what it refers to
+        ([0, 0, 0, 0, 0], "x" * 10, 400, (10, 30)),  # not under a twentieth of the budget
+    ],
+)
+def test_a_reader_gets_whole_sentences_and_tables_no_crumbs_and_what_a_text_refers_to(needs, text, budget, span):
+    texts = ["y" * 10, "y" * 10, text, "z" * 10, "z" * 10, "z" * 10]
+    scores = [0.0, 0.5, 9.0, 0.0, 0.0, 0.0]
+    units = [hit(10 * n, 10 * n + 10, scores[n], text) for n, text in enumerate(texts)]
+    row = Row(units, scores, [10] * 6, [True] * 5, 5.0, needs)
+    assert spans(passages_of(row, Budget(budget, "characters"), documents={})) == [[span]]
+
+
 @pytest.mark.parametrize("budget", [10, 30, 50])
 def test_a_hit_far_above_the_rest_does_not_lose_its_place_to_a_run_of_weak_ones(budget: int) -> None:
     run = [hit(start, start + 10, 4.0) for start in range(0, 60, 10)]

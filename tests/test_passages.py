@@ -390,3 +390,41 @@ def test_scales_beyond_the_longest_document_take_no_more_than_its_length(monkeyp
         found.append(Passages().index(corpus, TextVectors(Table())).search(["fox rain"], 3))
     assert found[0].indices.tolist() == found[1].indices.tolist()
     np.testing.assert_array_equal(found[0].scores, found[1].scores)
+
+
+GROUPS = ("Sailors", "Pupils", "Nurses", "Widows", "Farmers", "Bakers", "Judges", "Monks", "Poets")
+FARES = "## Fares\n\n| Who | Fare |\n|---|---|\n" + "".join(
+    f"| {who} of any age | {len(who)} crowns |\n" for who in GROUPS
+)
+FERRY = "The ferry leaves Arden at noon and needs an hour to cross the wide and often quite rough lake."
+RAIN = "Rain falls on the roads of the whole valley and on all of its small rivers for a day. " * 20
+PAGE = f"# Lake\n\n{RAIN}\n\n{FERRY} It carries forty cars. {RAIN}\n\n{FARES}\n{RAIN}"
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "tokens"),
+    [
+        ("What do widows pay?", FARES.rstrip(), 300),
+        ("Does it carry forty cars?", f"{FERRY} It carries forty cars.", 150),
+    ],
+)
+def test_a_passage_is_a_whole_table_with_its_heading_or_sentences_with_what_they_refer_to(
+    question, text, tokens
+) -> None:
+    pages = [Document("ferry.md", PAGE), *(Document(f"{n}", f"Snow falls on field {n}.") for n in range(12))]
+    index = get_retriever("passages:lexical").index(chunk_corpus(pages, "sentence:size=24"))
+    assert text in index.retrieve(question, max_tokens=tokens)[0].text
+
+
+def test_passages_of_one_document_can_stand_in_its_order() -> None:
+    rain = "Rain falls on the road and the river for a whole day. " * 8
+    pages = [Document("a", f"The cat sleeps. {rain} The cat and the dog eat."), Document("b", f"A dog runs. {rain}")]
+    index = get_retriever("passages:lexical").index(chunk_corpus(pages, "sentence:size=16"))
+    hits, options = [index.corpus.retrieved[n] for n in (9, 0, 10)], {"max_tokens": 90, "balance": 1.0}
+    starts = {
+        order: [(p.document_id, p.spans[0].start) for p in index.behind("?", hits, order=order, **options)]
+        for order in ("score", "document")
+    }
+    assert starts == {"score": [("a", 449), ("a", 0), ("b", 0)], "document": [("a", 0), ("a", 449), ("b", 0)]}
+    with pytest.raises(OptionError, match="order is score or document"):
+        index.behind("?", hits, order="place")

@@ -34,7 +34,7 @@ from chunkcore.plain import digest
 from chunkcore.retrieval import Index, WindowIndex, chunk_corpus, get_retriever
 from chunkcore.retrieval.base import PassageIndex
 from chunkcore.retrieval.budget import Budget, check_limits
-from chunkcore.retrieval.passages.assembly import cut_unit
+from chunkcore.retrieval.passages.assembly import Order, cut_unit, in_order
 from chunkcore.retrieval.passages.worth import BALANCE
 from chunkcore.retrieval.where import Where, check_predicate, truth
 from chunkcore.run import Retrieved
@@ -92,7 +92,7 @@ class Limits:
         return name
 
 
-def check_options(show: Show, balance: float) -> None:
+def check_options(show: Show, balance: float, order: Order) -> None:
     """Raise `OptionError`: an option of `Behind` is out of range."""
     if callable(show):
         check_predicate("show", show)
@@ -101,6 +101,7 @@ def check_options(show: Show, balance: float) -> None:
             f'show is "hits", "whole", "all", or a function of a document\'s metadata; got {show!r:.80}'
         )
     check_number("balance", balance, 0, 1, whole=False)
+    in_order((), order)
 
 
 def warn_of_few(retriever: object, count: int, fetch_k: int | None) -> None:
@@ -127,6 +128,7 @@ class PassageOptions(Protocol):
     k: int | None
     balance: float
     counter: TokenCounterLike
+    order: Order
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,7 @@ class Behind:
             Who chooses another than "hits" says so for every question: no filter of a retriever is known here.
         max_tokens, k, counter: see `Limits`.
         balance: the hits' share of a unit's score, 0 to 1; the words have the rest.
+        order: "score", the best passage first; or "document", those of one document together, in its order.
 
     Raises `OptionError`: an option is out of range, or there is no index.
 
@@ -211,12 +214,14 @@ class Behind:
         k: int | None = None,
         balance: float = BALANCE,
         counter: TokenCounterLike = "cl100k_base",
+        order: Order = "score",
     ) -> None:
-        check_options(show, balance)
+        check_options(show, balance, order)
         self.index = index if isinstance(index, LocalIndex) else LocalIndex(index)
         self.index.check_show(show)
         self.show = show
         self.balance = balance
+        self.order: Order = order
         self.limits = Limits(max_tokens, k, counter)
 
     @classmethod
@@ -230,6 +235,7 @@ class Behind:
             k=limits.k,
             balance=options.balance,
             counter=limits.counter,
+            order=options.order,
         )
 
     def check_call(self, arguments: Collection[str]) -> None:
@@ -394,6 +400,7 @@ class OpenedIndex(HitIndex):
             show=show,
             balance=options.balance,
             counter=options.limits.token_counter,
+            order=options.order,
         )
         by_document: dict[str, list[int]] = {}
         for number, piece in enumerate(pieces):

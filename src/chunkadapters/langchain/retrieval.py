@@ -52,6 +52,7 @@ from chunkadapters.scores import (
 )
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.locating import Hit, names_of, score_of
+from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
 from chunkcore.retrieval.where import Where, allowed_documents, check_predicate
 from chunkcore.text import Document as CoreDocument
@@ -301,6 +302,7 @@ class _Shown(_Indexed):
 
     show: SkipValidation[Show] = "hits"
     balance: float = BALANCE
+    order: Order = "score"
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -328,7 +330,7 @@ class PassageCompressor(BaseDocumentCompressor, _Shown):
     Args:
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
         documents: instead of an index: LangChain's or chunkcore's documents, indexed in memory, by words.
-        show, max_tokens, k, balance: see `chunkadapters.behind.Behind`.
+        show, max_tokens, k, balance, order: see `chunkadapters.behind.Behind`.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``), or a function such as
             ``model.get_num_tokens``.
 
@@ -364,7 +366,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         retriever: any retriever, or runnable from a question to documents.
         fetch_k: the hits that the retriever is asked for: a vector store's, also behind ``bind``, ``with_config`` and
             the like, or one that has a field ``k``. None: as many as it gives by itself.
-        index, documents, show, max_tokens, k, balance, counter: see `PassageCompressor`.
+        index, documents, show, max_tokens, k, balance, counter, order: see `PassageCompressor`.
 
     Raises `ValueError`: an option is out of range, there is no index, or something is no retriever.
 
@@ -396,6 +398,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         k: int | None = None,
         balance: float = BALANCE,
         counter: TokenCounterLike = "cl100k_base",
+        order: Order = "score",
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
     ) -> None:
@@ -416,6 +419,7 @@ class PassageRetriever(BaseRetriever, _Shown):
             "k": k,
             "balance": balance,
             "counter": counter,
+            "order": order,
             "tags": tags,
             "metadata": metadata,
         }

@@ -65,6 +65,7 @@ from chunkadapters.scores import DeployedRetriever, RetrieverHooks
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.options import check_number
+from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
 from chunkcore.retrieval.where import Where
 from chunkcore.text import Document as CoreDocument
@@ -296,7 +297,7 @@ class PassagePostprocessor(BaseNodePostprocessor):
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
         documents: instead of an index: LlamaIndex' or chunkcore's documents, indexed in memory, by words. They are not
             in configurations.
-        show, max_tokens, k, balance: see `chunkadapters.behind.Behind`.
+        show, max_tokens, k, balance, order: see `chunkadapters.behind.Behind`.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``) or a function.
 
     Raises `ValueError`: an option is out of range, there is no index, or a query is missing.
@@ -323,6 +324,7 @@ class PassagePostprocessor(BaseNodePostprocessor):
     max_tokens: int = 1000
     k: int | None = None
     balance: float = BALANCE
+    order: Order = "score"
     counter: SkipValidation[TokenCounterLike] = "cl100k_base"
     _sources: _Sources | None = PrivateAttr(default=None)
 
@@ -368,7 +370,7 @@ class PassageRetriever(BaseRetriever):
         retriever: any retriever.
         fetch_k: the nodes that the retriever is asked for, if it has a ``similarity_top_k``. None: as many as it gives
             by itself.
-        index, documents, show, max_tokens, k, balance, counter: see `PassagePostprocessor`.
+        index, documents, show, max_tokens, k, balance, counter, order: see `PassagePostprocessor`.
 
     Raises `ValueError`: an option is out of range, there is no index, or something is no retriever.
 
@@ -393,6 +395,7 @@ class PassageRetriever(BaseRetriever):
         k: int | None = None,
         balance: float = BALANCE,
         counter: TokenCounterLike = "cl100k_base",
+        order: Order = "score",
         callback_manager: CallbackManager | None = None,
     ) -> None:
         super().__init__(callback_manager=callback_manager)
@@ -412,12 +415,13 @@ class PassageRetriever(BaseRetriever):
             k=k,
             balance=balance,
             counter=counter,
+            order=order,
         )
         self._has_warned = False
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Assign an attribute, or an option. Raises `ValueError`: the option is out of range."""
-        if name in ("show", "max_tokens", "k", "balance", "counter"):
+        if name in ("show", "max_tokens", "k", "balance", "counter", "order"):
             setattr(self.options, name, value)
             return
         if name == "fetch_k" and value is not None:

@@ -7,9 +7,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from typing import Literal
 
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.retrieval.budget import Budget
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.run import RankedList, Retrieved
@@ -18,13 +19,27 @@ from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import TokenCounter
 
 PRICE = 0.1  # of a passage, of what the best unit is above the threshold
+CRUMB = 36  # tokens: a shorter run takes a neighbour, where the budget is twenty times as much
+# Of the budget: more is not kept together. By what goes on: nothing, a sentence or a heading, a table.
+KEPT = (0.0, 0.2, 0.5)
 _HALVINGS = 24  # of the range of thresholds
 # The header of a Markdown table, the rule below it, and the first row.
 _HEADER = re.compile(r"^[^\n]*\|[^\n]*\n(?=[^\n]*-)(?=[^\n]*\|)[-:| \t]+\n[^\n]*", re.MULTILINE)
 _LONGEST_HEADER = 5000  # characters
+_HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*$")
+_CLOSED = (
+    ".!?:;\"'”’»)]」』。！？；…।॥؟۔"  # after which a sentence, or a clause of a long one, ends
+)
+_SPACES = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
+)  # scripts whose sentences end at a space
+_REFERS = re.compile(
+    r"(?:It|Its|This|That|These|Those|They|Their|He|She|Such)\b"
+)  # to the sentence before
 _LINE_ENDS = ("\n", "\r")
 
 Documents = Mapping[str, Document]
+Order = Literal["score", "document"]
 
 
 # ---- The text of pieces
@@ -55,6 +70,25 @@ def with_source(hit: Retrieved, documents: Documents) -> Retrieved:
 def has_text(piece: Retrieved) -> bool:
     """Whether a reader sees something of a piece: of HTML, more than tags."""
     return bool(without_tags(Document(piece.document_id, piece.text)).strip())
+
+
+def goes_on(text: str, span: Span, after: int) -> int:
+    """Whether a reader of a span needs what stands at a later place, too. 0: no; 1: a sentence goes on, or the span
+    ends in a Markdown heading; 2: a table goes on.
+
+    >>> goes_on("The fox naps. Rain", Span(0, 13), 14), goes_on("The fox naps", Span(0, 7), 8)
+    (0, 1)
+    """
+    kept = span.slice(text).rstrip()
+    line = kept[kept.rfind("\n") + 1 :]
+    gap = text[span.start + len(kept) : after]
+    if line.startswith("|") and text.startswith("|", after):
+        return 2
+    if _HEADING.match(line):
+        return 1
+    if "\n" in gap or not line or line[-1] in _CLOSED:
+        return 0
+    return 0 if gap and _SPACES.match(line[-1]) else 1
 
 
 def passage_of(
@@ -141,6 +175,7 @@ class Row:
         sizes: tokens of each unit.
         joined: of each unit but the last, whether the next one is its neighbour.
         least: a unit with a lower score becomes no part of a passage.
+        goes_on: of each unit but the last, whether a reader needs the next one; see `goes_on`.
     """
 
     units: Sequence[Retrieved]
@@ -148,6 +183,7 @@ class Row:
     sizes: Sequence[int]
     joined: Sequence[bool]
     least: float = -math.inf
+    goes_on: Sequence[int] = ()
 
     def is_joined(self, unit: int) -> bool:
         """Whether the unit after this one is its neighbour."""
@@ -165,7 +201,8 @@ def passages_of(
 
     At a threshold t, a run is worth the sum of its scores less t for each unit, less a price: a tenth of what the best
     unit is above t. The runs that are worth most together become passages, at the least t at which they come within
-    the budget; what is left goes to the next best units that fit. A passage has the score of its best unit; its
+    the budget; what is left goes to the next best units that fit. Units that a reader needs together stay together, up
+    to a share of the budget; a run of few tokens takes a neighbour. A passage has the score of its best unit; its
     `parts` are its units in reading order. Equal scores keep the units' order; with `k`, the best k passages are
     returned.
 
@@ -176,12 +213,19 @@ def passages_of(
     order.sort(key=lambda number: -row.scores[number])
     if order and row.sizes[order[0]] > budget.left:
         return first_cut([row.units[number] for number in order], budget)
+    blocks = _Blocks(row, budget.left)
     runs = _Runs(row, budget, documents)
-    for first, last in _within_budget(row, budget.left):
+    for first, last in _within_budget(row, blocks, budget.left):
         runs.add(first, last)
+    for first in list(runs.ends):
+        if _REFERS.match(row.units[first].text.lstrip()) and row.is_joined(first - 1):
+            runs.add(*blocks.around(first - 1))
     for number in order:
         if row.sizes[number] <= budget.left and not runs.has(number):
-            runs.add(number, number)
+            block = blocks.around(number)
+            runs.add(*(block if runs.beside(*block) else blocks.wide(*block)))
+    if order and not runs.ends:
+        runs.add(order[0], order[0])
     return RankedList(runs.passages(order)[:k])
 
 
@@ -194,6 +238,63 @@ def first_cut(units: Iterable[Retrieved], budget: Budget) -> RankedList:
             return passages
         budget.left = left
     return RankedList()
+
+
+def in_order(passages: Iterable[Retrieved], order: Order) -> RankedList:
+    """Passages, which are best first; "document": those of one document together, in its order.
+
+    Raises `OptionError`: another order.
+    """
+    if order not in ("score", "document"):
+        raise OptionError(f"order is score or document; got {echo(order)}")
+    ranked = RankedList(passages)
+    if order == "document":
+        names = list(dict.fromkeys(passage.document_id for passage in ranked))
+        ranked.sort(key=lambda passage: (names.index(passage.document_id), passage.spans))
+    return ranked
+
+
+class _Blocks:
+    """The units that a reader needs together: by number, the first and the last of each block.
+
+    A block has at most a share of the budget, or one unit.
+    """
+
+    def __init__(self, row: Row, tokens: int) -> None:
+        self.ends: list[tuple[int, int]] = []
+        self.sizes = [0, *accumulate(row.sizes)]
+        self.worths = [0.0, *accumulate(row.scores)]
+        self._row = row
+        self._least = min(CRUMB, tokens // 20)
+        goes_on = row.goes_on or [0] * len(row.joined)
+        for unit in range(len(row.scores)):
+            first, most = unit, 0.0
+            if row.is_joined(unit - 1):
+                first, most = self.ends[-1][0], KEPT[goes_on[unit - 1]] * tokens
+            if self.sizes[unit + 1] - self.sizes[first] <= most:
+                self.ends[-1] = first, unit
+            else:
+                self.ends.append((unit, unit))
+        self._firsts = [first for first, _ in self.ends]
+
+    def around(self, unit: int) -> tuple[int, int]:
+        """The block of a unit."""
+        return self.ends[bisect_right(self._firsts, unit) - 1]
+
+    def wide(self, first: int, last: int) -> tuple[int, int]:
+        """A run with neighbouring blocks, the better first, until it is no crumb."""
+        row = self._row
+        while self.sizes[last + 1] - self.sizes[first] < self._least:
+            sides = []
+            if row.is_joined(first - 1):
+                sides.append(self.around(first - 1))
+            if row.is_joined(last):
+                sides.append(self.around(last + 1))
+            if not sides:
+                break
+            low, high = max(sides, key=lambda side: max(row.scores[side[0] : side[1] + 1]))
+            first, last = min(first, low), max(last, high)
+        return first, last
 
 
 class _Runs:
@@ -213,30 +314,30 @@ class _Runs:
         self._row = row
         self._budget = budget
         self._documents = documents
-        self._begins: dict[int, int] = {}
         self._sizes: dict[int, int] = {}
-        self._taken: set[int] = set()
 
     def has(self, unit: int) -> bool:
-        return unit in self._taken
+        return any(first <= unit <= last for first, last in self.ends.items())
+
+    def beside(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The runs that these units overlap or touch."""
+        low = first - 1 if self._row.is_joined(first - 1) else first
+        high = last + 1 if self._row.is_joined(last) else last
+        return [run for run in self.ends.items() if run[0] <= high and run[1] >= low]
 
     def add(self, first: int, last: int) -> None:
         """Take these units, joined to the runs beside them, if the budget holds them."""
-        low, high = first, last
-        if self._row.is_joined(first - 1):
-            low = self._begins.get(first - 1, first)
-        if self._row.is_joined(last):
-            high = self.ends.get(last + 1, last)
-        beside = [begin for begin in {low, last + 1} if low <= begin <= high and begin in self.ends]
-        freed = sum(self._sizes[begin] for begin in beside)
-        size = self._size(low, high)
+        beside = self.beside(first, last)
+        first = min([first, *(begin for begin, _ in beside)])
+        last = max([last, *(end for _, end in beside)])
+        freed = sum(self._sizes[begin] for begin, _ in beside)
+        size = self._size(first, last)
         if size > self._budget.left + freed:
             return
-        for begin in beside:
-            del self._begins[self.ends.pop(begin)]
+        for begin, _ in beside:
+            del self.ends[begin]
         self._budget.left += freed - size
-        self.ends[low], self._begins[high], self._sizes[low] = high, low, size
-        self._taken.update(range(first, last + 1))
+        self.ends[first], self._sizes[first] = last, size
 
     def passages(self, order: Sequence[int]) -> list[Retrieved]:
         """The runs as passages in the order of their best units."""
@@ -264,51 +365,56 @@ class _Runs:
 
 def _within_budget(
     row: Row,
+    blocks: _Blocks,
     tokens: int,
 ) -> list[tuple[int, int]]:
     """The runs at the least threshold at which they come within the budget, best first: first and last unit."""
     top = max(row.scores, default=0.0)
     least = max(min(row.scores, default=0.0), row.least)
     low, high, threshold = least, top, least
-    runs: list[tuple[float, int, int]] = []
+    within: list[tuple[int, int]] = []
     for _ in range(_HALVINGS):
-        candidates = _runs(row, threshold, PRICE * (top - threshold))
-        if sum(sum(row.sizes[first : last + 1]) for _, first, last in candidates) <= tokens:
-            runs, high = candidates, threshold
+        runs = sorted(_runs(row, blocks, threshold, PRICE * (top - threshold)))
+        wide = [blocks.wide(first, last) for _, first, last in runs]
+        if sum(blocks.sizes[last + 1] - blocks.sizes[first] for first, last in wide) <= tokens:
+            within, high = wide, threshold
             if threshold == least:
                 break
         else:
             low = threshold
         threshold = (low + high) / 2
-    return [(first, last) for _, first, last in sorted(runs)]
+    return within
 
 
 def _runs(
     row: Row,
+    blocks: _Blocks,
     threshold: float,
     price: float,
 ) -> list[tuple[float, int, int]]:
     """The disjoint runs of neighbours that are worth most in all, each for a price: negative worth, first and last."""
     outside, inside = 0.0, -math.inf  # a dynamic programme over two states
-    begins: list[int] = []  # of the best run that ends at each unit
-    closes: list[bool] = []  # whether the best of all up to a unit ends with that run
-    for number, score in enumerate(row.scores):
+    begins: list[int] = []  # of the best run that ends at each block
+    closes: list[bool] = []  # whether the best of all up to a block ends with that run
+    worths = blocks.worths
+    for number, (first, last) in enumerate(blocks.ends):
         before, begin = outside - price, number
-        if row.is_joined(number - 1) and inside > before:
+        if row.is_joined(first - 1) and inside > before:
             before, begin = inside, begins[-1]
         begins.append(begin)
-        inside = before + score - threshold
+        inside = before + worths[last + 1] - worths[first] - threshold * (last + 1 - first)
         closes.append(inside > outside)
         outside = max(outside, inside)
     runs = []
-    last = len(begins) - 1
-    while last >= 0:
-        if closes[last]:
-            first = begins[last]
-            worth = sum(score - threshold for score in row.scores[first : last + 1])
+    number = len(begins) - 1
+    while number >= 0:
+        if closes[number]:
+            last = blocks.ends[number][1]
+            number = begins[number]
+            first = blocks.ends[number][0]
+            worth = worths[last + 1] - worths[first] - threshold * (last + 1 - first)
             runs.append((price - worth, first, last))
-            last = first
-        last -= 1
+        number -= 1
     return runs
 
 

@@ -18,8 +18,11 @@ from chunkcore.retrieval.budget import MAX_TOKENS, Budget, check_limits
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words
 from chunkcore.retrieval.passages.assembly import (
+    Order,
     Row,
+    goes_on,
     has_text,
+    in_order,
     passages_of,
     with_source,
     with_table_headers,
@@ -52,6 +55,7 @@ _FEW = 10  # units, among fewer of which no score stands out
 # or half of its words.
 _QUARTER, _HALF = 0.25, 0.5
 _BY_WORDS = 0.55  # where words are all that relates: what a unit has of the question's, by norm 2
+_NEEDED = 8  # units on either side that a reader may need with one
 _LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
 
 
@@ -80,6 +84,7 @@ class Passages(RetrievalMethod):
         k1: see `BM25`.
         b: see `BM25`.
         counter: of the budget's tokens, unless a report asks with its own.
+        order: of passages: "score", the best first, or "document", those of one document together, in its order.
 
     Cost: one embedding per chunk and query; one product of the vectors with the question. An index takes, beside the
     vectors, 176 bytes a unit and 5 to 8 a distinct word of a unit.
@@ -97,6 +102,7 @@ class Passages(RetrievalMethod):
     k1: float = 1.2
     b: float = 0.75
     counter: str = "cl100k_base"
+    order: Order = "score"
     bounds: ClassVar[Bounds] = {"balance": (0, 1), "k1": 0, "b": (0, 1)}
     makes_passages = True
 
@@ -165,6 +171,7 @@ class WindowIndex(PassageIndex):
             -1,
             dtype=np.int32,
         )
+        self._goes_on = np.full(len(self.units), -1, dtype=np.int8)  # see `goes_on`; -1: unknown
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
             measured = self._vectors.norms(options.name, corpus)
@@ -277,6 +284,7 @@ class WindowIndex(PassageIndex):
             if self._has_answer(query):
                 budget = Budget(max_tokens or MAX_TOKENS, counter)
                 passages = self._assembled(query, scores, budget, shown, k)
+                passages = in_order(passages, self._options.order)
             answers.append(passages)
         return answers
 
@@ -290,6 +298,7 @@ class WindowIndex(PassageIndex):
         show: Show = "hits",
         balance: float = BALANCE,
         counter: str | TokenCounter | None = None,
+        order: Order = "score",
     ) -> RankedList:
         """Passages from another retriever's hits and this index's words: no vectors, no model.
 
@@ -308,6 +317,7 @@ class WindowIndex(PassageIndex):
                 hits' other documents the hits' own text.
             balance: the hits' share of the score, 0 to 1.
             counter: of `max_tokens`; None: the index's.
+            order: "score", the best passage first, or "document", those of one document together, in its order.
 
         Raises `OptionError`: an argument is out of range.
         """
@@ -332,7 +342,7 @@ class WindowIndex(PassageIndex):
             passages = self._assembled(question, scores, budget, shown)
         for number, hit in alone:
             passages.insert(number, hit)
-        return RankedList(passages[:k])
+        return in_order(passages[:k], order)
 
     def _placed(
         self,
@@ -405,6 +415,7 @@ class WindowIndex(PassageIndex):
             sizes.tolist(),
             answer.joined(units),
             least,
+            answer.goes_on(units),
         )
         headers = answer.headers(units)
         texts = [span.slice(self.sources[name].text) for (name, _), span in headers.items()]
@@ -433,7 +444,7 @@ class WindowIndex(PassageIndex):
         most = int(np.isfinite(answer.scores).sum())
         count = min(8 + int(1.25 * budget.left / self._mean_tokens), most)
         while True:
-            units = self.units.with_gaps(answer.scores, count)
+            units = answer.with_needed(self.units.with_gaps(answer.scores, count))
             sizes = self._tokens(units, answer, budget.counter)
             if count >= most or sizes.sum() > budget.left:
                 return units, sizes
@@ -543,6 +554,36 @@ class _Candidates:
         is_shown = self._shown.covers(ends[:-1], starts[1:])
         joined: list[bool] = (is_next & is_shown).tolist()
         return joined
+
+    def goes_on(self, units: Numbers) -> list[int]:
+        """Of each of the units but the last, whether a reader needs the next unit of its document, too: `goes_on`."""
+        return [self._goes_on(unit) for unit in units[:-1].tolist()]
+
+    def _goes_on(self, unit: int) -> int:
+        known = self._index._goes_on
+        if known[unit] < 0:
+            known[unit] = 0
+            name, spans = self._place(unit)
+            document = self._index.sources.get(name)
+            if document is not None and unit + 1 < self._index.units.end_of_document[unit]:
+                known[unit] = goes_on(document.text, spans[-1], self._place(unit + 1)[1][0].start)
+        return int(known[unit])
+
+    def with_needed(self, units: Numbers) -> Numbers:
+        """These units, their neighbours, and what a reader needs with each, as far as it is shown."""
+        documents = self._index.units
+        needed = {*units.tolist()}
+        for unit in units.tolist():
+            low, high = documents.first_of_document[unit], documents.end_of_document[unit] - 1
+            first, last = max(low, unit - 1), min(high, unit + 1)
+            for _ in range(_NEEDED):
+                if first > low and self._goes_on(first - 1):
+                    first -= 1
+                if last < high and self._goes_on(last):
+                    last += 1
+            needed.update(range(first, last + 1))
+        wide = np.array(sorted(needed), dtype=np.int64)
+        return wide[np.isfinite(self.scores[wide])]
 
     def headers(self, units: Numbers) -> dict[tuple[str, Span], Span]:
         """The header of each of these units that are rows of a table, by its document and the span of its rows."""

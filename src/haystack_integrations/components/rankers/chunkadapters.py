@@ -27,6 +27,7 @@ from chunkadapters.behind import (
 from chunkadapters.haystack.documents import KEYS, Serialized, check_documents, hit_of
 from chunkadapters.places import marks_of
 from chunkcore.errors import OptionError
+from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
 from chunkcore.retrieval.saved import read_manifest
 from chunkcore.text import Document as CoreDocument
@@ -128,7 +129,7 @@ class ChunkcorePassageRanker(Indexed):
             folder is opened by `warm_up`, or by the first run.
         documents: instead of an index: Haystack's or chunkcore's documents, indexed in memory, by words. Only a folder
             can be written to YAML.
-        show, max_tokens, k, balance: see `chunkadapters.behind.Behind`.
+        show, max_tokens, k, balance, order: see `chunkadapters.behind.Behind`.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``) or a function.
 
     Raises `ValueError`: an option is out of range, or there is no index.
@@ -151,6 +152,7 @@ class ChunkcorePassageRanker(Indexed):
         k: int | None = None,
         balance: float = BALANCE,
         counter: TokenCounterLike = "cl100k_base",
+        order: Order = "score",
     ) -> None:
         self.index = index
         self.documents = documents
@@ -159,8 +161,9 @@ class ChunkcorePassageRanker(Indexed):
         self.k = k
         self.balance = balance
         self.counter = counter
+        self.order: Order = order
         self._check_source()
-        check_options(show, balance)
+        check_options(show, balance, order)
         _ = Limits(max_tokens, k, counter)
 
     def _arguments(self) -> dict[str, Any]:
