@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.request import getproxies
 
 import chunkcore.models
@@ -68,6 +70,19 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEmbedder:
     monkeypatch.setattr(chunkcore.models, "get_embedder", named)
     monkeypatch.setattr("chunkcore.models.loading.get_embedder", named)
     return embedder
+
+
+@pytest.fixture
+def deep_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's JSON gives up on what has the word DEEP, as it does on lists that nest without end."""
+    decode = json.JSONDecoder.raw_decode
+
+    def raw_decode(decoder: json.JSONDecoder, text: str, idx: int = 0) -> Any:
+        if "DEEP" in text:
+            raise RecursionError
+        return decode(decoder, text, idx)
+
+    monkeypatch.setattr(json.JSONDecoder, "raw_decode", raw_decode)
 
 
 @pytest.fixture

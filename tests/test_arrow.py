@@ -215,10 +215,7 @@ BAD = {
     "metadata that are no JSON": ({"id": "b", "text": "Tea.", "metadata": "{a"}, "its metadata are no JSON"),
     "metadata that are a list": ({"id": "b", "text": "Tea.", "metadata": "[1]"}, "its metadata are a JSON list"),
     "a key twice": ({"id": "b", "text": "Tea.", "metadata": '{"a": 1, "a": 2}'}, "its metadata have a key twice"),
-    "deep metadata": (
-        {"id": "b", "text": "Tea.", "metadata": '{"a":' * 5000 + "1" + "}" * 5000},
-        "its metadata are nested too deeply",
-    ),
+    "deep metadata": ({"id": "b", "text": "Tea.", "metadata": '{"a": "DEEP"}'}, "its metadata are nested too deeply"),
     "long metadata": (
         {"id": "b", "text": "Tea.", "metadata": json.dumps({"a": "x" * 1_000_000})},
         "its metadata has 1,000,009 characters: expected at most 1,000,000",
@@ -228,7 +225,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("document", "problem"), BAD.values(), ids=list(BAD))
-def test_a_bad_document_is_a_row_and_its_neighbours_are_chunks(document: dict[str, Any], problem: str) -> None:
+def test_a_bad_document_is_a_row_and_its_neighbours_are_chunks(document, problem, deep_json) -> None:
     chunker = ArrowChunker("sentence:size=12,counter=characters", max_characters=1000)
     good = [{"id": name, "text": TEA, "metadata": None} for name in "ac"]
     schema = pa.schema([("id", pa.string()), ("text", pa.string()), ("metadata", pa.string())])

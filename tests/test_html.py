@@ -219,7 +219,7 @@ def test_nested_formatting_makes_linearly_many_nodes(unit: str) -> None:
             waiting.extend(getattr(node, "children", None) or ())
         return number
 
-    assert nodes(800) < 2.2 * nodes(400)
+    assert nodes(200) < 2.2 * nodes(100)
 
 
 def test_what_a_page_hides_is_no_word_and_entities_are_what_they_mean() -> None:

@@ -250,7 +250,7 @@ def test_another_page_of_the_browser_changes_nothing(server: LabelServer) -> Non
     ("path", "body", "status"),
     [
         ("mark", b"{", 400),
-        ("mark", b"[" * 100_000, 400),
+        ("mark", b'"DEEP"', 400),
         ("mark", {"number": 0, "evidence": [[0, 0, 3]]}, 400),
         ("mark", {"number": 0, "evidence": [{"document": 0, "start": None, "end": 3}]}, 400),
         ("mark", {"number": 10**30, "evidence": []}, 400),
@@ -262,7 +262,7 @@ def test_another_page_of_the_browser_changes_nothing(server: LabelServer) -> Non
     ],
 )
 def test_a_wrong_request_gets_one_sentence_and_changes_nothing(
-    server: LabelServer, path: str, body: Any, status: int
+    server: LabelServer, path: str, body: Any, status: int, deep_json: None
 ) -> None:
     before = server.questions.states()
     found = ask(server, path, body)

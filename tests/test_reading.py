@@ -158,10 +158,10 @@ class Papyrus(Reader):
         if data == b"large":
             return Reading(Document(name, "x" * 2_000_000))
         if data == b"greedy":
-            bytearray(2 * base.MEMORY)
+            bytearray(2**29)
         if data == b"slow":
             base.on_reached("page 7")
-            time.sleep(60)
+            time.sleep(10)
         if data == b"curious":
             socket.create_connection(("127.0.0.1", 9))
         return Reading(Document(name, str(os.getpid())))
@@ -192,8 +192,10 @@ def test_one_process_reads_a_folder(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux")
 def test_memory_output_and_the_network_are_limited(monkeypatch):
     monkeypatch.setattr(base, "OUTPUT", 2**20)
+    monkeypatch.setattr(base, "MEMORY", 2**28)
+    base.stop_idle()  # which have the usual limit
     for data in (b"large", b"greedy"):
-        with pytest.raises(UnreadError, match="cannot be read within 60 s, 2 GB of memory and 1 MB of text"):
+        with pytest.raises(UnreadError, match="cannot be read within 60 s, 0 GB of memory and 1 MB of text"):
             papyrus(data)
     with pytest.raises(UnreadError, match=r"is broken \(Papyrus: PermissionError: a file's reader may not use socket"):
         papyrus(b"curious")

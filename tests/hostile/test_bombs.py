@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chunkcore.boundaries.separators import compiled
 from chunkcore.chunkers import get_chunker
-from chunkcore.errors import ChunkcoreError, NoAnswerError
+from chunkcore.errors import ChunkcoreError, DataError, NoAnswerError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, write_benchmark
 from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.models.openvino import read_bert_folder
 from chunkcore.reading.folders import load_documents
+from chunkcore.reading.html import visible_text
 from chunkcore.report import read_reports
 from chunkcore.study.tuning import TuneOptions, plan
 from chunkcore.text import Document, Span
@@ -86,3 +89,25 @@ def test_a_strategys_string_that_blows_up_is_told(value: str) -> None:
     for parse in (get_chunker, lambda spec: plan(spec, "bm25", TuneOptions())):
         with pytest.raises(ChunkcoreError):
             parse(f"recursive:size={value}")
+
+
+def give_up(*_: Any, **__: Any) -> Any:
+    """As a parser or writer does at its limit."""
+    raise RecursionError
+
+
+def test_a_pattern_of_too_many_levels_is_no_regular_expression() -> None:
+    with pytest.raises(OptionError, match="is no regular expression"):
+        compiled("(" * DEEP + ")" * DEEP, "the separator")
+
+
+def test_metadata_of_too_many_levels_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json, "dumps", give_up)
+    with pytest.raises(DataError, match="has metadata that JSON cannot hold"):
+        write_benchmark(BENCHMARK, tmp_path)
+
+
+def test_a_page_of_too_many_levels_is_its_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    markdownify = pytest.importorskip("markdownify")
+    monkeypatch.setattr(markdownify.MarkdownConverter, "convert_soup", give_up)
+    assert visible_text("<p>Tea is <b>hot</b>.</p>") == "Tea is\nhot\n."

@@ -61,7 +61,7 @@ ANSWERS = {
     "controls": json.dumps({**OTHERS, **OWN, "answer": STEER, "reason": STEER, "question": f"Why {STEER}?"}),
     "the order itself": json.dumps({**OTHERS, "question": ORDER, "excerpts": [ORDER]}),
     "its own place": json.dumps({**OTHERS, **OWN}),
-    "deep": '{"answer":' * 5000,
+    "deep": '{"answer":' * 100,
 }
 
 

@@ -138,6 +138,7 @@ def left_out(texts: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 SECONDS = 60.0  # for a file
 MEMORY = 2 * 1024**3  # bytes of address space beyond the process's own
 OUTPUT = 256 * 1024**2  # bytes of a document, as JSON
+_MEMORY = "CHUNKCORE_READER_MEMORY"  # tells the process of `MEMORY`
 
 _idle: list[Worker] = []
 _lock = threading.Lock()
@@ -213,8 +214,8 @@ def _worker() -> Worker:
             if worker.is_alive:
                 return worker
             worker.stop()
-    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return Worker("chunkcore.reading.base:serve", one_thread, quiet=True)
+    limits = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", _MEMORY: str(MEMORY)}
+    return Worker("chunkcore.reading.base:serve", limits, quiet=True)
 
 
 @atexit.register
@@ -286,7 +287,7 @@ def _limit() -> None:
         import resource
 
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        limit = pages * resource.getpagesize() + MEMORY
+        limit = pages * resource.getpagesize() + int(os.environ[_MEMORY])
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
     def refuse(event: str, _: object) -> None:

@@ -61,7 +61,7 @@ _CARRIED = {"cl100k_base": Path(__file__).with_name("cl100k_base.tiktoken.gz")}
 _environment_lock = threading.Lock()
 
 _GAP = re.compile(r"\s+")
-_GIANT = 999_999  # white-space characters in a row; tiktoken's patterns fail on more
+GIANT = 999_999  # white-space characters in a row; tiktoken's patterns fail on more
 
 
 class FastEncoder(NamedTuple):
@@ -131,13 +131,13 @@ def _is_unlike(text: str) -> bool:
 
 def _blocks(text: str) -> Iterator[str]:
     """A giant run of white space fills one of them."""
-    size = _GIANT // 2
+    size = GIANT // 2
     return (text[place : place + size] for place in range(0, len(text), size))
 
 
 def read(text: str) -> tuple[str, bool]:
     """The text with surrogates as U+FFFD; and whether it has no code point of `_UNLIKE` and no giant white space."""
-    if len(text) >= _GIANT and any(map(str.isspace, _blocks(text))):
+    if len(text) >= GIANT and any(map(str.isspace, _blocks(text))):
         return encodable(text), False
     if text.isascii():
         return text, True
@@ -220,8 +220,8 @@ def encode(name: str, text: str) -> Ids:
     except ValueError:
         cuts = [0]  # in white space that is too long for tiktoken's pattern
         for gap in _GAP.finditer(clean):
-            if gap.end() - gap.start() >= _GIANT:
-                cuts.extend(range(gap.start() + _GIANT // 2, gap.end(), _GIANT // 2))
+            if gap.end() - gap.start() >= GIANT:
+                cuts.extend(range(gap.start() + GIANT // 2, gap.end(), GIANT // 2))
         if len(cuts) < 2:
             raise
         parts = [clean[start:end] for start, end in pairwise([*cuts, len(clean)])]
