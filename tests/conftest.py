@@ -21,6 +21,11 @@ if getproxies():  # which lead out, and not to the tests' own servers
     for name in ("no_proxy", "NO_PROXY"):
         os.environ[name] = ",".join(filter(None, (os.environ.get(name), "127.0.0.1", "localhost")))
 
+# A process that a test starts imports from here, and never from the folder in which it runs.
+os.environ["PYTHONSAFEPATH"] = "1"
+_path = (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _path))
+
 # What is printed is compared: as in no terminal, and on no service that typer writes colours on.
 for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "PY_COLORS", "GITHUB_ACTIONS"):
     os.environ.pop(name, None)

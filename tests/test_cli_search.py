@@ -133,7 +133,7 @@ def test_no_model_code_is_loaded(docs, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{docs}", " "], "the question is empty: write what to look for"),
+        (["{docs}", " \u200b\ufeff"], "the question is empty: write what to look for"),
         (["{docs}/nothing", "ferry"], "does not exist: expected a folder of documents"),
         (["{docs}/empty", "ferry"], "holds no documents: expected files with text in it"),
         (["{docs}", "ferry", "--max-tokens", "0"], "'--max-tokens'"),

@@ -64,19 +64,24 @@ def test_a_client_searches_and_reads_a_span_over_standard_input_and_output(docs:
     assert text == FERRY
 
 
-WRONG = {
-    "max_tokens is at least 1": {"max_tokens": 0},
-    "max_tokens is a whole number, got True": {"max_tokens": True},
-    "the question is empty": {"question": " "},
-    "has no option 'filter': expected some of question, max_tokens, where; did you mean 'where'": {"filter": {"a": 1}},
-    "has no option 'Where'": {"Where": {"level": "open"}},
-    "has no option 'top_k'": {"top_k": 1},
-}
+EMPTY = "the question is empty"
+WHOLE = "max_tokens is a whole number"
+WRONG = [
+    ("max_tokens is at least 1", {"max_tokens": 0}),
+    *[(f"{WHOLE}, got {value!r}", {"max_tokens": value}) for value in (True, 30.0, 1.5, "30")],
+    *[(EMPTY, {"question": unseen}) for unseen in ("", " ", "\u200b", "\ufeff\u2060 \u3164", "\u2800", "\x00\ud800")],
+    (
+        "has no option 'filter': expected some of question, max_tokens, where; did you mean 'where'",
+        {"filter": {"a": 1}},
+    ),
+    ("has no option 'Where'", {"Where": {"level": "open"}}),
+    ("has no option 'k'", {"k": True}),
+]
 
 
 def test_wrong_calls_get_a_sentence(docs: Path) -> None:
     async def calls(client: Any) -> Any:
-        wrong = [await client.call_tool("search", {"question": "ferry", **arguments}) for arguments in WRONG.values()]  # type: ignore[dict-item]
+        wrong = [await client.call_tool("search", {"question": "ferry", **arguments}) for _, arguments in WRONG]
         empty = await client.call_tool("search", {"question": "zebra"})
         try:
             await client.read_resource("span://nothing/0/9")
@@ -84,7 +89,7 @@ def test_wrong_calls_get_a_sentence(docs: Path) -> None:
             return wrong, empty, str(error)
 
     wrong, empty, unread = ask(tool_server(index_files(docs, None)), calls)
-    for sentence, answer in zip(WRONG, wrong, strict=True):
+    for (sentence, _), answer in zip(WRONG, wrong, strict=True):
         assert answer.is_error
         assert sentence in answer.content[0].text
     assert "nothing" in unread

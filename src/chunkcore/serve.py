@@ -13,7 +13,7 @@ from chunkcore.lazy import needed
 from chunkcore.options import check_option_names
 from chunkcore.retrieval.budget import check_limits
 from chunkcore.retrieval.passages import WindowIndex
-from chunkcore.scale.folder_index import FolderIndex, file_stamps
+from chunkcore.scale.folder_index import FolderIndex, check_question, file_stamps
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -136,8 +136,7 @@ class _Source:
 def _answer(
     searched: FolderIndex, question: str, max_tokens: int, where: Mapping[str, Any] | None
 ) -> CallToolResult:
-    if not question.strip():
-        raise OptionError("the question is empty: write what to look for")
+    check_question(question)
     index = searched.index.within(where) if where else searched.index
     passages = index.retrieve(question, max_tokens=min(max_tokens, _MOST))
     related = not isinstance(index, WindowIndex) or index.is_related(question)

@@ -30,7 +30,8 @@ def before_any_module(tmp_path_factory) -> set[str]:
     """What ``python -m`` imports before the module that it runs."""
     folder = tmp_path_factory.mktemp("plain")
     (folder / "plain.py").write_text(LOADED)
-    done = subprocess.run([sys.executable, "-m", "plain"], cwd=folder, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "plain"]
+    done = subprocess.run(command, cwd=folder, env=environment(folder), capture_output=True, text=True, check=True)
     return {*done.stdout.split(), "runpy", "pkgutil"}
 
 
@@ -39,10 +40,11 @@ def docs(tmp_path: Path) -> Path:
     """A folder with an e-mail, a text, and a module of each name of the standard library and of what is installed."""
     folder = tmp_path / "docs"
     folder.mkdir()
-    for name in {*sys.stdlib_module_names, *packages_distributions(), "chunkcore", "chunkadapters"}:
+    for name in {*sys.stdlib_module_names, *packages_distributions(), "chunkcore", "chunkadapters", "sitecustomize"}:
         (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write('{name} ')")
     (folder / "tea.eml").write_text("Subject: Tea\n\nTea is hot. It is black.")
     (folder / "pump.txt").write_text("The pump is primed. It runs.")
+    (tmp_path / "q.jsonl").write_text('{"question": "What does it?", "evidence": ["It runs."]}')
     return folder
 
 
@@ -56,6 +58,19 @@ COMMANDS = {
     "index": ["index", "tea.eml", "-o", "../index"],
     "search": ["search", "tea.eml", "tea", "--no-cache"],
     "serve": ["serve", "tea.eml", "--no-cache"],
+    "compare": [
+        "compare",
+        "pump.txt",
+        "--questions",
+        "../q.jsonl",
+        "-r",
+        "bm25",
+        "-k",
+        "1",
+        "--no-cache",
+        "-o",
+        "../r",
+    ],
 }
 
 
@@ -83,6 +98,8 @@ SPELLINGS = {
     "-m chunkcore.cli": 1,
     "-mchunkcore.__main__": 0,
     "-m chunkcore.files": 0,
+    "-m chunkcore.serve": 0,
+    "-m chunkcore.reading.base": 0,
     "-m chunkadapters._command": 0,
 }
 
@@ -94,6 +111,15 @@ def test_no_spelling_of_module_runs_a_module_of_the_current_folder(docs, tmp_pat
     command = [sys.executable, *spelling.split(), "chunk", "pump.txt"]
     done = subprocess.run(command, cwd=docs, env=environment(tmp_path), capture_output=True, text=True)
     assert (ran(docs), done.returncode) == ("", SPELLINGS[spelling]), done.stderr
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH")
+@pytest.mark.parametrize(
+    "options", [["-c", "import random"], ["-m", "tests.processes"], ["-m", "tests.faults.program"]]
+)
+def test_a_process_that_a_test_starts_runs_no_module_of_its_folder(docs, options):
+    subprocess.run([sys.executable, *options], cwd=docs, capture_output=True, check=False)
+    assert ran(docs) == ""
 
 
 @pytest.mark.parametrize("options", [["-c", "import chunkcore.text, mine"], ["-m", "chunkcore_user.tool"]])

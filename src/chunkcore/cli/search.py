@@ -137,8 +137,9 @@ def search(
 
 
 def _check_question(docs: Path, question: str) -> None:
-    if not question.strip():
-        raise OptionError("the question is empty: write what to look for")
+    from chunkcore.scale.folder_index import check_question
+
+    check_question(question)
     if not docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
         raise OptionError(
             f"{docs} does not exist, and {question} does: name the folder first, then the question"

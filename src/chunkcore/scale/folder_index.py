@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import regex
+
 from chunkcore.chunkers import get_chunker
-from chunkcore.errors import DataError, NotWrittenError, warn_user
+from chunkcore.errors import DataError, NotWrittenError, OptionError, warn_user
 from chunkcore.files import UnreadError
 from chunkcore.models.base import Embedder
 from chunkcore.reading import read_file
@@ -124,6 +126,15 @@ class FolderIndex:
         if _by_file(self.root):
             return str(self.root / document_id)
         return str(self.root / _LINES if self.root.is_dir() else self.root)
+
+
+_VISIBLE = regex.compile(r"[^\s\p{C}\p{Default_Ignorable_Code_Point}\u2800]")
+
+
+def check_question(question: str) -> None:
+    """Raise `OptionError`: no character of the question can be seen."""
+    if _VISIBLE.search(question) is None:
+        raise OptionError("the question is empty: write what to look for")
 
 
 def is_index(folder: Path) -> bool:
