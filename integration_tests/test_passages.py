@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import math
 import os
 import pickle
 import random
@@ -979,6 +980,21 @@ def test_filters_that_an_index_cannot_obey_are_refused() -> None:
     for filters in ("junk", [], by_id, wrong, {"operator": "AND"}, {"field": "meta.year", "operator": "?", "value": 1}):
         with pytest.raises(ValueError, match="filters"):
             haystack.ChunkcoreIndexRetriever(INDEX, filters=filters)
+
+
+@pytest.mark.parametrize("value", [10**5000, math.nan, b"a", np.array([44])], ids=lambda value: type(value).__name__)
+def test_a_filter_s_value_that_no_metadata_can_equal_is_refused(value: Any) -> None:
+    condition = {"field": "meta.year", "operator": "==", "value": value}
+    with pytest.raises(ValueError, match="where names metadata and their values"):
+        haystack.ChunkcoreIndexRetriever(INDEX, filters={"operator": "AND", "conditions": [condition]})
+    with pytest.raises(ValueError, match="where names metadata and their values"):
+        langchain.IndexRetriever(INDEX).invoke("tea", filter={"year": value})
+    if not isinstance(value, np.ndarray):  # which LlamaIndex takes as a list
+        with pytest.raises(ValueError, match=r"where names metadata|valid"):
+            llamaindex.IndexRetriever(INDEX, filters=MetadataFilters(filters=[MetadataFilter(key="year", value=value)]))
+    for wrong in (value, [value]):
+        with pytest.raises(ValueError, match="filter"):
+            haystack.ChunkcoreIndexRetriever(INDEX, filters=wrong)
 
 
 def test_an_index_alone_shows_no_document_that_a_filter_excludes() -> None:

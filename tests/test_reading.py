@@ -199,6 +199,7 @@ def test_memory_output_and_the_network_are_limited(monkeypatch):
             papyrus(data)
     with pytest.raises(UnreadError, match=r"is broken \(Papyrus: PermissionError: a file's reader may not use socket"):
         papyrus(b"curious")
+    base.stop_idle()
 
 
 # ---- Office and EPUB

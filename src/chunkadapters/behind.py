@@ -27,7 +27,7 @@ from chunkadapters.places import (
     PlaceKeys,
     shared_items,
 )
-from chunkcore.errors import DataError, OptionError, kind_of, warn_user
+from chunkcore.errors import DataError, OptionError, echo, kind_of, warn_user
 from chunkcore.locating import Hit, Locator, Verdict, unplaced
 from chunkcore.options import check_number
 from chunkcore.plain import digest
@@ -98,7 +98,7 @@ def check_options(show: Show, balance: float, order: Order) -> None:
         check_predicate("show", show)
     elif show not in ("hits", "whole", "all"):
         raise OptionError(
-            f'show is "hits", "whole", "all", or a function of a document\'s metadata; got {show!r:.80}'
+            f'show is "hits", "whole", "all", or a function of a document\'s metadata; got {echo(show)}'
         )
     check_number("balance", balance, 0, 1, whole=False)
     in_order((), order)

@@ -18,7 +18,7 @@ import numpy as np
 
 from chunkcore.chunkers import Chunker, chunkers, get_chunker
 from chunkcore.chunkers.base import sized_options
-from chunkcore.errors import OptionError, warn_user
+from chunkcore.errors import OptionError, echo, warn_user
 from chunkcore.models.base import Embedder, TokenCountingEmbedder
 from chunkcore.models.loading import EmbedderCounter, get_embedder
 from chunkcore.options import split_spec
@@ -134,7 +134,7 @@ class FunctionCounter(TokenCounter):
         count = self.function(text)
         if not isinstance(count, Real) or not 0 <= count < math.inf:
             raise OptionError(
-                f"{self.name} counts tokens: it returns a number of 0 or more, got {count!r:.40}"
+                f"{self.name} counts tokens: it returns a number of 0 or more, got {echo(count)}"
             )
         return int(count)
 

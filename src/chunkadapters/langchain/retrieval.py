@@ -50,7 +50,7 @@ from chunkadapters.scores import (
     RetrieverHooks,
     measures_of,
 )
-from chunkcore.errors import DataError, OptionError, kind_of
+from chunkcore.errors import DataError, OptionError, echo, kind_of
 from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
@@ -591,7 +591,7 @@ def _where(chosen: Filter | None) -> Where | None:
         return chosen and dict(chosen)
     if not callable(chosen):
         raise OptionError(
-            f"filter is a mapping of metadata, or a function of a document; got {chosen!r:.80}"
+            f"filter is a mapping of metadata, or a function of a document; got {echo(chosen)}"
         )
     check_predicate("filter", chosen)
     return lambda metadata: chosen(Document(page_content="", metadata=dict(metadata)))

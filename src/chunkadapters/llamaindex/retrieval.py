@@ -67,7 +67,7 @@ from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.options import check_number
 from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
-from chunkcore.retrieval.where import Where
+from chunkcore.retrieval.where import Where, check_values
 from chunkcore.text import Document as CoreDocument
 
 # Where readers and users write a document's name.
@@ -144,6 +144,15 @@ def _narrowed(retriever: BaseRetriever, where: Mapping[str, Any]) -> BaseRetriev
     else:
         raise OptionError(f"a question has a filter (where), and {name} takes none in a call")
     return cast(BaseRetriever, narrowed)
+
+
+def _check_filters(filters: MetadataFilters) -> None:
+    """Raise `OptionError`: a filter has a value that no metadata can equal."""
+    for part in filters.filters:
+        if isinstance(part, MetadataFilters):
+            _check_filters(part)
+        else:
+            check_values({part.key: part.value})
 
 
 def _both(filters: MetadataFilters | None, where: Mapping[str, Any], name: str) -> MetadataFilters:
@@ -515,6 +524,8 @@ class IndexRetriever(BaseRetriever):
             _ = Limits(**{name: value})
         if name == "filters" and not isinstance(value, MetadataFilters | None):
             raise OptionError(f"filters are MetadataFilters, got {kind_of(value)}")
+        if name == "filters" and value is not None:
+            _check_filters(value)
         super().__setattr__(name, value)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

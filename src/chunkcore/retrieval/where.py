@@ -45,7 +45,7 @@ def allowed_documents(
         return np.array(answers, dtype=np.bool_)
     if isinstance(where, Mapping):
         _check_operators(where)
-        _check_values(where)
+        check_values(where)
         required = {key: comparable(value) for key, value in where.items()}
         return np.array(
             [_has(data, required) for data in metadata],
@@ -90,13 +90,16 @@ def _check_operators(where: Mapping[str, Any]) -> None:
     for value in where.values():
         if isinstance(value, Mapping):
             names += value
-    if set(where) in _HAYSTACK or any(str(name).startswith("$") for name in names):
+    if set(where) in _HAYSTACK or any(
+        isinstance(name, str) and name.startswith("$") for name in names
+    ):
         raise OptionError(
             f"where knows no operators, got {echo(dict(where))}: name values, or give a function"
         )
 
 
-def _check_values(where: Mapping[str, Any]) -> None:
+def check_values(where: Mapping[str, Any]) -> None:
+    """Raise `OptionError`: a filter has a value that no metadata can equal."""
     for key, value in where.items():
         try:
             is_comparable = isinstance(key, str) and _can_be_equal(value)

@@ -11,7 +11,8 @@ from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 
 from chunkadapters.behind import IndexLike, Limits, TokenCounterLike
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, echo
+from chunkcore.retrieval.where import check_values
 from haystack_integrations.components.rankers.chunkadapters import (
     Documents,
     Indexed,
@@ -24,7 +25,7 @@ _NO_METADATA = {field.name for field in fields(Document)} - {"meta"}
 def _check_filters(filters: object) -> None:
     """Raise `OptionError`: no filter of Haystack's, or one on a field that the index's documents do not have."""
     if filters is not None and not isinstance(filters, Mapping):
-        raise OptionError(f"filters is a mapping, as of Haystack's filters, got {filters!r:.80}")
+        raise OptionError(f"filters is a mapping, as of Haystack's filters, got {echo(filters)}")
     if filters:
         _check_fields(filters)
         try:
@@ -37,6 +38,8 @@ def _check_fields(condition: Mapping[str, Any]) -> None:
     field = condition.get("field")
     if field in _NO_METADATA:
         raise OptionError(f"filters are on metadata, such as meta.level; got the field {field!r}")
+    if "value" in condition:
+        check_values({str(field): condition["value"]})
     for part in condition.get("conditions") or ():
         if isinstance(part, Mapping):
             _check_fields(part)
