@@ -9,6 +9,9 @@ from integration_tests.stores.contract_langchain import LangChainContract, chunk
 from integration_tests.stores.contract_llamaindex import LlamaIndexContract
 
 pytest.importorskip("lancedb", reason="lancedb is not installed")
+pytest.importorskip("langchain_core", reason="langchain-core is not installed")
+
+from chunkadapters.langchain import PassageRetriever
 
 
 class TestLangChain(LangChainContract):
@@ -39,6 +42,32 @@ class TestLangChain(LangChainContract):
         store.add_documents([each for each in chunks if "spans" not in each.metadata])
         with pytest.raises(ValueError, match="field 'spans' does not exist"):
             store.add_documents([each for each in chunks if "spans" in each.metadata])
+
+
+class TestLangChainsOwnPackage(LangChainContract):
+    """Answers without ids; the database's address stands over each chunk's source; arguments of a call are ignored."""
+
+    again = "twice"
+
+    def identify(self, found):
+        return None
+
+    def clean(self, metadata):
+        kept = {key: value for key, value in metadata.items() if key == "nothing" or value is not None}
+        return kept | {"source": metadata["source_id"]}
+
+    @pytest.fixture
+    def store(self, tmp_path):
+        package = pytest.importorskip("langchain_lancedb", reason="langchain-lancedb is not installed")
+        return package.LanceDB(uri=str(tmp_path), embedding_function=embeddings())
+
+    def test_a_filter_in_a_call_is_ignored(self, store):
+        chunks = chunks_of(texts())[:3]
+        store.add_documents(chunks)
+        chosen = {"filter": {"source_id": "none"}}
+        assert len(store.as_retriever().invoke("tea", **chosen)) == len(chunks)
+        with pytest.raises(ValueError, match="the retriever ignored filter="):
+            PassageRetriever(store.as_retriever(), documents=[]).invoke("tea", **chosen)
 
 
 class TestLlamaIndex(LlamaIndexContract):
