@@ -428,3 +428,29 @@ def test_passages_of_one_document_can_stand_in_its_order() -> None:
     assert starts == {"score": [("a", 449), ("a", 0), ("b", 0)], "document": [("a", 0), ("a", 449), ("b", 0)]}
     with pytest.raises(OptionError, match="order is score or document"):
         index.behind("?", hits, order="place")
+
+
+@pytest.mark.parametrize(
+    ("other", "is_copy"),
+    [
+        ("Version 2. The pump is primed with two litres of clean water.", True),
+        ("Version 2. The pump is primed with two litres of fresh water.", True),
+        ("Version 2. The pump is primed with three litres of clean water.", False),
+        ("Version 2. The pump is not primed with two litres of clean water.", False),
+        ("Version 2. The pump is primed by Ada with two litres of clean water.", False),
+        ("Version 2. The pump is primed.", False),
+        ("水泵需要两升清水。 The pump is primed with two litres of clean water.", True),
+    ],
+)  # fmt: skip
+def test_a_text_that_repeats_another_document_is_a_source_of_its_passage(other, is_copy) -> None:
+    first = "Version 1. The pump is primed with two litres of clean water."
+    pages = [
+        Document("a", f"{first} {first}"),
+        Document("b", other),
+        *(Document(f"{n}", "Snow falls.") for n in range(9)),
+    ]
+    index = get_retriever("passages:lexical").index(chunk_corpus(pages, "sentence:size=40"))
+    answer = index.retrieve("How is the pump primed?", max_tokens=80)
+    sources = [(source.document_id, source.text) for passage in answer for source in passage.sources]
+    assert {passage.document_id for passage in answer} == ({"a"} if is_copy else {"a", "b"})
+    assert sources == ([("b", other)] if is_copy else [])

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 UNITS = "sentence:size=50"
 FETCH_K = 100
+ALSO_IN = "also_in"
 _PAGE_KEYS = (PAGES, "page", "page_label", "page_number")
 # What a hit says of its own text: a passage with more text than the hits' does not inherit it.
 _OF_A_SECTION = ("headings", CONTEXT, *_PAGE_KEYS)
@@ -159,7 +160,8 @@ class Passage:
     ) -> Metadata:
         """Copies of what all hits of the passage share, and of the document's metadata if it is shown whole.
 
-        Without the place, and without the keys to `drop`, which describe one hit alone. ``pages`` are the passage's.
+        Without the place, and without the keys to `drop`, which describe one hit alone. ``pages`` are the passage's,
+        ``also_in`` the other places that say the same.
 
         Args:
             hits: the metadata of all hits.
@@ -175,6 +177,11 @@ class Passage:
         if marks:
             gone.update(_PAGE_KEYS)
         kept = {key: deepcopy(value) for key, value in values.items() if key not in gone}
+        if self.retrieved.sources:
+            kept[ALSO_IN] = [
+                {"source_id": source.document_id, **keys.write(source.spans)}
+                for source in self.retrieved.sources
+            ]
         return kept | keys.write_pages(marks, self.retrieved.spans, ())
 
 

@@ -204,9 +204,12 @@ def _out_of_region(passage: Passage, regions: dict[str, _Region]) -> Passage:
     region = regions[passage.document.id]
 
     def moved(piece: Retrieved) -> Retrieved:
-        parts = tuple(moved(part) for part in piece.parts)
-        spans = shifted(piece.spans, region.start)
-        return replace(piece, document_id=region.document_id, spans=spans, parts=parts)
+        place = regions[piece.document_id]
+        parts, sources = (tuple(map(moved, pieces)) for pieces in (piece.parts, piece.sources))
+        spans = shifted(piece.spans, place.start)
+        return replace(
+            piece, document_id=place.document_id, spans=spans, parts=parts, sources=sources
+        )
 
     document = Document(region.document_id, region.text)
     return replace(passage, retrieved=moved(passage.retrieved), document=document)

@@ -46,6 +46,7 @@ class Retrieved:
         match: how the piece was located; see `Aligner`.
         certainty: of the place, 0 to 1: the share of matching text / the number of equally good places.
         id: the system's own id, such as a chunk's; "" if unknown.
+        sources: other places that say the same, which the answer does not repeat.
     """
 
     document_id: str
@@ -57,6 +58,7 @@ class Retrieved:
     match: MatchKind = "spans"
     certainty: float = 1.0
     id: str = ""
+    sources: tuple[Retrieved, ...] = ()
 
     def __post_init__(self) -> None:
         if self.spans and type(self.spans[0]) is not Span:
@@ -84,6 +86,7 @@ class Retrieved:
             match=self.match,
             certainty=self.certainty,
             id=self.id,
+            sources=self.sources,
         )
 
 

@@ -98,6 +98,11 @@ def _words(text: str) -> tuple[list[str], list[str]]:
     return pieces, singles
 
 
+def has_unspaced(word: str) -> bool:
+    """Whether a word is of a script without spaces between words."""
+    return not word.isascii() and _HAS_UNSPACED.search(word) is not None
+
+
 def _with_parts(runs: Iterable[str]) -> list[str]:
     """Words without the joints that nobody sees, each followed by its parts between joints."""
     pieces: list[str] = []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +29,7 @@ from chunkcore.retrieval.passages.assembly import (
     with_table_headers,
     without_bare_headers,
 )
+from chunkcore.retrieval.passages.copies import Said
 from chunkcore.retrieval.passages.windows import (
     DenseWindows,
     LexicalWindows,
@@ -69,12 +71,13 @@ class Passages(RetrievalMethod):
     score is `balance` times dense and 1 - `balance` times lexical. `search` ranks the units, ties by their place;
     `retrieve` returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the first k at a budget of
     1,000 tokens. A unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among
-    fewer than ten units, none that has a word of the question. `is_related` says whether a question has more in common
-    with the collection than chance. By words alone: a unit's words of the question, by their weights, exceed 0.55 of
-    the root of the sum of squares of all. With vectors, a unit with over half of the words is related, and so is one
-    that is nearer than most of sixteen questions on everyday things, such as "Who wrote Hamlet?", are to any: by the
-    cosine, and a quarter of the share of those words. A question without a known word, or with vectors one that is not
-    related and of whose words none tells units apart, has no answer.
+    fewer than ten units, none that has a word of the question. A unit that says of the question what a better one of
+    another document has said, up to small edits, becomes one of its passage's `sources`. `is_related` says whether a
+    question has more in common with the collection than chance. By words alone: a unit's words of the question, by
+    their weights, exceed 0.55 of the root of the sum of squares of all. With vectors, a unit with over half of the
+    words is related, and so is one that is nearer than most of sixteen questions on everyday things, such as "Who wrote
+    Hamlet?", are to any: by the cosine, and a quarter of the share of those words. A question without a known word, or
+    with vectors one that is not related and of whose words none tells units apart, has no answer.
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -406,9 +409,11 @@ class WindowIndex(PassageIndex):
         k: int | None = None,
     ) -> RankedList:
         """The passages of the best units, of what is shown of them."""
-        answer = _Candidates(self, scores, shown)
+        answer = _Candidates(self, query, scores, shown)
         least = self._least(query, answer.scores)
-        units, sizes = self._candidates(answer, budget)
+        units, sizes = self._candidates(answer, budget, least)
+        if answer.copies:
+            least = self._least(query, answer.scores, len(answer.copied))
         row = Row(
             LazySequence(cache(answer.piece), units.tolist()),
             answer.scores[units].tolist(),
@@ -433,18 +438,20 @@ class WindowIndex(PassageIndex):
         if headers:
             passages = with_table_headers(passages, headers, budget, self.sources)
         whole = without_bare_headers(passages, self.sources)
-        return RankedList(passage for passage in whole if has_text(passage))
+        return RankedList(answer.with_sources(passage) for passage in whole if has_text(passage))
 
     def _candidates(
         self,
         answer: _Candidates,
         budget: Budget,
+        least: float,
     ) -> tuple[Numbers, Numbers]:
         """The best units, and gaps between them, that fill the budget; and their tokens."""
         most = int(np.isfinite(answer.scores).sum())
         count = min(8 + int(1.25 * budget.left / self._mean_tokens), most)
         while True:
             units = answer.with_needed(self.units.with_gaps(answer.scores, count))
+            units = answer.without_copies(units, least)
             sizes = self._tokens(units, answer, budget.counter)
             if count >= most or sizes.sum() > budget.left:
                 return units, sizes
@@ -468,13 +475,16 @@ class WindowIndex(PassageIndex):
                 tokens[place] = counter.count(answer.text(unit, answer.cut[unit]))
         return tokens
 
-    def _least(self, query: str, scores: Scores) -> float:
-        """A unit with a lower score becomes no part of a passage. Among few units, any with a word of the query may."""
+    def _least(self, query: str, scores: Scores, copies: int = 0) -> float:
+        """A unit with a lower score becomes no part of a passage. Among few units, any with a word of the query may.
+
+        So many units are copies.
+        """
         best = float(scores.max(initial=0.0))
         least = -math.inf
         if best > 0:
             least = _LEAST * best
-        if len(scores) < _FEW and "lexical" in self._shares:
+        if len(scores) - copies < _FEW and "lexical" in self._shares:
             for units in self._lexical.with_words(query):
                 least = min(least, float(scores[units].min()))
         return least
@@ -491,6 +501,7 @@ class _Candidates:
     def __init__(
         self,
         index: WindowIndex,
+        question: str,
         scores: Scores,
         shown: Shown,
     ) -> None:
@@ -499,6 +510,11 @@ class _Candidates:
         self._places = index._places
         self.scores = np.where(shown.units, scores, -math.inf)
         self.cut: dict[int, tuple[Span, ...]] = {}
+        self.copies: dict[tuple[str, tuple[Span, ...]], list[Retrieved]] = {}
+        weights = index._lexical.rarity(question) if "lexical" in index._shares else {}
+        self._said = Said(weights, index._options.words)
+        self.copied: set[int] = set()
+        self._read: set[int] = set()
         for unit in shown.cut_units.tolist():
             spans = shown.cut(*self._place(unit))
             self.cut[unit] = spans
@@ -584,6 +600,28 @@ class _Candidates:
             needed.update(range(first, last + 1))
         wide = np.array(sorted(needed), dtype=np.int64)
         return wide[np.isfinite(self.scores[wide])]
+
+    def without_copies(self, units: Numbers, least: float) -> Numbers:
+        """These units without those that say what a better one of them has said, which become its `copies`."""
+        order = units[np.argsort(-self.scores[units], kind="stable")]
+        for unit in order.tolist():
+            if unit in self._read or not self.scores[unit] >= least:
+                continue
+            self._read.add(unit)
+            piece = self.piece(unit)
+            other = self._said.sayer(piece.text, piece.document_id, unit)
+            if other is not None:
+                name, spans = self._place(other)
+                self.copies.setdefault((name, self.cut.get(other, spans)), []).append(piece)
+                self.copied.add(unit)
+                self.scores[unit] = -math.inf
+        return units[np.isfinite(self.scores[units])]
+
+    def with_sources(self, passage: Retrieved) -> Retrieved:
+        """The passage with the places that say the same as its parts."""
+        rows = [self.copies.get((part.document_id, part.spans), ()) for part in passage.parts]
+        sources = tuple(chain.from_iterable(rows))
+        return replace(passage, sources=sources) if sources else passage
 
     def headers(self, units: Numbers) -> dict[tuple[str, Span], Span]:
         """The header of each of these units that are rows of a table, by its document and the span of its rows."""

@@ -270,6 +270,14 @@ class LexicalWindows:
         rows = (self._postings.of_word(key)[0] for key in word_keys(question, self._form))
         return [units for units in rows if len(units)]
 
+    def rarity(self, question: str) -> dict[str, float]:
+        """The question's words as they are compared, each with the logarithm of how few units have it."""
+        size = len(self._units) + 1
+        sizes = {
+            key: len(self._postings.of_word(key)[0]) for key in word_keys(question, self._form)
+        }
+        return {key: math.log(size / (count + 0.5)) for key, count in sizes.items()}
+
     def shares(
         self,
         question: str,
