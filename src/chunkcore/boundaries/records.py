@@ -14,7 +14,7 @@ _LONGEST_HEADING = 100
 _MOST_HEADINGS = 4  # short lines in a row; more are a list
 _ENDING = ".!?;,…。！？；，।"
 
-_RECORD = re.compile(r"[\d\[(<{]")
+_OPENERS = "[(<{"  # of records
 _CUE = re.compile(r"[\d:.,]+ --> [\d:.,]+")
 _BULLET = re.compile(r"[-+•‣◦·>|]|[([]?[a-z0-9]{1,3}[.)\\]][ \\t]")
 _UNDERLINE = re.compile(r"([=\-~^\"'#*+.])\1{2,}")
@@ -70,9 +70,10 @@ def _are_records(lines: Sequence[str]) -> bool:
     if any(_CUE.match(line) for line in lines[:3]):
         return True
     words = [line.split(None, 1)[0] for line in lines]
-    marked = sum(_RECORD.match(word) is not None for word in words)
-    _, commonest = Counter(words).most_common(1)[0]
-    if marked >= 0.9 * count or (count >= 5 and commonest >= 0.6 * count):
+    marked = sum(word[0] in _OPENERS or word[0].isdecimal() for word in words)
+    if marked >= 0.9 * count:
+        return True
+    if count >= 5 and max(Counter(words).values()) >= 0.6 * count:
         return True
     small = sum(word[0].islower() for word in words)
     return small <= 0.1 * count and _early_ends(lines, words) >= 0.2 * count

@@ -82,7 +82,7 @@ _OTHER_ENDS = (
     ),
     (  # a Greek question mark that is written as a semicolon
         (b"\xce",),
-        re.compile(r"(?<=[\u0370-\u03ff\u1f00-\u1fff];)(?=\s)"),
+        re.compile(r";(?<=[\u0370-\u03ff\u1f00-\u1fff];)(?=\s)"),
     ),
 )
 _LINE_END = re.compile(r"\r\n|[\n\r\x0b\x85\u2028]")
@@ -200,7 +200,7 @@ def _cuts(text: str) -> Iterable[int]:
         more.update(end for _, end in record_lines(text))
     for leads, ends in _OTHER_ENDS:
         if leads[0][:1] in data and any(lead in data for lead in leads):
-            more.update(end.start() for end in ends.finditer(text))
+            more.update(end.end() for end in ends.finditer(text))
     return sorted(more.union(cuts)) if more else cuts
 
 

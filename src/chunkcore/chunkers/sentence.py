@@ -168,14 +168,17 @@ def _without_bare_headings(text: str, sentences: Ranges, headings: list[int]) ->
 def _with_whole_lines(source: TokenizedText, sentences: Ranges, size: int) -> Ranges:
     """The sentences of a record's line that fits are one, and a heading is one with the sentence after it."""
     goes_on = np.array(heading_flags(source.text, sentences), dtype=bool)
-    lines = np.array(record_lines(source.text), dtype=np.int64).reshape(-1, 2)
-    fits = source.counts(lines[:, 0], lines[:, 1]) <= size
     starts = sentences[:, 0].copy()
-    for start, end in lines[fits].tolist():
-        first, after = sentences[:, 0].searchsorted((start, end))
-        if first < after:
-            goes_on[first : after - 1] = True
-            starts[first] = start  # with its indent
+    lines = np.array(record_lines(source.text), dtype=np.int64).reshape(-1, 2)
+    places = starts.searchsorted(lines)
+    inside = np.flatnonzero(places[:, 0] < places[:, 1])  # lines in which a sentence begins
+    is_whole = starts[places[inside, 0]] == lines[inside, 0]
+    changed = inside[~is_whole | (places[inside, 1] - places[inside, 0] > 1)]
+    fits = source.counts(lines[changed, 0], lines[changed, 1]) <= size
+    for number in changed[fits].tolist():
+        first, after = places[number].tolist()
+        goes_on[first : after - 1] = True
+        starts[first] = lines[number, 0]  # with its indent
     begins = np.append(True, ~goes_on[:-1])[: len(sentences)]
     ends = ~goes_on
     ends[-1:] = True
