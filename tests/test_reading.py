@@ -353,7 +353,7 @@ def test_sheets_are_tables_of_their_values(tmp_path):
 def test_an_epub_in_the_order_of_its_spine(tmp_path):
     pytest.importorskip("markitdown")
     chapters = {
-        "two.xhtml": "<html><body><h1>Of tea</h1><p>Hot &amp; sweet.</p><p hidden=>Жno</p></body></html>",
+        "two.xhtml": "<html><body><h1>Of tea</h1><p><b>H</b><i>o</i>t &amp; sweet.</p><p hidden=>Жno</p></body></html>",
         "one.xhtml": "<p>End.</p>",
     }
     text = document_of(write_epub(tmp_path / "tea.epub", chapters)).text

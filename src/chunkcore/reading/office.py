@@ -62,7 +62,8 @@ def _converted(data: bytes, kind: str) -> str:
 
     converter = getattr(converters, f"{kind.title()}Converter")()
     info = StreamInfo(extension=f".{kind.lower()}")
-    plain = {"escape_underscores": False, "escape_asterisks": False}
+    # No marks for bold and italics: they would stand inside words.
+    plain = {"escape_underscores": False, "escape_asterisks": False, "strong_em_symbol": ""}
     converted = converter.convert(BytesIO(data), info, style_map=_TITLE, **plain)
     text = converted.markdown.replace("\r\n", "\n")
     return re.sub(r"\n{3,}", "\n\n", text).strip()
