@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from haystack import Document, Pipeline, SuperComponent
 from haystack.core.component import Component
 
+from chunkadapters.behind import Behind
 from chunkadapters.haystack.sockets import Socket, is_component, pipeline_sockets, sockets_of
 from chunkcore.errors import OptionError
+from haystack_integrations.components.rankers.chunkadapters import ChunkcorePassageRanker
 
+Inputs: TypeAlias = dict[str, Any]
 _BOOKS = "__haystack"  # attributes in which Haystack notes a component's sockets and its pipeline
 
 
 def with_filter(
-    retriever: Component | Pipeline, constant: Mapping[str, Any], where: Mapping[str, object]
-) -> dict[str, Any]:
+    retriever: Component | Pipeline, constant: Inputs, where: Mapping[str, object]
+) -> Inputs:
     """The inputs with the filter of one question, beside the filters that the app has of its own.
 
     Raises `OptionError`: some retriever inside would not get the filter, or would lose its own for it.
@@ -38,15 +41,15 @@ def with_filter(
 
 
 def _both(
-    inputs: Mapping[str, Any], retriever: object, conditions: list[dict[str, object]]
-) -> dict[str, Any]:
+    inputs: Inputs, retriever: object, conditions: list[dict[str, object]]
+) -> dict[str, object]:
     filters = inputs.get("filters") or _own_filters(retriever)
     if filters:
         conditions = [filters, *conditions]
     return {"operator": "AND", "conditions": conditions}
 
 
-def _own_filters(component: object) -> Any:
+def _own_filters(component: object) -> object:
     return getattr(component, "filters", None) or getattr(component, "_filters", None)
 
 
@@ -61,18 +64,14 @@ def _sources(pipeline: Pipeline) -> list[str]:
     for name in pipeline.graph.nodes:
         part = pipeline.get_component(name)
         gives = any(socket.holds(list[Document]) for socket in sockets_of(part).outputs)
-        shows = hasattr(part, "show") and hasattr(part, "local_index")
-        if shows and part.local_index.opened.shows_more(part.show):
-            raise OptionError(
-                f"a question has a filter (where), and {name} shows text that it may hide (show={part.show!r}): leave "
-                "one out"
-            )
+        if isinstance(part, ChunkcorePassageRanker):
+            Behind.of(part, part.local_index).check_call(["the filter of a question (where)"])
         if gives and (name not in fed or hasattr(part, "document_store")):
             names.append(name)
     return names
 
 
-def _check(component: object, name: str, inputs: Iterable[Any]) -> None:
+def _check(component: object, name: str, inputs: Iterable[Socket]) -> None:
     """Raise `OptionError`: a filter does not reach the component, or what it holds."""
     if not any(socket.name == "filters" for socket in inputs):
         raise OptionError(

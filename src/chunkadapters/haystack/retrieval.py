@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from haystack import Document, Pipeline
 from haystack.core.component import Component
@@ -58,28 +58,24 @@ def _system(
     """
     check_foreign(retriever)
     constant = _inputs(inputs, nested=isinstance(retriever, Pipeline))
+    parts: list[object] = [retriever, text_embedder, constant]
     if isinstance(retriever, Pipeline):
         if text_embedder is not None:
             raise OptionError(
                 "a pipeline embeds the question itself: connect the text embedder in it"
             )
         ask, aask = _of_pipeline(retriever, query_socket, documents_socket, constant)
+        parts += [retriever.get_component(name) for name in retriever.graph.nodes]
     elif is_component(retriever):
         ask, aask = _of_component(
             retriever, text_embedder, query_socket, documents_socket, constant
         )
     else:
-        hint = (
-            "; a store is asked through its retriever"
-            if hasattr(retriever, "filter_documents")
-            else ""
-        )
+        is_store = hasattr(retriever, "filter_documents")
+        hint = "; a store is asked through its retriever" if is_store else ""
         raise DataError(
             f"expected a Haystack component or Pipeline, got {kind_of(retriever)}{hint}"
         )
-    parts = [retriever, text_embedder, constant]
-    if isinstance(retriever, Pipeline):
-        parts += [retriever.get_component(name) for name in retriever.graph.nodes]
 
     def filtered(where: Mapping[str, object]) -> DeployedRetriever:
         return _system(
@@ -93,6 +89,7 @@ def _system(
     return DeployedRetriever(type(retriever).__name__, ask, aask, parts, filtered)
 
 
+Inputs: TypeAlias = dict[str, Any]
 RetrieverRun = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]
 
 
@@ -100,74 +97,79 @@ def _of_pipeline(
     pipeline: Pipeline,
     query_socket: str | Sequence[str] | None,
     documents_socket: str | None,
-    constant: dict[str, Any],
+    constant: Inputs,
 ) -> RetrieverRun:
     inputs, outputs = pipeline_sockets(pipeline)
-    queries, documents = (
-        find_queries(inputs, query_socket),
-        find_documents(outputs, documents_socket),
-    )
-    _check_inputs(
-        inputs,
-        queries,
-        {f"{component}.{key}" for component, values in constant.items() for key in values},
-    )
+    queries = find_queries(inputs, query_socket)
+    documents = find_documents(outputs, documents_socket)
+    names: set[str] = set()
+    for component, values in constant.items():
+        names |= {f"{component}.{key}" for key in values}
+    _check_inputs(inputs, queries, names)
     pipeline.warm_up()
     outer = {documents.component}
 
-    def data(query: str) -> dict[str, dict[str, Any]]:
+    def data(query: str) -> Inputs:
         whole = {component: dict(values) for component, values in constant.items()}
         for socket in queries:
             whole.setdefault(socket.component, {})[socket.name] = _question(socket, query)
         return whole
 
-    def documents_in(result: Mapping[str, Any]) -> Any:
+    def documents_in(result: Inputs) -> object:
         # Nothing, if a router led the question elsewhere.
         return result.get(documents.component, {}).get(documents.name, [])
 
-    async def aask(query: str) -> Any:
+    def ask(query: str) -> object:
+        return documents_in(pipeline.run(data(query), include_outputs_from=outer))
+
+    async def aask(query: str) -> object:
         return documents_in(await pipeline.run_async(data(query), include_outputs_from=outer))
 
-    return lambda query: documents_in(pipeline.run(data(query), include_outputs_from=outer)), aask
+    return ask, aask
 
 
 def _of_component(
-    retriever: Component | Pipeline,
+    retriever: Component,
     text_embedder: Component | None,
     query_socket: str | Sequence[str] | None,
     documents_socket: str | None,
-    constant: dict[str, Any],
+    constant: Inputs,
 ) -> RetrieverRun:
     inputs, outputs = sockets_of(retriever)
     documents = find_documents(outputs, documents_socket)
-    vectors = [socket for socket in inputs if socket.mandatory and socket.holds(list[float])]
-    if not vectors and text_embedder is not None:
-        raise OptionError(f"{type(retriever).__name__} takes no embedding: leave text_embedder out")
-    if vectors and text_embedder is None:
+    mandatory = [socket for socket in inputs if socket.mandatory]
+    vectors = [socket for socket in mandatory if socket.holds(list[float])]
+    name = type(retriever).__name__
+    if text_embedder is not None and not vectors:
+        raise OptionError(f"{name} takes no embedding: leave text_embedder out")
+    if text_embedder is None and vectors:
         raise OptionError(
-            f"{type(retriever).__name__} takes an embedding ({vectors[0]}): give the text_embedder that goes with "
-            "its index, or the pipeline that holds both"
+            f"{name} takes an embedding ({vectors[0]}): give the text_embedder that goes with its index, or the "
+            "pipeline that holds both"
         )
-    texts = any(socket.mandatory and socket.holds(str) for socket in inputs)
-    queries = (
-        [] if vectors and not texts and query_socket is None else find_queries(inputs, query_socket)
-    )
+    queries: list[Socket] = []
+    takes_text = any(socket.holds(str) for socket in mandatory)
+    if takes_text or query_socket is not None or not vectors:
+        queries = find_queries(inputs, query_socket)
     _check_inputs(inputs, [*queries, *vectors[:1]], set(constant))
     embedder = None if text_embedder is None else _query_embedder(text_embedder)
     warm_up(retriever)
 
-    async def answer(
-        query: str, run: Callable[[Any, Mapping[str, object]], Awaitable[Mapping[str, object]]]
-    ) -> Any:
+    async def answer(query: str, run: Callable[..., Awaitable[Inputs]]) -> object:
         values = {**constant, **{socket.name: _question(socket, query) for socket in queries}}
         if embedder is not None:
             text, vector = embedder
-            values[vectors[0].name] = (await run(text_embedder, {text.name: query}))[vector.name]
+            embedded = await run(text_embedder, {text.name: query})
+            values[vectors[0].name] = embedded[vector.name]
         return (await run(retriever, values))[documents.name]
 
-    return lambda query: finished(answer(query, at_once(run))), lambda query: answer(
-        query, run_async
-    )
+    def ask(query: str) -> object:
+        return finished(answer(query, at_once(run)))
+
+    async def aask(query: str) -> object:
+        return await answer(query, run_async)
+
+    return ask, aask
 
 
 def _query_embedder(component: Component) -> tuple[Socket, Socket]:
@@ -187,33 +189,32 @@ def _query_embedder(component: Component) -> tuple[Socket, Socket]:
     return text, vectors[0]
 
 
-def _question(socket: Socket, query: str) -> Any:
-    return [query] if socket.holds(list[str]) and not socket.holds(str) else query
+def _question(socket: Socket, query: str) -> str | list[str]:
+    takes_list = socket.holds(list[str]) and not socket.holds(str)
+    return [query] if takes_list else query
 
 
-def _inputs(inputs: Mapping[str, Any] | None, *, nested: bool) -> dict[str, Any]:
-    shaped = isinstance(inputs, Mapping) and not (
-        nested and any(not isinstance(value, Mapping) for value in inputs.values())
-    )
-    if inputs is None or shaped:
-        return dict(inputs or {})
+def _inputs(inputs: Mapping[str, object] | None, *, nested: bool) -> Inputs:
+    if inputs is None:
+        return {}
     example = '{"retriever": {"top_k": 20}}' if nested else '{"top_k": 20}'
+    if isinstance(inputs, Mapping):
+        is_shaped = all(isinstance(value, Mapping) for value in inputs.values())
+        if is_shaped or not nested:
+            return dict(inputs)
     raise OptionError(f"inputs is like {example}, got {inputs!r}")
 
 
 def _check_inputs(inputs: Sequence[Socket], queries: Sequence[Socket], constant: set[str]) -> None:
     """Raise `OptionError` unless every mandatory input has a value, and every given one is there."""
     names = {str(socket) for socket in inputs}
-    if unknown := sorted(constant - names):
+    unknown = sorted(constant - names)
+    if unknown:
         raise OptionError(
             f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(names))}"
         )
-    covered = constant | {str(socket) for socket in queries}
-    missing = [
-        str(socket)
-        for socket in inputs
-        if socket.free and socket.mandatory and str(socket) not in covered
-    ]
+    needed = {str(socket) for socket in inputs if socket.free and socket.mandatory}
+    missing = sorted(needed - constant - {str(socket) for socket in queries})
     if missing:
         raise OptionError(
             f"nothing is given for the mandatory {', '.join(missing)}: say what, as inputs={{...}}, "
@@ -221,7 +222,7 @@ def _check_inputs(inputs: Sequence[Socket], queries: Sequence[Socket], constant:
         )
 
 
-_hooks: RetrieverHooks[Any, Document] = RetrieverHooks(_system, hit_of, "Haystack documents")
+_hooks: RetrieverHooks[object, Document] = RetrieverHooks(_system, hit_of, "Haystack documents")
 
 
 class AskOptions(TypedDict, total=False):
@@ -241,16 +242,21 @@ class ConcurrentHaystackRunOptions(AskOptions, ConcurrentRunOptions, total=False
     """The same for the asynchronous functions."""
 
 
+def _asked(
+    retriever: Component | Pipeline, options: Mapping[str, object]
+) -> tuple[DeployedRetriever, Inputs]:
+    """The retriever, asked by the options, and the options of the run."""
+    run: Inputs = dict(options)
+    ask: Inputs = {name: run.pop(name) for name in AskOptions.__annotations__ if name in run}
+    return _system(retriever, **ask), run
+
+
 def run_retriever(
     retriever: Component | Pipeline,
     benchmark: Benchmark | str,
     *,
-    text_embedder: Component | None = None,
-    query_socket: str | Sequence[str] | None = None,
-    documents_socket: str | None = None,
-    inputs: Mapping[str, object] | None = None,
     pool: Iterable[Document] | None = None,
-    **run: Unpack[RunOptions],
+    **options: Unpack[HaystackRunOptions],
 ) -> Run:
     """Ask a retriever, or a whole pipeline, every question of a benchmark, and locate its hits.
 
@@ -268,13 +274,7 @@ def run_retriever(
     A question's filter (`Query.where`) goes to the ``filters`` of every retriever inside, beside its own filters. It is
     refused where one of them would not get it.
     """
-    system = _system(
-        retriever,
-        text_embedder=text_embedder,
-        query_socket=query_socket,
-        documents_socket=documents_socket,
-        inputs=inputs,
-    )
+    system, run = _asked(retriever, options)
     return _hooks.run_system(system, benchmark, RunSettings(**run), pool)
 
 
@@ -282,21 +282,11 @@ async def arun_retriever(
     retriever: Component | Pipeline,
     benchmark: Benchmark | str,
     *,
-    text_embedder: Component | None = None,
-    query_socket: str | Sequence[str] | None = None,
-    documents_socket: str | None = None,
-    inputs: Mapping[str, object] | None = None,
     pool: Iterable[Document] | None = None,
-    **run: Unpack[ConcurrentRunOptions],
+    **options: Unpack[ConcurrentHaystackRunOptions],
 ) -> Run:
     """`run_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-    system = _system(
-        retriever,
-        text_embedder=text_embedder,
-        query_socket=query_socket,
-        documents_socket=documents_socket,
-        inputs=inputs,
-    )
+    system, run = _asked(retriever, options)
     return await _hooks.arun_system(system, benchmark, ConcurrentRunSettings(**run), pool)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import UnionType
-from typing import Any, NamedTuple, TypeGuard, Union, cast, get_args, get_origin
+from typing import Any, NamedTuple, TypeAlias, TypeGuard, Union, cast, get_args, get_origin
 
 from haystack import Document, Pipeline
 from haystack.core.component import Component
@@ -26,15 +26,18 @@ def warm_up(component: object) -> None:
         warm()
 
 
-def run(component: Component, values: Mapping[str, object]) -> Mapping[str, Any]:
+Outputs: TypeAlias = Mapping[str, Any]
+
+
+def run(component: Component, values: Mapping[str, object]) -> Outputs:
     """The outputs of a component."""
     return component.run(**values)
 
 
-async def run_async(component: Component, values: Mapping[str, object]) -> Mapping[str, Any]:
+async def run_async(component: Component, values: Mapping[str, object]) -> Outputs:
     """The outputs of a component, by its asynchronous method if it has one."""
     if getattr(component, "__haystack_supports_async__", False):
-        return cast("Mapping[str, Any]", await cast(Any, component).run_async(**values))
+        return cast("Outputs", await cast(Any, component).run_async(**values))
     return await asyncio.to_thread(run, component, values)
 
 
@@ -51,7 +54,7 @@ class Socket:
     def __str__(self) -> str:
         return f"{self.component}.{self.name}" if self.component else self.name
 
-    def holds(self, kind: Any) -> bool:
+    def holds(self, kind: object) -> bool:
         """Whether its type is `kind`, or a union with it. `typing.List` is `list`."""
         types = get_args(self.type) if get_origin(self.type) in (Union, UnionType) else (self.type,)
         shape = get_origin(kind), get_args(kind)
@@ -84,26 +87,22 @@ def sockets_of(component: object) -> Sockets:
 
 def pipeline_sockets(pipeline: Pipeline) -> Sockets:
     """The sockets of all components of a pipeline."""
+    inputs = pipeline.inputs(include_components_with_connected_inputs=True)
+    outputs = pipeline.outputs(include_components_with_connected_outputs=True)
+    return Sockets(_flat(inputs, pipeline.inputs()), _flat(outputs, pipeline.outputs()))
 
-    def flat(
-        described: Mapping[str, Mapping[str, Any]], free: Mapping[str, Mapping[str, object]]
-    ) -> list[Socket]:
-        return [
-            Socket(
-                component,
-                name,
-                socket["type"],
-                socket.get("is_mandatory", False),
-                name in free.get(component, {}),
-            )
-            for component, sockets in described.items()
-            for name, socket in sockets.items()
-        ]
 
-    return Sockets(
-        flat(pipeline.inputs(include_components_with_connected_inputs=True), pipeline.inputs()),
-        flat(pipeline.outputs(include_components_with_connected_outputs=True), pipeline.outputs()),
-    )
+Described: TypeAlias = Mapping[str, Mapping[str, Any]]  # of each component, its sockets
+
+
+def _flat(described: Described, free: Described) -> list[Socket]:
+    rows = []
+    for component, sockets in described.items():
+        for name, socket in sockets.items():
+            is_free = name in free.get(component, {})
+            mandatory = socket.get("is_mandatory", False)
+            rows.append(Socket(component, name, socket["type"], mandatory, is_free))
+    return rows
 
 
 def find_queries(
@@ -112,28 +111,24 @@ def find_queries(
     """The inputs that take the question: the named ones, else the only mandatory string. Raises `OptionError`."""
     if query_socket is not None:
         names = [query_socket] if isinstance(query_socket, str) else query_socket
-        if (
-            not isinstance(names, list | tuple)
-            or not all(isinstance(name, str) for name in names)
-            or not names
-        ):
+        is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+        if not is_list or not names:
             raise OptionError(
                 f"query_socket is an input's name or a list of names, got {query_socket!r}"
             )
         return [_named(name, inputs, "query_socket") for name in names]
-    mandatory = [
-        socket for socket in inputs if socket.free and socket.mandatory and socket.holds(str)
-    ]
-    if len(mandatory) > 1:
+    free = [socket for socket in inputs if socket.free and socket.mandatory]
+    texts = [socket for socket in free if socket.holds(str)]
+    if len(texts) > 1:
         raise OptionError(
-            f"several inputs take a string: {_listed(mandatory)}; say which take the question, as query_socket="
-            f"{[str(socket) for socket in mandatory]!r} or one of them, and what the others take as inputs={{...}}"
+            f"several inputs take a string: {_listed(texts)}; say which take the question, as query_socket="
+            f"{[str(socket) for socket in texts]!r} or one of them, and what the others take as inputs={{...}}"
         )
-    if not mandatory:
+    if not texts:
         raise OptionError(
             f"no mandatory input takes a string: name one of {_listed(inputs)} as query_socket"
         )
-    return mandatory
+    return texts
 
 
 def find_documents(outputs: Sequence[Socket], documents_socket: str | None) -> Socket:

@@ -135,7 +135,7 @@ def _narrowed(retriever: BaseRetriever, where: Mapping[str, Any]) -> BaseRetriev
     narrowed: Any = copy(retriever)
     name = type(retriever).__name__
     if isinstance(retriever, PassageRetriever):
-        retriever.options._behind().check_call(["a question's filter (where)"])
+        retriever.options._behind().check_call(["the filter of a question (where)"])
         narrowed.retriever = _narrowed(retriever.retriever, where)
     elif isinstance(retriever, IndexRetriever):
         narrowed.filters = _both(retriever.filters, where, name)
