@@ -7,7 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
 from typing_extensions import Unpack
 
@@ -167,10 +168,10 @@ class DeployedRetriever:
     """
 
     name: str
-    ask: Callable[[str], Any]
-    aask: Callable[[str], Awaitable[Any]]
+    ask: Callable[[str], object]
+    aask: Callable[[str], Awaitable[object]]
     parts: object = None
-    filtered: Callable[[Mapping[str, Any]], DeployedRetriever] | None = None
+    filtered: Callable[[Mapping[str, object]], DeployedRetriever] | None = None
 
 
 class RunOptions(TypedDict, total=False):
@@ -218,7 +219,7 @@ class ConcurrentRunSettings(RunSettings):
         check_number("concurrency", self.concurrency, 1)
 
 
-def check_filter(query_id: str, where: Mapping[str, Any]) -> None:
+def check_filter(query_id: str, where: Mapping[str, object]) -> None:
     """Raise `OptionError`: a question's filter has more than one plain value a key.
 
     Stores differ in what a list, a missing value and an operator mean: only one value means the same in all.
@@ -241,7 +242,7 @@ class RetrieverRun:
     def __init__(
         self,
         system: DeployedRetriever,
-        hits_of: Callable[[Any], list[Hit]],
+        hits_of: Callable[[object], list[Hit]],
         benchmark: Benchmark | str,
         settings: RunSettings,
     ) -> None:
@@ -257,7 +258,7 @@ class RetrieverRun:
             if query.where
         }
 
-    def _filtered(self, query_id: str, where: Mapping[str, Any]) -> DeployedRetriever:
+    def _filtered(self, query_id: str, where: Mapping[str, object]) -> DeployedRetriever:
         if self._system.filtered is None:
             raise OptionError(
                 f"question {query_id} has a filter (where), and {self._system.name} takes none in a call"
@@ -287,7 +288,9 @@ class RetrieverRun:
             for task in tasks:
                 task.cancel()
 
-    async def _ask(self, query: Query, ask: Callable[[str], Awaitable[Any]], pause: Pause) -> None:
+    async def _ask(
+        self, query: Query, ask: Callable[[str], Awaitable[object]], pause: Pause
+    ) -> None:
         """Ask one question, again after an exception."""
         reason: Exception | None = None
         for wait in self._settings.waits:
@@ -324,15 +327,16 @@ class RetrieverRun:
     def run(self, pool: Sequence[Hit] | None) -> Run:
         """The answers, in the order of the benchmark's questions; warns of what is wrong with them."""
         seconds = {"search": time.perf_counter() - self._began}
+        everything = None if pool is None else _pieces(self._places.locate(pool))
         order = [query.id for query in self.benchmark.queries]
         run = Run(
             name=self._settings.name or self._system.name,
             results={key: _pieces(self._verdicts[key]) for key in order if key in self._verdicts},
-            pool=None if pool is None else _pieces(self._places.locate(pool)),
+            pool=everything,
             seconds=seconds,
             failures={key: self._failures[key] for key in order if key in self._failures},
         )
-        verdicts = [verdict for answer in self._verdicts.values() for verdict in answer]
+        verdicts = list(chain.from_iterable(self._verdicts.values()))
         for message in [*_failure_warning(run, len(order)), *_place_warnings(verdicts)]:
             warn_user(message, RetrievalWarning)
         return run
@@ -360,9 +364,8 @@ _ADVICE: dict[Reason, str] = {
 
 def _place_warnings(verdicts: Sequence[Verdict]) -> Iterator[str]:
     lost = [verdict for verdict in verdicts if verdict.kind == "elsewhere"]
-    share = (
-        f"{len(lost)} of {len(verdicts)} answers ({100 * len(lost) / max(1, len(verdicts)):.0f} %)"
-    )
+    percent = 100 * len(lost) / max(1, len(verdicts))
+    share = f"{len(lost)} of {len(verdicts)} answers ({percent:.0f} %)"
     if lost and len(lost) == len(verdicts):
         yield (
             f"none of the {len(lost)} answers stands in the benchmark's documents: was the index built from other "
@@ -407,7 +410,7 @@ class RetrieverHooks(Generic[Retriever, Document]):
     def __init__(
         self,
         system: Callable[[Retriever], DeployedRetriever],
-        hit_of: Callable[[Any], Hit],
+        hit_of: Callable[[object], Hit],
         answer: str,
         advice: str = "",
     ) -> None:

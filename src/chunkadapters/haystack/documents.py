@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from inspect import signature
-from typing import Any
+from typing import Any, TypeAlias
 
 from haystack import Document, default_from_dict, default_to_dict, logging
 from typing_extensions import Self
@@ -37,18 +37,15 @@ def hit_of(document: object) -> Hit:
     meta, text = document.meta, document.content or ""
     source = meta.get("root_source_id") or meta.get("source_id")
     keys = ROOT if isinstance(meta.get("root_source_id"), str) else KEYS
+    others = [meta.get(key) for key in _NAMING_KEYS]
+    root = source if isinstance(source, str) else ""
     return Hit(
         text=text,
         score=score_of(document.score),
-        names=names_of(
-            meta.get("root_source_id"),
-            meta.get("source_id"),
-            document.id,
-            *(meta.get(key) for key in _NAMING_KEYS),
-        ),
+        names=names_of(meta.get("root_source_id"), meta.get("source_id"), document.id, *others),
         stated=keys.stated(meta, text),
         derived=is_derived(meta),
-        document=source if isinstance(source, str) else "",
+        document=root,
         metadata=meta,
         id=document.id,
     )
@@ -83,32 +80,35 @@ def has_text(document: Document) -> bool:
     return False
 
 
+Values: TypeAlias = dict[str, Any]
+
+
 class Serialized:
     """A component that Haystack can write as YAML. Its `run_async` is `run` in a thread."""
 
-    run_async: Callable[..., Coroutine[Any, Any, dict[str, Any]]]
+    run_async: Callable[..., Coroutine[object, object, Values]]
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        run: Callable[..., dict[str, Any]] | None = vars(cls).get("run")
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        run: Callable[..., Values] | None = vars(cls).get("run")
         if run is not None and "run_async" not in vars(cls):
 
             @wraps(run)  # Haystack compares signatures and output types
-            async def run_async(*values: Any, **more: Any) -> dict[str, Any]:
+            async def run_async(*values: object, **more: object) -> Values:
                 return await asyncio.to_thread(run, *values, **more)
 
             cls.run_async = run_async
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> Values:
         """The constructor's arguments as plain values or as objects with a `to_dict`: by default its attributes."""
         names = list(signature(type(self).__init__).parameters)[1:]
         return {name: getattr(self, name) for name in names}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         """The component as plain values. Raises `OptionError`: an argument has no name to be built from again."""
         return default_to_dict(self, **self._arguments())
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
+    def from_dict(cls, data: Values) -> Self:
         """The component that `to_dict` described. Raises `DeserializationError` for modules that Haystack distrusts."""
         return default_from_dict(cls, data)

@@ -49,7 +49,7 @@ def _both(
     return {"operator": "AND", "conditions": conditions}
 
 
-def _own_filters(component: object) -> object:
+def _own_filters(component: object) -> Any:
     return getattr(component, "filters", None) or getattr(component, "_filters", None)
 
 

@@ -12,6 +12,7 @@ from typing_extensions import Unpack
 from chunkadapters.haystack.documents import hit_of
 from chunkadapters.haystack.filters import with_filter
 from chunkadapters.haystack.sockets import (
+    Outputs,
     Socket,
     find_documents,
     find_queries,
@@ -90,7 +91,7 @@ def _system(
 
 
 Inputs: TypeAlias = dict[str, Any]
-RetrieverRun = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]
+RetrieverRun = tuple[Callable[[str], object], Callable[[str], Awaitable[object]]]
 
 
 def _of_pipeline(
@@ -155,7 +156,7 @@ def _of_component(
     embedder = None if text_embedder is None else _query_embedder(text_embedder)
     warm_up(retriever)
 
-    async def answer(query: str, run: Callable[..., Awaitable[Inputs]]) -> object:
+    async def answer(query: str, run: Callable[..., Awaitable[Outputs]]) -> object:
         values = {**constant, **{socket.name: _question(socket, query) for socket in queries}}
         if embedder is not None:
             text, vector = embedder
@@ -222,7 +223,9 @@ def _check_inputs(inputs: Sequence[Socket], queries: Sequence[Socket], constant:
         )
 
 
-_hooks: RetrieverHooks[object, Document] = RetrieverHooks(_system, hit_of, "Haystack documents")
+_hooks: RetrieverHooks[Component | Pipeline, Document] = RetrieverHooks(
+    _system, hit_of, "Haystack documents"
+)
 
 
 class AskOptions(TypedDict, total=False):

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -83,6 +83,8 @@ def hit_of(node_or_hit: object) -> Hit:
         )
     text, metadata = node.get_content(metadata_mode=MetadataMode.NONE), node.metadata
     document = node.ref_doc_id or metadata.get("source_id")
+    if not isinstance(document, str):
+        document = ""
     return Hit(
         text=text,
         score=score_of(getattr(node_or_hit, "score", None)),
@@ -90,7 +92,7 @@ def hit_of(node_or_hit: object) -> Hit:
         # LlamaIndex' own splitters search for their nodes, whose ids are UUIDs with dashes.
         stated=KEYS.stated(stated_place(node), text, searched="-" in node.node_id),
         derived=is_derived(metadata),
-        document=document if isinstance(document, str) else "",
+        document=document,
         metadata=metadata,
         id=node.node_id,
     )
@@ -100,8 +102,8 @@ def hit_of(node_or_hit: object) -> Hit:
 
 
 def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
-    ask: Callable[[str], Any]
-    aask: Callable[[str], Awaitable[Any]]
+    ask: Callable[[str], object]
+    aask: Callable[[str], Awaitable[object]]
     if isinstance(retriever, BaseRetriever):
         ask, aask = retriever.retrieve, retriever.aretrieve
     elif isinstance(retriever, BaseQueryEngine):
@@ -120,7 +122,7 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
     return DeployedRetriever(type(retriever).__name__, ask, aask, retriever, filtered)
 
 
-def _filtered(retriever: BaseRetriever, where: Mapping[str, Any]) -> DeployedRetriever:
+def _filtered(retriever: BaseRetriever, where: Mapping[str, object]) -> DeployedRetriever:
     for key, value in where.items():
         if isinstance(value, bool):
             raise OptionError(
@@ -130,20 +132,20 @@ def _filtered(retriever: BaseRetriever, where: Mapping[str, Any]) -> DeployedRet
     return _system(_narrowed(retriever, where))
 
 
-def _narrowed(retriever: BaseRetriever, where: Mapping[str, Any]) -> BaseRetriever:
+def _narrowed(retriever: BaseRetriever, where: Mapping[str, object]) -> BaseRetriever:
     """A copy of the retriever that also obeys a question's filter. Raises `OptionError`: it would ignore the filter."""
-    narrowed: Any = copy(retriever)
+    narrowed = copy(retriever)
     name = type(retriever).__name__
-    if isinstance(retriever, PassageRetriever):
-        retriever.options._behind().check_call(["the filter of a question (where)"])
-        narrowed.retriever = _narrowed(retriever.retriever, where)
-    elif isinstance(retriever, IndexRetriever):
-        narrowed.filters = _both(retriever.filters, where, name)
-    elif type(retriever) is VectorIndexRetriever:  # a subclass may search otherwise
-        narrowed._filters = _both(retriever._filters, where, name)
+    if isinstance(narrowed, PassageRetriever):
+        narrowed.options._behind().check_call(["the filter of a question (where)"])
+        narrowed.retriever = _narrowed(narrowed.retriever, where)
+    elif isinstance(narrowed, IndexRetriever):
+        narrowed.filters = _both(narrowed.filters, where, name)
+    elif type(narrowed) is VectorIndexRetriever:  # a subclass may search otherwise
+        narrowed._filters = _both(narrowed._filters, where, name)
     else:
         raise OptionError(f"a question has a filter (where), and {name} takes none in a call")
-    return cast(BaseRetriever, narrowed)
+    return narrowed
 
 
 def _check_filters(filters: MetadataFilters) -> None:
@@ -155,7 +157,9 @@ def _check_filters(filters: MetadataFilters) -> None:
             check_values({part.key: part.value})
 
 
-def _both(filters: MetadataFilters | None, where: Mapping[str, Any], name: str) -> MetadataFilters:
+def _both(
+    filters: MetadataFilters | None, where: Mapping[str, object], name: str
+) -> MetadataFilters:
     """A retriever's own filters and those of one question."""
     parts: list[MetadataFilter | MetadataFilters] = []
     if filters is not None:
@@ -166,13 +170,15 @@ def _both(filters: MetadataFilters | None, where: Mapping[str, Any], name: str) 
                 f"a question has a filter (where), and {name} has filters of its own under the condition "
                 f"{filters.condition}: only AND takes one more"
             )
-    parts += [MetadataFilter(key=key, value=value) for key, value in where.items()]
+    for key, value in where.items():
+        assert isinstance(value, str | int | float)  # as `check_filter` says
+        parts.append(MetadataFilter(key=key, value=value))
     return MetadataFilters(filters=parts)
 
 
 def _of_engine(
     engine: BaseQueryEngine,
-) -> tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]:
+) -> tuple[Callable[[str], object], Callable[[str], Awaitable[object]]]:
     """Functions that ask a query engine for its hits after post-processing; no answer is written."""
     if type(engine).retrieve is BaseQueryEngine.retrieve:
         raise DataError(
@@ -180,10 +186,10 @@ def _of_engine(
         )
     asynchronous = getattr(engine, "aretrieve", None)
 
-    def ask(question: str) -> Any:
+    def ask(question: str) -> object:
         return engine.retrieve(QueryBundle(question))
 
-    async def aask(question: str) -> Any:
+    async def aask(question: str) -> object:
         if asynchronous is None:
             return await asyncio.to_thread(ask, question)
         return await asynchronous(QueryBundle(question))
@@ -253,29 +259,22 @@ class _Sources:
             if text != hit.node.get_content(metadata_mode=MetadataMode.NONE):
                 hit.node.set_content(text)
             return hit
-        attributes, _ = node_place(passage.retrieved.spans)
         nodes = [hits[number].node for number in (*passage.hits, *passage.others)]
         source = nodes[0].source_node if nodes else None
         source = source or RelatedNodeInfo(node_id=document.id)
         source = source_of_passage(source, passage.id, passage.retrieved.spans)
         if passage.is_whole and document.id in self.nodes:
             nodes.append(self.nodes[document.id])
-        node = _PassageNode(
-            id_=passage.id,
-            text=text,
-            metadata=passage.metadata([hit.node.metadata for hit in hits], KEYS),
-            **attributes,
-            relationships={NodeRelationship.SOURCE: source},
-            excluded_embed_metadata_keys=_excluded(nodes, "excluded_embed_metadata_keys"),
-            excluded_llm_metadata_keys=_excluded(nodes, "excluded_llm_metadata_keys"),
-        )
-        for template in _TEMPLATES:
+        values, _ = node_place(passage.retrieved.spans)
+        values["metadata"] = passage.metadata([hit.node.metadata for hit in hits], KEYS)
+        values["relationships"] = {NodeRelationship.SOURCE: source}
+        for field in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
+            values[field] = _excluded(nodes, field)
+        for template in ("text_template", "metadata_template", "metadata_separator"):
             if nodes and hasattr(nodes[0], template):
-                setattr(node, template, getattr(nodes[0], template))
+                values[template] = getattr(nodes[0], template)
+        node = _PassageNode(id_=passage.id, text=text, **values)
         return NodeWithScore(node=node, score=passage.retrieved.score)
-
-
-_TEMPLATES = ("text_template", "metadata_template", "metadata_separator")
 
 
 def _excluded(nodes: Iterable[BaseNode], field: str) -> list[str]:
@@ -476,11 +475,11 @@ def _deep(retriever: BaseRetriever, k: int) -> BaseRetriever:
     stated = getattr(retriever, "similarity_top_k", None)
     if type(stated) is not int:
         return retriever
-    deep: Any = copy(retriever)
-    deep.similarity_top_k = max(k, stated)
-    if isinstance(retriever, QueryFusionRetriever):
-        deep._retrievers = [_deep(part, k) for part in _parts(retriever)]
-    return cast(BaseRetriever, deep)
+    deep = copy(retriever)
+    deep.similarity_top_k = max(k, stated)  # type: ignore[attr-defined]
+    if isinstance(deep, QueryFusionRetriever):
+        deep._retrievers = [_deep(part, k) for part in deep._retrievers]
+    return deep
 
 
 class IndexRetriever(BaseRetriever):
