@@ -161,6 +161,29 @@ def test_an_excerpt_of_a_web_page_is_written_as_the_page_is_read():
         finder.find("Salt eats the pump within weeks.")
 
 
+@pytest.mark.parametrize(
+    ("name", "page", "excerpt", "source"),
+    [
+        (
+            "part.html",
+            "<p>Steep <b>green</b> tea briefly.</p>",
+            "Steep green tea briefly.",
+            "Steep <b>green</b> tea briefly.",
+        ),
+        ("page", "<!-- kept --><!doctype html><p>Tea is <i>very</i> hot", "Tea is very hot", "Tea is <i>very</i> hot"),
+        (
+            "a.html",
+            "<p>Salt&nbsp;eats m<b>etal</b> &amp; pumps R&amp;D",
+            "eats metal & pumps R&",
+            "eats m<b>etal</b> &amp; pumps R&amp;",
+        ),
+        ("a.html", "<nav>Salt eats pumps</nav><p>Salt <i>eats</i> pumps", "Salt eats  pumps", "Salt <i>eats</i> pumps"),
+    ],
+)
+def test_an_excerpt_from_the_browser_is_found_between_tags_and_entities(name, page, excerpt, source):
+    assert EvidenceFinder([Document(name, page)]).find(excerpt).span.slice(page) == source
+
+
 def test_a_list_of_questions_without_evidence_is_told_where_to_go(tmp_path):
     (tmp_path / "asked.txt").write_text("Is tea hot?\nIs it green?\n")
     with pytest.raises(DataError, match=r"without evidence: mark it with chunkcore questions label DOCS --questions"):

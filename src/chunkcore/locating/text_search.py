@@ -71,24 +71,7 @@ def loosen(text: str) -> NormalizedText:
     return _reduced(text, _loosened)
 
 
-_PAGE = re.compile(r"\s*<(!doctype html|html|head|body)\b", re.IGNORECASE)
 _TAG = re.compile(r"<[/!]?[A-Za-z][^<>]*>")
-
-
-def loosen_page(text: str) -> NormalizedText:
-    """`loosen`, of an HTML page without its tags: an excerpt is written as the page is read.
-
-    >>> loosen_page("<html><p>Tea is <b>hot</b>.").text
-    'teaishot.'
-    """
-    form = loosen(text)
-    if not _PAGE.match(text):
-        return form
-    is_text = np.ones(len(text) + 1, dtype=bool)
-    for tag in _TAG.finditer(text):
-        is_text[tag.start() : tag.end()] = False
-    kept = is_text[form.origins]
-    return NormalizedText(_characters(code_points(form.text)[kept]), form.origins[kept])
 
 
 def without_tags(text: str) -> str:

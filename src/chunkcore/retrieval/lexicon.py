@@ -16,6 +16,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from chunkcore.boundaries import HTML_PAGE
 from chunkcore.boundaries.html import UNREAD, hidden_ranges
 from chunkcore.columns import Keys, text_keys
 from chunkcore.errors import OptionError
@@ -135,7 +136,7 @@ def without_tags(document: Document, fill: str = " ") -> str:
     >>> without_tags(Document("a.html", "<nav>Home</nav>T&eacute;"))
     '               Té       '
     """
-    if not has_tags(document.id):
+    if not _is_page(document):
         return document.text
 
     def blank(match: re.Match[str]) -> str:
@@ -161,6 +162,20 @@ def without_tags(document: Document, fill: str = " ") -> str:
         return meaning + rest * (len(entity[0]) - len(meaning))
 
     return _ENTITY.sub(meant, text)
+
+
+def _is_page(document: Document) -> bool:
+    return has_tags(document.id) or HTML_PAGE.match(document.text) is not None
+
+
+def end_of_sign(document: Document, place: int) -> int:
+    """Where the sign that begins at a place ends: of HTML, an entity is one sign.
+
+    >>> end_of_sign(Document("a.html", "R&amp;D"), 1), end_of_sign(Document("a.txt", "R&amp;D"), 1)
+    (6, 2)
+    """
+    entity = _ENTITY.match(document.text, place) if _is_page(document) else None
+    return entity.end() if entity else place + 1
 
 
 def _without_navigations(text: str, fill: str) -> str:

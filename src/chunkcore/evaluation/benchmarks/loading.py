@@ -41,9 +41,9 @@ from chunkcore.locating.text_search import (
     Searchable,
     WindowHashes,
     loosen,
-    loosen_page,
     occurrences,
 )
+from chunkcore.retrieval.lexicon import end_of_sign, without_tags
 from chunkcore.text import Document, Span, check_document
 
 _COUNTED = 1000  # occurrences of an excerpt are counted up to this
@@ -224,7 +224,7 @@ class EvidenceFinder:
             )
 
     def _loosely(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
-        """Where the excerpt stands with other white space, case, quotation marks, dashes, Unicode form or HTML tags."""
+        """Where the excerpt stands in other white space, case, quotation marks, dashes, Unicode form or HTML."""
         sought = loosen(text).text
         if len(sought) < _LEAST or not self._hints:
             return
@@ -234,13 +234,14 @@ class EvidenceFinder:
         if searchable is None:
             # All documents' forms are kept, and the last single document's.
             self._loose = {name: forms for name, forms in self._loose.items() if not name}
-            texts = LazySequence(attrgetter("text"), chosen)
-            searchable = Searchable(texts, loosen_page, window=8, stride=4)
+            texts = LazySequence(without_tags, chosen)
+            searchable = Searchable(texts, loosen, window=8, stride=4)
             self._loose[only] = searchable
-        places = [
-            (chosen[owner], searchable.forms[owner].span(start, start + len(sought)))
-            for owner, start in islice(searchable.places(sought, None), _COUNTED)
-        ]
+        places: list[tuple[Document, Span]] = []
+        for owner, start in islice(searchable.places(sought, None), _COUNTED):
+            span = searchable.forms[owner].span(start, start + len(sought))
+            end = end_of_sign(chosen[owner], span.end - 1)
+            places.append((chosen[owner], Span(span.start, end)))
         yield from places
         if self._by_words and not places:
             located = self._aligner.locate(text, document_id=only)
