@@ -14,7 +14,7 @@ VENV ?= .venv
 OUTPUT ?= demo-report
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-integration test-engines check docs bench chroma golden lock clean findings fuzz
+.PHONY: demo test test-integration test-engines check docs bench chroma golden lock clean findings fuzz corpus
 .DELETE_ON_ERROR:
 
 # PyTorch, the frameworks and what tests need are left out: 0.5 GB in all. An environment that has them serves as it is.
@@ -112,6 +112,12 @@ lock: $(VENV)/ready
 	$(BIN)/pip install --quiet uv
 	$(COMPILE) pyproject.toml .ci/langchain_tests.in --override .ci/overrides.txt $(LOCKED) --output-file .ci/requirements.lock
 	$(COMPILE) .ci/language_model.in --output-file .ci/language_model.lock
+
+# Real files from Debian's and PyPI's packages, each read by this package and by its format's own reader
+# (docs/reference/formats.md); some minutes and 120 MB, in corpus/. Needs apt-get.
+corpus: $(VENV)/ready
+	$(BIN)/pip install --quiet --target corpus/readers docutils inscriptis pdfminer.six pypandoc-binary python-calamine python-docx
+	PYTHONPATH=corpus/readers $(BIN)/python -m integration_tests.corpus
 
 # What other libraries do otherwise than expected, run without this package; prints what has changed since.
 findings:
