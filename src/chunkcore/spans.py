@@ -86,6 +86,8 @@ def merge_touching(spans: Sequence[Span]) -> tuple[Span, ...]:
     >>> merge_touching([Span(0, 3), Span(3, 5), Span(8, 9)])
     (Span(start=0, end=5), Span(start=8, end=9))
     """
+    if len(spans) == 1:
+        return tuple(spans)
     merged: list[Span] = []
     for span in spans:
         if merged and merged[-1].end == span.start:

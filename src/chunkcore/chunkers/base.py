@@ -292,7 +292,8 @@ class Chunker(ABC):
         cuts = self.cut(source)
         drafts: list[Draft] = []
         if len(cuts) and isinstance(cuts[0], Draft):
-            drafts = list(map(_merged, cast("Sequence[Draft]", cuts)))
+            written = cast("Sequence[Draft]", cuts)
+            drafts = [draft._replace(spans=merge_touching(draft.spans)) for draft in written]
             cuts = [(draft.spans[0].start, draft.spans[0].end) for draft in drafts]
         ranges: Ranges = np.array(cuts, dtype=np.int64).reshape(-1, 2)
         for start, end in ranges[(ranges[:, 0] < 0) | (ranges[:, 0] >= ranges[:, 1])].tolist():
@@ -485,12 +486,6 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
     if counter is None and tokenizing(embedder) is not None:
         sized["counter"] = "embedder"
     return sized
-
-
-def _merged(draft: Draft) -> Draft:
-    if len(draft.spans) == 1:
-        return draft
-    return draft._replace(spans=merge_touching(draft.spans))
 
 
 def _shifted(draft: Draft, by: int) -> Draft:
