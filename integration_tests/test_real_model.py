@@ -68,7 +68,7 @@ def test_both_backends_give_the_same_vectors():
 
 
 @needs_openvino
-@pytest.mark.parametrize(("precision", "least"), [("int8", 0.99)])
+@pytest.mark.parametrize(("precision", "least"), [("bf16", 0.9998), ("int8", 0.99)])
 def test_a_reduced_precision_is_asked_for_by_name_and_kept_apart(precision, least):
     exact = get_embedder("openvino:all-MiniLM-L6-v2")
     try:

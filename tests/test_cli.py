@@ -400,12 +400,24 @@ def test_a_strategy_that_names_the_default_model_keeps_it_under_another(docs, qu
     assert "Which colour is the dog?" in models["other"].texts
 
 
-def test_an_embedder_that_embeds_nothing_and_the_cost_of_an_endpoint_s_are_told(docs, questions, capfd, fake):
-    data = ["compare", str(docs), "--questions", str(questions), "-s", "sentence", "--dry-run"]
-    assert main([*data, "-r", "bm25", "-e", "other"]) == 0
-    assert "nothing embeds: bm25 searches words" in capfd.readouterr().err
-    assert main([*data, "-r", "dense", "-e", "openai:small", "--embed-price", "2"]) == 0
-    assert re.search(r"openai:small reads about [\d,]+ tokens for 1 chunker, cost 0\.\d+", capfd.readouterr().err)
+def test_what_embedding_needs_and_costs_is_told_before_it_begins(docs, questions, capfd, fake, monkeypatch):
+    data = ["compare", str(docs), "--questions", str(questions), "--dry-run"]
+    cases = [
+        (["-s", "sentence", "-r", "bm25", "-e", "other"], "nothing embeds: bm25 searches words"),
+        (["-s", "sentence", "-r", "dense", "-e", "openai:small", "--embed-price", "2"], r"chunker, cost 0\.\d+\. What"),
+        (
+            ["-s", "sentence", "-r", "dense", "-e", "mistral/m"],
+            r"openai:m@https://api.mistral.ai/v1 reads about [\d,]+ t",
+        ),
+    ]
+    for arguments, told in cases:
+        assert main([*data, *arguments]) == 0
+        assert re.search(told, capfd.readouterr().err)
+    monkeypatch.setattr("chunkcore.models.loading.is_installed", lambda: False)
+    assert main(data) == 0
+    told = capfd.readouterr()
+    assert "no model is installed, so words alone are compared" in told.err
+    assert "cluster_semantic" not in told.out
 
 
 def test_a_file_of_the_users_is_refused_as_cache_and_left_alone(docs, questions, tmp_path, capfd, fake):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from chunkcore.cli import main
+from chunkcore.models.loading import quickest
 from chunkcore.report import read_reports
 
 from tests.fakes import FakeEmbedder
@@ -46,7 +47,7 @@ def given(docs: Path, questions: Path) -> list[str]:
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeEmbedder]:
     found = {name: FakeEmbedder(size, name=name) for name, size in (("small", 4), ("large", 64))}
-    found["all-MiniLM-L6-v2"] = found["large"]
+    found["all-MiniLM-L6-v2"] = found[quickest()] = found["large"]
     monkeypatch.setattr("chunkcore.models.loading.get_embedder", lambda spec: found.get(spec, spec))
     return found
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from chunkcore.chunkers import get_chunker
-from chunkcore.columns import blocks
 from chunkcore.evaluation.benchmarks import loading as evidence
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import measures_at
@@ -119,7 +118,7 @@ def test_a_run_in_blocks_and_files_has_the_same_scores(benchmark: Benchmark, mon
         return [*plain, {"most": model.most}]
 
     whole = reports()
-    monkeypatch.setattr(text_vectors, "blocks", lambda items: blocks(items, 5))
+    monkeypatch.setattr(text_vectors, "EMBEDDED_AT_ONCE", 5)
     monkeypatch.setattr(text_vectors, "MEMORY", 0)
     apart = reports()
     assert whole[:-1] == apart[:-1]

@@ -130,9 +130,14 @@ def test_an_endpoint_s_embedder_keeps_the_order_sends_the_key_and_is_built_by_na
         model = get_embedder(f"openai:small@{server.url}#key=MY_API_KEY")
         assert model.embed_documents(["tea", "coffee", ""]).tolist() == [[3, 16], [6, 16], [1, 16]]
         assert pickle.loads(pickle.dumps(model)) == model
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        usual = get_embedder("openai:of-the-environment")
+        assert usual.embed_documents(["tea"]).tolist() == [[3, 4]]  # the server answers with the length of the key
+        assert (usual.name, usual == model) == ("openai:of-the-environment", False)
+        monkeypatch.delenv("OPENAI_BASE_URL")
     with pytest.raises(ModelError, match="cannot be reached"):
         OpenAIEmbedder("small", server.url, tries=1).embed_queries(["tea"])
     assert "secret" not in f"{model!r} {model.name} {model.fingerprint}"
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ModelError, match="OPENAI_API_KEY is to hold the key"):
-        get_embedder("openai:text-embedding-3-small").embed_queries(["tea"])
+        get_embedder("openai/text-embedding-3-small").embed_queries(["tea"])

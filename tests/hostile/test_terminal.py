@@ -112,7 +112,10 @@ def test_progress_steers_neither_a_log_nor_a_terminal() -> None:
     log = io.StringIO()
     with reporting(log) as progress:
         progress(f"[bold]{STEER}[/nothing]", 1, 2)
+        progress("embed", 0, 9)
+        progress("embed", 3, 9)
     assert not CONTROLS.search(log.getvalue())
+    assert re.search("embed: 0 of 9 texts.*\nembed: 3 of 9, about 0 s left", log.getvalue())
 
     reader, writer = pty.openpty()
     with os.fdopen(writer, "w", encoding="utf-8") as terminal:

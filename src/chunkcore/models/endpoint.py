@@ -28,6 +28,25 @@ OPENAI = "https://api.openai.com/v1"
 
 _OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
 _HOST = "api.openai.com"
+# Addresses of providers by their names in LiteLLM, and of each host the variable that holds its key.
+PROVIDERS = {
+    "openai": OPENAI,
+    "mistral": "https://api.mistral.ai/v1",
+    "together_ai": "https://api.together.xyz/v1",
+    "deepinfra": "https://api.deepinfra.com/v1/openai",
+    "jina_ai": "https://api.jina.ai/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "ollama": "http://localhost:11434/v1",
+    "lm_studio": "http://localhost:1234/v1",
+}
+_KEYS = {
+    _HOST: "OPENAI_API_KEY",
+    "api.mistral.ai": "MISTRAL_API_KEY",
+    "api.together.xyz": "TOGETHERAI_API_KEY",
+    "api.deepinfra.com": "DEEPINFRA_API_KEY",
+    "api.jina.ai": "JINA_AI_API_KEY",
+    "generativelanguage.googleapis.com": "GEMINI_API_KEY",
+}
 _KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 _SHOWN = 300  # characters of an endpoint's message that an error repeats
 
@@ -95,7 +114,7 @@ class Endpoint:
         model: the model's name there.
         url: such as ``http://localhost:8080/v1``.
         key: the environment variable with the key, named like GROQ_API_KEY; "" for none. None: OPENAI_API_KEY for
-            api.openai.com, else no key.
+            api.openai.com, the usual one for a host of `PROVIDERS`, else no key.
         timeout: seconds for one try, however slowly the answer comes.
         tries: how often a request is sent where the endpoint fails or is busy; at least 1.
 
@@ -112,10 +131,9 @@ class Endpoint:
             )
         check_number("timeout", timeout, 0.001, LONGEST_WAIT, whole=False)
         check_number("tries", tries, 1)
-        self.is_openai = urlsplit(self.url).hostname == _HOST
-        if key is None and self.is_openai:
-            key = "OPENAI_API_KEY"
-        self.key_name = key or ""
+        host = urlsplit(self.url).hostname
+        self.is_openai = host == _HOST
+        self.key_name = _KEYS.get(host or "", "") if key is None else key
         self.timeout = timeout
         self.tries = tries
         self.where = f"the model {model!r} at {self.url}"
@@ -346,4 +364,23 @@ def openai_embedder(rest: str) -> OpenAIEmbedder:
     """An embedding model of an endpoint: openai:MODEL, of api.openai.com, or openai:MODEL@URL."""
     model, url, text = split_address(rest)
     options = read_address_options(text, _READERS, "an embedder")
-    return OpenAIEmbedder(model, url or OPENAI, **options)
+    usual = os.environ.get("OPENAI_BASE_URL", "")
+    if url or not usual:
+        return OpenAIEmbedder(model, url or OPENAI, **options)
+    # As the openai package does: the address and its key are the environment's, and in no name.
+    key = "OPENAI_API_KEY" if os.environ.get("OPENAI_API_KEY") else None
+    embedder = OpenAIEmbedder(model, usual, **{"key": key, **options})
+    embedder.name = f"openai:{model}"
+    return embedder
+
+
+def as_openai(spec: str) -> str:
+    """A name of LiteLLM's, provider/model, as openai:MODEL@URL; another name, or a folder's, as it is.
+
+    >>> as_openai("mistral/mistral-embed"), as_openai("intfloat/e5-small-v2")
+    ('openai:mistral-embed@https://api.mistral.ai/v1', 'intfloat/e5-small-v2')
+    """
+    provider, slash, model = spec.partition("/")
+    if not slash or provider not in PROVIDERS or os.path.exists(spec):  # noqa: PTH110  # any text
+        return spec
+    return f"openai:{model}" if provider == "openai" else f"openai:{model}@{PROVIDERS[provider]}"

@@ -405,6 +405,8 @@ class PassageIndex(Index):
     """
 
     nested = False
+    # How many questions asked together are scored once, whatever the limits they are asked with next; None: any number.
+    questions_kept: int | None = None
     counter: str = "cl100k_base"  # of the budget's tokens, unless a report asks with its own
 
     @abstractmethod

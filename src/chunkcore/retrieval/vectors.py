@@ -23,6 +23,7 @@ from chunkcore.text import Chunk, Span
 
 # NumPy 2 takes the products of rows one by one, as fast as memory is read: on one core half the time of `matmul`.
 _dots: Callable[..., Floats] = getattr(np, "vecdot", np.matmul)
+EMBEDDED_AT_ONCE = 512  # texts, between two calls of `progress`
 MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
 WORKING = 64 * 2**20  # bytes that a search works in, roughly
 RowsKind = Literal["texts", "late"]  # `TextVectors.texts` and `TextVectors.late`
@@ -390,7 +391,7 @@ class TextVectors:
         self._fingerprint = fingerprint
         self._held: dict[RowsKind, list[tuple[ChunkedCorpus, Rows]]] = {"texts": [], "late": []}
         self._norms: dict[str, tuple[ChunkedCorpus, Scores]] = {}
-        self._queries: tuple[tuple[str, ...], Vectors] | None = None
+        self._queries: tuple[dict[str, int], Vectors] = {}, np.zeros((0, 1), dtype=np.float32)
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -509,13 +510,15 @@ class TextVectors:
         return self.held(corpus)["late"], numbers
 
     def queries(self, texts: Sequence[str]) -> Vectors:
-        """One row per query; repeated queries are not embedded again. Raises `ModelError`: the model failed twice."""
-        questions, last = tuple(texts), self._queries  # another thread may ask meanwhile
-        if last is None or last[0] != questions:
-            self._progress("queries", 0, len(questions))
-            last = self._queries = questions, self.embed(texts, queries=True)
-            self._progress("queries", len(questions), len(questions))
-        return last[1]
+        """One row per query; those of the last call are kept. Raises `ModelError`: the model failed twice."""
+        places, vectors = self._queries  # another thread may ask meanwhile
+        if not texts or not all(text in places for text in texts):
+            places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+            self._progress("queries", 0, len(places))
+            vectors = self.embed(list(places), queries=True)
+            self._queries = places, vectors
+            self._progress("queries", len(places), len(places))
+        return vectors[[places[text] for text in texts]]
 
     @cached_property
     def of_others(self) -> Vectors:
@@ -529,16 +532,27 @@ class TextVectors:
 
     def _embed_corpora(self, corpora: Sequence[ChunkedCorpus]) -> None:
         texts, places = distinct_texts([corpus.embedded_texts for corpus in corpora])
+        order = np.arange(len(texts))
+        if len(corpora) > 1:
+            # Each block has texts of all lengths: the time of one foretells that of the others.
+            order = np.argsort([-len(text) for text in texts], kind="stable")
+            count = max(1, -(-len(order) // EMBEDDED_AT_ONCE))
+            order = np.concatenate([order[start::count] for start in range(count)])
+        row = np.empty_like(order)
+        row[order] = np.arange(len(order))
         matrix = concatenate(
-            self._embedded(texts), np.float32, memory_bytes=MEMORY, expected=len(texts)
+            self._embedded(LazySequence(texts.__getitem__, order.tolist())),
+            np.float32,
+            memory_bytes=MEMORY,
+            expected=len(texts),
         )
-        for corpus, rows in zip(corpora, places, strict=True):
-            self.hold(corpus, SelectedRows(matrix, rows))
+        for corpus, numbers in zip(corpora, places, strict=True):
+            self.hold(corpus, SelectedRows(matrix, row[numbers]))
 
     def _embedded(self, texts: Sequence[str]) -> Iterator[Vectors]:
         done = dimensions = 0
-        for some in blocks(texts):
-            self._progress("embed", done, len(texts))
+        self._progress("embed", 0, len(texts))
+        for some in blocks(texts, EMBEDDED_AT_ONCE):
             vectors = self.embed(list(some))
             if done and vectors.shape[1] != dimensions:
                 raise ModelError(

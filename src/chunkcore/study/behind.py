@@ -79,25 +79,33 @@ class PassagesBehind:
         corpus = chunk_corpus(self._scorer.benchmark.documents, chunker)
         return cast("WindowIndex", get_retriever(WORDS).index(corpus))
 
-    def run(self, hits: Run, limit: Limit, show: str, name: str) -> Run:
-        """Passages of the first hits of each question; `show` as in `System.behind`."""
+    def runs(self, hits: Run, limits: Sequence[Limit], show: str, name: str) -> list[Run]:
+        """Passages of the first hits of each question, a run for each limit; `show` as in `System.behind`."""
+        results: list[dict[str, Sequence[Retrieved]]] = [{} for _ in limits]
 
         def ask(query: Query) -> Sequence[Retrieved]:
-            return self.index.behind(
-                query.text,
-                list(hits.results.get(query.id, ()))[:HITS],
-                max_tokens=limit.max_tokens or MAX_TOKENS,
-                k=limit.k,
-                show=show,
-                counter=self._scorer.counter,
-            )
+            first = list(hits.results.get(query.id, ()))[:HITS]
+            for limit, answers in zip(limits, results, strict=True):
+                answers[query.id] = self.index.behind(
+                    query.text,
+                    first,
+                    max_tokens=limit.max_tokens or MAX_TOKENS,
+                    k=limit.k,
+                    show=show,
+                    counter=self._scorer.counter,
+                )
+            return ()
 
-        return ask_each(self._scorer.benchmark.queries, ask, name)
+        asked = ask_each(self._scorer.benchmark.queries, ask, name)
+        for query_id in asked.failures:
+            for answers in results:
+                answers.pop(query_id, None)
+        return [replace(asked, results=answers) for answers in results]
 
     def score(self, hits: Run, measures: Sequence[Measure], show: str, name: str) -> Report:
         """Score passages behind a run that was made elsewhere."""
         scored = [measure for measure in measures if not measure.needs_pool]
         depths = [measure.k for measure in scored if isinstance(measure.k, int)]
         limits = limits_of(scored, max(depths, default=1))
-        runs = [self.run(hits, limit, show, name) for limit in limits]
+        runs = self.runs(hits, limits, show, name)
         return score_limits(self._scorer, runs, limits, scored)

@@ -48,16 +48,19 @@ DEFAULT_CHUNKERS = (
     "cluster_semantic:size=200",
 )
 DEFAULT_RETRIEVERS = ("hybrid", "passages")
+WITHOUT_MODEL = ("bm25", "passages:lexical")
+
+
+def embeds(chunkers: Sequence[str], retrievers: Sequence[str]) -> bool:
+    """Whether one of these needs an embedder."""
+    by_model = ["embedder" in get_chunker(spec).option_names() for spec in chunkers]
+    return any(by_model) or any(get_retriever(spec).embeds for spec in retrievers)
 
 
 def default_chunkers(retrievers: Sequence[str] = DEFAULT_RETRIEVERS) -> list[str]:
     """`DEFAULT_CHUNKERS`, without those that need a model where no retriever does."""
-    embeds = any(get_retriever(spec).embeds for spec in retrievers)
-    return [
-        spec
-        for spec in DEFAULT_CHUNKERS
-        if embeds or "embedder" not in get_chunker(spec).option_names()
-    ]
+    with_model = embeds([], retrievers)
+    return [spec for spec in DEFAULT_CHUNKERS if with_model or not embeds([spec], [])]
 
 
 BEHIND = "hits"  # passages behind a retriever show the hits' own text

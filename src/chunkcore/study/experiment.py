@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
@@ -30,6 +30,7 @@ from chunkcore.models.loading import (
     get_embedder,
 )
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
+from chunkcore.retrieval.base import PassageIndex
 from chunkcore.retrieval.budget import check_limits
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers
@@ -303,20 +304,38 @@ class _Bench:
         queries, counter = self.scorer.benchmark.queries, self.scorer.counter
         if system.behind:
             hits = run_retriever(index, queries, HITS)
-            return [self._behind.run(hits, limit, system.behind, name) for limit in limits]
+            return self._behind.runs(hits, limits, system.behind, name)
         sizes = None
         if any(limit.max_tokens for limit in limits):
             sizes = self.scorer.token_counts(index.corpus.retrieved)
-        return [
-            run_retriever(
-                index, queries, limit.k, limit.max_tokens, sizes=sizes, counter=counter, name=name
-            )
-            for limit in limits
-        ]
+        limited = dict.fromkeys((limit.k, limit.max_tokens) for limit in limits)
+        parts: dict[tuple[int | None, int | None], list[Run]] = {pair: [] for pair in limited}
+        for some in blocks(queries, _questions_at_once(index) or max(1, len(queries))):
+            for (k, max_tokens), runs in parts.items():
+                run = run_retriever(
+                    index, some, k, max_tokens, sizes=sizes, counter=counter, name=name
+                )
+                runs.append(run)
+        joined = {pair: _joined(runs) for pair, runs in parts.items()}
+        return [joined[limit.k, limit.max_tokens] for limit in limits]
 
     @cached_property
     def _behind(self) -> PassagesBehind:
         return PassagesBehind(self.scorer)
+
+
+def _questions_at_once(index: Index) -> int | None:
+    return index.questions_kept if isinstance(index, PassageIndex) else None
+
+
+def _joined(runs: Sequence[Run]) -> Run:
+    """One run of the same retriever's answers to several lists of questions."""
+    if len(runs) == 1:
+        return runs[0]
+    results, failures = ChainMap(*[dict(run.results) for run in runs]), {}
+    for run in runs:
+        failures.update(run.failures)
+    return replace(runs[0], results=results, failures=failures)
 
 
 def _lengths(corpus: ChunkedCorpus, counter: TokenCounter) -> Numbers:

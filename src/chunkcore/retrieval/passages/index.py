@@ -58,6 +58,7 @@ _FEW = 10  # units, among fewer of which no score stands out
 _QUARTER, _HALF = 0.25, 0.5
 _BY_WORDS = 0.55  # where words are all that relates: what a unit has of the question's, by norm 2
 _NEEDED = 8  # units on either side that a reader may need with one
+_KEPT = 2**26  # bytes of the last questions' scores
 _LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
 
 
@@ -169,6 +170,9 @@ class WindowIndex(PassageIndex):
         self._vectors = vectors or TextVectors()
         self._shares = options.shares()
         self._dense: DenseWindows | None = None
+        self._last_scores: tuple[tuple[str, ...], list[Scores]] | None = None
+        self._last_words: tuple[str, Scores] | None = None
+        self.questions_kept: int = max(1, _KEPT // (8 * max(1, len(self.units))))
         self._sizes: Numbers = np.full(
             len(self.units),
             -1,
@@ -218,22 +222,38 @@ class WindowIndex(PassageIndex):
             rows.append((self.units.chunks(best), scores[best]))
         return Hits.of(rows)
 
-    def _scores(self, queries: Sequence[str]) -> Iterator[Scores]:
-        """Each query's scores of all units."""
+    def _scores(self, queries: Sequence[str]) -> Iterable[Scores]:
+        """Each query's scores of all units. Of the last queries they are kept: a report asks at several limits."""
+        questions, last = tuple(queries), self._last_scores  # another thread may ask meanwhile
+        if last is not None and last[0] == questions:
+            return last[1]
+        scores: Iterable[Scores] = self._scored(questions)
+        if len(questions) <= self.questions_kept:
+            scores = list(scores)
+            self._last_scores = questions, scores
+        return scores
+
+    def _scored(self, queries: Sequence[str]) -> Iterator[Scores]:
         if self._dense is not None and queries:
             vectors = self._vectors.queries(queries)
         for place, query in enumerate(queries):
             scores = np.zeros(len(self.units))
             if "lexical" in self._shares:
-                scores += self._shares["lexical"] * self.word_scores(query)
+                scores += self._shares["lexical"] * self._lexical_scores(query)
             if self._dense is not None:
                 scales = self._dense.scales(self._dense.cosines(vectors[place]))
                 scores += self._shares["dense"] * mean_of_squares(scales, len(scores))
             yield scores
 
-    def word_scores(self, query: str) -> Scores:
-        """The lexical kind's score of each unit."""
+    def _lexical_scores(self, query: str) -> Scores:
         return mean_of_squares(self._lexical.scales(query), len(self.units))
+
+    def word_scores(self, query: str) -> Scores:
+        """The lexical kind's score of each unit, kept of the last query."""
+        last = self._last_words
+        if last is None or last[0] != query:
+            last = self._last_words = query, self._lexical_scores(query)
+        return last[1]
 
     # ---- Whether a question has an answer here
 

@@ -238,6 +238,7 @@ class LexicalWindows:
         if DOCUMENT in SCALES["lexical"]:
             scales.append(DOCUMENT)
         self._real: type[np.floating] = np.float64 if len(units) <= WIDE else np.float32
+        self._weights_of: dict[str, list[float]] = {}  # of words that questions had
         lengths = _running(self._postings.lengths)
         self._norms = np.zeros(
             (len(scales), len(units)),
@@ -256,9 +257,12 @@ class LexicalWindows:
         words = []
         for key, repeats in Counter(word_keys(question, self._form)).items():
             units, counts = self._postings.of_word(key)
-            if len(units):
-                weights = [repeats * weight for weight in self._weights(units)]
-                words.append(_Word(units, counts, weights))
+            if not len(units):
+                continue
+            if key not in self._weights_of:
+                self._weights_of[key] = self._weights(units)
+            weights = [repeats * weight for weight in self._weights_of[key]]
+            words.append(_Word(units, counts, weights))
         scores = np.zeros(self._norms.shape, dtype=self._real)
         for first, last in self._units.blocks(WORDS):
             self._add(scores[:, first:last], words, first, last)
