@@ -1199,6 +1199,17 @@ def test_a_piece_that_is_cut_from_a_passage_does_not_have_the_passages_place(nam
             assert piece.ref_doc_id in documents
 
 
+def test_the_places_of_copies_cost_no_model_a_token() -> None:
+    text = "The kettle is descaled with vinegar each month. Rinse it twice with cold water afterwards. " * 2
+    documents = [LlamaDocument(text=f"{start} {text}", doc_id=start) for start in ("Alpha.", "Beta.")]
+    hits = [NodeWithScore(node=TextNode(text=row.text, metadata={"file_path": row.doc_id})) for row in documents]
+    passages = llamaindex.PassagePostprocessor(documents=documents).postprocess_nodes(hits, query_str="kettle")
+    assert [row for row in passages if "also_in" in row.node.source_node.metadata]
+    for passage in passages:
+        assert "also_in" not in passage.node.metadata
+        assert "also_in" not in passage.node.get_content(metadata_mode=MetadataMode.ALL)
+
+
 def test_a_citation_does_not_have_its_passages_place() -> None:
     nodes = [node for name, text in TEXTS.items() for node in llamaindex_cut(name, text)]
     index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=8))

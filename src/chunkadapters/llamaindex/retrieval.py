@@ -41,6 +41,7 @@ from pydantic import SkipValidation
 from typing_extensions import Self
 
 from chunkadapters.behind import (
+    ALSO_IN,
     FETCH_K,
     Behind,
     IndexLike,
@@ -263,10 +264,13 @@ class _Sources:
         source = nodes[0].source_node if nodes else None
         source = source or RelatedNodeInfo(node_id=document.id)
         source = source_of_passage(source, passage.id, passage.retrieved.spans)
+        metadata = passage.metadata([hit.node.metadata for hit in hits], KEYS)
+        if ALSO_IN in metadata:  # places, which no model reads and no later cut takes over
+            source.metadata[ALSO_IN] = metadata.pop(ALSO_IN)
         if passage.is_whole and document.id in self.nodes:
             nodes.append(self.nodes[document.id])
         values, _ = node_place(passage.retrieved.spans)
-        values["metadata"] = passage.metadata([hit.node.metadata for hit in hits], KEYS)
+        values["metadata"] = metadata
         values["relationships"] = {NodeRelationship.SOURCE: source}
         for field in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
             values[field] = _excluded(nodes, field)
@@ -295,8 +299,8 @@ class PassagePostprocessor(BaseNodePostprocessor):
     A passage has the document's own text; ``start_char_idx`` and ``end_char_idx``, the metadata that its nodes share,
     their source, templates and excluded keys, ``pages`` where the document has pages, and a score, comparable within
     one answer. Several spans (``"0-12,40-55"``) stand as ``spans`` in the metadata of the source relationship, which
-    later splits and citations do not take over as theirs. A node without a place in the index, such as an image or a
-    summary, stays as it is, at its rank.
+    later splits and citations do not take over as theirs; so does ``also_in``. A node without a place in the index,
+    such as an image or a summary, stays as it is, at its rank.
 
     The index is a copy of the texts: after documents have changed, save it anew
     (``index.update(documents).save(folder)``). A folder is opened again at the next question.
