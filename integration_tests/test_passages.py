@@ -36,6 +36,7 @@ from chunkcore import Document, Mark, Span, get_counter, get_retriever
 from chunkcore.chunkers import get_chunker
 from chunkcore.locating import Hit, Locator, read_spans
 from chunkcore.retrieval import chunk_corpus
+from chunkcore.retrieval.passages.enough import Enough
 from chunkcore.scale.folder_index import index_files
 from chunkcore.text import text_of_spans
 from haystack import Document as HaystackDocument
@@ -897,6 +898,32 @@ def test_a_saved_index_behind_and_alone_in_each_framework(tmp_path: Any) -> None
     ] == [expected] * 3
     with pytest.raises(ValueError, match="nothing"):
         langchain.IndexRetriever(str(tmp_path / "nothing"))
+
+
+def test_a_calibrated_index_gives_each_framework_what_a_question_needs(tmp_path: Any) -> None:
+    def saved(*, behind: bool) -> tuple[Any, str]:
+        index = get_retriever("passages:lexical").index(INDEX.corpus)
+        index.enough = Enough(miss=0.1, refuse=0.05, level=1.0, least=0.0, questions=20, tokens=200, behind=behind)
+        return index, str(index.save(tmp_path / str(behind)))
+
+    question = "What says bob1word of ice?"
+    index, folder = saved(behind=False)
+    expected = [passage.text for passage in index.retrieve(question, max_tokens="auto")]
+    haystacks = haystack.ChunkcoreIndexRetriever(folder, max_tokens="auto").run(question)["documents"]
+    assert [
+        [passage.page_content for passage in langchain.IndexRetriever(folder, max_tokens="auto").invoke(question)],
+        [passage.text for passage in llamaindex.IndexRetriever(folder, max_tokens="auto").retrieve(question)],
+        [passage.content for passage in haystacks],
+    ] == [expected] * 3
+    index, folder = saved(behind=True)
+    for framework in FRAMEWORKS.values():
+        hits = [chunk for name in TEXTS for chunk in framework.cut(name, TEXTS[name])]
+        passages = framework.behind(hits, question, index=folder, max_tokens="auto")
+        assert "bob1word" in framework.text(passages[0])
+        tokens = sum(COUNTER.count(framework.text(passage)) for passage in passages)
+        assert tokens < sum(COUNTER.count(text) for text in TEXTS.values()) / 2
+        with pytest.raises(ValueError, match="calibrate the index"):
+            framework.behind(hits, question, index=INDEX, max_tokens="auto")
 
 
 @every

@@ -33,7 +33,7 @@ from chunkcore.options import check_number
 from chunkcore.plain import digest
 from chunkcore.retrieval import Index, WindowIndex, chunk_corpus, get_retriever
 from chunkcore.retrieval.base import PassageIndex
-from chunkcore.retrieval.budget import Budget, check_limits
+from chunkcore.retrieval.budget import Budget, MaxTokens, check_limits
 from chunkcore.retrieval.passages.assembly import Order, cut_unit, in_order
 from chunkcore.retrieval.passages.worth import BALANCE
 from chunkcore.retrieval.where import Where, check_predicate, truth
@@ -65,14 +65,14 @@ class Limits:
     """The limits of an answer.
 
     Attributes:
-        max_tokens: of the passages' texts in all.
+        max_tokens: of the passages' texts in all; "auto": what the question needs, of a calibrated index.
         k: the most passages; None for no limit.
         counter: a counter's name, a `TokenCounter`, or a function from a text to its number of tokens.
 
     Raises `OptionError`: a limit is under 1, or there is no counter of that name.
     """
 
-    max_tokens: int = 1000
+    max_tokens: MaxTokens = 1000
     k: int | None = None
     counter: TokenCounterLike = "cl100k_base"
 
@@ -217,7 +217,7 @@ class Behind:
         index: IndexLike | LocalIndex,
         *,
         show: Show = "hits",
-        max_tokens: int = 1000,
+        max_tokens: MaxTokens = 1000,
         k: int | None = None,
         balance: float = BALANCE,
         counter: TokenCounterLike = "cl100k_base",
@@ -371,14 +371,7 @@ class OpenedIndex(HitIndex):
         if not isinstance(question, str):
             raise OptionError(f"the question is a string, got {kind_of(question)}")
         index = self.index if where is None else self.index.within(where)
-        left = Budget(limits.max_tokens, limits.token_counter)
-        fitting: list[Retrieved] = []
-        for piece in _answer(index, question, limits):
-            if not left.fits(piece.text):
-                fitting += cut_unit(piece, left)
-                break
-            fitting.append(piece)
-            left.take(piece.text)
+        fitting = _answer(index, question, limits)
         self._warn_changed(
             self._files_changed({piece.document_id for piece in fitting}),
             "passages of them have the old text",
@@ -515,15 +508,30 @@ class OpenedIndex(HitIndex):
             warn_user(message, PassageWarning)
 
 
-def _answer(index: Index, question: str, limits: Limits) -> Sequence[Retrieved]:
-    """The index's pieces that have the tokens of the limits, or all."""
-    counter, budget = limits.token_counter, limits.max_tokens
+def _answer(index: Index, question: str, limits: Limits) -> list[Retrieved]:
+    """The index's pieces within the limits; the last one may be cut."""
+    if limits.max_tokens == "auto":
+        return list(index.retrieve(question, limits.k, "auto"))
+    left = Budget(limits.max_tokens, limits.token_counter)
+    fitting: list[Retrieved] = []
+    for piece in _pieces(index, question, limits, limits.max_tokens):
+        if not left.fits(piece.text):
+            fitting += cut_unit(piece, left)
+            break
+        fitting.append(piece)
+        left.take(piece.text)
+    return fitting
+
+
+def _pieces(index: Index, question: str, limits: Limits, max_tokens: int) -> Sequence[Retrieved]:
+    """The index's pieces that have so many tokens, or all."""
+    counter, budget = limits.token_counter, max_tokens
     pieces: Sequence[Retrieved] = ()
     while True:
         count = len(pieces)
         pieces = index.answers([question], limits.k, budget, counter=counter)[0][: limits.k]
         tokens = counter.count_many([piece.text for piece in pieces]).sum()
-        is_full = tokens >= limits.max_tokens or len(pieces) == count
+        is_full = tokens >= max_tokens or len(pieces) == count
         if is_full or isinstance(index, PassageIndex):
             return pieces
         budget *= 2  # the index' chunker counts otherwise

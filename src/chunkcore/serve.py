@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, unquote
 
 from chunkcore.errors import ChunkcoreError, OptionError
 from chunkcore.files import installed_version
 from chunkcore.lazy import needed
 from chunkcore.options import check_option_names
-from chunkcore.retrieval.budget import check_limits
+from chunkcore.retrieval.budget import MAX_TOKENS, MaxTokens, check_limits
 from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.scale.folder_index import FolderIndex, check_question, file_stamps
 
@@ -25,6 +25,7 @@ _AROUND = 500  # characters before and after a span
 _MOST = 20_000  # tokens of an answer at most
 _NOTHING = "No passage answers this question: try other words."
 _FAR = " (no nearer to the question than chance)"
+_ABSENT = " (the answer is probably not in these documents)"
 
 
 def tool_server(
@@ -34,7 +35,8 @@ def tool_server(
 
     ``search(question, max_tokens, where)`` answers with a block of text per passage, under a line with its file, its
     lines and the address of its span. The structured content has the places without the texts, as `FolderIndex.row`
-    describes them. The resource reads a span with 500 characters before and after it. Both read the index alone.
+    describes them; whether the question is `related`; and its `missing` words, which no passage has. The resource reads
+    a span with 500 characters before and after it. Both read the index alone.
 
     An index that is saved while it is served is seen at the next question; so are changed and added files if `reopen`
     indexes them. ``server.run("stdio")`` serves.
@@ -65,10 +67,13 @@ def _search_tool(source: _Source) -> Any:
     from mcp_types import CallToolResult
 
     def search(
-        question: str, max_tokens: int = 1000, where: dict[str, Any] | None = None
+        question: str,
+        max_tokens: int | Literal["auto"] | None = None,
+        where: dict[str, Any] | None = None,
     ) -> CallToolResult:
         """Find the passages that answer a question, best first, at most max_tokens tokens together.
 
+        max_tokens: by default 1,000, or "auto", what the question needs, where the index is calibrated.
         where: keep documents whose metadata have these values, such as {"level": "public"}.
         """
         try:
@@ -134,22 +139,36 @@ class _Source:
 
 
 def _answer(
-    searched: FolderIndex, question: str, max_tokens: int, where: Mapping[str, Any] | None
+    searched: FolderIndex,
+    question: str,
+    max_tokens: MaxTokens | None,
+    where: Mapping[str, Any] | None,
 ) -> CallToolResult:
     check_question(question)
     index = searched.index.within(where) if where else searched.index
-    passages = index.retrieve(question, max_tokens=min(max_tokens, _MOST))
-    related = not isinstance(index, WindowIndex) or index.is_related(question)
+    if max_tokens is None:
+        max_tokens = MAX_TOKENS if index.enough is None else "auto"
+    if max_tokens != "auto":
+        max_tokens = min(max_tokens, _MOST)
+    passages = index.retrieve(question, max_tokens=max_tokens)
+    related, missing = True, []
+    if isinstance(index, WindowIndex):
+        related = index.is_related(question)
+        missing = index.missing_words(question, passages)
+    note = ""
+    if not related:
+        note = _FAR if index.enough is None else _ABSENT
     places = [_place(searched, passage, related=related) for passage in passages]
-    texts = [_shown(place, passage) for place, passage in zip(places, passages, strict=True)]
-    return _result(texts or [_NOTHING], places)
+    texts = [_shown(place, passage, note) for place, passage in zip(places, passages, strict=True)]
+    structured = {"result": places, "related": related, "missing": missing}
+    return _result(texts or [_NOTHING], structured)
 
 
-def _result(texts: Sequence[str], places: Sequence[Mapping[str, Any]]) -> CallToolResult:
+def _result(texts: Sequence[str], structured: dict[str, Any]) -> CallToolResult:
     from mcp_types import CallToolResult, ContentBlock, TextContent
 
     content: list[ContentBlock] = [TextContent(type="text", text=text) for text in texts]
-    return CallToolResult(content=content, structured_content={"result": places})
+    return CallToolResult(content=content, structured_content=structured)
 
 
 def _place(searched: FolderIndex, passage: Retrieved, *, related: bool) -> dict[str, Any]:
@@ -161,7 +180,6 @@ def _place(searched: FolderIndex, passage: Retrieved, *, related: bool) -> dict[
     return {**row, "uri": f"span://{name}/{start}/{end}", "related": related}
 
 
-def _shown(place: Mapping[str, Any], passage: Retrieved) -> str:
+def _shown(place: Mapping[str, Any], passage: Retrieved, note: str) -> str:
     first, last = place["lines"]
-    note = "" if place["related"] else _FAR
     return f"{place['file']}, lines {first}-{last}, {place['uri']}{note}\n{passage.text}"

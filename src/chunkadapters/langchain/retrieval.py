@@ -52,6 +52,7 @@ from chunkadapters.scores import (
 )
 from chunkcore.errors import DataError, OptionError, echo, kind_of
 from chunkcore.locating import Hit, names_of, score_of
+from chunkcore.retrieval.budget import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
 from chunkcore.retrieval.where import Where, allowed_documents, check_predicate
@@ -258,7 +259,7 @@ class _Indexed(BaseModel):
 
     index: SkipValidation[IndexLike | None] = None
     documents: SkipValidation[Documents | None] = Field(default=None, exclude=True, repr=False)
-    max_tokens: int = 1000
+    max_tokens: MaxTokens = 1000
     k: int | None = None
     counter: SkipValidation[TokenCounterLike] = "cl100k_base"
     _local: LocalIndex | None = PrivateAttr(default=None)
@@ -278,7 +279,7 @@ class _Indexed(BaseModel):
                 vars(self)[name] = before
             raise
 
-    def _limits(self, k: int | None = None, max_tokens: int | None = None) -> Limits:
+    def _limits(self, k: int | None = None, max_tokens: MaxTokens | None = None) -> Limits:
         """The limits of an answer; `k` and `max_tokens` are those of a call."""
         k = self.k if k is None else k
         return Limits(self.max_tokens if max_tokens is None else max_tokens, k, self.counter)
@@ -309,7 +310,7 @@ class _Shown(_Indexed):
         self._behind()
         return self
 
-    def _behind(self, k: int | None = None, max_tokens: int | None = None) -> Behind:
+    def _behind(self, k: int | None = None, max_tokens: MaxTokens | None = None) -> Behind:
         return Behind.of(self, self._local_index(), self._limits(k, max_tokens))
 
 
@@ -394,7 +395,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         documents: Documents | None = None,
         fetch_k: int | None = FETCH_K,
         show: Show = "hits",
-        max_tokens: int = 1000,
+        max_tokens: MaxTokens = 1000,
         k: int | None = None,
         balance: float = BALANCE,
         counter: TokenCounterLike = "cl100k_base",
@@ -449,7 +450,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         *,
         run_manager: CallbackManagerForRetrieverRun,
         k: int | None = None,
-        max_tokens: int | None = None,
+        max_tokens: MaxTokens | None = None,
         **arguments: Any,
     ) -> list[Document]:
         behind = self._behind(k, max_tokens)
@@ -464,7 +465,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         *,
         run_manager: AsyncCallbackManagerForRetrieverRun,
         k: int | None = None,
-        max_tokens: int | None = None,
+        max_tokens: MaxTokens | None = None,
         **arguments: Any,
     ) -> list[Document]:
         behind = self._behind(k, max_tokens)
@@ -551,7 +552,7 @@ class IndexRetriever(BaseRetriever, _Indexed):
         index: IndexLike | None = None,
         *,
         documents: Documents | None = None,
-        max_tokens: int = 1000,
+        max_tokens: MaxTokens = 1000,
         k: int | None = None,
         counter: TokenCounterLike = "cl100k_base",
         tags: list[str] | None = None,
@@ -574,7 +575,7 @@ class IndexRetriever(BaseRetriever, _Indexed):
         *,
         run_manager: CallbackManagerForRetrieverRun | None = None,
         k: int | None = None,
-        max_tokens: int | None = None,
+        max_tokens: MaxTokens | None = None,
         filter: Filter | None = None,  # noqa: A002
     ) -> list[Document]:
         index = self._local_index().opened

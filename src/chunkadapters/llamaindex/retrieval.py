@@ -66,6 +66,7 @@ from chunkadapters.scores import DeployedRetriever, RetrieverHooks
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.options import check_number
+from chunkcore.retrieval.budget import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
 from chunkcore.retrieval.where import Where, check_values
@@ -333,7 +334,7 @@ class PassagePostprocessor(BaseNodePostprocessor):
         default=None, frozen=True, exclude=True, repr=False
     )
     show: SkipValidation[Show] = "hits"
-    max_tokens: int = 1000
+    max_tokens: MaxTokens = 1000
     k: int | None = None
     balance: float = BALANCE
     order: Order = "score"
@@ -403,7 +404,7 @@ class PassageRetriever(BaseRetriever):
         documents: Documents | None = None,
         fetch_k: int | None = FETCH_K,
         show: Show = "hits",
-        max_tokens: int = 1000,
+        max_tokens: MaxTokens = 1000,
         k: int | None = None,
         balance: float = BALANCE,
         counter: TokenCounterLike = "cl100k_base",
@@ -509,7 +510,7 @@ class IndexRetriever(BaseRetriever):
         *,
         documents: Documents | None = None,
         filters: MetadataFilters | None = None,
-        max_tokens: int = 1000,
+        max_tokens: MaxTokens = 1000,
         k: int | None = None,
         counter: TokenCounterLike = "cl100k_base",
         callback_manager: CallbackManager | None = None,

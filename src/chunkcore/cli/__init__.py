@@ -18,7 +18,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from chunkcore import guesses
-from chunkcore.cli import chunk, questions, reports, search, segments, shelf
+from chunkcore.cli import chunk, enough, questions, reports, search, segments, shelf
 from chunkcore.cli.running import StoppedError, StopSignals
 from chunkcore.errors import ChunkcoreError, NotWrittenError, shortened
 
@@ -63,6 +63,7 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., Any], str], ...] = (
     (_MEASURE, "compare", reports.compare, "Compare chunkers, retrievers and embedders."),
     (_MEASURE, "score", reports.score, "Score what any system retrieved: run files."),
     (_MEASURE, "tune", reports.tune, "Search options; score the choice fairly."),
+    (_MEASURE, "calibrate", enough.calibrate, "Promise how much evidence is found."),
     (_MEASURE, "answer", reports.answer, "Let a language model answer, and compare."),
     (_ASK, "label", questions.label, "Mark evidence in your documents, in a browser."),
 )

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from chunkcore.options import (
     plain_options,
 )
 from chunkcore.registry import Registry
-from chunkcore.retrieval.budget import check_limits, fitting
+from chunkcore.retrieval.budget import MaxTokens, check_limits, fitting
 from chunkcore.retrieval.corpus import ChunkedCorpus, check_documents, chunk_corpus
 from chunkcore.retrieval.saved import Contents, SavedPlace, write_index
 from chunkcore.retrieval.vectors import TextVectors
@@ -33,6 +33,9 @@ from chunkcore.run import RankedList, RankedPieces, Retrieved
 from chunkcore.spans import Flags, Numbers, Scores
 from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
+
+if TYPE_CHECKING:
+    from chunkcore.retrieval.passages.enough import Enough
 
 FIRST_DEPTH = 16  # of a search, if only tokens are limited
 _PARTS = 8  # filtered indexes that are kept
@@ -113,6 +116,7 @@ class Index(ABC):
         superseded: `update` or `delete` has made a newer index of this one.
         saved_place: the saved index from which it was loaded, or into which it was saved.
         base: the origin of the index that this one updates.
+        enough: the thresholds that `chunkcore.study.enough.calibrate` found for it.
     """
 
     nested: ClassVar[bool] = True
@@ -121,6 +125,7 @@ class Index(ABC):
     superseded: bool = False
     saved_place: SavedPlace | None = None
     base: SavedPlace | None = None
+    enough: Enough | None = None
 
     def __init__(self, corpus: ChunkedCorpus) -> None:
         self.corpus = corpus
@@ -157,6 +162,7 @@ class Index(ABC):
         if part is None:
             chunks = np.flatnonzero(np.isin(self.corpus.document_numbers, allowed))
             part = self.method.index(self.corpus.selected(chunks), self.vectors)
+            part.enough = self.enough
             if len(self._parts) >= _PARTS:
                 self._parts.pop(next(iter(self._parts)), None)
             self._parts[key] = part
@@ -193,6 +199,7 @@ class Index(ABC):
             self.corpus,
             self.vectors,
             saved_notes,
+            self.enough,
         )
         self.saved_place = write_index(contents, Path(folder), self.base)
         if self.base is not None:
@@ -252,6 +259,7 @@ class Index(ABC):
         gone.update(document.id for document in changed)
         stays = np.array([name not in gone for name in held], dtype=np.bool_)
         index = self._rebuilt(stays, added)
+        index.enough = self.enough
         self.superseded = True
         index.base = self.base or self.saved_place
         return index
@@ -329,7 +337,7 @@ class Index(ABC):
         self,
         query: str,
         k: int | None = None,
-        max_tokens: int | None = None,
+        max_tokens: MaxTokens | None = None,
         where: Where | None = None,
     ) -> RankedList:
         """The best pieces, best first: at most `k`, and at most `max_tokens` tokens; without a limit, 10 pieces.
@@ -338,6 +346,7 @@ class Index(ABC):
             query: the question.
             k: the most pieces.
             max_tokens: of all pieces: of chunks, by their chunker's counter; of passages, by the index's `counter`.
+                "auto": what the question needs, of a calibrated index of passages; see `Enough`.
             where: the documents that are searched: their ids, a mapping of metadata that must be equal, or a function
                 of a document's metadata. The answer is that of an index over these documents alone.
 
@@ -351,7 +360,15 @@ class Index(ABC):
         if k is None and max_tokens is None:
             k = DEFAULT_K
         index = self if where is None else self.within(where)
+        if max_tokens == "auto":
+            return index.enough_pieces(query, k)
         return index.best_pieces(query, k, max_tokens)
+
+    def enough_pieces(self, query: str, k: int | None) -> RankedList:
+        """The answer of `retrieve` with max_tokens="auto". Raises `OptionError`: the index is not calibrated."""
+        raise OptionError(
+            f'max_tokens="auto" needs an index of passages, and this is {self.method.name}'
+        )
 
     def best_pieces(
         self,
@@ -497,7 +514,7 @@ class RetrievalMethod(ABC):
         self,
         query: str,
         k: int | None = None,
-        max_tokens: int | None = None,
+        max_tokens: MaxTokens | None = None,
         where: Where | None = None,
     ) -> RankedList:
         """Raises `OptionError`: a method has no documents; its index has."""

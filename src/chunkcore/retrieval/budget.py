@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -11,11 +12,13 @@ from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, get_counter
 
 MAX_TOKENS = 1000
+# "auto": what each question needs, of an index that `chunkcore.study.enough.calibrate` made.
+MaxTokens: TypeAlias = int | Literal["auto"]
 
 
-def check_limits(k: int | None, max_tokens: int | None) -> None:
+def check_limits(k: int | None, max_tokens: MaxTokens | None) -> None:
     """Raise `OptionError`: a limit is under 1, or no whole number."""
-    for name, value in (("k", k), ("max_tokens", max_tokens)):
+    for name, value in (("k", k), ("max_tokens", None if max_tokens == "auto" else max_tokens)):
         if value is not None:
             check_number(name, value, 1)
 

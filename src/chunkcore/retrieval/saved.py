@@ -33,6 +33,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.plain import plain
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
+from chunkcore.retrieval.passages.enough import Enough
 from chunkcore.retrieval.vectors import Rows, RowsKind, TextVectors
 from chunkcore.spans import Floats, Numbers
 from chunkcore.text import Chunk, Document, Mark, Span
@@ -63,12 +64,13 @@ _AGAIN = "make it again: chunkcore index DOCS -o FOLDER, or index.save(folder)"
 
 
 class Contents(NamedTuple):
-    """What is saved of an index: its retriever's name, its chunks, their vectors and notes as of `Index`."""
+    """What is saved of an index: its retriever's name, chunks, vectors, notes and thresholds, as of `Index`."""
 
     retriever: str
     corpus: ChunkedCorpus
     vectors: TextVectors | None
     notes: Mapping[str, Any]
+    enough: Enough | None = None
 
 
 def write_index(
@@ -299,6 +301,7 @@ def _manifest(
         "chunks": len(corpus),
         "fingerprint": corpus.fingerprint,
         "notes": dict(contents.notes),
+        "enough": None if contents.enough is None else contents.enough.to_dict(),
         "data": data,
         "files": dict(files),
     }

@@ -40,6 +40,7 @@ from chunkcore.retrieval.base import (
 from chunkcore.retrieval.budget import MAX_TOKENS
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.passages.assembly import join
+from chunkcore.retrieval.passages.enough import Enough
 from chunkcore.retrieval.saved import OpenedFolder
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
@@ -373,4 +374,5 @@ def load_index(
     corpus, vectors = opened.read(embedder)
     index = get_retriever(opened.manifest["retriever"]).index(corpus, vectors)
     index.saved_place = opened.folder.resolve(), opened.manifest["data"]
+    index.enough = Enough.read(opened.manifest.get("enough"))
     return index

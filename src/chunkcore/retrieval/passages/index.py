@@ -15,9 +15,9 @@ from chunkcore.columns import LazySequence
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds, check_number, format_spec
 from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, retrievers
-from chunkcore.retrieval.budget import MAX_TOKENS, Budget, check_limits
+from chunkcore.retrieval.budget import MAX_TOKENS, Budget, MaxTokens, check_limits
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.lexicon import check_words
+from chunkcore.retrieval.lexicon import check_words, word_keys, words
 from chunkcore.retrieval.passages.assembly import (
     Order,
     Row,
@@ -30,6 +30,17 @@ from chunkcore.retrieval.passages.assembly import (
     without_bare_headers,
 )
 from chunkcore.retrieval.passages.copies import Said
+from chunkcore.retrieval.passages.enough import (
+    MOST,
+    NEAREST,
+    Signs,
+    holds_all,
+    levels,
+    needed_level,
+    phrase_share,
+    presence,
+    shown_units,
+)
 from chunkcore.retrieval.passages.windows import (
     DenseWindows,
     LexicalWindows,
@@ -53,9 +64,11 @@ from chunkcore.tokens import TokenCounter, get_counter
 
 KINDS = ("dense", "lexical")
 _FEW = 10  # units, among fewer of which no score stands out
-# What relates a question to a unit: the cosine and a quarter of the share of its words, by weight, that the unit has;
+# What relates a question to a unit: the nearness and a third of the share of its words, by weight, that the unit has;
 # or half of its words.
-_QUARTER, _HALF = 0.25, 0.5
+_THIRD, _HALF = 1 / 3, 0.5
+_WORDS = 1.5  # of the share of the words beside nearness, in `signs`
+_NARROW = 0.99  # a model whose unrelated texts have a higher cosine tells nothing
 _BY_WORDS = 0.55  # where words are all that relates: what a unit has of the question's, by norm 2
 _NEEDED = 8  # units on either side that a reader may need with one
 _KEPT = 2**26  # bytes of the last questions' scores
@@ -77,8 +90,10 @@ class Passages(RetrievalMethod):
     question has more in common with the collection than chance. By words alone: a unit's words of the question, by
     their weights, exceed 0.55 of the root of the sum of squares of all. With vectors, a unit with over half of the
     words is related, and so is one that is nearer than most of sixteen questions on everyday things, such as "Who wrote
-    Hamlet?", are to any: by the cosine, and a quarter of the share of those words. A question without a known word, or
-    with vectors one that is not related and of whose words none tells units apart, has no answer.
+    Hamlet?", are to any: by the cosine, of which 0 is what those questions have in the middle, and a third of the share
+    of those words. So it holds for models whose cosines are all high. A question without a known word, or with vectors
+    one that is not related and of whose words none tells units apart, has no answer. An index that
+    `chunkcore.study.enough.calibrate` made calls a question related by its `presence`.
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -258,7 +273,14 @@ class WindowIndex(PassageIndex):
     # ---- Whether a question has an answer here
 
     def is_related(self, query: str) -> bool:
-        """Whether a unit is nearer to a question than chance gives; see `Passages`."""
+        """Whether a unit is nearer to a question than chance gives; see `Passages`. Of a calibrated index: whether its
+        answer is there as far as the labelled questions show; see `Enough`.
+        """
+        if self.enough is not None:
+            return self.presence(query) >= self.enough.least
+        return self._is_related(query)
+
+    def _is_related(self, query: str) -> bool:
         if len(self.units) < _FEW and self._knows(query):
             return True
         if self._dense is None:
@@ -274,7 +296,7 @@ class WindowIndex(PassageIndex):
     def _has_answer(self, query: str) -> bool:
         if self._dense is None:
             return self._knows(query)
-        return self._share(query) > 0 or self.is_related(query)
+        return self._share(query) > 0 or self._is_related(query)
 
     def _share(self, query: str) -> float:
         if "lexical" not in self._shares:
@@ -283,13 +305,68 @@ class WindowIndex(PassageIndex):
 
     def _relation(self, query: str, vector: Floats) -> float:
         assert self._dense is not None
-        return float(self._dense.cosines(vector).max(initial=-1.0)) + _QUARTER * self._share(query)
+        nearest = self._nearness(self._dense.cosines(vector))
+        return float(nearest.max(initial=-1.0)) + _THIRD * self._share(query)
+
+    def _nearness(self, cosines: Scores) -> Scores:
+        """Cosines, of which 0 is what questions on something else have with their best unit, and 1 is 1."""
+        return (cosines - self._usual) / (1 - self._usual)
+
+    @cached_property
+    def _usual(self) -> float:
+        assert self._dense is not None
+        nearest = [
+            self._dense.cosines(vector).max(initial=-1.0) for vector in self._vectors.of_others
+        ]
+        return min(float(np.median(nearest)), _NARROW)
 
     @cached_property
     def _chance(self) -> float:
         """The relation of questions on something else: the upper quartile."""
         relations = map(self._relation, OTHER_QUESTIONS, self._vectors.of_others)
         return float(np.quantile(list(relations), 0.75))
+
+    def presence(self, question: str) -> float:
+        """The log odds that the answer is there, if half of all questions have theirs, by `signs`."""
+        return presence(self.signs(question), by_words=self._dense is None)
+
+    def missing_words(self, question: str, passages: Iterable[Retrieved]) -> list[str]:
+        """The words of a question that none of these passages has, the rarest first; not those that most units have."""
+        form = self._options.words
+        held = {key for passage in passages for key in word_keys(passage.text, form)}
+        weights = self._lexical.word_weights(question)
+        missing = {}
+        for word in words(question):
+            key = word_keys(word, form)[0]
+            if weights.get(key, 0.0) > 0 and key not in held:
+                missing[word] = weights[key]
+        return sorted(missing, key=lambda word: -missing[word])
+
+    def signs(self, question: str) -> Signs:
+        """What the question and the index have in common. Time: that of `retrieve`."""
+        if not len(self.units):
+            return Signs(0.0, 0.0, 0.0, 0.0)
+        lexical = self._lexical
+        relation, wider = lexical.shares(question), lexical.shares(question, width=1)
+        if self._dense is not None:
+            cosines = self._dense.cosines(self._vectors.queries([question])[0])
+            scales = self._dense.scales(cosines)
+            relation = _WORDS * relation + self._nearness(next(scales)[0])
+            wider = _WORDS * wider + self._nearness(next(scales)[0])
+        scores = next(self._scores([question]))
+        best = best_of(scores, NEAREST)
+        documents = self.units.documents
+        others = scores[documents != documents[best[0]]]
+        lead = 0.0
+        if len(others):
+            lead = float(np.sqrt(scores[best[0]].clip(0)) - np.sqrt(others.max().clip(0)))
+        form = self._options.words
+        texts = [
+            word_keys(self.corpus[chunk].text, form) for chunk in self.units.chunks(best).tolist()
+        ]
+        keys = word_keys(question, form)
+        phrase = phrase_share(keys, lexical.word_weights(question), texts)
+        return Signs(float(relation.max()), float(wider.max()), lead, phrase)
 
     # ---- Passages
 
@@ -311,12 +388,90 @@ class WindowIndex(PassageIndex):
             answers.append(passages)
         return answers
 
+    def enough_pieces(self, query: str, k: int | None) -> RankedList:
+        level = self._level(behind=False)
+        if not self._has_answer(query):
+            return RankedList()
+        scores = next(self._scores([query]))
+        shown = Shown.everything(self._places)
+        return RankedList(self._up_to(level, query, scores, get_counter(self.counter), shown)[:k])
+
+    def _level(self, *, behind: bool) -> float:
+        """Raises `OptionError`: no level is known."""
+        if self.enough is None or self.enough.behind != behind:
+            where = "behind a retriever" if behind else "of this index alone"
+            raise OptionError(
+                f'max_tokens="auto" needs thresholds for passages {where}: calibrate the index with labelled '
+                "questions (chunkcore calibrate, or chunkcore.study.enough.calibrate)"
+            )
+        return self.enough.level
+
+    def _up_to(
+        self,
+        level: float,
+        query: str,
+        scores: Scores,
+        counter: TokenCounter,
+        shown: Shown,
+    ) -> RankedList:
+        """The passages of all units up to a level, and of gaps between them."""
+        visible = _Candidates(self, query, scores, shown).scores
+        units = shown_units(visible, self._unit_tokens, level)
+        if not len(units):
+            return RankedList()
+        tokens = int(self._unit_tokens[units].sum())
+        budget = Budget(2 * tokens + MAX_TOKENS, counter)
+        least = float(visible[units].min())
+        return self._assembled(query, scores, budget, shown, least=least)
+
+    @cached_property
+    def _unit_tokens(self) -> Numbers:
+        return np.asarray(self.units.by_unit(self.corpus.token_counts), dtype=np.int64)
+
+    def needed(
+        self,
+        question: str,
+        places: Sequence[Retrieved],
+        hits: Iterable[Retrieved] | None = None,
+    ) -> tuple[float, Scores]:
+        """The level of units that shows all text of some places, see `levels`; and the scores of the units.
+
+        The level is infinite if none does: the question has no answer here, or the text is not in the index, or not in
+        the hits. The score of a unit that is not shown is -inf.
+
+        Args:
+            question: the question.
+            places: of its evidence.
+            hits: of another retriever, for passages behind it.
+        """
+        shown = Shown.everything(self._places)
+        if hits is None:
+            scores = next(self._scores([question]))
+            is_there = self._has_answer(question)
+        else:
+            ranked = distinct_hits(hits)
+            placed = self._placed(ranked, "hits")
+            located = [ranked[number] for number in placed]
+            scores, shown = self._behind_scores(question, ranked, placed, "hits", BALANCE)
+            is_there = holds_all(located, places, self.sources)
+        scores = _Candidates(self, question, scores, shown).scores
+        ranges, _ = self._places.ranges(places)
+        _, units = self._places.covered(ranges)
+        if not is_there:
+            return math.inf, scores
+        return needed_level(scores, self._unit_tokens, units), scores
+
+    def levels(self, scores: Scores) -> tuple[Scores, Numbers]:
+        """The rising levels of units with these scores, and the tokens that each shows."""
+        order, rising = levels(scores, self._unit_tokens)
+        return rising, np.cumsum(self._unit_tokens[order])
+
     def behind(
         self,
         question: str,
         hits: Iterable[Retrieved],
         *,
-        max_tokens: int = MAX_TOKENS,
+        max_tokens: MaxTokens = MAX_TOKENS,
         k: int | None = None,
         show: Show = "hits",
         balance: float = BALANCE,
@@ -333,7 +488,7 @@ class WindowIndex(PassageIndex):
         Args:
             question: the question.
             hits: best first, with document ids and spans, of any chunk size.
-            max_tokens: of all passages.
+            max_tokens: of all passages; "auto": what the question needs, of a calibrated index; see `Enough`.
             k: the most passages.
             show: what passages may hold: "hits", the hits' own text, not a character more; "whole", all text of
                 the hits' documents; "all", all text of the index; or ids of documents that are shown whole, of the
@@ -350,6 +505,9 @@ class WindowIndex(PassageIndex):
             )
         show = check_show(show)
         check_number("balance", balance, 0, 1, whole=False)
+        level = None
+        if max_tokens == "auto":
+            level, max_tokens = self._level(behind=True), MOST
         check_limits(k, max_tokens)
         ranked = distinct_hits(hits)
         budget = Budget(max_tokens, self.counter if counter is None else counter)
@@ -357,15 +515,29 @@ class WindowIndex(PassageIndex):
         alone = self._alone(ranked, placed, budget)
         passages = RankedList()
         if budget.left > 0 and (placed or show == "all"):
-            located = [ranked[number] for number in placed]
-            shown = self._shown(located, show)
-            ranks = np.array(placed, dtype=np.int64) + 1
-            scores = (1 - balance) * word_shares(self.word_scores(question))
-            scores += balance * self._places.worth(located, ranks, len(ranked))
-            passages = self._assembled(question, scores, budget, shown)
+            scores, shown = self._behind_scores(question, ranked, placed, show, balance)
+            if level is None:
+                passages = self._assembled(question, scores, budget, shown)
+            else:
+                passages = self._up_to(level, question, scores, budget.counter, shown)
         for number, hit in alone:
             passages.insert(number, hit)
         return in_order(passages[:k], order)
+
+    def _behind_scores(
+        self,
+        question: str,
+        hits: Sequence[Retrieved],
+        placed: Sequence[int],
+        show: Show,
+        balance: float,
+    ) -> tuple[Scores, Shown]:
+        """The units' scores by words and by the hits, of which those `placed` stand in the index; and what is shown."""
+        located = [hits[number] for number in placed]
+        ranks = np.array(placed, dtype=np.int64) + 1
+        scores = (1 - balance) * word_shares(self.word_scores(question))
+        scores += balance * self._places.worth(located, ranks, len(hits))
+        return scores, self._shown(located, show)
 
     def _placed(
         self,
@@ -427,12 +599,15 @@ class WindowIndex(PassageIndex):
         budget: Budget,
         shown: Shown,
         k: int | None = None,
+        least: float | None = None,
     ) -> RankedList:
-        """The passages of the best units, of what is shown of them."""
+        """The passages of the best units, of what is shown of them. `least`: the score of a unit; see `_least`."""
         answer = _Candidates(self, query, scores, shown)
-        least = self._least(query, answer.scores)
+        is_given = least is not None
+        if least is None:
+            least = self._least(query, answer.scores)
         units, sizes = self._candidates(answer, budget, least)
-        if answer.copies:
+        if answer.copies and not is_given:
             least = self._least(query, answer.scores, len(answer.copied))
         row = Row(
             LazySequence(cache(answer.piece), units.tolist()),

@@ -282,28 +282,41 @@ class LexicalWindows:
         }
         return {key: math.log(size / (count + 0.5)) for key, count in sizes.items()}
 
+    def word_weights(self, question: str) -> dict[str, float]:
+        """The weight of each word of the question: the logarithm of how many times as many units are without it; 0 if
+        most have it.
+        """
+        weights = {}
+        for key in word_keys(question, self._form):
+            units, _ = self._postings.of_word(key)
+            odds = odds_against(len(units), len(self._units))
+            weights[key] = max(0.0, math.log(odds))
+        return weights
+
     def shares(
         self,
         question: str,
         norm: Literal[1, 2] = 1,
+        width: int = 0,
     ) -> Scores:
-        """The share of the question's words that each unit has.
+        """The share of the question's words, by `word_weights`, that each unit's window of half-width `width` has.
 
-        A word counts by the logarithm of how many times as many units are without it; not at all if most have it. By
-        norm 2, the root of the sum of squares stands in place of the sum: chance grows with it, so that short and long
-        questions compare.
+        By norm 2, the root of the sum of squares stands in place of the sum: chance grows with it, so that short and
+        long questions compare.
         """
         shares = np.zeros(len(self._units))
-        weights = [0.0]
-        for key in set(word_keys(question, self._form)):
+        weights = self.word_weights(question)
+        start, end = self._units.windows(width)
+        for key, weight in weights.items():
             units, _ = self._postings.of_word(key)
-            weight = max(
-                0.0,
-                math.log(odds_against(len(units), len(shares))),
-            )
-            weights.append(weight)
-            shares[units] += weight
-        return shares / (float(np.linalg.norm(weights, norm)) or 1.0)
+            if not width:
+                shares[units] += weight
+                continue
+            has = np.zeros(len(shares), dtype=np.int32)
+            has[units] = 1
+            counts = _running(has)
+            shares += weight * (counts[end] > counts[start])
+        return shares / (float(np.linalg.norm([0.0, *weights.values()], norm)) or 1.0)
 
     def _weights(self, units: Numbers) -> list[float]:
         """At each scale the inverse document frequency, among its windows, of a word that these units have."""

@@ -27,6 +27,7 @@ from chunkadapters.behind import (
 from chunkadapters.haystack.documents import KEYS, Serialized, check_documents, hit_of
 from chunkadapters.places import marks_of
 from chunkcore.errors import OptionError
+from chunkcore.retrieval.budget import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
 from chunkcore.retrieval.saved import read_manifest
@@ -148,7 +149,7 @@ class ChunkcorePassageRanker(Indexed):
         index: IndexLike | None = None,
         documents: Documents | None = None,
         show: Show = "hits",
-        max_tokens: int = 1000,
+        max_tokens: MaxTokens = 1000,
         k: int | None = None,
         balance: float = BALANCE,
         counter: TokenCounterLike = "cl100k_base",

@@ -12,6 +12,7 @@ from haystack.utils.filters import document_matches_filter
 
 from chunkadapters.behind import IndexLike, Limits, TokenCounterLike
 from chunkcore.errors import OptionError, echo
+from chunkcore.retrieval.budget import MaxTokens
 from chunkcore.retrieval.where import check_values
 from haystack_integrations.components.rankers.chunkadapters import (
     Documents,
@@ -69,7 +70,7 @@ class ChunkcoreIndexRetriever(Indexed):
         index: IndexLike | None = None,
         documents: Documents | None = None,
         filters: dict[str, Any] | None = None,
-        max_tokens: int = 1000,
+        max_tokens: MaxTokens = 1000,
         k: int | None = None,
         counter: TokenCounterLike = "cl100k_base",
     ) -> None:

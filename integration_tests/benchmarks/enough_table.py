@@ -1,0 +1,159 @@
+"""Is the answer there, and how many tokens hold it: the numbers of docs/evidence/enough.md.
+
+    python -m integration_tests.benchmarks.enough_table --shared ../shared [--only lochmere] [--fit] [--tables]
+
+Collections are drawn as in passages_table. Each question is asked of its collection, and of the collection without its
+documents. `--fit` prints the weights of `presence`, fitted on the seven collections on which choices were made; the
+numbers of each of the seven are of weights fitted on the six others. Promises are made on one half of the questions and
+held to the other, in 200 random splits. The numbers go to docs/evidence/data/enough.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from chunkcore.cli.options import default_cache
+from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
+from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
+from chunkcore.study.enough import Needs, UnattainableError, controlled, measure_needs
+from integration_tests.benchmarks.passages_table import CHOSEN, COLLECTIONS, UNITS, benchmark_of
+
+DATA = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "data" / "enough.json"
+KINDS = {"words": "passages:lexical", "vectors": "passages"}
+MISSES = (0.1, 0.2, 0.3)
+SPLITS, OVER = 200, 0.05
+RIDGE = 10.0
+
+
+def area(high: np.ndarray, low: np.ndarray) -> float:
+    """The area under the curve: how often an answerable question has the higher presence."""
+    return float(((high[:, None] > low).mean() + (high[:, None] >= low).mean()) / 2)
+
+
+def fitted(needs: Sequence[Needs]) -> np.ndarray:
+    """Weights and bias of a logistic regression with a ridge on standardised signs; collections count by questions."""
+    rows = np.concatenate([np.concatenate((one.present, one.absent)) for one in needs])
+    there = np.concatenate([np.repeat([1.0, 0.0], len(one.present)) for one in needs])
+    mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+    wide = np.column_stack(((rows - mean) / deviation, np.ones(len(rows))))
+    ridge = np.diag([RIDGE] * rows.shape[1] + [0.0])
+    weights = np.zeros(wide.shape[1])
+    for _ in range(30):
+        odds = 1 / (1 + np.exp(-(wide @ weights)))
+        curvature = wide.T @ (wide * (odds * (1 - odds))[:, None]) + ridge
+        weights += np.linalg.solve(curvature, wide.T @ (there - odds) - ridge @ weights)
+    plain = weights[:-1] / deviation
+    return np.append(plain, weights[-1] - plain @ mean)
+
+
+def told_apart(needs: Needs, weights: np.ndarray) -> dict[str, Any]:
+    high, low = (np.column_stack((rows, np.ones(len(rows)))) @ weights for rows in (needs.present, needs.absent))
+    least = np.quantile(high, 0.05)
+    falls = float((high > low).mean())
+    return {"area": round(area(high, low), 3), "pass": round(100 * float((low >= least).mean()), 1), "falls": falls}
+
+
+def promise(needs: Needs, miss: float) -> dict[str, Any]:
+    """Calibrated on one half and held to the other, in random splits."""
+    generator = np.random.default_rng(3)
+    size = len(needs.levels)
+    risks, tokens, fixed = [], [], []
+    by_budget = np.array([_tokens_needed(needs, row) for row in range(size)])
+    for _ in range(SPLITS):
+        order = generator.permutation(size)
+        half, rest = order[: size // 2], order[size // 2 :]
+        try:
+            level = controlled(needs.levels[half], miss)
+            fixed.append(controlled(by_budget[half], miss))
+        except UnattainableError:
+            continue
+        risks.append(float((needs.levels[rest] > level).mean()))
+        tokens.append(float(needs.tokens(level)[rest].mean()))
+    if not risks:
+        return {"unattainable": SPLITS, "reached": round(100 * float(np.isfinite(needs.levels).mean()), 1)}
+    return {
+        "tokens": round(float(np.mean(tokens))),
+        "one_budget": round(float(np.mean(fixed))),
+        "risk": round(100 * float(np.mean(risks)), 1),
+        "over": round(100 * float(np.mean(np.array(risks) > miss + OVER)), 1),
+        "unattainable": SPLITS - len(risks),
+    }
+
+
+def _tokens_needed(needs: Needs, row: int) -> float:
+    rising, tokens = needs.curves[row]
+    place = int(np.searchsorted(rising, needs.levels[row]))
+    return float(tokens[place]) if np.isfinite(needs.levels[row]) else np.inf
+
+
+def measured(name: str, shared: Path, vectors: TextVectors) -> dict[str, Needs]:
+    benchmark = benchmark_of(name, shared)
+    corpus = chunk_corpus(benchmark.documents, UNITS)
+    texts = TextVectors(vectors.embedder, [corpus])
+    return {
+        kind: measure_needs(get_retriever(spec).index(corpus, texts if kind == "vectors" else None), benchmark)
+        for kind, spec in KINDS.items()
+    }
+
+
+def table(results: dict[str, Any]) -> str:
+    head = "| | area, words | with vectors | pass at 95 %, words | with vectors |"
+    lines = [head + " 10 %: tokens (one budget) | risk | over | 20 %: tokens (one budget) | risk | over |"]
+    lines.append("|---|" + "--:|" * 10)
+    for name, row in results["collections"].items():
+        cells = [str(row[kind][key]) for key in ("area", "pass") for kind in KINDS]
+        for miss in ("0.1", "0.2"):
+            kept = row["vectors"]["promise"][miss]
+            if "tokens" in kept:
+                cells.append(f"{kept['tokens']:,} ({kept['one_budget']:,})")
+                cells += [str(kept["risk"]), str(kept["over"])]
+            else:
+                cells += [f"out of reach: {kept['reached']} %", "", ""]
+        lines.append(f"| {COLLECTIONS[name]} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--shared", type=Path, default=Path("../shared"))
+    parser.add_argument("--only", nargs="*", default=list(COLLECTIONS))
+    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--tables", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.tables:
+        print(table(json.loads(DATA.read_text())))
+        return
+    embedder = CachedEmbedder(get_embedder("all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
+    vectors = TextVectors(embedder)
+    needs = {}
+    for name in arguments.only:
+        needs[name] = measured(name, arguments.shared, vectors)
+        print(name, len(needs[name]["words"].levels), flush=True)
+    chosen = [name for name in CHOSEN if name in needs]
+    results: dict[str, Any] = {"collections": {}, "weights": {}}
+    for kind in KINDS:
+        weights = fitted([needs[name][kind] for name in chosen])
+        results["weights"][kind] = np.round(weights, 2).tolist()
+        if arguments.fit:
+            print(kind, np.round(weights, 2).tolist())
+    for name in needs:
+        row = results["collections"].setdefault(name, {"questions": len(needs[name]["words"].levels)})
+        for kind in KINDS:
+            others = [needs[other][kind] for other in chosen if other != name]
+            kept = {str(miss): promise(needs[name][kind], miss) for miss in MISSES}
+            row[kind] = {**told_apart(needs[name][kind], fitted(others)), "promise": kept}
+    for kind in KINDS:
+        rows = [results["collections"][name][kind] for name in chosen]
+        print(kind, "mean of the seven", np.mean([row["area"] for row in rows]), np.mean([row["pass"] for row in rows]))
+    if set(needs) == set(COLLECTIONS):
+        DATA.write_text(json.dumps(results, indent=1) + "\n")
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,301 @@
+"""`calibrate`: how many tokens hold the evidence, and when it is not in the documents, with a promised error rate.
+
+Source: Angelopoulos, Bates, Fisch, Lei and Schuster, Conformal Risk Control (ICLR 2024, arXiv 2208.02814), theorem 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmarks import Benchmark, Query
+from chunkcore.evaluation.comparison import shared_documents
+from chunkcore.evaluation.resampling import resampled_means, share_intervals
+from chunkcore.options import check_number
+from chunkcore.retrieval.base import Index
+from chunkcore.retrieval.passages.enough import MOST, Enough, Signs, presence
+from chunkcore.retrieval.passages.index import WindowIndex
+from chunkcore.run import Retrieved, Run
+from chunkcore.spans import Numbers, Scores
+
+_LARGE = 1 / 2  # of an index; of larger documents only the evidence is taken out
+_BUDGETS = (125, 250, 500, 1000, 2000, 4000, 8000)
+
+
+class UnattainableError(DataError):
+    """The promise cannot be made with these questions.
+
+    Attributes:
+        reached: the share of questions whose evidence can be shown.
+        questions: how many questions the promise would take; None if no number is enough.
+    """
+
+    def __init__(self, message: str, reached: float, questions: int | None) -> None:
+        super().__init__(message)
+        self.reached = reached
+        self.questions = questions
+
+
+class CurvePoint(NamedTuple):
+    """A level: the tokens shown, in the mean, and the share of questions with all evidence in them, with its band."""
+
+    level: float
+    tokens: float
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Needs:
+    """What labelled questions need of an index. Arrays have one row a question.
+
+    Attributes:
+        levels: the level that shows all evidence; infinite if none does.
+        curves: the rising levels of the units, and the tokens that each shows.
+        present: `Signs` of the question and the index.
+        absent: the same without the question's documents; of documents that are over half of the index, without the
+            evidence.
+        clusters: the questions' documents, where questions share them.
+        behind: whether the passages are behind another retriever.
+    """
+
+    levels: Scores
+    curves: Sequence[tuple[Scores, Numbers]]
+    present: Scores
+    absent: Scores
+    clusters: Sequence[str] | None
+    by_words: bool
+    behind: bool
+
+    def tokens(self, level: float) -> Scores:
+        """The tokens that each question gets at a level."""
+        counts = []
+        for rising, tokens in self.curves:
+            last = max(1, int(np.searchsorted(rising, level, side="right"))) - 1
+            counts.append(float(tokens[last]) if len(tokens) else 0.0)
+        return np.array(counts)
+
+    @cached_property
+    def presences(self) -> tuple[Scores, Scores]:
+        """The presence of each question's answer, and without its documents."""
+
+        def of(rows: Scores) -> Scores:
+            return np.array(
+                [presence(Signs(*row), by_words=self.by_words) for row in rows.tolist()]
+            )
+
+        return of(self.present), of(self.absent)
+
+    def enough(self, miss: float = 0.1, refuse: float = 0.05) -> Enough:
+        """The thresholds for these promises. Raises `UnattainableError`: see `calibrate`."""
+        level = controlled(self.levels, miss)
+        least = -controlled(-self.presences[0], refuse)
+        return Enough(
+            miss=miss,
+            refuse=refuse,
+            level=level,
+            least=least,
+            questions=len(self.levels),
+            tokens=float(self.tokens(level).mean()),
+            behind=self.behind,
+        )
+
+    def curve(self) -> list[CurvePoint]:
+        """Tokens against evidence: a point for each budget in the mean, from 125 to 8,000 tokens, with 95 % bands."""
+        rising = np.unique(np.concatenate([row[np.isfinite(row)] for row, _ in self.curves]))
+        chosen = []
+        for budget in _BUDGETS:
+            low, high = 0, len(rising) - 1
+            while low < high:
+                middle = (low + high) // 2
+                if self.tokens(rising[middle]).mean() < budget:
+                    low = middle + 1
+                else:
+                    high = middle
+            chosen.append(float(rising[low]))
+        columns = (self.levels[:, None] <= np.array(chosen)).astype(np.float64)
+        means = resampled_means(columns, resamples=2000, seed=0, clusters=self.clusters)
+        lows, highs = share_intervals(columns, means, 0.95, self.clusters)
+        return [
+            CurvePoint(
+                level, float(self.tokens(level).mean()), float(share), float(low), float(high)
+            )
+            for level, share, low, high in zip(
+                chosen, columns.mean(axis=0), lows, highs, strict=True
+            )
+        ]
+
+    def passing(self, least: float) -> tuple[float, float, float]:
+        """The share of questions without their documents whose presence is at least this, and its 95 % interval."""
+        column = (self.presences[1] >= least).astype(np.float64)[:, None]
+        means = resampled_means(column, resamples=2000, seed=0, clusters=self.clusters)
+        low, high = share_intervals(column, means, 0.95, self.clusters)
+        return float(column.mean()), float(low[0]), float(high[0])
+
+
+def controlled(needs: Scores, miss: float) -> float:
+    """The least threshold under which a new question's need is over it in at most `miss` of cases, in the mean.
+
+    With n questions exchangeable with the new one, that is the least threshold with (over + 1) / (n + 1) at most
+    `miss`, `over` the number of questions whose need is over it.
+
+    Raises `UnattainableError`: there is none, or needs are infinite in so many questions that chance may explain that
+    they are not in more than `miss`: by one standard error.
+
+    >>> controlled(np.arange(19.0), 0.1)
+    17.0
+    """
+    count = len(needs)
+    allowed = math.floor((count + 1) * miss + 1e-9) - 1
+    if allowed < 0:
+        fewest = math.ceil(1 / miss - 1e-9) - 1 if miss else None
+        raise UnattainableError(
+            f"a promise of at most {miss:.0%} takes at least {fewest} questions, got {count}: label more",
+            0.0,
+            fewest,
+        )
+    threshold = float(np.sort(needs)[count - 1 - allowed])
+    out_of_reach = float(np.isinf(needs).mean())
+    spread = out_of_reach * (1 - out_of_reach)
+    if out_of_reach + math.sqrt(spread / count) <= miss and threshold < math.inf:
+        return threshold
+    message = (
+        f"{out_of_reach:.0%} of {count} questions have evidence that is not shown in {MOST:,} tokens: "
+        f"a promise of at most {miss:.0%} "
+    )
+    left = miss - out_of_reach
+    if left <= 0:
+        message += "is out of reach with any number of questions: promise less, or mend the retriever or the labels"
+        raise UnattainableError(message, 1 - out_of_reach, None)
+    fewest = math.ceil(max((1 - miss) / left, spread / left**2) - 1e-9)
+    message += f"would take about {fewest:,} such questions"
+    raise UnattainableError(message, 1 - out_of_reach, fewest)
+
+
+def calibrate(
+    index: Index,
+    benchmark: Benchmark,
+    miss: float = 0.1,
+    *,
+    refuse: float = 0.05,
+    behind: Run | None = None,
+) -> WindowIndex:
+    """The index with two thresholds: ``retrieve(question, max_tokens="auto")`` gives each question the tokens that it
+    needs, and `is_related` says whether its answer is there.
+
+    The promise is of the mean over questions like the labelled ones, whose answers are in the documents: in at most
+    `miss` of them some evidence is not in the passages, and at most `refuse` of them are called unrelated. It is none
+    of a single question. Save the index to keep the thresholds.
+
+    Args:
+        index: of the retriever `passages`.
+        benchmark: the documents' labelled questions.
+        miss: from 0 to 1.
+        refuse: from 0 to 1.
+        behind: another retriever's answers to the questions: passages are shown behind it, by
+            ``index.behind(question, hits, max_tokens="auto")`` and the frameworks' classes. Each adapter's
+            `run_retriever` gives it.
+
+    Raises:
+        UnattainableError: too few questions, or too much evidence out of reach; it says how many it would take.
+        OptionError: the index is none of passages, or an option is out of range.
+
+    >>> from chunkcore import chunk_corpus, get_retriever, load_dataset
+    >>> lochmere = load_dataset("lochmere")
+    >>> words = get_retriever("passages:lexical").index(chunk_corpus(lochmere.documents, "sentence:size=50"))
+    >>> calibrated = calibrate(words, lochmere, miss=0.3)
+    >>> question = "How often does the B3 sample in burst mode?"
+    >>> tokens = sum(len(passage.text.split()) for passage in calibrated.retrieve(question, max_tokens="auto"))
+    >>> 50 < tokens < 2000
+    True
+    """
+    check_number("miss", miss, 0, 1, whole=False)
+    check_number("refuse", refuse, 0, 1, whole=False)
+    needs = measure_needs(index, benchmark, behind=behind)
+    assert isinstance(index, WindowIndex)
+    calibrated = copy(index)
+    calibrated.enough = needs.enough(miss, refuse)
+    return calibrated
+
+
+def measure_needs(
+    index: Index,
+    benchmark: Benchmark,
+    *,
+    behind: Run | None = None,
+) -> Needs:
+    """What the labelled questions need of an index; see `calibrate`."""
+    if not isinstance(index, WindowIndex):
+        raise OptionError(
+            f"calibrate takes an index of the retriever passages, got {type(index).__name__}"
+        )
+
+    def documents(query: Query) -> list[str]:
+        return sorted(piece.document_id for piece in query.evidence)
+
+    queries = sorted(benchmark.queries, key=documents)
+    if index.vectors is not None:
+        index.vectors.queries([query.text for query in queries])  # in one batch
+    rest = _Rest(index)
+    levels, curves, present, absent = [], [], [], []
+    for query in queries:
+        part = index
+        if query.where is not None:
+            part = index.within(query.where)  # type: ignore[assignment]
+        hits = None if behind is None else behind.results.get(query.id, ())
+        level, scores = part.needed(query.text, _places(query), hits)
+        levels.append(level)
+        curves.append(part.levels(scores))
+        present.append(index.signs(query.text))
+        absent.append(rest.without(query).signs(query.text))
+    names = [query.evidence[0].document_id for query in queries]
+    return Needs(
+        np.array(levels),
+        curves,
+        np.array(present),
+        np.array(absent),
+        shared_documents(names, "auto"),
+        index.vectors is None,
+        behind is not None,
+    )
+
+
+def _places(query: Query) -> list[Retrieved]:
+    return [Retrieved(piece.document_id, (piece.span,)) for piece in query.evidence]
+
+
+class _Rest:
+    """An index without what answers a question."""
+
+    def __init__(self, index: WindowIndex) -> None:
+        self._index = index
+        self._names, _ = index.corpus.described
+        self._parts: dict[tuple[object, ...], WindowIndex] = {}
+
+    def without(self, query: Query) -> WindowIndex:
+        names = {piece.document_id for piece in query.evidence}
+        corpus = self._index.corpus
+        numbers = [number for number, name in enumerate(self._names) if name in names]
+        gone = np.isin(corpus.document_numbers, numbers)
+        key: tuple[object, ...] = tuple(sorted(names))
+        if gone.mean() > _LARGE:
+            gone[:] = False
+            for piece in query.evidence:
+                is_there = corpus.document_numbers == self._names.index(piece.document_id)
+                starts, ends = corpus.extents.T
+                gone |= is_there & (starts < piece.span.end) & (ends > piece.span.start)
+            key = query.evidence
+        if key not in self._parts:
+            kept = np.flatnonzero(~gone)
+            part = self._index.method.index(corpus.selected(kept), self._index.vectors)
+            assert isinstance(part, WindowIndex)
+            self._parts = {key: part}  # questions of one document often follow each other
+        return self._parts[key]
