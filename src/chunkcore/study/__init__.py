@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         StudySettings as StudySettings,
         compare_systems as compare_systems,
     )
+    from chunkcore.study.enough import calibrate as calibrate
     from chunkcore.study.experiment import (
         run_experiment as run_experiment,
         run_retriever as run_retriever,
@@ -32,6 +33,7 @@ on_first_use(
     {
         "chunkcore.evaluation.results": "System",
         "chunkcore.study.comparing": "StudySettings compare_systems",
+        "chunkcore.study.enough": "calibrate",
         "chunkcore.study.experiment": "run_experiment run_retriever",
         "chunkcore.study.page": "ReportPage",
         "chunkcore.study.tuning": "TuneOptions Tuning tune",

@@ -394,7 +394,8 @@ class WindowIndex(PassageIndex):
             return RankedList()
         scores = next(self._scores([query]))
         shown = Shown.everything(self._places)
-        return RankedList(self._up_to(level, query, scores, get_counter(self.counter), shown)[:k])
+        passages = self._up_to(level, query, scores, get_counter(self.counter), shown)
+        return in_order(passages[:k], self._options.order)
 
     def _level(self, *, behind: bool) -> float:
         """Raises `OptionError`: no level is known."""
