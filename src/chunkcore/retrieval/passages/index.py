@@ -353,7 +353,7 @@ class WindowIndex(PassageIndex):
             scales = self._dense.scales(cosines)
             relation = _WORDS * relation + self._nearness(next(scales)[0])
             wider = _WORDS * wider + self._nearness(next(scales)[0])
-        scores = next(self._scores([question]))
+        scores = next(iter(self._scores([question])))
         best = best_of(scores, NEAREST)
         documents = self.units.documents
         others = scores[documents != documents[best[0]]]
@@ -392,7 +392,7 @@ class WindowIndex(PassageIndex):
         level = self._level(behind=False)
         if not self._has_answer(query):
             return RankedList()
-        scores = next(self._scores([query]))
+        scores = next(iter(self._scores([query])))
         shown = Shown.everything(self._places)
         passages = self._up_to(level, query, scores, get_counter(self.counter), shown)
         return in_order(passages[:k], self._options.order)
@@ -447,7 +447,7 @@ class WindowIndex(PassageIndex):
         """
         shown = Shown.everything(self._places)
         if hits is None:
-            scores = next(self._scores([question]))
+            scores = next(iter(self._scores([question])))
             is_there = self._has_answer(question)
         else:
             ranked = distinct_hits(hits)
