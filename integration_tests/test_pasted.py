@@ -165,3 +165,23 @@ def test_pasted_into_a_shell_it_gives_the_same_chunks(
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 0
     assert [json.loads(line)["spans"] for line in capfd.readouterr().out.splitlines()] == expected
+
+
+def test_the_lines_of_a_report_name_the_folder_that_was_compared_and_run(benchmark, tmp_path, monkeypatch) -> None:
+    pytest.importorskip("langchain_core")
+    monkeypatch.chdir(tmp_path)
+    Path("my docs").mkdir()
+    texts = {document.id: document.text for document in benchmark.documents}
+    for name, text in texts.items():
+        Path("my docs", name).write_bytes(text.encode())
+    lines = []
+    for query in benchmark.queries:
+        excerpts = [piece.span.slice(texts[piece.document_id]) for piece in query.evidence]
+        lines.append(json.dumps({"question": query.text, "evidence": excerpts}))
+    Path("questions.jsonl").write_text("\n".join(lines))
+    arguments = ["-s", "sentence:size=50", "-r", "bm25", "-r", "passages:lexical", "--resamples", "100", "-o", "out"]
+    assert main(["compare", "my docs", "--questions", "questions.jsonl", *arguments]) == 0
+    pasted = Path("out", "report.md").read_text("utf-8").partition("Lines to paste")[2]
+    code = pasted.split("```")[1].partition("\n")[2]
+    assert 'load_documents("my docs")' in code
+    assert run(code)["retriever"].invoke(benchmark.queries[0].text)
