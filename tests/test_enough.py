@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from chunkcore import Benchmark, Document, Evidence, OptionError, Query, Span, chunk_corpus, get_retriever, load_index
 from chunkcore.cli import main
+from chunkcore.questions.labels import label_states
+from chunkcore.reading.folders import load_documents
 from chunkcore.retrieval import TextVectors, WindowIndex
 from chunkcore.retrieval.passages.enough import MOST, levels, shown_units
 from chunkcore.run import Retrieved
-from chunkcore.study.enough import UnattainableError, calibrate, controlled, measure_needs
+from chunkcore.study.enough import UnattainableError, calibrate, controlled, drift, measure_needs
 from chunkcore.study.experiment import run_retriever
 
 from tests.test_passages import Table
@@ -182,6 +184,50 @@ def test_the_command_prints_the_curve_and_keeps_the_thresholds_or_says_what_it_w
     assert kept.retrieve("Who built the pump in Tarn?", max_tokens="auto")
     assert main(["index", str(tmp_path / "docs"), "-o", index]) == 0
     assert load_index(index).enough == kept.enough
+    questions.write_text("\n".join(map(json.dumps, rows)))
+    assert main(["check", index, "--questions", str(questions)]) == 0
+    assert "presence is as it was" in capfd.readouterr().out
+    questions.write_text("\n".join(json.dumps({**row, "question": "Why does it rain?"}) for row in rows))
+    assert main(["check", index, "--questions", str(questions)]) == 1
+
+
+def test_drift_gives_a_false_alarm_in_one_of_twenty_runs_and_sees_a_change() -> None:
+    generator = np.random.default_rng(2)
+    for sizes in ((90, 60), (300, 90), (20, 15)):
+        one, other = ([generator.normal(size=size) for _ in range(1000)] for size in sizes)
+        assert np.mean([drift(a, b) < 0.05 for a, b in zip(one, other, strict=True)]) <= 0.055
+        assert np.mean([drift(a, b + 2) < 0.05 for a, b in zip(one, other, strict=True)]) > 0.9
+    assert drift([], [1.0]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("It rains. The oar lay by the door. The hull was red and old.", "there"),
+        ("Today it rains. The oar lay by  the door. The hull was red and old.", "moved"),
+        ("It rains. The oar lay by the door. Nobody came for days. The hull was red and old.", "split"),
+        ("It rains. The oar lay by the gate. The hull was red and old.", "changed"),
+        ("It rains. The hull was red and old.", "changed"),
+        ("It rains.", "gone"),
+    ],
+)
+def test_each_label_is_there_moved_split_changed_or_gone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], text: str, state: str
+) -> None:
+    excerpt = "The oar lay by the door. The hull was red and old."
+    evidence = [{"document": "boat.txt", "start": 10, "end": 10 + len(excerpt), "text": excerpt}]
+    file = tmp_path / "questions.jsonl"
+    file.write_text(json.dumps({"id": "q", "question": "Which?", "evidence": evidence}))
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "boat.txt").write_text(text)
+    assert main(["check", str(tmp_path / "docs"), "--questions", str(file), "--no-cache"]) == (
+        state not in ("there", "moved")
+    )
+    assert f"1 excerpt: 1 {state}" in capfd.readouterr().out
+    (tmp_path / "docs" / "other.txt").write_text(excerpt)
+    (tmp_path / "docs" / "boat.txt").write_text("It rains.")
+    (label,) = label_states(load_documents(tmp_path / "docs"), file)
+    assert (label.state, label.found[0].document_id) == ("moved", "other.txt")
 
 
 class Narrow:

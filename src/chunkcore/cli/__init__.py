@@ -65,6 +65,7 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., Any], str], ...] = (
     (_MEASURE, "tune", reports.tune, "Search options; score the choice fairly."),
     (_MEASURE, "calibrate", enough.calibrate, "Promise how much evidence is found."),
     (_MEASURE, "answer", reports.answer, "Let a language model answer, and compare."),
+    (_MEASURE, "check", enough.check, "Say whether labels and thresholds still hold."),
     (_ASK, "label", questions.label, "Mark evidence in your documents, in a browser."),
 )
 for _panel, _name, _function, _help in _COMMANDS:

@@ -1,7 +1,8 @@
-"""``chunkcore calibrate``: how many tokens hold the evidence of labelled questions, and when it is not there."""
+"""``chunkcore calibrate`` and ``check``: how many tokens hold the evidence, when it is not there, and if that holds."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,8 @@ from chunkcore.cli.search import Opening
 if TYPE_CHECKING:
     from chunkcore.retrieval.passages.enough import Enough
     from chunkcore.study.enough import Needs
+
+_ALARM = 0.05  # of drift
 
 
 @options.grouped
@@ -65,6 +68,45 @@ def _print(lines: Iterable[str]) -> None:
     """Lines with their white space."""
     for line in lines:
         typer.echo(line)
+
+
+@options.grouped
+def check(
+    opening: Opening,
+    questions: Annotated[
+        Path, options.value("FILE", "A questions.jsonl of these documents.", "--questions")
+    ],
+) -> None:
+    """Say whether labels and thresholds still hold, after documents or the index have changed.
+
+    Each excerpt is there, moved, split (its sentences stand apart), changed or gone. Of a calibrated index, the
+    questions' presence is compared with that of calibration: with 5 % of false alarms at most. The exit code is 1 if
+    an excerpt is split, changed or gone, or the presence has drifted.
+
+    Example: chunkcore check docs/ --questions questions.jsonl
+    """
+    from chunkcore.files import json_lines
+    from chunkcore.questions.labels import label_states
+    from chunkcore.retrieval.passages import WindowIndex
+    from chunkcore.study.enough import drift
+
+    index = opening.open().index
+    states = label_states(index.corpus.documents, questions)
+    counts = Counter(state.state for state in states)
+    _print(str(state) for state in states if state.state != "there")
+    counted = ", ".join(f"{count} {state}" for state, count in counts.items())
+    running.say(f"{running.several(len(states), 'excerpt')}: {counted}")
+    has_failed = bool(counts["split"] + counts["changed"] + counts["gone"])
+    if index.enough is not None:
+        assert isinstance(index, WindowIndex)
+        texts = [str(row.get("question", "")) for _, row in json_lines(questions)]
+        chance = drift(index.enough.presences, [index.presence(text) for text in texts])
+        has_drifted = chance < _ALARM
+        verdict = "has drifted: calibrate again" if has_drifted else "is as it was"
+        running.say(f"the questions' presence {verdict} (p = {chance:.3f})")
+        has_failed = has_failed or has_drifted
+    if has_failed:
+        raise typer.Exit(1)
 
 
 def _curve_lines(needs: Needs) -> Iterator[str]:

@@ -106,6 +106,7 @@ class Needs:
             questions=len(self.levels),
             tokens=float(self.tokens(level).mean()),
             behind=self.behind,
+            presences=tuple(np.round(self.presences[0], 4).tolist()),
         )
 
     def curve(self) -> list[CurvePoint]:
@@ -178,6 +179,29 @@ def controlled(needs: Scores, miss: float) -> float:
     fewest = math.ceil(max((1 - miss) / left, spread / left**2) - 1e-9)
     message += f"would take about {fewest:,} such questions"
     raise UnattainableError(message, 1 - out_of_reach, fewest)
+
+
+def drift(before: Sequence[float], now: Sequence[float]) -> float:
+    """The probability that two samples of one distribution differ as much as these: under 0.05 is a drift.
+
+    The two-sample Kolmogorov-Smirnov test by its limit, which errs towards no drift; of few questions it finds large
+    changes alone. 1 if a sample is empty.
+
+    Source: Smirnov, Table for Estimating the Goodness of Fit of Empirical Distributions (1948).
+
+    >>> drift([0.1, 0.2, 0.3], [0.1, 0.2, 0.3]), round(drift(range(20), range(15, 35)), 4)
+    (1.0, 0.0)
+    """
+    one, other = np.sort(np.asarray(before, dtype=float)), np.sort(np.asarray(now, dtype=float))
+    if not len(one) or not len(other):
+        return 1.0
+    both = np.concatenate((one, other))
+    shares = np.searchsorted(one, both, side="right") / len(one)
+    distance = np.abs(shares - np.searchsorted(other, both, side="right") / len(other)).max()
+    root = math.sqrt(len(one) * len(other) / len(both))
+    reach = root * float(distance)
+    terms = [(-1) ** (term - 1) * math.exp(-2 * (term * reach) ** 2) for term in range(1, 101)]
+    return 1.0 if reach < 0.2 else min(1.0, max(0.0, 2 * math.fsum(terms)))
 
 
 def calibrate(

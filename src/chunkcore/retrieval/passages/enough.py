@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -148,6 +148,7 @@ class Enough:
         questions: how many were labelled.
         tokens: of the units shown for them, in the mean.
         behind: whether the level is of passages behind another retriever's hits.
+        presences: of the labelled questions.
     """
 
     miss: float
@@ -157,6 +158,7 @@ class Enough:
     questions: int
     tokens: float
     behind: bool = False
+    presences: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         check_number("miss", self.miss, 0, 1, whole=False)
@@ -171,6 +173,7 @@ class Enough:
         if values is None:
             return None
         try:
-            return cls(**values)  # type: ignore[arg-type]
+            read = cls(**values)  # type: ignore[arg-type]
+            return replace(read, presences=tuple(read.presences))
         except (TypeError, ValueError) as error:
             raise DataError(f"the calibration of the index cannot be read: {error}") from error
