@@ -47,12 +47,16 @@ class Said:
         self._form = form
         self._weights = weights
         self._keys = frozenset(weights)
+        self._texts: dict[str, tuple[str, int]] = {}
         self._by_keys: defaultdict[frozenset[str], list[tuple[_Sentence, str, int]]] = defaultdict(
             list
         )
 
     def sayer(self, text: str, document_id: str, number: int) -> int | None:
         """The number of another document's text that has said what this text says of the question; None: it is new."""
+        name, first = self._texts.get(text, (document_id, number))
+        if name != document_id:
+            return first
         sentences = _sentences(text, self._form)
         worths = [sum(self._weights[key] for key in row.words & self._keys) for row in sentences]
         least = max(worths, default=0.0) / 2
@@ -66,6 +70,7 @@ class Said:
             and size >= _LEAST * sum(len(row.words) for row in sentences)
         ):
             return sayers[0]
+        self._texts[text] = document_id, number
         for row in relevant:
             self._by_keys[row.words & self._keys].append((row, document_id, number))
         return None

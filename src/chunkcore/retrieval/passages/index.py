@@ -70,6 +70,7 @@ _THIRD, _HALF = 1 / 3, 0.5
 _WORDS = 1.5  # of the share of the words beside nearness, in `signs`
 _NARROW = 0.99  # a model whose unrelated texts have a higher cosine tells nothing
 _BY_WORDS = 0.55  # where words are all that relates: what a unit has of the question's, by norm 2
+_MOST_COPIES = 300  # that an answer reads: more leave it shorter
 _NEEDED = 8  # units on either side that a reader may need with one
 _KEPT = 2**26  # bytes of the last questions' scores
 _LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
@@ -649,7 +650,7 @@ class WindowIndex(PassageIndex):
             units = answer.with_needed(self.units.with_gaps(answer.scores, count))
             units = answer.without_copies(units, least)
             sizes = self._tokens(units, answer, budget.counter)
-            if count >= most or sizes.sum() > budget.left:
+            if count >= most or sizes.sum() > budget.left or len(answer.copied) > _MOST_COPIES:
                 return units, sizes
             count = min(2 * count, most)
 
@@ -706,11 +707,12 @@ class _Candidates:
         self._places = index._places
         self.scores = np.where(shown.units, scores, -math.inf)
         self.cut: dict[int, tuple[Span, ...]] = {}
-        self.copies: dict[tuple[str, tuple[Span, ...]], list[Retrieved]] = {}
+        self.copies: dict[tuple[str, tuple[Span, ...]], list[int]] = {}
         weights = index._lexical.rarity(question) if "lexical" in index._shares else {}
         self._said = Said(weights, index._options.words)
         self.copied: set[int] = set()
         self._read: set[int] = set()
+        self._around: dict[int, range] = {}
         for unit in shown.cut_units.tolist():
             spans = shown.cut(*self._place(unit))
             self.cut[unit] = spans
@@ -723,9 +725,14 @@ class _Candidates:
 
     def _place(self, unit: int) -> tuple[str, tuple[Span, ...]]:
         """A unit's document and spans, without the header of a table that is repeated before its rows."""
-        number = self._chunk(unit)
-        chunk = self._index.corpus[number]
-        if number in self._index.corpus.repeating:
+        number, corpus = self._chunk(unit), self._index.corpus
+        if (
+            number not in corpus.special
+        ):  # most units: without a Chunk of its own it takes a fifth of the time
+            document, _, start, end, _ = corpus.columns[:, number].tolist()
+            return corpus.documents[document].id, (Span(start, end),)
+        chunk = corpus[number]
+        if number in corpus.repeating:
             return chunk.document_id, chunk.spans[1:]
         return chunk.document_id, chunk.spans
 
@@ -783,19 +790,25 @@ class _Candidates:
 
     def with_needed(self, units: Numbers) -> Numbers:
         """These units, their neighbours, and what a reader needs with each, as far as it is shown."""
-        documents = self._index.units
-        needed = {*units.tolist()}
+        needed: set[int] = set()
         for unit in units.tolist():
-            low, high = documents.first_of_document[unit], documents.end_of_document[unit] - 1
-            first, last = max(low, unit - 1), min(high, unit + 1)
-            for _ in range(_NEEDED):
-                if first > low and self._goes_on(first - 1):
-                    first -= 1
-                if last < high and self._goes_on(last):
-                    last += 1
-            needed.update(range(first, last + 1))
+            if unit not in self._around:
+                self._around[unit] = self._reach(unit)
+            needed.update(self._around[unit])
         wide = np.array(sorted(needed), dtype=np.int64)
         return wide[np.isfinite(self.scores[wide])]
+
+    def _reach(self, unit: int) -> range:
+        """A unit, its neighbours, and what a reader needs with it."""
+        low = int(self._index.units.first_of_document[unit])
+        high = int(self._index.units.end_of_document[unit]) - 1
+        first, last = max(low, unit - 1), min(high, unit + 1)
+        for _ in range(_NEEDED):
+            if first > low and self._goes_on(first - 1):
+                first -= 1
+            if last < high and self._goes_on(last):
+                last += 1
+        return range(first, last + 1)
 
     def without_copies(self, units: Numbers, least: float) -> Numbers:
         """These units without those that say what a better one of them has said, which become its `copies`."""
@@ -804,11 +817,13 @@ class _Candidates:
             if unit in self._read or not self.scores[unit] >= least:
                 continue
             self._read.add(unit)
-            piece = self.piece(unit)
-            other = self._said.sayer(piece.text, piece.document_id, unit)
+            name, whole = self._place(unit)
+            text = self.text(unit, self.cut.get(unit, whole))
+            other = self._said.sayer(text, name, unit)
             if other is not None:
                 name, spans = self._place(other)
-                self.copies.setdefault((name, self.cut.get(other, spans)), []).append(piece)
+                place = name, self.cut.get(other, spans)
+                self.copies.setdefault(place, []).append(unit)
                 self.copied.add(unit)
                 self.scores[unit] = -math.inf
         return units[np.isfinite(self.scores[units])]
@@ -816,8 +831,13 @@ class _Candidates:
     def with_sources(self, passage: Retrieved) -> Retrieved:
         """The passage with the places that say the same as its parts."""
         rows = [self.copies.get((part.document_id, part.spans), ()) for part in passage.parts]
-        sources = tuple(chain.from_iterable(rows))
+        sources = tuple(map(self._source, chain.from_iterable(rows)))
         return replace(passage, sources=sources) if sources else passage
+
+    def _source(self, unit: int) -> Retrieved:
+        name, whole = self._place(unit)
+        spans = self.cut.get(unit, whole)
+        return Retrieved(name, spans, text=self.text(unit, spans))
 
     def headers(self, units: Numbers) -> dict[tuple[str, Span], Span]:
         """The header of each of these units that are rows of a table, by its document and the span of its rows."""

@@ -353,13 +353,16 @@ class LexicalWindows:
         """Add the scores of whole documents' windows.
 
         Running sums never fall, so a window that reaches over its document's end has the lesser of the sums at the two
-        ends. Slices take a third of the time of looking up each window's two ends.
+        ends. Slices take a third of the time of looking up each window's two ends. A unit alone has a score only where
+        it has the word, and all units of a document have one score at the scale "document".
         """
         reach, size = self._reach, last - first
         documents = slice(*self._units.firsts.searchsorted((first, last + 1)))
         edges = self._units.firsts[documents] - first + reach
         lengths = np.diff(edges)
         frequency, other = np.empty(size, dtype=self._real), np.empty(size, dtype=self._real)
+        of_documents = np.zeros(len(lengths), dtype=self._real)
+        norms = self._norms[:, first:last]
         for word in words:
             inside = slice(*word.units.searchsorted((first, last)))
             if inside.start == inside.stop:
@@ -368,21 +371,25 @@ class LexicalWindows:
             counts[word.units[inside] - first + reach + 1] = word.counts[inside]
             # Whole numbers add up five times as fast.
             sums = np.cumsum(counts, out=counts).astype(self._real)
-            low, high = np.repeat(sums[edges[:-1]], lengths), np.repeat(sums[edges[1:]], lengths)
-            for scale, total in enumerate(scores):
-                if scale < len(self._widths):
-                    width = self._widths[scale]
-                    np.minimum(
-                        sums[reach + width + 1 :][:size],
-                        high,
-                        out=frequency,
-                    )
-                    frequency -= np.maximum(sums[reach - width :][:size], low, out=other)
+            at_edges = sums[edges]
+            low, high = np.repeat(at_edges[:-1], lengths), np.repeat(at_edges[1:], lengths)
+            for scale, weight in enumerate(map(self._real, word.weights)):
+                if scale == len(self._widths):
+                    some = np.diff(at_edges)
+                    of_documents += weight * (some / (some + norms[scale, edges[:-1] - reach]))
+                elif self._widths[scale] == 0:
+                    units = word.units[inside] - first
+                    some = word.counts[inside].astype(self._real)
+                    scores[scale, units] += weight * (some / (some + norms[scale, units]))
                 else:
-                    np.subtract(high, low, out=frequency)
-                frequency /= np.add(frequency, self._norms[scale, first:last], out=other)
-                frequency *= self._real(word.weights[scale])
-                total += frequency
+                    width = self._widths[scale]
+                    np.minimum(sums[reach + width + 1 :][:size], high, out=frequency)
+                    frequency -= np.maximum(sums[reach - width :][:size], low, out=other)
+                    frequency /= np.add(frequency, norms[scale], out=other)
+                    frequency *= weight
+                    scores[scale] += frequency
+        if len(scores) > len(self._widths):
+            scores[-1] += np.repeat(of_documents, lengths)
 
 
 def mean_of_squares(
