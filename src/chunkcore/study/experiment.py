@@ -332,9 +332,8 @@ def _joined(runs: Sequence[Run]) -> Run:
     """One run of the same retriever's answers to several lists of questions."""
     if len(runs) == 1:
         return runs[0]
-    results, failures = ChainMap(*[dict(run.results) for run in runs]), {}
-    for run in runs:
-        failures.update(run.failures)
+    results = ChainMap(*[dict(run.results) for run in runs])
+    failures = dict(ChainMap(*[dict(run.failures) for run in runs]))
     return replace(runs[0], results=results, failures=failures)
 
 
