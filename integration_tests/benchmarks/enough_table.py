@@ -102,18 +102,22 @@ def measured(name: str, shared: Path, vectors: TextVectors) -> dict[str, Needs]:
 
 
 def table(results: dict[str, Any]) -> str:
-    head = "| | area, words | with vectors | pass at 95 %, words | with vectors |"
-    lines = [head + " 10 %: tokens (one budget) | risk | over | 20 %: tokens (one budget) | risk | over |"]
-    lines.append("|---|" + "--:|" * 10)
+    head = "| | area, words | with vectors | pass, words | with vectors |"
+    lines = [
+        head
+        + " 10 %: tokens (one budget) | risk | over | refused | 20 %: tokens (one budget) | risk | over | refused |"
+    ]
+    lines.append("|---|" + "--:|" * 12)
     for name, row in results["collections"].items():
         cells = [str(row[kind][key]) for key in ("area", "pass") for kind in KINDS]
         for miss in ("0.1", "0.2"):
             kept = row["vectors"]["promise"][miss]
             if "tokens" in kept:
                 cells.append(f"{kept['tokens']:,} ({kept['one_budget']:,})")
-                cells += [str(kept["risk"]), str(kept["over"])]
+                made = SPLITS - kept["unattainable"]
+                cells += [str(kept["risk"]), f"{kept['over'] * made / SPLITS:.1f}", str(kept["unattainable"])]
             else:
-                cells += [f"out of reach: {kept['reached']} %", "", ""]
+                cells += [f"{kept['reached']} % reached", "", "", "200"]
         lines.append(f"| {COLLECTIONS[name]} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
