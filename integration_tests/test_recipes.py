@@ -42,6 +42,14 @@ def test_an_agent_s_tool_answers_with_passages(tmp_path: Path) -> None:
     assert ANSWER in printed
 
 
+@pytest.mark.parametrize("framework", ["langgraph", "haystack"])
+def test_a_question_without_an_answer_is_asked_back(framework: str, tmp_path: Path) -> None:
+    pytest.importorskip(framework, reason=f"{framework} is not installed")
+    printed = run("enough", tmp_path, framework)
+    assert ANSWER in "\n".join(printed)
+    assert printed[-1].startswith("That is not in the documents. What do you mean by: ")
+
+
 @pytest.mark.parametrize(
     ("store", "packages"),
     [
