@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("langchain_text_splitters", reason="langchain-text-splitters is not installed")
@@ -117,7 +119,7 @@ def test_hits_under_a_stores_own_address_are_not_stitched(second):
 def test_wrong_values_are_named():
     with pytest.raises(ChunkcoreError, match="function from hits"):
         StoreIndex(3)
-    search = RunnableLambda(lambda question, filter: ROWS[:1])  # noqa: A006
+    search: Any = RunnableLambda(lambda question, filter: ROWS[:1])  # noqa: A006
     with pytest.raises(ValueError, match="has no metadata of documents"):
         PassageRetriever(search, index=StoreIndex(pieces_around), show=lambda metadata: False)
     (passage,) = PassageRetriever(search, index=StoreIndex(pieces_around)).invoke(QUESTION, filter={})

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import html as entities
+import json
+import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from chunkadapters.configuration import chunks_of as chunks_per_document
 from chunkcore.boundaries.html import html_blocks, parse_html
-from chunkcore.chunkers import Html
-from chunkcore.reading.html import visible_text
+from chunkcore.chunkers import Html, get_chunker
+from chunkcore.evaluation.benchmarks.loading import EvidenceFinder
+from chunkcore.questions.label import LabelledQuestions
+from chunkcore.reading import read_file
+from chunkcore.reading.html import Page, visible_text
+from chunkcore.reading.visible import from_source, in_source, visible_document
 from chunkcore.retrieval import lexicon
 from chunkcore.retrieval.lexicon import without_tags
-from chunkcore.text import Chunk, Document
+from chunkcore.text import Chunk, Document, Span, text_of_spans
 from hypothesis import example, given, settings
 
 from tests.promises import check_promises, check_spans, chunks_of
@@ -121,10 +130,9 @@ def test_only_headings_down_to_the_level_open_chunks() -> None:
 def test_the_text_alone_leaves_markup_scripts_and_comments_out() -> None:
     page = PAGE.replace("Two", "<!-- not this -->Two &lt;b&gt;")
     assert words(page, 30, content="text") == [
-        "Tea Home",
-        "All about tea Two &lt;b&gt; kinds.",
-        "Green Steamed. From Japan.",
-        "Coffee One kind.",
+        "All about tea\nTwo &lt;b&gt; kinds.",
+        "Green\nSteamed.\nFrom Japan.",
+        "Coffee\nOne kind.",
     ]
     (chunk,) = chunks("<p>a <b>bold</b> step", 9, content="text")
     assert [(span.start, span.end) for span in chunk.spans] == [(3, 4), (8, 12), (17, 21)]
@@ -132,12 +140,12 @@ def test_the_text_alone_leaves_markup_scripts_and_comments_out() -> None:
 
 
 def test_tags_that_the_standard_ignores_are_no_text() -> None:
-    assert words("one</x>two<td>three</div> 1 < 2 <p/>", 9, content="text") == ["one two three 1 < 2"]
+    assert words("one</x>two<td>three</div> 1 < 2 <p/>", 9, content="text") == ["one two three\n1 < 2"]
 
 
-def test_tags_inside_titles_and_text_areas_are_text() -> None:
+def test_tags_inside_text_areas_are_text() -> None:
     page = "<title>a <b> c</title><textarea><p></textarea>"
-    assert words(page, 9, content="text") == ["a <b> c <p>"]
+    assert words(page, 9, content="text") == ["<p>"]
 
 
 def test_unclosed_paragraphs_items_and_cells_are_blocks() -> None:
@@ -160,15 +168,15 @@ def test_a_table_that_is_split_repeats_its_header_as_a_span() -> None:
     assert words(TABLE, 3, maximum=9) == [TABLE]
     first = f"<table><caption>All</caption>{head}<tr><td>1</td> <td>2</td></tr>"
     found = Html(size=len(first), counter="characters").chunk(Document("d.html", TABLE))
-    assert [chunk.text for chunk in found] == [first, f"{head} <tr><td>3</td> <td>4</td></tr></table>"]
+    assert [chunk.text for chunk in found] == [first, f"{head}\n<tr><td>3</td> <td>4</td></tr></table>"]
     assert found[1].spans[0].slice(TABLE) == head
     found = chunks(TABLE, 4, content="text")
-    assert [chunk.text for chunk in found] == ["All a b", "a b 1 2", "a b 3 4"]
+    assert [chunk.text for chunk in found] == ["All\na b", "a b\n1 2", "a b\n3 4"]
 
 
 def test_rows_of_nothing_but_th_are_a_header() -> None:
     page = "<table><tr><th>a <th>b <tr><td>1 <td>2 <tr><td>3 <td>4 </table>"
-    assert words(page, 4, content="text") == ["a b 1 2", "a b 3 4"]
+    assert words(page, 4, content="text") == ["a b\n1 2", "a b\n3 4"]
 
 
 def test_a_table_without_header_is_cut_between_rows_then_cells() -> None:
@@ -199,7 +207,7 @@ def test_text_over_the_size_is_cut_at_line_breaks_then_sentences() -> None:
 
 def test_parts_of_a_term_and_its_description_stay_together() -> None:
     page = "<dl><dt>tea<dd>one two<dt>coffee<dd>three four</dl>"
-    assert words(page, 3, content="text") == ["tea one two", "coffee three four"]
+    assert words(page, 3, content="text") == ["tea\none two", "coffee\nthree four"]
 
 
 @pytest.mark.parametrize("text", ["&#①", "<p>&#①;</p>", "&#x1①2; tea", "&#٣;"])
@@ -264,3 +272,78 @@ def test_hidden_elements_are_not_seen(page: str, seen: str) -> None:
 def test_tags_inside_a_word_do_not_part_it(page: str, found: list[str]) -> None:
     seen = without_tags(Document("a.html", page))
     assert (len(seen), lexicon.words(seen)) == (len(page), found)
+
+
+# ---- What a reader sees
+
+
+PAGES = {
+    "inline tags": ("<p>Tea is <em>hot</em>, H<sub>2</sub>O.</p>", "Tea is hot, H2O."),
+    "entities": ("<p>Fish &amp; chips,\n   if 3 &lt; 4.</p>", "Fish & chips, if 3 < 4."),
+    "blocks": ("<h1>Tea</h1><ul><li>black<li>green</ul>", "# Tea\n\n- black\n- green"),
+    "not shown": ("<nav>Home</nav><p hidden>no</p><script>x</script><p>Tea", "Tea"),
+    "a table": ("<table><tr><th>Tea<th>Heat<tr><td>oolong<td>90", "| Tea | Heat |\n| --- | --- |\n| oolong | 90 |"),
+}
+
+
+def page_of(folder: Path, body: str, **options: Any) -> tuple[str, Document]:
+    page = f"<!doctype html><html><head><title>T &amp; T</title></head><body>{body}</body></html>"
+    (folder / "a.html").write_text(page, encoding="utf-8")
+    return page, read_file(folder / "a.html", **options).document
+
+
+@pytest.mark.parametrize(("body", "seen"), PAGES.values(), ids=PAGES)
+def test_a_page_is_read_as_a_reader_sees_it_and_each_word_has_its_place_in_the_file(tmp_path, body, seen) -> None:
+    page, document = page_of(tmp_path, body)
+    assert (document.text, document.metadata["title"]) == (seen, "T & T")
+    for word in re.finditer(r"\w+", seen):
+        (place,) = in_source(document, [Span(*word.span())])
+        assert word[0] in re.sub("<[^>]*>", "", place.slice(page))
+        assert from_source(document, place).slice(seen).find(word[0]) >= 0
+    assert page_of(tmp_path, body, html="source")[1] == Document("a.html", page)
+
+
+def test_without_a_parser_a_page_is_read_as_plain_text_and_it_is_said(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "bs4", None)
+    page = "<h1>Tea &amp; pots</h1><p hidden>no</p><p>It is <b>ho</b>t.</p><script>x</script>"
+    document, notes = Page().read(page.encode(), "a.html")
+    assert document.text == "Tea & pots\nIt is hot."
+    assert "pip install chunkadapters[files]" in notes[0]
+
+
+def test_evidence_in_a_page_is_found_by_its_place_in_the_file_by_what_was_copied_and_saved_so(tmp_path) -> None:
+    page, document = page_of(tmp_path, "<p>Tea.</p><p>The boiler cools for <em>forty</em> minutes.</p>")
+    start = page.index("The boiler")
+    end = page.index(".</p></body>")
+    entries = [
+        {"document": "a.html", "start": start, "end": end},
+        {"document": "a.html", "start": start, "end": end, "text": page[start:end]},
+        {"document": "a.html", "start": start, "end": end, "text": "The boiler cools for forty minutes"},
+        "The boiler cools for forty minutes",
+    ]
+    for entry in entries:
+        assert EvidenceFinder([document]).find(entry).span.slice(document.text) == entries[3]
+    kept = LabelledQuestions([document], tmp_path / "q.jsonl")
+    place = document.text.index("The boiler")
+    kept.mark(kept.add("How long?"), [(0, place, place + len(entries[3]))])
+    assert json.loads((tmp_path / "q.jsonl").read_text())["evidence"] == [entries[2]]
+
+
+@pytest.mark.parametrize("name", ["auto", "fixed_token", "html", "recursive", "sentence"])
+@given(text=marked_text(MARKS))
+def test_chunks_of_what_a_reader_sees_are_of_the_source(name: str, text: str) -> None:
+    page = Document("a.html", text)
+    for chunk in get_chunker(f"{name}:size=9").chunk(visible_document(page)):
+        assert chunk.text == text_of_spans(text, chunk.spans)
+        assert not re.search(r"</?(b|p|div|table|td|script|style)\b[^<>]*>", chunk.text)
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"), [(None, "Tea\nIt is hot."), ("source", "<h1>Tea</h1><p>It is <b>hot</b>.")]
+)
+def test_frameworks_documents_of_html_are_cut_as_a_reader_sees_them(monkeypatch, setting, text) -> None:
+    if setting:
+        monkeypatch.setenv("CHUNKCORE_HTML", setting)
+    page = Document("a", "<h1>Tea</h1><p>It is <b>hot</b>.", {"mime_type": "text/html"})
+    (chunks,) = chunks_per_document(get_chunker("recursive"), [page], [False])
+    assert [chunk.text for chunk in chunks] == [text]

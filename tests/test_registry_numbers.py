@@ -151,6 +151,7 @@ GIVEN = {
     ("search",): "{docs} gate --no-cache",
     ("compare",): "{data} -s fixed_token:size=9 -k 1 --resamples 100 -o {out}",
     ("score",): "{data} --run {run} -k 1 --resamples 100 -o {out}",
+    ("calibrate",): "{docs} --questions {docs}/none.jsonl --no-cache",
     ("tune",): "{data} -s fixed_token:size={{9,20}} --folds 2 --resamples 100 --dry-run -o {out}",
     ("answer",): "{data} --llm fake -s fixed_token:size=9 -k 1 --dry-run -o {out}",
     ("questions", "generate"): "--docs {docs} --llm fake -o {out}/questions.jsonl -e none --dry-run",

@@ -81,7 +81,7 @@ WRONG = [
 
 def test_wrong_calls_get_a_sentence(docs: Path) -> None:
     async def calls(client: Any) -> Any:
-        wrong = [await client.call_tool("search", {"question": "ferry", **arguments}) for _, arguments in WRONG]
+        wrong = [await client.call_tool("search", {"question": "ferry", **arguments}) for _, arguments in WRONG]  # type: ignore[dict-item]
         empty = await client.call_tool("search", {"question": "zebra"})
         try:
             await client.read_resource("span://nothing/0/9")

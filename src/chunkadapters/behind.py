@@ -125,7 +125,7 @@ class PassageOptions(Protocol):
     """What the frameworks' classes have of the options of `Behind`."""
 
     show: Show
-    max_tokens: int
+    max_tokens: MaxTokens
     k: int | None
     balance: float
     counter: TokenCounterLike

@@ -17,14 +17,15 @@ from uuid import uuid4
 import numpy as np
 
 from chunkcore.chunkers import Chunker, chunkers, get_chunker
-from chunkcore.chunkers.base import sized_options
+from chunkcore.chunkers.base import DocumentChunks, sized_options
 from chunkcore.errors import OptionError, echo, warn_user
 from chunkcore.models.base import Embedder, TokenCountingEmbedder
 from chunkcore.models.loading import EmbedderCounter, get_embedder
 from chunkcore.options import split_spec
 from chunkcore.plain import digest, plain
+from chunkcore.reading.visible import visible_document
 from chunkcore.spans import Numbers
-from chunkcore.text import Chunk
+from chunkcore.text import Chunk, Document
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter
 
 # ---- Functions as options: their names for caches, and counters
@@ -384,6 +385,20 @@ def workers_for(chunker: Chunker, documents: int) -> int:
 
 class TruncationWarning(UserWarning):
     """Chunks are over the token limit of the model that will embed them: it would cut off their ends."""
+
+
+def chunks_of(
+    chunker: Chunker, documents: Sequence[Document], are_chunks: Iterable[bool]
+) -> Iterator[DocumentChunks]:
+    """The chunks of each document; of HTML those of what a reader sees, unless it is a chunk already, or the chunker
+    does exactly what another library's splitter does.
+    """
+    is_exact = type(chunker).__module__.startswith("chunkadapters")
+    seen = [
+        document if is_exact or is_chunk else visible_document(document)
+        for document, is_chunk in zip(documents, are_chunks, strict=True)
+    ]
+    return chunker.chunks_per_document(seen, workers=workers_for(chunker, len(seen)))
 
 
 def warn_on_truncation(

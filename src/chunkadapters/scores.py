@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 from typing_extensions import Unpack
 
@@ -410,7 +410,7 @@ class RetrieverHooks(Generic[Retriever, Document]):
     def __init__(
         self,
         system: Callable[[Retriever], DeployedRetriever],
-        hit_of: Callable[[object], Hit],
+        hit_of: Callable[[Any], Hit],
         answer: str,
         advice: str = "",
     ) -> None:

@@ -176,7 +176,7 @@ def _place(searched: FolderIndex, passage: Retrieved, *, related: bool) -> dict[
     row = searched.row(passage)
     del row["parts"], row["text"]
     name = quote(passage.document_id, safe="")
-    start, end = passage.spans[0].start, passage.spans[-1].end
+    start, end = row["spans"][0][0], row["spans"][-1][1]
     return {**row, "uri": f"span://{name}/{start}/{end}", "related": related}
 
 

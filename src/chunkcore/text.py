@@ -65,12 +65,20 @@ _INLINE = re.compile(
     re.IGNORECASE,
 )
 
+_TAG = re.compile(r"\s*<")
+_BLOCK = re.compile(
+    r"</?(?:article|aside|blockquote|br|dd|div|dl|dt|figure|footer|h[1-6]|header|hr|li|main|ol|p|pre|section|table|tr|ul)"
+    r"[\s/>]",
+    re.IGNORECASE,
+)
+
 
 def joiner(text: str, end: int, start: int) -> str:
     r"""What stands between a span that ends at `end` and the next one, which starts at `start`.
 
     Nothing where they touch, where only inline tags of HTML stand between, or where a line end stands at one of the two
-    edges already; a line end where one of the edges is at a line's edge; a space elsewhere.
+    edges already; a line end where one of the edges is at a line's edge, or a block of HTML begins or ends between;
+    a space elsewhere.
 
     >>> joiner("| a |\n| b |\n| c |", 5, 12), joiner("One is. Two is.", 3, 8), joiner("<b>tea</b>pot", 6, 10)
     ('\n', ' ', '')
@@ -81,6 +89,8 @@ def joiner(text: str, end: int, start: int) -> str:
         return ""
     if text[end - 1] in _LINE_ENDS or text[start] in _LINE_ENDS:
         return ""
+    if _TAG.match(text, end, start) and _BLOCK.search(text, end, min(start, end + _GAP)):
+        return "\n"
     ends_line = end == len(text) or text[end] in _LINE_ENDS
     starts_line = start == 0 or text[start - 1] in _LINE_ENDS
     return "\n" if ends_line or starts_line else " "

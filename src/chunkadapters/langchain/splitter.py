@@ -17,11 +17,11 @@ from chunkadapters.configuration import (
     DEFAULT_CHUNKER,
     ChunkerOptions,
     build,
+    chunks_of,
     embedder_of,
     merged,
     model_of,
     warn_on_truncation,
-    workers_for,
 )
 from chunkadapters.places import (
     PAGES,
@@ -226,9 +226,7 @@ class ChunkcoreTextSplitter(TextSplitter):
     def _split(self, sources: Sequence[_Source]) -> list[Document]:
         _warn_of_shared_sources(sources)
         texts = [source.document for source in sources]
-        chunked = self._chunker.chunks_per_document(
-            texts, workers=workers_for(self._chunker, len(sources))
-        )
+        chunked = chunks_of(self._chunker, texts, [source.is_chunk for source in sources])
         documents: list[Document] = []
         taken: set[str] = set()
         for source, chunks in zip(sources, warn_on_truncation(chunked, self._fit_to), strict=True):

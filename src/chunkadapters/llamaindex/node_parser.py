@@ -35,11 +35,11 @@ from chunkadapters.configuration import (
     DEFAULT_CHUNKER,
     ChunkerOptions,
     build,
+    chunks_of,
     embedder_of,
     merged,
     model_of,
     warn_on_truncation,
-    workers_for,
 )
 from chunkadapters.pieces import SplitPiece, Unplaced, placed_records
 from chunkadapters.places import (
@@ -58,6 +58,7 @@ from chunkadapters.places import (
 )
 from chunkcore.chunkers import Chunker, chunkers
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
+from chunkcore.reading.visible import visible_document
 from chunkcore.text import Chunk, Span
 from chunkcore.text import Document as CoreDocument
 
@@ -174,7 +175,7 @@ def _chunk_beside_metadata(
         taken = chunker.token_counter.count(longer) + int(getattr(chunker, "beside_metadata", 0))
         if taken not in smaller:
             smaller[taken] = _smaller(chunker, taken)
-        yield smaller[taken].chunk(document)
+        yield smaller[taken].chunk(document if _is_chunk(node) else visible_document(document))
 
 
 def _smaller(chunker: Chunker, taken: int) -> Chunker:
@@ -364,9 +365,7 @@ class ChunkcoreNodeParser(NodeParser):
         if self.metadata_aware:
             chunked = _chunk_beside_metadata(chunker, documents, nodes)
         else:
-            chunked = chunker.chunks_per_document(
-                documents, workers=workers_for(chunker, len(nodes))
-            )
+            chunked = chunks_of(chunker, documents, map(_is_chunk, nodes))
         chunk_nodes: list[BaseNode] = []
         taken: set[str] = set()
         parents = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")

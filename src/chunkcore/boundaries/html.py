@@ -22,6 +22,7 @@ _BLOCK_NAMES = """
     tr ul xmp"""
 BLOCK_TAGS = frozenset(_BLOCK_NAMES.split()).union(_HEADINGS)
 _UNREAD = frozenset(("script", "style", "template"))
+UNSEEN = frozenset((*_UNREAD, "head", "noscript", "iframe", "object", "embed", "nav"))
 _LEADING = frozenset(("dt", "summary", "legend", "caption", *_HEADINGS))
 _LINES = frozenset(
     ("pre", "listing", "plaintext", "textarea", "xmp", "script", "style", "template")
@@ -133,6 +134,15 @@ def html_blocks(text: str, *, only_text: bool = False) -> tuple[list[Block], Htm
         return _Reader(text, int).top(root), None
     seen = HtmlText(text, pieces)
     return _Reader(seen.text, seen.place).top(root), seen
+
+
+def visible_pieces(text: str) -> list[tuple[int, int]]:
+    """The ranges of the texts between tags that a reader sees. Raises `MissingExtraError`: justhtml is not installed.
+
+    >>> visible_pieces("<p>Tea <b>is</b><script>x</script>")
+    [(3, 6), (10, 12)]
+    """
+    return _read(text, only_text=True)[1]
 
 
 class _Reader:
@@ -266,7 +276,7 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]
                 owner.begin_run(place)
                 seen[place] = parent in _RAW
         elif not name.startswith(("#", "!")):
-            if only_text and is_hidden(name, node.attrs or {}):
+            if only_text and (name in UNSEEN or is_hidden(name, node.attrs or {})):
                 continue
             if name in _HEADINGS and place is not None:
                 for element, _, _ in reversed(inside):

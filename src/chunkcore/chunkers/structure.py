@@ -14,7 +14,7 @@ import numpy as np
 from chunkcore.boundaries import Block, lines, table_blocks
 from chunkcore.boundaries.code import LANGUAGES, code_blocks
 from chunkcore.boundaries.formats import document_language, format_of
-from chunkcore.boundaries.html import html_blocks
+from chunkcore.boundaries.html import HtmlText, html_blocks
 from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, Draft, chunkers
@@ -22,6 +22,7 @@ from chunkcore.chunkers.sentence import Sentence
 from chunkcore.errors import OptionError, echo
 from chunkcore.options import Bounds
 from chunkcore.packing import join_small, split_to_maximum, trim
+from chunkcore.reading.visible import VisibleDocument
 from chunkcore.spans import merge_touching
 from chunkcore.text import Span, text_of_spans
 from chunkcore.tokens import TokenizedText
@@ -358,7 +359,7 @@ class Html(HeadingChunker):
     content: Literal["source", "text"] = "source"
 
     def cut(self, source: TokenizedText) -> list[Draft]:
-        blocks, seen = html_blocks(source.text, only_text=self.content == "text")
+        blocks, seen = _html_blocks(source, only_text=self.content == "text")
         if seen is None:
             packed = pack_blocks(source, blocks, self, opening=self.heading_level)
             return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
@@ -375,6 +376,16 @@ class Html(HeadingChunker):
         return [
             Draft(source_spans(chunk.spans), {"headings": list(chunk.path)}) for chunk in packed
         ]
+
+
+def _html_blocks(
+    source: TokenizedText, *, only_text: bool = False
+) -> tuple[list[Block], HtmlText | None]:
+    """`html_blocks` of a source; of what a reader sees of one, by the tags that were left out."""
+    document = source.document
+    if isinstance(document, VisibleDocument) and document.is_html and document.source:
+        return html_blocks(document.source.text, only_text=True)[0], None
+    return html_blocks(source.text, only_text=only_text)
 
 
 @chunkers.register("code")
@@ -477,7 +488,7 @@ class Auto(BlockChunker):
                 Draft(row.spans, {"chunker": kind})
                 for row in pack_blocks(source, table_blocks(text), self)
             ]
-        blocks = markdown_blocks(text) if kind == "markdown" else html_blocks(text)[0]
+        blocks = markdown_blocks(text) if kind == "markdown" else _html_blocks(source)[0]
         packed = pack_blocks(source, blocks, self, opening=6)
         return [
             Draft(chunk.spans, {"chunker": kind, "headings": list(chunk.path)}) for chunk in packed

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence, Set
 from contextvars import copy_context
 from functools import lru_cache
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
@@ -42,7 +42,15 @@ def _any_command(
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, help="Show the version and end.")
     ] = False,
+    html: Annotated[
+        Literal["visible", "source"] | None,
+        typer.Option(
+            "--html", help="HTML as a reader sees it, or its source.", show_default="visible"
+        ),
+    ] = None,
 ) -> None:
+    if html:
+        os.environ["CHUNKCORE_HTML"] = html  # also of the processes that are started
     if version:
         from chunkcore.files import installed_version
 

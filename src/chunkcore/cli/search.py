@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _WORDS = re.compile(r"(\w+)")
 _SPACE = re.compile(r"([ \t\n]+)")
 _FORM = "first5"
-_CUT_TAG = re.compile(r"<[/a-zA-Z][^<>]*$")  # where a budget ends
 
 Source = Annotated[
     Path,
@@ -286,7 +285,7 @@ def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, words: Set
     spans = place["spans"]
     characters = f"characters {spans[0][0]}-{spans[-1][1]}"
     shown.append(f" · {_lines_or_pages(place)} · {characters}\n", style="not bold cyan")
-    for piece in _WORDS.split(_visible_text(passage)):
+    for piece in _WORDS.split(passage.text):
         is_sought = bool(piece) and not words.isdisjoint(word_keys(piece, _FORM))
         parts = map(_printable, _SPACE.split(piece))
         shown.append("".join(parts), style="bold" if is_sought else "")
@@ -298,18 +297,6 @@ def _lines_or_pages(place: Mapping[str, Any]) -> str:
     noun, numbers = ("page", place["pages"]) if place["pages"] else ("line", place["lines"])
     first, last = numbers[0], numbers[-1]
     return f"{noun} {first}" if first == last else f"{noun}s {first}-{last}"
-
-
-def _visible_text(passage: Retrieved) -> str:
-    """The text without tags; of HTML, whose white space means nothing, without empty lines."""
-    from chunkcore.retrieval.lexicon import has_tags, without_tags
-    from chunkcore.text import Document
-
-    text = without_tags(Document(passage.document_id, passage.text))
-    if not has_tags(passage.document_id):
-        return text
-    lines = (" ".join(line.split()) for line in _CUT_TAG.sub("", text).splitlines())
-    return "\n".join(filter(None, lines))
 
 
 def _printable(part: str) -> str:

@@ -11,7 +11,8 @@ from chunkcore.errors import echo
 from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinder, document_name
 from chunkcore.files import json_lines, utf8_line, write_checked
 from chunkcore.locating.alignment import Aligner
-from chunkcore.text import Document
+from chunkcore.reading.visible import in_source
+from chunkcore.text import Document, Span
 
 _LEAST = 0.8  # certainty of a place that is accepted
 _UNSURE = ("ambiguous", "part", "unlocated")
@@ -106,7 +107,13 @@ class _Fixer:
             return None
         if located.match in _UNSURE or located.certainty < _LEAST:
             return None
-        start, end = located.spans[0].start, located.spans[-1].end
-        text = self._documents[located.document_id].text[start:end]
-        evidence = {"document": located.document_id, "start": start, "end": end, "text": text}
+        document = self._documents[located.document_id]
+        span = Span(located.spans[0].start, located.spans[-1].end)
+        in_file = in_source(document, [span])[0]
+        evidence = {
+            "document": document.id,
+            "start": in_file.start,
+            "end": in_file.end,
+            "text": span.slice(document.text),
+        }
         return Fix(place, str(row.get("id", "")), excerpt, evidence, located.certainty)

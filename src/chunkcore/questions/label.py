@@ -38,6 +38,7 @@ from chunkcore.files import (
     write_checked,
 )
 from chunkcore.plain import digest
+from chunkcore.reading.visible import in_source
 from chunkcore.report.html import policy
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.retrieval.saved import stamp_of
@@ -252,7 +253,10 @@ class LabelledQuestions:
         for number, start, end in joined:
             document = self.documents[number]
             text = document.text[start:end]
-            evidence.append({"document": document.id, "start": start, "end": end, "text": text})
+            place = in_source(document, [Span(start, end)])[0]
+            evidence.append(
+                {"document": document.id, "start": place.start, "end": place.end, "text": text}
+            )
         return evidence
 
     def _evidence(self, row: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:

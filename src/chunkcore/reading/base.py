@@ -72,6 +72,7 @@ readers: Registry[type[Reader]] = Registry(
     places={
         "DOCX": "chunkcore.reading.office:Docx",
         "EPUB": "chunkcore.reading.office:Epub",
+        "HTML": "chunkcore.reading.html:Page",
         "Office before 2007": "chunkcore.reading.office:OldOffice",
         "PDF": "chunkcore.reading.pdf:Pdf",
         "PPTX": "chunkcore.reading.office:Pptx",

@@ -14,6 +14,7 @@ from chunkcore.errors import DataError, echo, warn_user
 from chunkcore.files import CHECKSUMS, NoTextError, json_lines, unreadable
 from chunkcore.reading.base import FileNotes, listed
 from chunkcore.reading.opening import read_file
+from chunkcore.reading.visible import Html
 from chunkcore.text import Document, Mark
 
 Row = tuple[str, Mapping[str, Any]]
@@ -25,6 +26,7 @@ def load_documents(
     leave_out: Collection[Path] = (),
     unread: dict[str, str] | None = None,
     follow_links: bool = False,
+    html: Html | None = None,
 ) -> list[Document]:
     """The documents at a path, in the order of their ids or of the file.
 
@@ -33,7 +35,8 @@ def load_documents(
     warning that says why, files that chunkcore wrote, files and folders that cannot be read, and links out of the
     folder, which `follow_links` allows. docs/reference/formats.md has the formats.
 
-    `leave_out` names files of the folder to skip; `unread` receives the names and reasons of files that were not read.
+    `leave_out` names files of the folder to skip; `unread` receives the names and reasons of files that were not read;
+    `html` is as of `read_file`.
 
     Raises `DataError`: no file with text, a named file that cannot be read, a malformed line, or a repeated id.
 
@@ -52,7 +55,7 @@ def load_documents(
     if root.is_dir():
         lines = root / "documents.jsonl"
         if not lines.is_file():
-            return _from_folder(root, leave_out, unread, follow_links=follow_links)
+            return _from_folder(root, leave_out, unread, follow_links=follow_links, html=html)
     if lines.suffix == ".jsonl":
         rows = ((f"{lines}, line {number}", row) for number, row in json_lines(lines))
         documents = documents_of(rows)
@@ -60,7 +63,7 @@ def load_documents(
             expected = 'expected lines like {"id": ..., "text": ...}'
             raise DataError(f"{lines} holds no documents: {expected}")
         return documents
-    reading = read_file(root, as_utf8(root.name))
+    reading = read_file(root, as_utf8(root.name), html=html)
     for note in reading.notes:
         warn_user(f"{root}: {note}")
     return [reading.document]
@@ -117,7 +120,12 @@ def _is_mark(value: object) -> bool:
 
 
 def _from_folder(
-    root: Path, leave_out: Collection[Path], unread: dict[str, str] | None, *, follow_links: bool
+    root: Path,
+    leave_out: Collection[Path],
+    unread: dict[str, str] | None,
+    *,
+    follow_links: bool,
+    html: Html | None,
 ) -> list[Document]:
     skipped = {_place(file) for file in leave_out}
     left_out = LeftOut()
@@ -127,7 +135,7 @@ def _from_folder(
     documents: list[Document] = []
     for name, file in files:
         try:
-            reading = read_file(file, name, inside=None if follow_links else root)
+            reading = read_file(file, name, inside=None if follow_links else root, html=html)
         except NoTextError as error:
             left_out.add(name, error)
             continue

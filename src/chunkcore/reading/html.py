@@ -5,18 +5,76 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from html import unescape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chunkcore.boundaries.html import is_hidden, parse_html
+from chunkcore.boundaries.html import (
+    BLOCK_TAGS,
+    UNREAD,
+    UNSEEN,
+    hidden_ranges,
+    is_hidden,
+    parse_html,
+)
+from chunkcore.errors import MissingExtraError
 from chunkcore.lazy import needed
+from chunkcore.reading.base import Reader, Reading, readers
+from chunkcore.reading.encodings import decode_text
+from chunkcore.reading.visible import source_mark
+from chunkcore.text import Document
 
 if TYPE_CHECKING:
     from bs4 import Tag
 
-_UNSEEN = "script style template head noscript iframe object embed nav"
 # A table with one of these holds a page's layout.
 _LAYOUT = ["table", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "pre", "blockquote"]
 _MOST_COLUMNS = 1000
+
+
+_TAG = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]*)(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>|<![^>]*>")
+_TITLE = re.compile(r"<title[^>]*>([^<]+)", re.IGNORECASE)
+_PLAIN = "its headings, lists and tables are plain text: pip install chunkadapters[files]"
+
+
+@readers.register("HTML")
+class Page(Reader):
+    """A page as a reader sees it, in Markdown; see `in_source` for places in the file. The extra ``files``."""
+
+    endings = ("html", "htm", "xhtml")
+
+    def read(self, data: bytes, name: str) -> Reading:
+        html, note = decode_text(data, Path(name))
+        notes = [note] if note else []
+        if not _TAG.search(html):
+            return Reading(Document(name, html), tuple(notes))
+        try:
+            text = visible_text(html)
+        except MissingExtraError:
+            text = _plain_text(html)
+            notes.append(_PLAIN)
+        metadata = {"format": "markdown"}
+        title = _TITLE.search(html)
+        if title:
+            metadata["title"] = " ".join(unescape(title[1]).split())
+        return Reading(Document(name, text, metadata, source_mark(html, text)), tuple(notes))
+
+
+def _plain_text(html: str) -> str:
+    """The text between tags, without a parser: a line for each block."""
+    pieces: list[str] = []
+    place = 0
+    for start, end in hidden_ranges(html):
+        pieces.append(html[place:start])
+        place = end
+
+    def between(tag: re.Match[str]) -> str:
+        return "\n" if (tag[1] or "").lower() in {*BLOCK_TAGS, "br"} else ""
+
+    shown = UNREAD.sub(" ", "".join([*pieces, html[place:]]))
+    text = unescape(_TAG.sub(between, _TITLE.sub("", shown)))
+    rows = (" ".join(row.split()) for row in text.splitlines())
+    return "\n".join(row for row in rows if row)
 
 
 def visible_text(html: str) -> str:
@@ -32,7 +90,7 @@ def visible_text(html: str) -> str:
     soup_of = needed("bs4", "files", "read HTML", "beautifulsoup4").BeautifulSoup
     converter = _converter()
     soup = soup_of(parse_html(html).to_html(pretty=False), "html.parser")
-    for element in soup.select(_UNSEEN.replace(" ", ",")):
+    for element in soup.find_all(UNSEEN):
         element.decompose()
     for element in soup.find_all(lambda tag: is_hidden(tag.name, tag.attrs)):
         element.decompose()

@@ -14,6 +14,7 @@ from chunkcore.errors import DataError
 from chunkcore.files import NoTextError, UnreadError, empty, open_file, unreadable
 from chunkcore.reading.base import Reader, Reading, read_guarded, readers
 from chunkcore.reading.encodings import decode_text
+from chunkcore.reading.visible import Html, html_setting
 from chunkcore.text import Document, Mark, Span
 
 # A fenced block, or headings with nothing between them.
@@ -35,15 +36,18 @@ def has_reader(path: Path) -> bool:
     return path.suffix[1:].lower() in _by_ending()
 
 
-def read_file(path: Path | str, name: str = "", *, inside: Path | None = None) -> Reading:
-    r"""The document of a file: a PDF, DOCX, PPTX, XLSX, EPUB, e-mail, notebook, or text in any encoding.
+def read_file(
+    path: Path | str, name: str = "", *, inside: Path | None = None, html: Html | None = None
+) -> Reading:
+    r"""The document of a file: a PDF, DOCX, PPTX, XLSX, EPUB, HTML, e-mail, notebook, or text in any encoding.
 
     The kind follows from the name's ending, else from the first bytes. Everything but text becomes Markdown or, of a
     PDF, plain text (``metadata["format"]``), with marks ``page`` and ``section``. Nothing in a file is executed, and
     nothing is fetched. The file is opened once; all but UTF-8 text is read in a process with limits of time and memory.
 
     `name` becomes the document's id; by default it is the file's. With `inside`, a link that leaves that folder is
-    refused.
+    refused. `html`: "visible" reads a page as a reader sees it, with a mark ``source`` for `in_source`; "source" leaves
+    its tags; by default `html_setting`.
 
     Raises:
         UnreadError: a file of a known kind that cannot be read, or a text whose encoding cannot be told.
@@ -61,7 +65,7 @@ def read_file(path: Path | str, name: str = "", *, inside: Path | None = None) -
     name = name or path.name
     try:
         with open_file(path, inside=inside) as file:
-            return _read_open(path, file, name)
+            return _read_open(path, file, name, html or html_setting())
     except OSError as error:
         raise unreadable(path, error) from error
     except NoTextError:
@@ -70,14 +74,14 @@ def read_file(path: Path | str, name: str = "", *, inside: Path | None = None) -
         raise UnreadError(path, str(error).removeprefix(f"{path} ")) from error
 
 
-def _read_open(path: Path, file: BinaryIO, name: str) -> Reading:
+def _read_open(path: Path, file: BinaryIO, name: str, html: Html) -> Reading:
     if os.fstat(file.fileno()).st_size > LARGEST:
         raise UnreadError(path, f"has over {LARGEST // 1024**2} MB: split it, or take it out")
     data = file.read()
     if not data:
         raise empty(path)
     reader = _reader_of(path, data[:_HEAD])
-    if reader is not None:
+    if reader is not None and not (reader.name == "HTML" and html == "source"):
         return _with_sections(read_guarded(reader, data, path, name))
     text, note = decode_text(data, path)
     return Reading(Document(name, text), (note,) if note else ())
@@ -102,5 +106,5 @@ def _reader_of(path: Path, head: bytes) -> type[Reader] | None:
         if kind().recognises(head):
             return kind
     if _PAGE.match(head):  # an error page that is called .pdf
-        return None
+        return _by_ending().get("html")
     return reader

@@ -1,12 +1,19 @@
-"""What a reader sees of a document: no pictures as base64. Places stay those of the source."""
+"""What a reader sees of a document: no tags, no pictures as base64. Places in the source are kept."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from html import unescape
+from typing import Literal
 
-from chunkcore.boundaries.html import HtmlText
+from chunkcore.boundaries import HTML_PAGE
+from chunkcore.boundaries.formats import format_of
+from chunkcore.boundaries.html import HtmlText, visible_pieces
+from chunkcore.errors import MissingExtraError
 from chunkcore.text import Document, Mark, Span
 
 _PICTURE = re.compile(r"(?<=;base64,)[A-Za-z0-9+/=\s%]{200,}(?![A-Za-z0-9+/=])")
@@ -17,6 +24,7 @@ class VisibleDocument(Document):
     """A document of the text that a reader sees of another, its `source`."""
 
     source: Document | None = None
+    is_html: bool = False  # the source is HTML, and this its text without tags
     seen: HtmlText | None = field(default=None, repr=False, compare=False)
 
     def places(self, spans: Sequence[Span]) -> tuple[Span, ...]:
@@ -41,10 +49,140 @@ def without_pictures(document: Document) -> Document:
         return document
     if start < document.size:
         pieces.append((start, document.size))
-    seen = HtmlText(document.text, pieces)
+    return _visible(document, HtmlText(document.text, pieces), is_html=False)
+
+
+def visible_document(document: Document) -> Document:
+    r"""The text that a reader sees of a document of HTML, by its metadata, name (`format_of`) or beginning.
+
+    The document itself where it is no HTML, where ``CHUNKCORE_HTML`` is "source", or without justhtml.
+
+    >>> from chunkcore.chunkers import get_chunker
+    >>> page = Document("a.html", "<h1>Tea</h1><p>It is <b>hot</b>.</p>")
+    >>> chunk = get_chunker("recursive:size=9").chunk(visible_document(page))[0]
+    >>> chunk.text, [span.slice(page.text) for span in chunk.spans]
+    ('Tea\nIt is hot.', ['Tea', 'It is', 'hot', '.'])
+    """
+    is_html = format_of("", document).kind == "html" or HTML_PAGE.match(document.text)
+    if not is_html or html_setting() == "source":
+        return document
+    try:
+        pieces = visible_pieces(document.text)
+    except MissingExtraError:
+        return document
+    return _visible(document, HtmlText(document.text, pieces), is_html=True)
+
+
+def _visible(document: Document, seen: HtmlText, *, is_html: bool) -> VisibleDocument:
     marks: list[Mark] = []
     for mark in document.marks:
-        span = Span(seen.place(mark.span.start), seen.place(mark.span.end))
-        if span.start < span.end:
-            marks.append(Mark(mark.kind, span, mark.data))
-    return VisibleDocument(document.id, seen.text, document.metadata, tuple(marks), document, seen)
+        start, end = seen.place(mark.span.start), seen.place(mark.span.end)
+        if start < end:
+            marks.append(Mark(mark.kind, Span(start, end), mark.data))
+    name, metadata = document.id, document.metadata
+    return VisibleDocument(name, seen.text, metadata, tuple(marks), document, is_html, seen)
+
+
+Html = Literal["visible", "source"]
+
+
+def html_setting() -> Html:
+    """How HTML is read where nobody says it: by the environment variable ``CHUNKCORE_HTML``."""
+    return "source" if os.environ.get("CHUNKCORE_HTML") == "source" else "visible"
+
+
+_FAR = 5000  # characters of the text in which the next piece is looked for
+_WORD = re.compile(r"\S+")
+_BLANKS = str.maketrans("\n\r\t\f", "    ")
+
+
+def source_mark(html: str, text: str) -> tuple[Mark, ...]:
+    """A mark ``source`` over the text that a reader sees of HTML: where its pieces stand in both.
+
+    ``data["pieces"]`` has a place in the text, a place in the HTML and the length in each, piece by piece;
+    ``data["lines"]`` where the lines of the HTML begin.
+    """
+    pieces: list[list[int]] = []
+    reached = 0
+
+    def add(start: int, end: int, words: str) -> bool:
+        nonlocal reached
+        place = text.find(words, reached, reached + _FAR + len(words))
+        if place >= 0:
+            pieces.append([place, start, len(words), end - start])
+            reached = place + len(words)
+        return place >= 0
+
+    try:
+        ranges = visible_pieces(html)
+    except MissingExtraError:
+        ranges = []
+    for start, end in ranges:
+        if not add(start, end, html[start:end].translate(_BLANKS)):
+            for word in _WORD.finditer(html, start, end):
+                add(*word.span(), unescape(word[0]))
+    if not pieces:
+        return ()
+    lines = [0, *(match.end() for match in re.finditer("\n", html))]
+    return (Mark("source", Span(0, len(text)), {"pieces": pieces, "lines": lines}),)
+
+
+def in_source(document: Document, spans: Iterable[Span]) -> list[Span]:
+    """Where spans of a document's text stand in its file: of a page of HTML with the tags in between, else as they are.
+
+    >>> page = "<p>Tea <b>is</b> hot.</p>"
+    >>> document = Document("a.html", "Tea is hot.", marks=source_mark(page, "Tea is hot."))
+    >>> [span.slice(page) for span in in_source(document, [Span(4, 11)])]
+    ['is</b> hot.']
+    """
+    spans = list(spans)
+    pieces = _pieces(document)
+    if not pieces:
+        return spans
+    return [_between(pieces, span, shown=0) for span in spans]
+
+
+def from_source(document: Document, span: Span) -> Span:
+    """The inverse of `in_source`: where a span of the file stands in the document's text."""
+    pieces = _pieces(document)
+    return _between(pieces, span, shown=1) if pieces else span
+
+
+def lines_of(document: Document, spans: Sequence[Span]) -> list[int]:
+    """The first and the last line of a document's file, from 1, that hold some of the spans, which are in order."""
+    start, end = spans[0].start, spans[-1].end
+    mark = source_of(document)
+    if mark is None:
+        first = document.text.count("\n", 0, start) + 1
+        return [first, first + document.text.count("\n", start, end - 1)]
+    places = in_source(document, [Span(start, end)])[0]
+    lines = mark.data["lines"]
+    return [bisect_right(lines, places.start), bisect_right(lines, places.end - 1)]
+
+
+def source_of(document: Document) -> Mark | None:
+    """The document's mark ``source``; None where its text is the file's."""
+    return next((mark for mark in document.marks if mark.kind == "source"), None)
+
+
+def _pieces(document: Document) -> list[list[int]]:
+    mark = source_of(document)
+    return [] if mark is None else list(mark.data["pieces"])
+
+
+def _between(pieces: list[list[int]], span: Span, *, shown: int) -> Span:
+    """From the first piece that ends after the span's start to the last that starts before its end."""
+    here, there = shown, 1 - shown
+    starts = [piece[here] for piece in pieces]
+    first = max(0, bisect_right(starts, span.start) - 1)
+    if first + 1 < len(pieces) and span.start >= starts[first] + pieces[first][here + 2]:
+        first += 1
+    last = max(first, bisect_right(starts, span.end - 1) - 1)
+    begin, end = pieces[first], pieces[last]
+    start = begin[there]
+    if begin[2] == begin[3]:
+        start += max(0, span.start - begin[here])
+    stop = end[there] + end[there + 2]
+    if end[2] == end[3]:
+        stop -= max(0, end[here] + end[here + 2] - span.end)
+    return Span(start, max(start + 1, stop))

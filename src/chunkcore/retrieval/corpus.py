@@ -287,7 +287,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
     @property
     def lexical_texts(self) -> Sequence[str]:
         """Each chunk's context and text, as lexical search reads them: of HTML documents without tags."""
-        if not any(map(has_tags, self._numbers)):
+        if not any(map(has_tags, self.documents)):
             return self.texts
         tagless = lru_cache(maxsize=1)(lambda number: without_tags(self.documents[number]))
 
@@ -295,7 +295,9 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
             chunk = self[place]
             number = int(self.columns[0, place])
             if number < 0 or len(chunk.spans) > 1 or chunk.derived:
-                text = without_tags(Document(chunk.document_id, chunk.text))
+                source = self.document(chunk.document_id)
+                metadata = {} if source is None else source.metadata
+                text = without_tags(Document(chunk.document_id, chunk.text, metadata))
             else:
                 text = tagless(number)[chunk.start : chunk.end]
             return replace(chunk, text=text).embedded_text

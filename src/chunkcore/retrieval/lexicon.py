@@ -120,9 +120,10 @@ def _with_parts(runs: Iterable[str]) -> list[str]:
     return pieces
 
 
-def has_tags(name: str) -> bool:
-    """Whether a document of this id is HTML, whose tags are no words."""
-    return name.lower().rpartition(".")[2] in ("htm", "html", "xhtml")
+def has_tags(document: Document) -> bool:
+    """Whether a document's text is HTML, whose tags are no words, by its id; a page that was read is Markdown."""
+    ending = document.id.lower().rpartition(".")[2]
+    return ending in ("htm", "html", "xhtml") and document.metadata.get("format") != "markdown"
 
 
 def without_tags(document: Document, fill: str = " ") -> str:
@@ -165,7 +166,7 @@ def without_tags(document: Document, fill: str = " ") -> str:
 
 
 def _is_page(document: Document) -> bool:
-    return has_tags(document.id) or HTML_PAGE.match(document.text) is not None
+    return has_tags(document) or HTML_PAGE.match(document.text) is not None
 
 
 def end_of_sign(document: Document, place: int) -> int:

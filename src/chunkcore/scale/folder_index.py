@@ -15,6 +15,7 @@ from chunkcore.files import UnreadError
 from chunkcore.models.base import Embedder
 from chunkcore.reading import read_file
 from chunkcore.reading.folders import FolderWalk, load_documents
+from chunkcore.reading.visible import html_setting, in_source, lines_of
 from chunkcore.retrieval import Index, TextVectors, chunk_corpus, get_retriever, load_index
 from chunkcore.retrieval.saved import MANIFEST, is_left, manifest_stamp, read_manifest, stamp_of
 from chunkcore.run import Retrieved
@@ -94,21 +95,20 @@ class FolderIndex:
 
     def row(self, passage: Retrieved) -> dict[str, Any]:
         """A passage as JSON values: document_id, file, lines (first and last, from 1), pages, spans, score, text and
-        parts.
+        parts. Lines and spans are those of the file.
         """
         document = self.document(passage.document_id)
-        start, end = passage.spans[0].start, passage.spans[-1].end
-        first = document.text.count("\n", 0, start) + 1
         return {
             "document_id": passage.document_id,
             "file": self.file(passage.document_id),
-            "lines": [first, first + document.text.count("\n", start, end - 1)],
+            "lines": lines_of(document, passage.spans),
             "pages": list(next(pages_of_all(document.marks, [passage.spans]))),
-            "spans": pairs_of(passage.spans),
+            "spans": pairs_of(in_source(document, passage.spans)),
             "score": passage.score,
             "text": passage.text,
             "parts": [
-                {"spans": pairs_of(part.spans), "score": part.score} for part in passage.parts
+                {"spans": pairs_of(in_source(document, part.spans)), "score": part.score}
+                for part in passage.parts
             ],
         }
 
@@ -255,6 +255,7 @@ def _saved(
             "stamps": now.stamps,
             "unread": now.unread,
             "follow_links": opened.follow_links,
+            "html": html_setting(),
         }
         try:
             index.save(folder, notes=notes)
@@ -318,9 +319,16 @@ def _earlier(
         manifest["chunker"],
         saved_model["fingerprint"],
         notes.get("follow_links", False),
+        notes.get("html"),
     )
     fingerprint = None if embedder is None else embedder.fingerprint
-    settings = get_retriever(retriever).name, get_chunker(chunker).spec, fingerprint, follow_links
+    settings = (
+        get_retriever(retriever).name,
+        get_chunker(chunker).spec,
+        fingerprint,
+        follow_links,
+        html_setting(),
+    )
     return _Earlier(index, stamps, unread) if saved == settings else None
 
 

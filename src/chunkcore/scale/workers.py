@@ -26,6 +26,7 @@ from chunkcore.files import decoded, json_object, open_file, unreadable
 from chunkcore.processes import Worker, answers, import_from, place_of, requests, write_block
 from chunkcore.reading import read_file
 from chunkcore.reading.folders import document_of
+from chunkcore.reading.visible import in_source, source_of
 from chunkcore.scale.sources import Piece, file_stamp, parts
 from chunkcore.spans import pairs_of, shifted
 from chunkcore.text import Chunk, Document
@@ -113,7 +114,7 @@ class Cutter:
         for part, chunks in zip(several, results, strict=True):
             if isinstance(chunks, ChunkcoreError):
                 return Cut(name, error=chunks)
-            lines.extend(line_parts(chunk, part.offset, part.number) for chunk in chunks)
+            lines.extend(line_parts(chunk, part) for chunk in chunks)
         return Cut(name, tuple(lines), notes=several[0].notes)
 
 
@@ -162,11 +163,8 @@ def _parts(piece: Piece, part_size: int) -> Iterator[_Part]:
 
 
 def _parted(document: Document, part_size: int) -> Iterator[_Part]:
-    data = (
-        b""
-        if len(document.text) * 4 <= part_size
-        else document.text.encode("utf-8", "surrogatepass")
-    )
+    is_whole = len(document.text) * 4 <= part_size or source_of(document) is not None
+    data = b"" if is_whole else document.text.encode("utf-8", "surrogatepass")
     if len(data) <= part_size:
         yield _Part(document)
         return
@@ -177,23 +175,25 @@ def _parted(document: Document, part_size: int) -> Iterator[_Part]:
         offset += len(text)
 
 
-def line_parts(chunk: Chunk, offset: int = 0, part: int | None = None) -> tuple[bytes, bytes]:
+def line_parts(chunk: Chunk, part: _Part) -> tuple[bytes, bytes]:
     """A chunk of a document's part as a line of JSON, in two halves: before its index, and after it.
 
-    Spans are offsets into a part of the document (`part`: its index), which begins at code point `offset`.
+    Its spans are those of the whole document's file.
     """
-    if offset:
-        segments = tuple([shifted(spans, offset) for spans in chunk.segments])
-        chunk = replace(chunk, spans=shifted(chunk.spans, offset), segments=segments)
+    if part.offset:
+        segments = tuple([shifted(spans, part.offset) for spans in chunk.segments])
+        chunk = replace(chunk, spans=shifted(chunk.spans, part.offset), segments=segments)
     head = {"document_id": chunk.document_id, "id": chunk.id}
+    in_file = [in_source(part.document, spans) for spans in (chunk.spans, *chunk.segments)]
+    spans, *segments_in_file = map(pairs_of, in_file)
     tail = {
-        "spans": pairs_of(chunk.spans),
+        "spans": spans,
         "text": chunk.text,
         "token_count": chunk.token_count,
         **({"context": chunk.context} if chunk.context else {}),
-        **({"segments": [pairs_of(spans) for spans in chunk.segments]} if chunk.segments else {}),
+        **({"segments": segments_in_file} if chunk.segments else {}),
         **({"derived": True} if chunk.derived else {}),
-        **({} if part is None else {"part": part}),
+        **({} if part.number is None else {"part": part.number}),
         "metadata": dict(chunk.metadata),
     }
     return f'{_json(head)[:-1]}, "index": '.encode(), f", {_json(tail)[1:]}\n".encode()

@@ -383,8 +383,9 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
         row: dict[str, Any] = {"id": document.id, "text": document.text}
         if document.metadata:
             row["metadata"] = dict(document.metadata)
-        if document.marks:
-            row["marks"] = [mark.to_dict() for mark in document.marks]
+        marks = [mark.to_dict() for mark in document.marks if mark.kind != "source"]
+        if marks:
+            row["marks"] = marks
         documents.append(_line(row, document.text, f"document {document.id!r}"))
     queries = (*benchmark.queries, *benchmark.without_evidence)
     questions = [

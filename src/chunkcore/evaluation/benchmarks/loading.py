@@ -43,6 +43,7 @@ from chunkcore.locating.text_search import (
     loosen,
     occurrences,
 )
+from chunkcore.reading.visible import from_source, source_of
 from chunkcore.retrieval.lexicon import end_of_sign, without_tags
 from chunkcore.text import Document, Span, check_document
 
@@ -132,15 +133,17 @@ class EvidenceFinder:
         if not has_offsets:
             if not document.text:
                 raise EvidenceError(f"its document {echo(document.id)} is empty")
-            start, end = 0, document.size
+            return Evidence(document.id, Span(0, document.size))
         return self._at_offsets(document, start, end, text)
 
     def _at_offsets(self, document: Document, start: Any, end: Any, text: Any) -> Evidence:
         try:
-            span = Span(start, end)
+            span = from_source(document, Span(start, end))
         except DataError as error:
             raise EvidenceError(str(error)) from error
         words = span.slice(document.text)
+        if source_of(document) and isinstance(text, str):  # the file's words may hold tags
+            text = words if _bare(text) == _bare(words) else text
         if span.end > document.size:
             problem = (
                 f"evidence ends at {span.end}, its document {echo(document.id)} at {document.size}"
@@ -287,6 +290,11 @@ class EvidenceFinder:
                 more = f", and {others:,} more were not" if others else ""
                 return f"; {name!r} was not read, as it {reason}{more}"
         return ""
+
+
+def _bare(text: str) -> str:
+    """The letters and digits of a text of HTML, without its tags."""
+    return "".join(filter(str.isalnum, without_tags(Document("a.html", text))))
 
 
 def _only(documents: Sequence[Document]) -> str:

@@ -26,10 +26,10 @@ from chunkadapters.configuration import (
     DEFAULT_CHUNKER,
     ChunkerOptions,
     build,
+    chunks_of,
     embedder_of,
     merged,
     warn_on_truncation,
-    workers_for,
 )
 from chunkadapters.haystack.documents import KEYS, ROOT, Serialized, check_documents, has_text
 from chunkadapters.haystack.models import as_model, restored, written
@@ -178,8 +178,8 @@ class ChunkcoreDocumentSplitter(Serialized):
         self.warm_up()
         kept = [document for document in documents if has_text(document)]
         sources = list(map(_core_document, kept))
-        chunked = self.chunker.chunks_per_document(
-            sources, workers=workers_for(self.chunker, len(kept))
+        chunked = chunks_of(
+            self.chunker, sources, [KEYS.start in document.meta for document in kept]
         )
         taken: set[str] = set()
         split: list[Document] = []
