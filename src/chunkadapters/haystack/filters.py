@@ -11,7 +11,6 @@ from haystack.core.component import Component
 from chunkadapters.behind import Behind
 from chunkadapters.haystack.sockets import Socket, is_component, pipeline_sockets, sockets_of
 from chunkcore.errors import OptionError
-from haystack_integrations.components.rankers.chunkadapters import ChunkcorePassageRanker
 
 Inputs: TypeAlias = dict[str, Any]
 _BOOKS = "__haystack"  # attributes in which Haystack notes a component's sockets and its pipeline
@@ -64,8 +63,10 @@ def _sources(pipeline: Pipeline) -> list[str]:
     for name in pipeline.graph.nodes:
         part = pipeline.get_component(name)
         gives = any(socket.holds(list[Document]) for socket in sockets_of(part).outputs)
-        if isinstance(part, ChunkcorePassageRanker):
-            Behind.of(part, part.local_index).check_call(["the filter of a question (where)"])
+        if hasattr(part, "show") and hasattr(part, "local_index"):  # a ranker of passages
+            options: Any = part
+            behind = Behind.of(options, options.local_index)
+            behind.check_call(["the filter of a question (where)"])
         if gives and (name not in fed or hasattr(part, "document_store")):
             names.append(name)
     return names
