@@ -17,10 +17,10 @@ from chunkcore.evaluation.benchmarks.loading import EvidenceFinder
 from chunkcore.questions.label import LabelledQuestions
 from chunkcore.reading import read_file
 from chunkcore.reading.html import Page, visible_text
-from chunkcore.reading.visible import from_source, in_source, visible_document
+from chunkcore.reading.visible import from_source, in_source, lines_of, visible_document
 from chunkcore.retrieval import lexicon
 from chunkcore.retrieval.lexicon import without_tags
-from chunkcore.text import Chunk, Document, Span, text_of_spans
+from chunkcore.text import Chunk, Document, Mark, Span, text_of_spans
 from hypothesis import example, given, settings
 
 from tests.promises import check_promises, check_spans, chunks_of
@@ -301,6 +301,13 @@ def test_a_page_is_read_as_a_reader_sees_it_and_each_word_has_its_place_in_the_f
         assert word[0] in re.sub("<[^>]*>", "", place.slice(page))
         assert from_source(document, place).slice(seen).find(word[0]) >= 0
     assert page_of(tmp_path, body, html="source")[1] == Document("a.html", page)
+
+
+def test_a_mark_of_that_name_of_somebody_else_moves_no_place() -> None:
+    marks = (Mark("source", Span(0, 3), {"url": "x"}),)
+    document = Document("a", "Tea is hot.", marks=marks)
+    assert in_source(document, [Span(4, 6)]) == [from_source(document, Span(4, 6))] == [Span(4, 6)]
+    assert lines_of(document, [Span(4, 6)]) == [1, 1]
 
 
 def test_without_a_parser_a_page_is_read_as_plain_text_and_it_is_said(tmp_path, monkeypatch) -> None:

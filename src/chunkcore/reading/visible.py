@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import unescape
+from operator import itemgetter
 from typing import Literal
 
 from chunkcore.boundaries import HTML_PAGE
@@ -161,23 +162,28 @@ def lines_of(document: Document, spans: Sequence[Span]) -> list[int]:
 
 
 def source_of(document: Document) -> Mark | None:
-    """The document's mark ``source``; None where its text is the file's."""
-    return next((mark for mark in document.marks if mark.kind == "source"), None)
+    """The document's mark ``source`` as of `source_mark`; None where its text is the file's. Others' marks of that name
+    say nothing here.
+    """
+    for mark in document.marks:
+        if mark.kind == "source" and {"pieces", "lines"} <= mark.data.keys():
+            return mark
+    return None
 
 
-def _pieces(document: Document) -> list[list[int]]:
+def _pieces(document: Document) -> Sequence[Sequence[int]]:
     mark = source_of(document)
-    return [] if mark is None else list(mark.data["pieces"])
+    return () if mark is None else mark.data["pieces"]
 
 
-def _between(pieces: list[list[int]], span: Span, *, shown: int) -> Span:
+def _between(pieces: Sequence[Sequence[int]], span: Span, *, shown: int) -> Span:
     """From the first piece that ends after the span's start to the last that starts before its end."""
     here, there = shown, 1 - shown
-    starts = [piece[here] for piece in pieces]
-    first = max(0, bisect_right(starts, span.start) - 1)
-    if first + 1 < len(pieces) and span.start >= starts[first] + pieces[first][here + 2]:
+    start_of = itemgetter(here)
+    first = max(0, bisect_right(pieces, span.start, key=start_of) - 1)
+    if first + 1 < len(pieces) and span.start >= sum(pieces[first][here::2]):
         first += 1
-    last = max(first, bisect_right(starts, span.end - 1) - 1)
+    last = max(first, bisect_right(pieces, span.end - 1, key=start_of) - 1)
     begin, end = pieces[first], pieces[last]
     start = begin[there]
     if begin[2] == begin[3]:
