@@ -411,8 +411,7 @@ class OpenedIndex(HitIndex):
                 numbers = by_document.get(retrieved.document_id, ())
                 passages.append(self._passage(retrieved, pieces, numbers, whole))
             else:
-                number = next(n for n, piece in enumerate(pieces) if piece is retrieved)
-                passages.append(Passage(retrieved, None, (number,)))
+                passages.append(Passage(retrieved, None, (_number_of(retrieved, pieces),)))
         for number in textless:
             passages.insert(number, Passage(pieces[number], None, (number,)))
         return passages[: options.limits.k]
@@ -548,6 +547,18 @@ def _piece(hit: Hit, verdict: Verdict, whole: Collection[str]) -> Retrieved:
     if hit.text.strip() and verdict.is_placed and (is_sure or piece.document_id in whole):
         return piece
     return unplaced(hit)
+
+
+def _number_of(retrieved: Retrieved, pieces: Sequence[Retrieved]) -> int:
+    """The number of the hit without a place that an answer has, whole or cut."""
+    for number, piece in enumerate(pieces):
+        if piece is retrieved:
+            return number
+    return next(
+        number
+        for number, piece in enumerate(pieces)
+        if not piece.spans and piece.text.startswith(retrieved.text)
+    )
 
 
 def _overlap(one: Sequence[Span], other: Sequence[Span]) -> bool:

@@ -21,6 +21,7 @@ from chunkcore.retrieval.lexicon import check_words, word_keys, words
 from chunkcore.retrieval.passages.assembly import (
     Order,
     Row,
+    first_cut,
     goes_on,
     has_text,
     in_order,
@@ -484,7 +485,8 @@ class WindowIndex(PassageIndex):
 
         The hits count by their order, whatever their scores; the words of the question count in the index's units. A
         hit without spans, with spans beyond its document, or of which the index's units hold nothing, is a passage of
-        its own at its rank, if it has a text and the retriever's hits up to it are within the budget. Spans are taken
+        its own at its rank, if it has a text and the retriever's hits up to it are within the budget; if the answer
+        would be empty, the first one is cut to the budget. Spans are taken
         at their word: `chunkcore.locating` finds those of a hit whose text may have changed.
 
         Args:
@@ -524,6 +526,9 @@ class WindowIndex(PassageIndex):
                 passages = self._up_to(level, question, scores, budget.counter, shown)
         for number, hit in alone:
             passages.insert(number, hit)
+        if not passages and level is None:
+            others = [ranked[number] for number in sorted(set(range(len(ranked))) - set(placed))]
+            passages = first_cut([hit for hit in others if hit.text.strip()], budget)
         return in_order(passages[:k], order)
 
     def _behind_scores(
