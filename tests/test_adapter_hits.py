@@ -80,6 +80,8 @@ NFC, NFD = (unicodedata.normalize(form, "docs/Prüfbericht.md") for form in ("NF
         ("docs/a.md", "file:///srv/docs/a.md"),
         ("docs/a.md", "C:\\srv\\docs\\a.md"),
         ("docs\\a.md", "docs/a.md"),
+        ("docs/a.md", "/srv/docs/a.md#page=2"),
+        ("C#/a#1.md", "C#/a#1.md#top"),
         ("100%25.md", "100%25.md"),
     ],
 )

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 _NUMBER = re.compile(r"#\d+$")  # several documents of one name get numbers: tea.md#2
+_FRAGMENT = re.compile(r"#[^/#]*$")  # of an address, as in tea.pdf#page=2
 
 
 def plain_name(name: str) -> str:
@@ -27,11 +28,14 @@ class DocumentNames:
     """Finds documents by their names.
 
     A name means the document of that id, however it is written; else the documents whose path ends as the name does,
-    or the other way round, with or without suffix. Where several documents have one name, the text has to decide.
+    or the other way round, with or without suffix or the fragment of an address (tea.pdf#page=2). Where several
+    documents have one name, the text has to decide.
 
     >>> names = DocumentNames(["files/tea.md", "ice.md", "old/ice.md", "fog.md#1", "fog.md#2"])
     >>> names.groups(["/srv/files/tea.md"]), names.groups(["other/tea.md", "ice.md"]), names.groups(["fog.md"])
     ([['files/tea.md']], [['ice.md']], [['fog.md#1', 'fog.md#2']])
+    >>> names.groups(["tea.md#page=2"])
+    [['files/tea.md']]
     """
 
     def __init__(self, ids: Iterable[str]) -> None:
@@ -61,7 +65,8 @@ class DocumentNames:
             elif plain in self._by_name:
                 by_id.append(self._by_name[plain])
             else:
-                by_path.append(self._of_path(PurePosixPath(plain), loosely))
+                path = PurePosixPath(_FRAGMENT.sub("", plain) or plain)
+                by_path.append(self._of_path(path, loosely))
         return by_id + [group for group in by_path if group]
 
     def _of_path(self, path: PurePosixPath, loosely: bool) -> list[str]:
