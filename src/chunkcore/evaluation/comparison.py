@@ -18,6 +18,7 @@ import numpy as np
 
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
+from chunkcore.evaluation.curve import CurvePoint, curve_points
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import (
     FEWEST_UNALIKE,
@@ -257,6 +258,23 @@ class Comparison(Frame):
     @cached_property
     def _intervals(self) -> dict[Measure, dict[str, tuple[float, float]]]:
         return {}
+
+    @cached_property
+    def curves(self) -> Mapping[str, Sequence[CurvePoint]]:
+        """By name, evidence against tokens, with bands; only of the systems of which it was measured."""
+        clusters = shared_documents(self.reports[0].documents, self.by)
+        curves = {}
+        for report in self.ranked:
+            if report.curve:
+                curves[report.name] = curve_points(
+                    list(report.curve),
+                    np.column_stack(list(report.curve.values())),
+                    clusters=clusters,
+                    resamples=self.resamples,
+                    seed=self.seed,
+                    confidence=self.confidence,
+                )
+        return curves
 
 
 def compare(

@@ -227,6 +227,7 @@ class Report(Frame):
         system: what was scored.
         bounds: by measure, the mean at worst and at best, where the text of a hit stands at several places and its
             stated place is uncertain; `scores` are of the stated places. Empty if there are no such hits.
+        curve: by budget of tokens, the recall of each query in tokens; empty if unknown.
 
     >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {get_measure("Recall", 5): np.array([1.0, 0.5])})
     >>> report.mean("Recall@5"), report.std("Recall@5")
@@ -251,6 +252,7 @@ class Report(Frame):
     documents: tuple[str, ...] = ()
     system: System = System()
     bounds: Mapping[Measure, tuple[float, float]] = field(default_factory=dict)
+    curve: Mapping[int, Scores] = field(default_factory=dict)
 
     @property
     def chunker(self) -> str:
@@ -367,6 +369,7 @@ class Report(Frame):
         try:
             count = len(data["query_ids"])
             tokens = data["retrieved_tokens"].items()
+            curve = data.get("curve", {}).items()
             return cls(
                 name=_text(data["name"]),
                 benchmark=_text(data["benchmark"]),
@@ -385,6 +388,7 @@ class Report(Frame):
                 documents=_texts(data.get("documents", ())),
                 system=System(**{name: _text(part) for name, part in data["system"].items()}),
                 bounds=_bounds(data.get("bounds", {})),
+                curve={int(budget): _numbers(row, count, 1) for budget, row in curve},
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(

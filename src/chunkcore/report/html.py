@@ -17,6 +17,7 @@ from chunkcore.errors import DataError
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence
 from chunkcore.evaluation.comparison import Comparison, compare
+from chunkcore.evaluation.curve import SHARES, CurvePoint
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
@@ -135,6 +136,8 @@ def html_report(page: ReportPage) -> str:
             views=views,
             axis=axis,
             costs=tables.cost_table(page),
+            curves=both_widths(_curves, page),
+            budgets=tables.budgets(page),
             means=both_widths(_means, page),
             forest=both_widths(_forest, page),
             differences=tables.difference_table(page),
@@ -369,6 +372,25 @@ def _places(hits: RankedList) -> str:
             stretch = plots.Stretch(span.start, span.end, share, tip)
             rows.setdefault(part.document_id, []).append(stretch)
     return plots.stretches(rows, width=860, title="Where in their documents the pieces lie")
+
+
+def _curves(page: ReportPage, width: int) -> str:
+    """Evidence against tokens."""
+    lines = []
+    for number, report in page.systems:
+        points = page.comparison.curves.get(report.name, ())
+        in_percent = [
+            CurvePoint(point.tokens, *(100 * share for share in point[1:])) for point in points
+        ]
+        if points:
+            lines.append(plots.Line(number, report.name, in_percent))
+    return plots.curves(
+        lines,
+        width=width,
+        x_label="tokens retrieved at most",
+        y_label="Evidence found, %",
+        marked=[100 * share for share in SHARES],
+    )
 
 
 def _forest(page: ReportPage, width: int) -> str:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chunkcore.escaping import page_text
+from chunkcore.evaluation.curve import CurvePoint
 from chunkcore.evaluation.resampling import pareto_front
 
 COLOURS = 8  # systems that have a colour; the others have their number alone
@@ -132,6 +133,99 @@ def _beside(places: Sequence[float]) -> list[float]:
     for group in groups.values():
         for rank, index in enumerate(group):
             moved[index] += (rank - (len(group) - 1) / 2) * (2 * _RADIUS + 1)
+    return moved
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A system's rising curve: number, name, and points with their bands, in percent."""
+
+    number: int
+    name: str
+    points: Sequence[CurvePoint]
+
+
+def curves(
+    lines: Sequence[Line], *, width: int, x_label: str, y_label: str, marked: Sequence[float]
+) -> str:
+    """`y` (percent) against tokens, which double from tick to tick: a line, a band and a disc a system.
+
+    The disc, and in a wide drawing the name, stand at the line's end. Lines across are at the `marked` heights. Of more
+    systems than there are colours the first are drawn.
+    """
+    shown = lines[:COLOURS]
+    if not shown:
+        return ""
+    narrow = width < 500
+    height = 320 if narrow else 440
+    most = max(line.points[-1].tokens for line in shown)
+    budgets = [point.tokens for line in shown for point in line.points]
+    least = min(budgets)
+    right = width - 34 if narrow else width - 300
+    across = Scale(math.log(least), math.log(max(most, 2 * least)), 46, right)
+    low = min(point.low for line in shown for point in line.points)
+    y_ticks = [tick for tick in ticks(low, 100) if tick <= 100]
+    y = Scale(y_ticks[0], y_ticks[-1], height - 44, 26)
+    parts = _axes(Scale(0, 1, 46, right), y, [], y_ticks)
+    for tokens in sorted(set(budgets))[:: 2 if narrow else 1]:
+        place = across(math.log(tokens))
+        parts.append(svg_line(place, y.first, place, y.first + 5, "axis"))
+        parts.append(svg_text(place, y.first + 19, number(tokens), "tick", anchor="middle"))
+    parts += [svg_line(46, y(height_), right, y(height_), "zero") for height_ in marked]
+    parts.append(svg_text(4, 13, y_label, "label"))
+    parts.append(svg_text(right, y.first + 38, x_label, "label", anchor="end"))
+    ends = _apart([y(line.points[-1].share) for line in shown], 2 * _RADIUS + 1, y.last, y.first)
+    drawn = [_curve(line, across, y) for line in shown]
+    parts += [band for band, _ in drawn] + [line for _, line in drawn]
+    for line, end in zip(shown, ends, strict=True):
+        parts.append(_ending(line, right + 16, end, narrow=narrow))
+    return figure(width, height, f"{y_label} against {x_label}, a line a system", parts)
+
+
+def _curve(line: Line, across: Scale, y: Scale) -> tuple[str, str]:
+    """A line's band, and the line with a mark at each point."""
+    tone = _tone(line.number)
+    places = [across(math.log(point.tokens)) for point in line.points]
+    middles = [y(point.share) for point in line.points]
+    upper = [(x, y(point.high)) for x, point in zip(places, line.points, strict=True)]
+    lower = [(x, y(point.low)) for x, point in zip(places, line.points, strict=True)]
+    joined = list(zip(places, middles, strict=True))
+    band = f'<polygon class="band {tone}" points="{_joined([*upper, *reversed(lower)])}"/>'
+    drawn = f'<polyline class="curve {tone}" points="{_joined(joined)}"/>'
+    for (x, middle), point in zip(joined, line.points, strict=True):
+        tip = f"{line.number} {line.name}: {point.share:.1f} % in {point.tokens:,.0f} tokens"
+        tip += f" (interval {point.low:.1f} to {point.high:.1f})"
+        mark = f'<circle class="{tone}" cx="{x:.1f}" cy="{middle:.1f}" r="3"/>'
+        drawn += f"<g><title>{_safe(tip)}</title>{mark}</g>"
+    return band, drawn
+
+
+def _joined(places: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+
+
+def _ending(line: Line, x: float, y: float, *, narrow: bool) -> str:
+    """The disc at a line's end, and its name."""
+    tone = _tone(line.number)
+    disc = f'<circle class="dot {tone}" cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS:g}"/>'
+    disc += svg_text(x, y + 4.5, str(line.number), f"digit {tone}", anchor="middle")
+    if narrow:
+        return disc
+    return disc + svg_text(x + 15, y + 4.5, shorten(line.name, 36), "name")
+
+
+def _apart(places: Sequence[float], gap: float, first: float, last: float) -> list[float]:
+    """Heights at least a gap apart, each as near to its place as that allows, from `first` to `last`."""
+    order = sorted(range(len(places)), key=lambda index: places[index])
+    moved = list(places)
+    above = first - gap
+    for index in order:
+        moved[index] = max(places[index], above + gap)
+        above = moved[index]
+    below = last + gap
+    for index in reversed(order):
+        moved[index] = min(moved[index], below - gap)
+        below = moved[index]
     return moved
 
 

@@ -52,6 +52,9 @@ def markdown_report(page: ReportPage) -> str:
             scores = tables.markdown_table(tables.score_table(page, k, unit))
             parts += [f"## Scores at {describe_depth(k)}, {unit}s", scores]
             parts += _titled(tables.collection_table(page, k, unit), level=3)
+    lines = [f"- {markdown_cell(name)}: {text}" for _, name, text in tables.budgets(page)]
+    if lines:
+        parts += ["## Tokens that hold the evidence", "\n".join(lines)]
     note = "For one system, as if it were alone. Seconds are this run's."
     parts += _titled(tables.cost_table(page), note)
     note = f"Row minus column, in points; {tables.pairs_note(page)}."
@@ -170,6 +173,8 @@ def json_report(page: ReportPage) -> str:
             "resampled": f"{comparison.by}s",
             **{name: getattr(comparison, name) for name in names.split()},
             "differences": pairs,
+            "curves": comparison.curves,
+            "budgets": {name: text for _, name, text in tables.budgets(page)},
         },
         "tuning": page.tuning and page.tuning.to_dict(),
         "problems": [{"question": one.query_id, "reason": one.reason} for one in problems],

@@ -16,7 +16,8 @@ import numpy as np
 
 from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem
-from chunkcore.evaluation.comparison import listed
+from chunkcore.evaluation.comparison import listed, rounded
+from chunkcore.evaluation.curve import SHARES, CurvePoint, tokens_for
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.results import Cost, Report
 from chunkcore.report.plots import signed
@@ -213,6 +214,7 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked]:
             columns.append(_score_column(page, measure, f"{name}, % of {unit}s"))
     columns += [
         Column("Tokens retrieved", retrieved, "Per question", short=short, priority=1),
+        _budget_column(page),
         _chunks("Number", "count", "Chunks", "Chunks"),
         _chunks("Mean tokens", "mean", "Tokens\nper chunk", "Chunks"),
         _seconds("Cost", "Seconds", total_seconds),
@@ -221,6 +223,54 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked]:
         _cost("Cost", "Per million", _per_million, "Money per\nmillion", priority=1),
     ]
     return with_values(Table(f"Scores at {describe_depth(k)}", tuple(columns), page.systems))
+
+
+def _budget_column(page: ReportPage) -> Column[Ranked]:
+    """The tokens for 80 % of the evidence, and below them those for 90 %."""
+
+    def cell(row: Ranked) -> Cell:
+        points = page.comparison.curves.get(row.report.name, ())
+        needed = [tokens_for(share, points) for share in SHARES]
+        if math.isnan(needed[0]):
+            return Cell(MISSING)
+        rest = MISSING if math.isnan(needed[1]) else rounded(needed[1])
+        return Cell(rounded(needed[0]), (f"{rest} for {percent(SHARES[1], 0)} %",))
+
+    first = f"{percent(SHARES[0], 0)} %"
+    title, short = f"Tokens for {first} of the evidence", f"Tokens\nfor {first}"
+    return Column(title, cell, "Per question", short=short, priority=1)
+
+
+def budgets(page: ReportPage) -> list[tuple[int, str, str]]:
+    """Each system's number and name, and what it needs for 80 % and 90 % of the evidence, in words."""
+    curves = page.comparison.curves
+    rows = []
+    for number, report in page.systems:
+        if report.name in curves:
+            rows.append((number, report.name, budget_words(curves[report.name])))
+    return rows
+
+
+def budget_words(points: Sequence[CurvePoint]) -> str:
+    """The budgets of a curve.
+
+    >>> budget_words([CurvePoint(1000, 0.7, 0.6, 0.8), CurvePoint(2000, 0.85, 0.8, 0.9)])
+    '80 % in about 1,600 tokens, 90 % is not reached (85 % in up to 2,000 tokens)'
+    >>> budget_words([CurvePoint(125, 0.95, 0.9, 1.0)])
+    '80 % in 125 tokens or fewer, 90 % in 125 tokens or fewer'
+    """
+    words = ""
+    for share in SHARES:
+        tokens, name = tokens_for(share, points), f"{percent(share, 0)} %"
+        separator = ", " if words else ""
+        if math.isnan(tokens):
+            most = f"{percent(points[-1].share, 0)} % in up to {points[-1].tokens:,.0f} tokens"
+            return f"{words}{separator}{name} is not reached ({most})"
+        amount_of = f"about {rounded(tokens)} tokens"
+        if tokens == points[0].tokens:
+            amount_of = f"{tokens:,.0f} tokens or fewer"
+        words += f"{separator}{name} in {amount_of}"
+    return words
 
 
 _HEADING = 12  # characters of a heading in a terminal; longer ones are broken

@@ -9,13 +9,15 @@ from typing import cast
 
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.evaluation.benchmarks.benchmark import Query
-from chunkcore.evaluation.measures import Measure, budget_of
+from chunkcore.evaluation.curve import budgets_up_to
+from chunkcore.evaluation.measures import Measure, budget_of, get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.retrieval import chunk_corpus, get_retriever
 from chunkcore.retrieval.budget import MAX_TOKENS
 from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.run import Retrieved, Run
+from chunkcore.spans import Scores
 from chunkcore.study.asking import ask_each
 
 UNITS = "sentence:size=50"  # of the words behind a retriever
@@ -67,6 +69,19 @@ def score_limits(
     return reports[0].joined(reports[1:], measures)
 
 
+def recalls(scorer: Scorer, run: Run | None = None) -> list[Measure]:
+    """The measures of `Report.curve`: recall at each budget, up to all tokens of the documents or of a run's pieces."""
+    most = float(scorer.tokens.size)
+    if run is not None:
+        most = scorer.score(run, "Recall@1000000tok").retrieved_tokens["1000000tok"].max(initial=0)
+    return [get_measure("Recall", f"{budget}tok") for budget in budgets_up_to(most)]
+
+
+def curve_of(report: Report) -> dict[int, Scores]:
+    """A report of `recalls` as `Report.curve`."""
+    return {budget_of(measure.k) or 0: scores for measure, scores in report.scores.items()}
+
+
 class PassagesBehind:
     """Passages behind any retriever of a benchmark's documents, by the words of one index."""
 
@@ -109,3 +124,7 @@ class PassagesBehind:
         limits = limits_of(scored, max(depths, default=1))
         runs = self.runs(hits, limits, show, name)
         return score_limits(self._scorer, runs, limits, scored)
+
+    def curve(self, hits: Run, show: str) -> dict[int, Scores]:
+        """How much evidence passages behind a run hold within each budget; see `Report.curve`."""
+        return curve_of(self.score(hits, recalls(self._scorer, hits), show, hits.name))

@@ -33,7 +33,7 @@ from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Numbers
-from chunkcore.study.behind import PassagesBehind
+from chunkcore.study.behind import PassagesBehind, curve_of, recalls
 from chunkcore.study.experiment import run_experiment
 from chunkcore.study.page import Above, ReportPage
 from chunkcore.study.tuning import Tuning
@@ -175,6 +175,11 @@ class StudySettings:
             if pool or measure.k is not None or not measure.needs_pool
         ]
 
+    def scored(self, run: Run, scorer: Scorer) -> Report:
+        """What was retrieved elsewhere, and how much evidence that holds within each budget."""
+        curve = curve_of(scorer.score(run, recalls(scorer, run)))
+        return replace(scorer.score(run, self.measures_of(run)), curve=curve)
+
     def score_runs(
         self,
         runs: Sequence[Run],
@@ -187,7 +192,7 @@ class StudySettings:
         scorer = self.scorer(benchmark)
         reports = []
         for number, run in enumerate(runs, 1):
-            reports.append(scorer.score(run, self.measures_of(run)))
+            reports.append(self.scored(run, scorer))
             progress("score", number, len(runs))
         return ReportPage(self.compare(reports), benchmark, facts, today(), counter=self.counter)
 
@@ -277,6 +282,7 @@ class _Study:
             self.built_with,
             self.models,
             measures=self.settings.measures,
+            curve=True,
             retrievers=retrievers,
             progress=self.progress,
             done=self.reports.append,
@@ -286,12 +292,13 @@ class _Study:
         """Score runs, alone and with passages behind them; without runs, passages behind the best without them."""
         settings, behind = self.settings, PassagesBehind(self.scorer)
         for run in runs:
-            self.reports.append(self.scorer.score(run, settings.measures_of(run)))
+            self.reports.append(settings.scored(run, self.scorer))
             if settings.extras:
                 system = System(behind=BEHIND)
                 name = system_name(run.name, system.stage)
                 report = behind.score(run, settings.measures, BEHIND, name)
-                self.reports.append(replace(report, system=system))
+                curve = behind.curve(run, BEHIND)
+                self.reports.append(replace(report, system=system, curve=curve))
         plain = [report for report in self.reports if not _makes_passages(report.system)]
         if settings.extras and plain and not runs and len(self.reports) > 1:
             self.reports.append(self._behind(settings.compare(plain).ranked[0]))
@@ -307,6 +314,7 @@ class _Study:
             retrievers=[system.retriever],
             behind=[BEHIND],
             measures=self.settings.measures,
+            curve=True,
         )
         changed = replace(system, behind=BEHIND)
         same = {step: report.seconds[step] for step in ("chunk", "embed") if step in report.seconds}

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.comparison import shared_documents
-from chunkcore.evaluation.resampling import resampled_means, share_intervals
+from chunkcore.evaluation.curve import BUDGETS, CurvePoint, curve_points
 from chunkcore.options import check_number
 from chunkcore.retrieval.base import Index
 from chunkcore.retrieval.passages.enough import MOST, Enough, Signs, presence
@@ -26,7 +25,6 @@ from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Numbers, Scores
 
 _LARGE = 1 / 2  # of an index; of larger documents only the evidence is taken out
-_BUDGETS = (125, 250, 500, 1000, 2000, 4000, 8000)
 
 
 class UnattainableError(DataError):
@@ -41,16 +39,6 @@ class UnattainableError(DataError):
         super().__init__(message)
         self.reached = reached
         self.questions = questions
-
-
-class CurvePoint(NamedTuple):
-    """A level: the tokens shown, in the mean, and the share of questions with all evidence in them, with its band."""
-
-    level: float
-    tokens: float
-    share: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +98,12 @@ class Needs:
         )
 
     def curve(self) -> list[CurvePoint]:
-        """Tokens against evidence: a point for each budget in the mean, from 125 to 8,000 tokens, with 95 % bands."""
+        """Tokens in the mean against the share of questions with all evidence in them: a point for each of `BUDGETS`,
+        with 95 % bands.
+        """
         rising = np.unique(np.concatenate([row[np.isfinite(row)] for row, _ in self.curves]))
         chosen = []
-        for budget in _BUDGETS:
+        for budget in BUDGETS:
             low, high = 0, len(rising) - 1
             while low < high:
                 middle = (low + high) // 2
@@ -123,23 +113,14 @@ class Needs:
                     high = middle
             chosen.append(float(rising[low]))
         columns = (self.levels[:, None] <= np.array(chosen)).astype(np.float64)
-        means = resampled_means(columns, resamples=2000, seed=0, clusters=self.clusters)
-        lows, highs = share_intervals(columns, means, 0.95, self.clusters)
-        return [
-            CurvePoint(
-                level, float(self.tokens(level).mean()), float(share), float(low), float(high)
-            )
-            for level, share, low, high in zip(
-                chosen, columns.mean(axis=0), lows, highs, strict=True
-            )
-        ]
+        tokens = [float(self.tokens(level).mean()) for level in chosen]
+        return curve_points(tokens, columns, clusters=self.clusters)
 
     def passing(self, least: float) -> tuple[float, float, float]:
         """The share of questions without their documents whose presence is at least this, and its 95 % interval."""
         column = (self.presences[1] >= least).astype(np.float64)[:, None]
-        means = resampled_means(column, resamples=2000, seed=0, clusters=self.clusters)
-        low, high = share_intervals(column, means, 0.95, self.clusters)
-        return float(column.mean()), float(low[0]), float(high[0])
+        (point,) = curve_points([0.0], column, clusters=self.clusters)
+        return point.share, point.low, point.high
 
 
 def controlled(needs: Scores, miss: float) -> float:

@@ -33,9 +33,17 @@ from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_cor
 from chunkcore.retrieval.base import PassageIndex
 from chunkcore.retrieval.budget import check_limits
 from chunkcore.run import Answers, Retrieved, Retriever, Run
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Scores
 from chunkcore.study.asking import ask_each
-from chunkcore.study.behind import HITS, Limit, PassagesBehind, limits_of, score_limits
+from chunkcore.study.behind import (
+    HITS,
+    Limit,
+    PassagesBehind,
+    curve_of,
+    limits_of,
+    recalls,
+    score_limits,
+)
 from chunkcore.study.metering import Meter, MeteredVectors, Work
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -131,6 +139,7 @@ def run_experiment(
     retrievers: Sequence[str | RetrievalMethod] = ("dense",),
     behind: Sequence[str] = ("",),
     measures: Iterable[Measure | str] | Measure | str | None = None,
+    curve: bool = False,
     progress: Progress | None = None,
     done: Callable[[Report], None] | None = None,
 ) -> list[Report]:
@@ -151,6 +160,7 @@ def run_experiment(
         behind: what stands behind each retriever: "" for nothing, "hits" for passages of the hits' own text, "whole"
             for passages of the hits' documents. Retrievers that make passages have nothing behind them.
         measures: by default `measures_at()`. MRR, MAP and nDCG without a depth use the deepest of the others.
+        curve: also ask for budgets up to 8,000 tokens, for `Report.curve`; seconds are without that.
         progress: called with a step ("chunk", "embed", "queries", "search"), the count done, and the total.
         done: called with each finished report.
 
@@ -180,7 +190,7 @@ def run_experiment(
                 system.embedder if len(meters) > 1 else "",
                 system.stage if len(stages) > 1 else "",
             ]
-            report = bench.report(system, system_name(*parts))
+            report = bench.report(system, system_name(*parts), curve=curve)
             reports.append(report)
             if done is not None:
                 done(report)
@@ -262,13 +272,13 @@ class _Bench:
         corpora = [cut.corpus for cut in self._cuts.values()]
         self._vectors = MeteredVectors(self.meter, corpora, progress=self.progress)
 
-    def report(self, system: System, name: str) -> Report:
+    def report(self, system: System, name: str, *, curve: bool) -> Report:
         """Index the system's chunks, ask every question, and score the answers."""
         cut = self._cuts[system.chunker]
         corpus, queries = cut.corpus, self.scorer.benchmark.queries
         with self.meter.measured() as work:
             index = self.methods[system.retriever].index(corpus, self._vectors)
-            limits = self._limits(index, system)
+            limits = self._limits(index, system, self.measures)
             runs = self._runs(index, system, limits, name)
         texts = [query.text for query in queries]
         source_tokens = self.scorer.tokens.size
@@ -285,10 +295,16 @@ class _Bench:
             chunks=self.meter.statistics(work, corpus, lengths),
             cost=cost,
             system=system,
+            curve=self._curve(index, system) if curve else {},
         )
 
-    def _limits(self, index: Index, system: System) -> list[Limit]:
-        measures = self.measures
+    def _curve(self, index: Index, system: System) -> dict[int, Scores]:
+        measures = recalls(self.scorer)
+        limits = self._limits(index, system, measures)
+        runs = self._runs(index, system, limits, system.name)
+        return curve_of(score_limits(self.scorer, runs, limits, measures))
+
+    def _limits(self, index: Index, system: System, measures: Sequence[Measure]) -> list[Limit]:
         depth = max([1, *(measure.k for measure in measures if isinstance(measure.k, int))])
         if system.behind:
             return limits_of([measure for measure in measures if not measure.needs_pool], depth)

@@ -1,0 +1,105 @@
+"""Evidence against tokens: what each kind of system finds within a budget, and the budget that a share takes."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chunkcore import chunk_corpus, get_retriever, load_dataset
+from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.curve import BUDGETS, tokens_for
+from chunkcore.evaluation.measures import get_measure
+from chunkcore.evaluation.results import Report
+from chunkcore.report.html import html_report
+from chunkcore.report.plots import COLOURS
+from chunkcore.report.records import markdown_report, read_reports, write_report
+from chunkcore.study.comparing import StudySettings, compare_systems
+from chunkcore.study.experiment import run_retriever
+from chunkcore.study.page import ReportPage
+
+
+@pytest.fixture(scope="module")
+def page() -> ReportPage:
+    lochmere = load_dataset("lochmere")
+    index = get_retriever("bm25").index(chunk_corpus(lochmere.documents, "recursive:size=100"))
+    mine = run_retriever(index, lochmere, 3, name="mine")
+    settings = StudySettings(depths=("1000tok",), resamples=200, measure="Recall@1000tok")
+    retrievers = ["bm25", "passages:lexical"]
+    return compare_systems(lochmere, ["sentence:size=50"], retrievers, settings=settings, runs=[mine])
+
+
+def test_a_curve_has_at_each_budget_what_the_measure_has_there_whatever_the_system(page: ReportPage) -> None:
+    assert {report.name.partition(" · ")[2] for report in page.reports} == {
+        "",
+        "bm25",
+        "passages:lexical",
+        "passages behind",
+    }
+    for report in page.reports:
+        found = report.curve[min(1000, max(report.curve))]
+        np.testing.assert_array_equal(found, report.values("Recall@1000tok"), err_msg=report.name)
+        is_mine = report.name.startswith("mine")
+        assert list(report.curve) == (list(BUDGETS[:3]) if is_mine else list(BUDGETS))
+
+
+def test_the_budget_that_is_said_holds_the_share(page: ReportPage) -> None:
+    lochmere = load_dataset("lochmere")
+    index = get_retriever("bm25").index(chunk_corpus(lochmere.documents, "sentence:size=50"))
+    from chunkcore.evaluation.scoring import score
+
+    tokens = round(tokens_for(0.7, page.comparison.curves["sentence:size=50 · bm25"]))
+    measure = f"Recall@{tokens}tok"
+    report = score(run_retriever(index, lochmere, 1, tokens), lochmere, measure)
+    assert report.mean(measure) == pytest.approx(0.7, abs=0.02)
+
+
+def test_bands_are_by_document_like_the_other_intervals(page: ReportPage) -> None:
+    for report in page.reports:
+        points = {point.tokens: point for point in page.comparison.curves[report.name]}
+        if 1000 in points:
+            ends = page.comparison.intervals[report.name]
+            assert (points[1000].low, points[1000].high) == pytest.approx(ends)
+
+
+def test_page_markdown_and_records_say_each_systems_budgets(page: ReportPage, tmp_path: Path) -> None:
+    html, text = html_report(page), markdown_report(page)
+    shown = re.findall(r'<polyline class="curve s(\d)" points="([^"]+)"', html)
+    assert len(shown) == 2 * len(page.reports), "a wide drawing and a narrow one"
+    assert len(re.findall('<polygon class="band', html)) == len(shown)
+    (most,) = re.findall(r"- mine: 80 % is not reached \((\d+) % in up to 500 tokens\)", text)
+    (mine,) = (report for report in page.reports if report.name == "mine")
+    assert int(most) == round(100 * np.mean(mine.curve[500]))
+    assert re.search(r"bm25: 80 % in about [\d,]+ tokens, 90 % ", text)
+    files = write_report(page, tmp_path)
+    assert files.json is not None
+    for before, after in zip(page.reports, read_reports(files.json), strict=True):
+        assert {budget: row.tolist() for budget, row in before.curve.items()} == {
+            budget: row.tolist() for budget, row in after.curve.items()
+        }
+
+
+def test_more_systems_than_colours_leave_the_plot_readable_and_a_report_without_a_curve_has_none() -> None:
+    measure = get_measure("Recall@1000tok")
+    ids = tuple(map(str, range(20)))
+
+    def report(number: int) -> Report:
+        row = np.linspace(0, 1, 20) ** (number + 1)
+        curve = {500: row / 2, 1000: row}
+        return Report(f"system {number}", "toy", ids, ("",) * 20, {measure: row}, curve=curve)
+
+    many = [report(number) for number in range(12)]
+    html = html_report(ReportPage(compare(many, resamples=100)))
+    wide = html[html.index('id="budgets"') :].partition("</svg>")[0]
+    assert wide.count('class="curve s') == COLOURS
+    heights = [float(y) for y in re.findall(r'class="dot s\d" cx="[\d.]+" cy="([\d.]+)"', wide)]
+    assert np.diff(sorted(heights)).min() >= 18
+    assert "system 11" in html.partition('class="legend listed"')[2]
+    plain = [replace(one, curve={}) for one in many]
+    page = ReportPage(compare(plain, resamples=100))
+    assert 'id="budgets"' not in html_report(page)
+    assert page.comparison.curves == {}
+    assert math.isnan(tokens_for(0.5, []))
