@@ -65,5 +65,5 @@ def tokens_for(share: float, points: Sequence[CurvePoint]) -> float:
     for before, after in pairwise(points):
         if before.share < share <= after.share:
             way = (share - before.share) / (after.share - before.share)
-            return before.tokens * (after.tokens / before.tokens) ** way
+            return before.tokens * math.pow(after.tokens / before.tokens, way)
     return math.nan
