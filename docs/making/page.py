@@ -40,7 +40,7 @@ PAGES = "docs/reference/chunkers"
 PICTURES = "docs/images/chunkers"
 API = "docs/reference/api.md"
 _MADE = "<!-- made by docs/making -->"
-_SHARED = 4  # an option of so many chunkers is explained once, on the list of all
+_SHARED = 3  # an option of so many chunkers is explained once, on the list of all
 _SEE = re.compile(r"see `(\w+)`(?:[;:,.] *(.*))?", re.DOTALL)
 
 
@@ -64,7 +64,7 @@ def make_page(name: str) -> dict[str, str]:
         text = _sample(variant.text)
         chunks = _chunker(variant.spec).chunk(Document(variant.text or "sample.md", text))
         files[f"{PICTURES}/{name}-{number}.svg"] = draw(text, chunks, variant.spec)
-    files[f"{PAGES}/{name}.md"] = _page(chunkers[name], shown, len(chunk_corpus(name)))
+    files[f"{PAGES}/{name}.md"] = _page(chunkers[name], shown)
     return files
 
 
@@ -98,17 +98,15 @@ def index_page() -> str:
 
 # Chunkers
 
-Every chunker of the registry `chunkers` on [one text](sample.md) of {size}, at sizes far smaller
-than in use. A chunk has one colour and one number, also where it has several spans. Text without colour is in no chunk.
-`chunkcore compare` finds the best chunker for your documents; it was
-[measured](../../evidence/chunkers.md) on five collections.
+Every chunker on [one text](sample.md) of {size}, at small sizes. Each chunk has a colour and a number. Text without colour is in no chunk.
+`chunkcore compare` finds the best chunker for your documents; [five collections](../../evidence/chunkers.md) were measured.
 
 ![A line for each chunker: the sample from left to right, its chunks in colour](../../images/chunkers/overview.svg)
 
 {_BLANK.join(_table(title, rows) for title, rows in families.items())}
 
-A chunker is named by a string (`recursive:size=200,overlap=20`), a mapping or an object. In strings and files
-`None` is `null`, `False` is `false`. [Sources in full](../../concepts.md#sources).
+Name a chunker by a string (`recursive:size=200,overlap=20`), a mapping with the key `name`, or an object. In strings and files
+`None` is `null`, `False` is `false`. [Sources](../../concepts.md#sources).
 [Your own](../../../CONTRIBUTING.md#add-a-chunker).
 
 ## Shared options
@@ -153,19 +151,18 @@ def api_page() -> str:
 
 # Public names
 
-All are imported from `chunkcore`; `chunkcore.__version__` is the version. Chunkers are reached by name
-(`get_chunker("recursive:size=200")`); their classes are in `chunkcore.chunkers`. These rooms export more:
+Import them from `chunkcore`. A chunker has a name
+(`get_chunker("recursive:size=200")`); the classes are in `chunkcore.chunkers`. These modules export more:
 {", ".join(f"`{room}`" for room in sorted(ROOMS))}. Other names may change without
 notice ([releases](releases.md)). `make docs` makes a site of the docstrings.
 
-| room | names |
+| module | names |
 |---|---|
 {chr(10).join(rows)}
 """
 
 
-def _page(cls: type[Chunker], shown: Shown, chunks: int) -> str:
-    alt = f"{cls.name}: {chunks} chunks"
+def _page(cls: type[Chunker], shown: Shown) -> str:
     parts = [
         _MADE,
         f"# {cls.name}",
@@ -173,7 +170,7 @@ def _page(cls: type[Chunker], shown: Shown, chunks: int) -> str:
         f"**When:** {shown.when}",
         _facts(cls, shown),
     ]
-    parts += [f"![{alt}](../../images/chunkers/{cls.name}.svg)", f"`{shown.spec}`: {shown.seen}"]
+    parts += [f"![{cls.name}](../../images/chunkers/{cls.name}.svg)", f"`{shown.spec}`: {shown.seen}"]
     for number, variant in enumerate(shown.variants, start=2):
         picture = f"![{variant.spec}](../../images/chunkers/{cls.name}-{number}.svg)"
         parts += [picture, f"`{variant.spec}`: {variant.seen}"]
@@ -185,7 +182,6 @@ def _facts(cls: type[Chunker], shown: Shown) -> str:
         "Model": _model(cls),
         "Needs": f"the extra `{shown.extra}`" if shown.extra else "",
         "Source": _source(shown),
-        "Class": f"`chunkcore.chunkers.{cls.__name__}`",
     }
     return " ".join(f"{key}: {value}." for key, value in facts.items() if value)
 
