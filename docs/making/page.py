@@ -40,7 +40,7 @@ PAGES = "docs/reference/chunkers"
 PICTURES = "docs/images/chunkers"
 API = "docs/reference/api.md"
 _MADE = "<!-- made by docs/making -->"
-_SHARED = 3  # an option of so many chunkers is explained once, on the list of all
+_SHARED = 4  # an option of so many chunkers is explained once, on the list of all
 _SEE = re.compile(r"see `(\w+)`(?:[;:,.] *(.*))?", re.DOTALL)
 
 
@@ -98,15 +98,17 @@ def index_page() -> str:
 
 # Chunkers
 
-Every chunker on [one text](sample.md) of {size}, at small sizes. Each chunk has a colour and a number. Text without colour is in no chunk.
-`chunkcore compare` finds the best chunker for your documents; [five collections](../../evidence/chunkers.md) were measured.
+Every chunker on [one text](sample.md) of {size}, at small sizes.
+Each chunk has a colour and a number. Text without colour is in no chunk.
+`chunkcore compare` finds the best chunker for your documents;
+[five collections](../../evidence/chunkers.md) were measured.
 
 ![A line for each chunker: the sample from left to right, its chunks in colour](../../images/chunkers/overview.svg)
 
 {_BLANK.join(_table(title, rows) for title, rows in families.items())}
 
-Name a chunker by a string (`recursive:size=200,overlap=20`), a mapping with the key `name`, or an object. In strings and files
-`None` is `null`, `False` is `false`. [Sources](../../concepts.md#sources).
+Name a chunker by a string (`recursive:size=200,overlap=20`), a mapping with the key `name`, or an object.
+In strings and files `None` is `null`, `False` is `false`. [Sources](../../concepts.md#sources).
 [Your own](../../../CONTRIBUTING.md#add-a-chunker).
 
 ## Shared options
