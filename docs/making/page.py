@@ -172,7 +172,10 @@ def _page(cls: type[Chunker], shown: Shown) -> str:
         f"**When:** {shown.when}",
         _facts(cls, shown),
     ]
-    parts += [f"![{cls.name}](../../images/chunkers/{cls.name}.svg)", f"`{shown.spec}`: {shown.seen}"]
+    parts += [
+        f"![{cls.name}](../../images/chunkers/{cls.name}.svg)",
+        f"`{shown.spec}`: {shown.seen}",
+    ]
     for number, variant in enumerate(shown.variants, start=2):
         picture = f"![{variant.spec}](../../images/chunkers/{cls.name}-{number}.svg)"
         parts += [picture, f"`{variant.spec}`: {variant.seen}"]
