@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import regex
-from chunkcore import Document, get_chunker
-from chunkcore.boundaries.html import html_blocks
+from chunkcore import get_chunker, get_counter
 from chunkcore.reading import read_file
 
 ROOT = Path(__file__).parent.parent
@@ -206,8 +205,6 @@ def counted(text: str) -> Counter[str]:
 def chunked(path: Path) -> tuple[str, int]:
     """What this package makes of a file: the text of its chunks and of its running lines, and its characters."""
     document = read_file(path).document
-    if path.suffix == ".html":
-        document = Document("seen", html_blocks(document.text, only_text=True)[1].text)
     running = [str(value) for mark in document.marks for value in mark.data.values() if isinstance(value, str)]
     chunks = get_chunker("auto:size=200").chunk(document)
     return "\n".join([chunk.text for chunk in chunks] + running), document.size
@@ -219,10 +216,15 @@ def row(path: Path, package: str, language: str) -> dict[str, Any]:
     reference = counted(read(path))
     text, size = chunked(path)
     lost = reference - counted(text)
+    tokens = {}
+    if kind == "html":
+        count = get_counter("cl100k_base").count
+        tokens = {"tokens_of_source": count(path.read_text(encoding="utf-8")), "tokens": count(text)}
     share = 1 - sum(lost.values()) / max(1, sum(reference.values()))
     return {
         "package": package, "file": path.name, "kind": kind, "language": language, "reader": name, "characters": size,
         "words": sum(reference.values()), "share": round(share, 4), "lost": [word for word, _ in lost.most_common(8)],
+        **tokens,
     }  # fmt: skip
 
 
@@ -235,7 +237,12 @@ def table_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         languages = ", ".join(sorted({row["language"] for row in files}))
         sums = [f"{sum(row[key] for row in files):,}" for key in ("characters", "words")]
         least = min(row["share"] for row in files)
-        cells = [kind, f"{len(files)}: {languages}", reader, *sums, f"{least:.3f}", REASONS.get(kind, "")]
+        remark = REASONS.get(kind, "")
+        if kind == "html":
+            source = sum(row["tokens_of_source"] for row in files)
+            kept = sum(row["tokens"] for row in files)
+            remark = f"{source:,} tokens of the source are {kept:,} in the chunks"
+        cells = [kind, f"{len(files)}: {languages}", reader, *sums, f"{least:.3f}", remark]
         yield f"| {' | '.join(cells)} |"
 
 

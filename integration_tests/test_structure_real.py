@@ -81,7 +81,7 @@ def test_a_page_has_the_headings_of_the_manual_that_it_was_made_from(document: D
     page = page_of(document)
     assert titles(Html(size=150), page) == titles(Markdown(size=150), document.text)
     # Pages of text alone hold each word of the page.
-    words = " ".join(Html(size=150, content="text").split_text(page)).split()
+    words = " ".join(chunk.text for chunk in Html(size=150).chunk(Document("d.html", page))).split()
     outside_blocks = re.sub(r"</?(?:a|code|em|strong)\b[^>]*>", "", page)
     visible = re.sub(r"<[^>]*>", " ", outside_blocks).split()
     assert Counter(words) >= Counter(set(visible))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chunkcore.chunkers import Chunker
+from chunkcore.reading.visible import is_html
 from chunkcore.text import Chunk, Document, text_of_spans
 
 __all__ = ["check_promises", "check_spans", "chunks_of", "lost"]
@@ -12,7 +13,7 @@ def check_promises(chunker: Chunker, text: str, name: str = "d") -> list[Chunk]:
     """Hold a strategy to its promises for a document; the chunks."""
     chunks = chunks_of(chunker, text, name)
     check_spans(chunker, text, chunks, name)
-    if not _drops_markup(chunker):
+    if not is_html(Document(name, text)):  # of which markup is in no chunk
         # "drop" loses what it drops, on purpose; the tests only drop white space.
         assert lost(text, chunks) == ""
     if chunker.hard_maximum is not None:
@@ -48,7 +49,3 @@ def lost(text: str, chunks: list[Chunk]) -> str:
         for span in chunk.spans:
             covered[span.start : span.end] = b"\x01" * len(span)
     return "".join(c for c, inside in zip(text, covered, strict=True) if not inside and not c.isspace())
-
-
-def _drops_markup(chunker: Chunker) -> bool:
-    return getattr(chunker, "content", "source") == "text"

@@ -74,7 +74,6 @@ llm_semantic:piece_size=4,window=20,size=12,minimum=7,counter=words,retries=0
 lumber:window=30,size=40,minimum=40
 lumber:window=9,size=12,paragraph_end=\n,counter=words
 html:size=12
-html:size=12,content=text
 html:size=9,minimum=4,maximum=120,heading_level=2,counter=words
 html:size=30,minimum=30,counter=characters
 code:size=12

@@ -71,9 +71,10 @@ def test_html_is_found_by_its_words_not_by_its_tags_and_keeps_its_places(docs, c
     assert "\nThe tariff is two crowns, if 3 < 4.\n" in shown.out
     assert main(["search", str(docs), "tariff crowns", "--max-tokens", "26"]) == 0
     assert capfd.readouterr().out.rstrip().endswith("4.")
-    monkeypatch.setenv("CHUNKCORE_HTML", "visible")  # set back afterwards
-    assert main(["--html", "source", "search", str(docs), "tariff crowns"]) == 0
-    assert "<b>crowns</b>" in capfd.readouterr().out
+    for setting, text in (("source", "<b>crowns</b>"), (None, "two crowns")):
+        options = ["--html", setting] if setting else []
+        assert main([*options, "search", str(docs), "tariff crowns"]) == 0
+        assert text in capfd.readouterr().out
 
 
 def test_passages_come_with_file_lines_and_exact_offsets(docs, capfd):

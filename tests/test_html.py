@@ -6,18 +6,20 @@ import html as entities
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chunkadapters.configuration import chunks_of as chunks_per_document
+from chunkcore import Benchmark, Evidence, Query, chunk_corpus, get_retriever, load_benchmark, run_retriever, score
 from chunkcore.boundaries.html import html_blocks, parse_html
 from chunkcore.chunkers import Html, get_chunker
 from chunkcore.evaluation.benchmarks.loading import EvidenceFinder
 from chunkcore.questions.label import LabelledQuestions
 from chunkcore.reading import read_file
 from chunkcore.reading.html import Page, visible_text
-from chunkcore.reading.visible import from_source, in_source, lines_of, visible_document
+from chunkcore.reading.visible import from_source, in_source, lines_of
 from chunkcore.retrieval import lexicon
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.text import Chunk, Document, Mark, Span, text_of_spans
@@ -39,8 +41,12 @@ def words(page: str, size: int, **options: Any) -> list[str]:
     return Html(size=size, counter="words", **options).split_text(page)
 
 
-def chunks(page: str, size: int, **options: Any) -> list[Chunk]:
-    return Html(size=size, counter="words", **options).chunk(Document("d.html", page))
+def chunks(page: str, size: int, html: str = "source", **options: Any) -> list[Chunk]:
+    return Html(size=size, counter="words", **options).chunk(Document("d.html", page, {"html": html}))
+
+
+def seen(page: str, size: int) -> list[str]:
+    return [chunk.text for chunk in chunks(page, size, "visible")]
 
 
 def headings(page: str, size: int = 100, **options: Any) -> list[list[str]]:
@@ -79,10 +85,9 @@ def test_the_promises_hold_for_text_full_of_tags(options: dict[str, Any], text: 
 @given(text=marked_text(MARKS))
 @settings(max_examples=40)
 def test_text_without_markup_has_exact_spans_and_keeps_the_maximum(text: str) -> None:
-    chunker = Html(size=6, maximum=9, counter="words", content="text")
-    found = chunks_of(chunker, text)
-    assert found is not None
-    check_spans(chunker, text, found)
+    chunker = Html(size=6, maximum=9, counter="words")
+    found = chunks_of(chunker, text, "d.html")
+    check_spans(chunker, text, found, "d.html")
     assert all(chunk.token_count <= 9 for chunk in found)
 
 
@@ -90,7 +95,7 @@ def test_text_without_markup_has_exact_spans_and_keeps_the_maximum(text: str) ->
 def test_hard_texts_between_tags_lose_nothing(text: str) -> None:
     page = f"<h1>{entities.escape(text)}</h1><p>{entities.escape(text)}<p>end"
     check_promises(Html(size=30, maximum=40), page)
-    found = Html(size=30, maximum=40, content="text").split_text(page)
+    found = [chunk.text for chunk in chunks_of(Html(size=30, maximum=40), page, "d.html")]
     visible = f"{entities.escape(text)} {entities.escape(text)} end"
     assert "".join(" ".join(found).split()) == "".join(visible.split())
 
@@ -118,7 +123,7 @@ def test_headings_open_chunks_wherever_they_stand() -> None:
 
 def test_chunks_of_the_visible_text_tell_their_headings() -> None:
     page = "<h1>Tea</h1><p>Two kinds.</p><h2>Green</h2><p>Steam <b>it</b>.</p>"
-    assert headings(page, 5, content="text") == [["Tea"], ["Tea", "Green"]]
+    assert headings(page, 5, html="visible") == [["Tea"], ["Tea", "Green"]]
 
 
 def test_only_headings_down_to_the_level_open_chunks() -> None:
@@ -129,23 +134,23 @@ def test_only_headings_down_to_the_level_open_chunks() -> None:
 
 def test_the_text_alone_leaves_markup_scripts_and_comments_out() -> None:
     page = PAGE.replace("Two", "<!-- not this -->Two &lt;b&gt;")
-    assert words(page, 30, content="text") == [
+    assert seen(page, 30) == [
         "All about tea\nTwo &lt;b&gt; kinds.",
         "Green\nSteamed.\nFrom Japan.",
         "Coffee\nOne kind.",
     ]
-    (chunk,) = chunks("<p>a <b>bold</b> step", 9, content="text")
+    (chunk,) = chunks("<p>a <b>bold</b> step", 9, "visible")
     assert [(span.start, span.end) for span in chunk.spans] == [(3, 4), (8, 12), (17, 21)]
     assert chunk.text == "a bold step"
 
 
 def test_tags_that_the_standard_ignores_are_no_text() -> None:
-    assert words("one</x>two<td>three</div> 1 < 2 <p/>", 9, content="text") == ["one two three\n1 < 2"]
+    assert seen("one</x>two<td>three</div> 1 < 2 <p/>", 9) == ["one two three\n1 < 2"]
 
 
 def test_tags_inside_text_areas_are_text() -> None:
     page = "<title>a <b> c</title><textarea><p></textarea>"
-    assert words(page, 9, content="text") == ["<p>"]
+    assert seen(page, 9) == ["<p>"]
 
 
 def test_unclosed_paragraphs_items_and_cells_are_blocks() -> None:
@@ -167,22 +172,22 @@ def test_a_table_that_is_split_repeats_its_header_as_a_span() -> None:
     head = "<thead><tr><th>a</th> <th>b</th></tr></thead>"
     assert words(TABLE, 3, maximum=9) == [TABLE]
     first = f"<table><caption>All</caption>{head}<tr><td>1</td> <td>2</td></tr>"
-    found = Html(size=len(first), counter="characters").chunk(Document("d.html", TABLE))
+    found = Html(size=len(first), counter="characters").chunk(Document("d", TABLE))
     assert [chunk.text for chunk in found] == [first, f"{head}\n<tr><td>3</td> <td>4</td></tr></table>"]
     assert found[1].spans[0].slice(TABLE) == head
-    found = chunks(TABLE, 4, content="text")
+    found = chunks(TABLE, 4, "visible")
     assert [chunk.text for chunk in found] == ["All\na b", "a b\n1 2", "a b\n3 4"]
 
 
 def test_rows_of_nothing_but_th_are_a_header() -> None:
     page = "<table><tr><th>a <th>b <tr><td>1 <td>2 <tr><td>3 <td>4 </table>"
-    assert words(page, 4, content="text") == ["a b\n1 2", "a b\n3 4"]
+    assert seen(page, 4) == ["a b\n1 2", "a b\n3 4"]
 
 
 def test_a_table_without_header_is_cut_between_rows_then_cells() -> None:
     page = "<table><tr><td>1 one</td><td>2 two</td></tr><tr><td>3 three</td></tr></table>"
-    assert words(page, 4, content="text") == ["1 one 2 two", "3 three"]
-    assert words(page, 2, content="text") == ["1 one", "2 two", "3 three"]
+    assert seen(page, 4) == ["1 one 2 two", "3 three"]
+    assert seen(page, 2) == ["1 one", "2 two", "3 three"]
 
 
 def test_what_stands_in_a_table_by_mistake_is_cut_with_it() -> None:
@@ -207,7 +212,7 @@ def test_text_over_the_size_is_cut_at_line_breaks_then_sentences() -> None:
 
 def test_parts_of_a_term_and_its_description_stay_together() -> None:
     page = "<dl><dt>tea<dd>one two<dt>coffee<dd>three four</dl>"
-    assert words(page, 3, content="text") == ["tea\none two", "coffee\nthree four"]
+    assert seen(page, 3) == ["tea\none two", "coffee\nthree four"]
 
 
 @pytest.mark.parametrize("text", ["&#①", "<p>&#①;</p>", "&#x1①2; tea", "&#٣;"])
@@ -252,7 +257,7 @@ def test_what_a_page_hides_is_no_word_and_entities_are_what_they_mean() -> None:
 )
 def test_hidden_elements_are_not_seen(page: str, seen: str) -> None:
     assert without_tags(Document("a.html", page)).split() == seen.split()
-    (chunk,) = chunks(page, 9, content="text")
+    (chunk,) = chunks(page, 9, "visible")
     assert ("".join(chunk.text.split()), chunk.metadata.get("headings", [])) == ("".join(seen.split()), [])
     assert "".join(visible_text(page).split()) == "".join(seen.split())
 
@@ -300,7 +305,7 @@ def test_a_page_is_read_as_a_reader_sees_it_and_each_word_has_its_place_in_the_f
         (place,) = in_source(document, [Span(*word.span())])
         assert word[0] in re.sub("<[^>]*>", "", place.slice(page))
         assert from_source(document, place).slice(seen).find(word[0]) >= 0
-    assert page_of(tmp_path, body, html="source")[1] == Document("a.html", page)
+    assert page_of(tmp_path, body, html="source")[1] == Document("a.html", page, {"html": "source"})
 
 
 def test_a_mark_of_that_name_of_somebody_else_moves_no_place() -> None:
@@ -339,10 +344,27 @@ def test_evidence_in_a_page_is_found_by_its_place_in_the_file_by_what_was_copied
 @pytest.mark.parametrize("name", ["auto", "fixed_token", "html", "recursive", "sentence"])
 @given(text=marked_text(MARKS))
 def test_chunks_of_what_a_reader_sees_are_of_the_source(name: str, text: str) -> None:
-    page = Document("a.html", text)
-    for chunk in get_chunker(f"{name}:size=9").chunk(visible_document(page)):
+    for chunk in get_chunker(f"{name}:size=9").chunk(Document("a.html", text)):
         assert chunk.text == text_of_spans(text, chunk.spans)
         assert not re.search(r"</?(b|p|div|table|td|script|style)\b[^<>]*>", chunk.text)
+
+
+SAYS_SO = [Document("a.html", "{}"), Document("a", "{}", {"mime_type": "text/html"}), Document("a", "<html>{}</html>")]
+
+
+@pytest.mark.parametrize("form", SAYS_SO)
+def test_a_page_that_is_made_in_python_is_searched_and_scored_as_a_reader_sees_it(form: Document) -> None:
+    body = "<h1>Boilers</h1><p>The boiler cools for <em>forty</em> minutes.</p><p>Then it is closed.</p>"
+    page = replace(form, text=form.text.format(body + "So. " * 99))
+    start = page.text.index("boiler")
+    evidence = Evidence(page.id, Span(start, page.text.index("</p>")))
+    benchmark = Benchmark("b", [page], [Query("q", "How long does the boiler cool?", (evidence,))])
+    assert load_benchmark([page], [{"question": "?", "evidence": "cools for forty minutes"}]).problems == ()
+    for retriever in ("bm25", "passages:lexical"):
+        index = get_retriever(retriever).index(chunk_corpus(benchmark.documents, "auto:size=12"))
+        run = run_retriever(index, benchmark)
+        assert not re.search("[<>]", "".join(hit.text for hit in index.retrieve("boiler closed", k=3)))
+        assert score(run, benchmark, ["Recall@1000tok"]).mean("Recall@1000tok") == 1
 
 
 @pytest.mark.parametrize(

@@ -153,10 +153,9 @@ SHOWN = {
         "the chunking survey",
         extra="structure",
         variants=(
-            Variant("html:size=80", "the beginning of the sample as a page.", "sample.html"),
             Variant(
-                "html:size=80,content=text",
-                "without markup: a span for each piece between tags.",
+                "html:size=80",
+                "the beginning of the sample as a page: a span for each piece between tags.",
                 "sample.html",
             ),
         ),

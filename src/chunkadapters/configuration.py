@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from numbers import Real
@@ -23,7 +24,6 @@ from chunkcore.models.base import Embedder, TokenCountingEmbedder
 from chunkcore.models.loading import EmbedderCounter, get_embedder
 from chunkcore.options import split_spec
 from chunkcore.plain import digest, plain
-from chunkcore.reading.visible import visible_document
 from chunkcore.spans import Numbers
 from chunkcore.text import Chunk, Document
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter
@@ -390,15 +390,17 @@ class TruncationWarning(UserWarning):
 def chunks_of(
     chunker: Chunker, documents: Sequence[Document], are_chunks: Iterable[bool]
 ) -> Iterator[DocumentChunks]:
-    """The chunks of each document; of HTML those of what a reader sees, unless it is a chunk already, or the chunker
-    does exactly what another library's splitter does.
-    """
-    is_exact = type(chunker).__module__.startswith("chunkadapters")
+    """The chunks of each document; of HTML those of what a reader sees, unless it is a chunk already."""
     seen = [
-        document if is_exact or is_chunk else visible_document(document)
+        as_it_is(document) if is_chunk else document
         for document, is_chunk in zip(documents, are_chunks, strict=True)
     ]
     return chunker.chunks_per_document(seen, workers=workers_for(chunker, len(seen)))
+
+
+def as_it_is(document: Document) -> Document:
+    """The document, whose text is cut with its tags, if it has some."""
+    return replace(document, metadata={**document.metadata, "html": "source"})
 
 
 def warn_on_truncation(

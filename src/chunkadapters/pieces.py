@@ -162,6 +162,9 @@ class Aligned(Chunker):
         if not isinstance(self.split, NamedFunction):
             object.__setattr__(self, "split", NamedFunction(self.split))
 
+    def sees(self, document: Document) -> bool:
+        return False  # the function gets the source
+
     def cut(self, source: TokenizedText) -> list[Draft]:
         split = cast("Callable[[str], Sequence[str | tuple[Any, ...]]]", self.split)
         pieces = [_as_piece(item) for item in split(source.text)]
@@ -190,6 +193,9 @@ class Joined(Chunker):
     """A chunker that joins pieces by its `joiner`, as the splitter does whose rules it has."""
 
     joiner: ClassVar[str] = ""
+
+    def sees(self, document: Document) -> bool:
+        return False  # as the splitter does
 
     def _drafts(
         self, text: str, pieces: Sequence[PieceRange], rows: Iterable[PieceRange], *, strip: bool

@@ -34,6 +34,7 @@ from typing_extensions import Self, Unpack
 from chunkadapters.configuration import (
     DEFAULT_CHUNKER,
     ChunkerOptions,
+    as_it_is,
     build,
     chunks_of,
     embedder_of,
@@ -58,7 +59,6 @@ from chunkadapters.places import (
 )
 from chunkcore.chunkers import Chunker, chunkers
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
-from chunkcore.reading.visible import visible_document
 from chunkcore.text import Chunk, Span
 from chunkcore.text import Document as CoreDocument
 
@@ -175,7 +175,7 @@ def _chunk_beside_metadata(
         taken = chunker.token_counter.count(longer) + int(getattr(chunker, "beside_metadata", 0))
         if taken not in smaller:
             smaller[taken] = _smaller(chunker, taken)
-        yield smaller[taken].chunk(document if _is_chunk(node) else visible_document(document))
+        yield smaller[taken].chunk(as_it_is(document) if _is_chunk(node) else document)
 
 
 def _smaller(chunker: Chunker, taken: int) -> Chunker:

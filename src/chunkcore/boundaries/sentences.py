@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -121,7 +121,9 @@ _JAPANESE_GOES_ON = frozenset("とっのはがをにでもな、")
 _LONGEST_ABBREVIATION = 24
 
 
-def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> Ranges:
+def sentence_ranges(
+    text: str, splitter: str | SentenceSplitter = "default", edges: Collection[int] = ()
+) -> Ranges:
     r"""The sentences of a text: code-point ranges, int64, ``(n, 2)``, sorted, disjoint and stripped.
 
     They cover every character except white space; text that a splitter leaves out joins the sentence before it (the
@@ -133,6 +135,7 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
     Args:
         splitter: "default"; "spacy" (its small English pipeline) or "spacy:PIPELINE"; "regex:PATTERN", which matches
             the end of a sentence and belongs to it; or a callable that yields a text's (start, end) pairs in order.
+        edges: places where a sentence ends in any case.
 
     Raises:
         OptionError: unknown splitter or pipeline, or an invalid regular expression.
@@ -146,16 +149,19 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
     ['Dr. Wu paid $3.50. "Why?', '" he asked.', 'これは文。次の文。']
     """
     check_splitter(splitter)
+    cuts = _cuts_by(text, splitter)
+    return _from_starts(text, sorted({*cuts, *edges}) if edges else cuts)
+
+
+def _cuts_by(text: str, splitter: str | SentenceSplitter) -> Iterable[int]:
     if callable(splitter):
-        return _from_starts(text, _checked_starts(text, splitter(text)))
+        return _checked_starts(text, splitter(text))
     if splitter == "default":
-        return _from_starts(text, _cuts(text))
+        return _cuts(text)
     kind, _, rest = splitter.partition(":")
     if kind == "regex":
-        return _from_starts(
-            text, (match.end() for match in finder(re.compile(rest), len(text))(text))
-        )
-    return _from_starts(text, _spacy_starts(text, rest))
+        return (match.end() for match in finder(re.compile(rest), len(text))(text))
+    return _spacy_starts(text, rest)
 
 
 def check_splitter(splitter: object, *, named: bool = False) -> None:
@@ -195,7 +201,7 @@ def _cuts(text: str) -> Iterable[int]:
     cuts = list(_cuts_at_marks(text, pattern))
     more: set[int] = set()
     if HTML_PAGE.match(text):
-        more.update(_cuts_at_tags(text))
+        more.update(block_edges(text))
     else:
         more.update(end for _, end in record_lines(text))
     for leads, ends in _OTHER_ENDS:
@@ -204,7 +210,7 @@ def _cuts(text: str) -> Iterable[int]:
     return sorted(more.union(cuts)) if more else cuts
 
 
-def _cuts_at_tags(text: str, edges: re.Pattern[str] = re.compile("")) -> Iterator[int]:
+def block_edges(text: str, edges: re.Pattern[str] = re.compile("")) -> Iterator[int]:
     """Where a block of an HTML page begins or, before running text, ends; only at tags that begin with `edges`."""
     for edge in _BLOCK_EDGE.finditer(text):
         if edges.match(edge[0]):
@@ -214,7 +220,7 @@ def _cuts_at_tags(text: str, edges: re.Pattern[str] = re.compile("")) -> Iterato
 
 def heading_tags(text: str) -> list[int]:
     """Where sections of a page of HTML begin: with a heading, or with the first of several."""
-    return list(_cuts_at_tags(text, _HEADING_OPENS)) if HTML_PAGE.match(text) else []
+    return list(block_edges(text, _HEADING_OPENS))
 
 
 def _cuts_at_marks(text: str, pattern: re.Pattern[str]) -> Iterator[int]:

@@ -28,7 +28,12 @@ from chunkcore.options import (
     split_spec,
 )
 from chunkcore.plain import digest
-from chunkcore.reading.visible import VisibleDocument, without_pictures
+from chunkcore.reading.visible import (
+    VisibleDocument,
+    is_html,
+    visible_document,
+    without_pictures,
+)
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers, Ranges, merge_touching, shifted
 from chunkcore.text import (
@@ -157,7 +162,9 @@ def _in_source(chunks: DocumentChunks, counter: TokenCounter) -> DocumentChunks:
 class Chunker(ABC):
     """Cuts a text into spans.
 
-    Chunks of a document with page marks say their ``pages`` in their metadata. Pictures as base64 are in no chunk.
+    Chunks of a document with page marks say their ``pages`` in their metadata. Pictures as base64 are in no chunk. A
+    document that says or shows that it is HTML (`is_html` of `chunkcore.reading.visible`) is cut as a reader sees it: a
+    chunk has a span for each piece between tags. A bare text is cut as it is.
 
     A chunker is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
     It implements `cut`. Set `bounded` if no chunk's own text is over `hard_maximum`, and `tokens_only` if `cut` calls
@@ -273,7 +280,13 @@ class Chunker(ABC):
 
     def _shown(self, document: Document) -> Document:
         check_document(document, "what is chunked")
-        return without_pictures(document)
+        if isinstance(document, VisibleDocument):
+            return document
+        return visible_document(document) if self.sees(document) else without_pictures(document)
+
+    def sees(self, document: Document) -> bool:
+        """Whether a document is HTML that is cut as a reader sees it."""
+        return is_html(document)
 
     def _chunked(self, document: Document) -> DocumentChunks:
         shown = self._shown(document)

@@ -74,12 +74,15 @@ class Sentence(Chunker):
         check_overlap(self, self.size - 1)
 
     def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
-        sentences = sentence_ranges(source.text, self.splitter)
-        if self.splitter == "default" and not HTML_PAGE.match(source.text):
+        is_source = HTML_PAGE.match(source.text) is not None
+        edges = getattr(source.document, "edges", ())  # of a page of HTML, as a reader sees it
+        sentences = sentence_ranges(source.text, self.splitter, edges)
+        if self.splitter == "default" and not is_source and not edges:
             sentences = _with_whole_lines(source, sentences, self.size)
         marks = source.document.marks if source.document else ()
-        sections = {mark.span.start for mark in marks if mark.kind == "section"}
-        headings = sorted(sections) or heading_tags(source.text)
+        headings = sorted({mark.span.start for mark in marks if mark.kind == "section"})
+        if is_source and not headings:
+            headings = heading_tags(source.text)
         cuts = _without_bare_headings(source.text, sentences, headings)
         topics: Numbers | None = None
         if isinstance(self.overlap, SemanticOverlap):

@@ -5,16 +5,15 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import takewhile
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from chunkcore.boundaries import Block, lines, table_blocks
 from chunkcore.boundaries.code import LANGUAGES, code_blocks
 from chunkcore.boundaries.formats import document_language, format_of
-from chunkcore.boundaries.html import HtmlText, html_blocks
+from chunkcore.boundaries.html import html_blocks
 from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, Draft, chunkers
@@ -23,12 +22,10 @@ from chunkcore.errors import OptionError, echo
 from chunkcore.options import Bounds
 from chunkcore.packing import join_small, split_to_maximum, trim
 from chunkcore.reading.visible import VisibleDocument
-from chunkcore.spans import merge_touching
-from chunkcore.text import Span, text_of_spans
+from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
 _DEPTH = 100  # deeper blocks are cut as text
-TextOf = Callable[[Sequence[Span]], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,19 +103,15 @@ def pack_blocks(
     *,
     opening: int = 0,
     apart: bool = False,
-    text_of: TextOf | None = None,
 ) -> list[Packed]:
     """Blocks in order, as many in a chunk as the target allows. They cover the text except white space.
 
     A block over the target is cut into its inner blocks, a `whole` block only over the maximum. Blocks without inner
     blocks are cut into sentences or lines, then words, then graphemes. A leading block (a heading) stays with the next
     block if a piece of that fits. A chunk that begins inside a table repeats the table's header if it fits. Blocks of
-    level 1 to `opening` begin a chunk; with `apart`, so does the block after a cut block. `text_of` gives a chunk's
-    text where that is not `text_of_spans` of the source.
+    level 1 to `opening` begin a chunk; with `apart`, so does the block after a cut block.
     """
-    if text_of is None:
-        text_of = partial(text_of_spans, source.text)
-    packer = _Packer(source, chunker, text_of, opening, apart=apart)
+    packer = _Packer(source, chunker, opening, apart=apart)
     packed = packer.pack(blocks)
     return _joined(packed, packer, chunker) if chunker.minimum else packed
 
@@ -130,13 +123,11 @@ class _Packer:
         self,
         source: TokenizedText,
         chunker: BlockChunker,
-        text_of: TextOf,
         opening: int,
         *,
         apart: bool,
     ) -> None:
         self.source = source
-        self.text_of = text_of
         self.chunker = chunker
         self.maximum = chunker.hard_maximum
         self.opening = opening
@@ -276,7 +267,7 @@ class _Packer:
         """Tokens of a chunk's own text."""
         if header is None:
             return self.source.count(start, end)
-        text = self.text_of((Span(*header), Span(start, end)))
+        text = text_of_spans(self.source.text, (Span(*header), Span(start, end)))
         return self.source.counter.count(text)
 
 
@@ -332,60 +323,52 @@ class Markdown(HeadingChunker):
 @chunkers.register("html")
 @dataclass(frozen=True, kw_only=True)
 class Html(HeadingChunker):
-    """As many whole blocks of HTML in a chunk as `size` allows; each section begins a chunk.
+    r"""As many whole blocks of HTML in a chunk as `size` allows; each section begins a chunk.
 
     Structure-based (the chunking survey). justhtml parses the page as browsers do. A heading (h1 to h6) begins a chunk
     and stays with what follows if a piece of that fits. An element over `size` is cut into its inner elements: lists
     between items, tables between rows, rows between cells, text at br, then between sentences. Tables, rows, `pre`,
-    scripts and styles stay whole up to `maximum`. A chunk that begins inside a table has its header rows as an extra
-    span if they fit. Only the last resort, cuts at lines, words or graphemes, can cut a tag.
+    scripts and styles stay whole up to `maximum`. A chunk that begins inside a table has its header rows as extra
+    spans if they fit. Only the last resort, cuts at lines, words or graphemes, can cut a tag.
 
-    The minimum is soft, as in `Markdown`. Metadata: ``headings``, the titles above all of the chunk, outermost first.
-    Linear time and memory. Needs the extra ``structure``.
-
-    Attributes:
-        content: "source": chunks are of the page with its markup; "text": of what a reader sees, a span for each piece
-            between tags. Markup, comments, scripts, styles and templates are then in no chunk and in
-            no size. Entities are as in the source.
+    As by every chunker, a document that says or shows that it is HTML (`is_html` of `chunkcore.reading.visible`) is cut
+    as a reader sees it, a span for each piece between tags, with entities as in the source; another text with its
+    markup. A page that was read from a file is Markdown, and cut as such. The minimum is soft, as in `Markdown`.
+    Metadata: ``headings``, the titles above all of the chunk, outermost first. Linear time and memory. Needs the extra
+    ``structure``.
 
     >>> from chunkcore import Document
     >>> page = "<h1>Tea</h1><p>Two kinds.</p><h2>Green</h2><p>Steam <b>it</b>.</p>"
-    >>> for chunk in Html(size=20, content="text").chunk(Document("tea.html", page)):
-    ...     print(chunk.metadata["headings"], chunk.text)
-    ['Tea'] Tea Two kinds.
-    ['Tea', 'Green'] Green Steam it.
+    >>> for chunk in Html(size=20).chunk(Document("tea.html", page)):
+    ...     print(chunk.metadata["headings"], repr(chunk.text))
+    ['Tea'] 'Tea\nTwo kinds.'
+    ['Tea', 'Green'] 'Green\nSteam it.'
+    >>> Html(size=20).split_text("<p>Tea <b>is</b> hot.</p>")
+    ['<p>Tea <b>is</b> hot.</p>']
     """
 
-    content: Literal["source", "text"] = "source"
-
     def cut(self, source: TokenizedText) -> list[Draft]:
-        blocks, seen = _html_blocks(source, only_text=self.content == "text")
-        if seen is None:
-            packed = pack_blocks(source, blocks, self, opening=self.heading_level)
-            return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
-        visible = self.token_counter.tokenize(seen.text)
-
-        def source_spans(spans: Sequence[Span]) -> tuple[Span, ...]:
-            ranges = [pair for span in spans for pair in seen.spans(span.start, span.end)]
-            return tuple([Span(*pair) for pair in ranges])
-
-        def text_of(spans: Sequence[Span]) -> str:
-            return text_of_spans(source.text, merge_touching(source_spans(spans)))
-
-        packed = pack_blocks(visible, blocks, self, opening=self.heading_level, text_of=text_of)
-        return [
-            Draft(source_spans(chunk.spans), {"headings": list(chunk.path)}) for chunk in packed
-        ]
+        packed = pack_blocks(source, _html_blocks(source), self, opening=self.heading_level)
+        return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
 
 
-def _html_blocks(
-    source: TokenizedText, *, only_text: bool = False
-) -> tuple[list[Block], HtmlText | None]:
-    """`html_blocks` of a source; of what a reader sees of one, by the tags that were left out."""
+def _html_blocks(source: TokenizedText) -> list[Block]:
+    """`html_blocks` of a source, or of what a reader sees of one; of a page that was read, those of Markdown."""
     document = source.document
-    if isinstance(document, VisibleDocument) and document.is_html and document.source:
-        return html_blocks(document.source.text, only_text=True)[0], None
-    return html_blocks(source.text, only_text=only_text)
+    if document is not None and document.metadata.get("format") == "markdown":
+        return markdown_blocks(source.text)
+    page = _page_of(source)
+    if page is not None:
+        return html_blocks(page.text, only_text=True)[0]
+    return html_blocks(source.text)[0]
+
+
+def _page_of(source: TokenizedText) -> Document | None:
+    """The page of HTML of which this is what a reader sees; else None."""
+    document = source.document
+    if isinstance(document, VisibleDocument) and document.is_html:
+        return document.source
+    return None
 
 
 @chunkers.register("code")
@@ -477,6 +460,8 @@ class Auto(BlockChunker):
         if source.count(start, end) <= self.size:
             return [Draft((Span(start, end),), {"chunker": "whole"})]
         kind, language = format_of(text, source.document)
+        if _page_of(source) is not None:
+            kind = "html"
         if kind == "prose":
             sizes = {"size": self.size, "minimum": self.minimum, "maximum": self.maximum}
             sentence = Sentence(**sizes, splitter=self.splitter, counter=self.counter)  # type: ignore[arg-type]
@@ -488,7 +473,7 @@ class Auto(BlockChunker):
                 Draft(row.spans, {"chunker": kind})
                 for row in pack_blocks(source, table_blocks(text), self)
             ]
-        blocks = markdown_blocks(text) if kind == "markdown" else _html_blocks(source)[0]
+        blocks = markdown_blocks(text) if kind == "markdown" else _html_blocks(source)
         packed = pack_blocks(source, blocks, self, opening=6)
         return [
             Draft(chunk.spans, {"chunker": kind, "headings": list(chunk.path)}) for chunk in packed

@@ -39,6 +39,7 @@ app = typer.Typer(
 
 @app.callback()
 def _any_command(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, help="Show the version and end.")
     ] = False,
@@ -50,7 +51,9 @@ def _any_command(
     ] = None,
 ) -> None:
     if html:
-        os.environ["CHUNKCORE_HTML"] = html  # also of the processes that are started
+        from chunkcore.reading.visible import html_as
+
+        context.with_resource(html_as(html))
     if version:
         from chunkcore.files import installed_version
 

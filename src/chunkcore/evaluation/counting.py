@@ -290,7 +290,9 @@ class UnitTable(NamedTuple):
 
 
 class Relevance:
-    """Every query's evidence in one unit: `query` is the query of each piece of `evidence`, ascending.
+    """Every query's evidence in one unit: `query` is the query of each piece of evidence, ascending.
+
+    A piece has a range in `evidence` for each of its spans; `owner` is each range's piece.
 
     `text_size` counts the units of unlocated texts.
     """
@@ -309,10 +311,13 @@ class Relevance:
         # One more than the units, so that the ranges of two queries never touch.
         self.stride = axis.size + 1
         self._query = query
-        self.evidence = axis.ranges(evidence.characters) + (query * self.stride)[:, None]
+        self.owner = evidence.owner
+        self._query_of_range = query[self.owner]
+        shift = self._query_of_range * self.stride
+        self.evidence = axis.ranges(evidence.characters) + shift[:, None]
         self.union = union_ranges(self.evidence)
         self.relevant = self.lengths(self.union)
-        self._documents = evidence.documents
+        self._documents = evidence.documents[self.owner]
 
     def count(self, table: SpanTable) -> UnitTable:
         """Pieces in this unit; an unlocated piece has the units of its text."""
@@ -327,6 +332,10 @@ class Relevance:
         query = union[:, 0] // self.stride
         return _sums(query, _range_sizes(union), self._queries)
 
+    def by_piece(self, owner: Numbers, ranges: Ranges) -> Scores:
+        """The units of each piece of evidence in ranges, each of which lies in the range of this number."""
+        return _sums(self.owner[owner], _range_sizes(ranges), len(self._query))
+
     def by_query(self, shares: Scores) -> tuple[tuple[float, ...], ...]:
         """One value per piece of evidence, grouped by query."""
         ends = np.cumsum(np.bincount(self._query, minlength=self._queries))
@@ -335,9 +344,9 @@ class Relevance:
     @cached_property
     def by_document(self) -> tuple[Numbers, Scores]:
         """Each query's relevant documents: the query, and the document's relevant units."""
-        pairs = np.column_stack((self._query, self._documents))
+        pairs = np.column_stack((self._query_of_range, self._documents))
         pairs, number = np.unique(pairs, axis=0, return_inverse=True)
-        shift = (number.reshape(-1) - self._query) * self.stride
+        shift = (number.reshape(-1) - self._query_of_range) * self.stride
         union = union_ranges(self.evidence + shift[:, None])
         return pairs[:, 0], _sums(union[:, 0] // self.stride, _range_sizes(union), len(pairs))
 
@@ -381,9 +390,9 @@ class UnitCounts:
         """The retrieved share of each piece of evidence; NaN for one without a unit."""
         evidence = self.relevance.evidence
         inside, owner = clip_ranges(evidence, self._union)
-        lengths = _range_sizes(evidence).astype(np.float64)
+        lengths = self.relevance.by_piece(np.arange(len(evidence)), evidence)
         lengths[lengths == 0] = math.nan
-        return np.asarray(_sums(owner, _range_sizes(inside), len(evidence)) / lengths)
+        return np.asarray(self.relevance.by_piece(owner, inside) / lengths)
 
     @cached_property
     def ranking(self) -> Ranking:

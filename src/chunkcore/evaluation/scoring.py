@@ -40,6 +40,7 @@ from chunkcore.evaluation.measures import (
 )
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.locating.text_search import occurrences
+from chunkcore.reading.visible import SeenSpans
 from chunkcore.run import Answers, MatchKind, PieceColumns, RankedPieces, Retrieved, Run
 from chunkcore.spans import Numbers, Scores
 from chunkcore.text import Span
@@ -109,12 +110,14 @@ class Scorer:
         self.axis = CharacterAxis(benchmark.documents)
         pieces: list[Retrieved] = []
         rows: list[int] = []
+        seen = SeenSpans(benchmark.documents)
         for row, query in enumerate(benchmark.queries):
             for part in query.evidence:
-                pieces.append(Retrieved(part.document_id, (part.span,)))
+                pieces.append(Retrieved(part.document_id, seen.of(part.document_id, part.span)))
                 rows.append(row)
         self._evidence = SpanTable.of(pieces, self.axis, f"the benchmark {benchmark.name!r}")
         self._evidence_query = np.array(rows, dtype=np.int64)
+        self.pieces_of_evidence = len(pieces)
         self._relevance: dict[Unit, Relevance] = {}
 
     def score(
@@ -223,7 +226,8 @@ class Scorer:
         if self.min_rule == "touching":  # one more character on each side
             evidence = evidence + np.array([-1, 1])
         window, span = meeting_pairs(pieces.characters, evidence)
-        pairs = np.column_stack((self._evidence_query[window], pieces.owner[span]))
+        query = self._evidence_query[self._evidence.owner[window]]
+        pairs = np.column_stack((query, pieces.owner[span]))
         query, piece = np.unique(pairs, axis=0).T
         return RankedSpans(pieces, piece, query, running(np.ones_like(query), query))
 
@@ -289,8 +293,8 @@ class _RunCounts:
     def tokens(self, k: Depth) -> tuple[Scores, Scores]:
         """The tokens retrieved for each query, and the share of each piece of evidence; NaN if unknown."""
         if k == "min" and self._holding is None:
-            evidence = self._scorer.relevance("token").evidence
-            return np.full(self._queries, math.nan), np.full(len(evidence), math.nan)
+            pieces = self._scorer.pieces_of_evidence
+            return np.full(self._queries, math.nan), np.full(pieces, math.nan)
         counts = self._count("token", k, False)
         return counts.retrieved, counts.shares
 

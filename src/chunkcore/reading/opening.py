@@ -81,10 +81,12 @@ def _read_open(path: Path, file: BinaryIO, name: str, html: Html) -> Reading:
     if not data:
         raise empty(path)
     reader = _reader_of(path, data[:_HEAD])
-    if reader is not None and not (reader.name == "HTML" and html == "source"):
+    is_source = html == "source" and reader is not None and reader.name == "HTML"
+    if reader is not None and not is_source:
         return _with_sections(read_guarded(reader, data, path, name))
     text, note = decode_text(data, path)
-    return Reading(Document(name, text), (note,) if note else ())
+    metadata = {"html": "source"} if is_source else {}
+    return Reading(Document(name, text, metadata), (note,) if note else ())
 
 
 def _with_sections(reading: Reading) -> Reading:

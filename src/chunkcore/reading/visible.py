@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from html import unescape
+from itertools import pairwise
 from operator import itemgetter
 from typing import Literal
 
 from chunkcore.boundaries import HTML_PAGE
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import HtmlText, visible_pieces
+from chunkcore.boundaries.sentences import block_edges, heading_tags
 from chunkcore.errors import MissingExtraError
 from chunkcore.text import Document, Mark, Span
 
@@ -27,6 +31,7 @@ class VisibleDocument(Document):
     source: Document | None = None
     is_html: bool = False  # the source is HTML, and this its text without tags
     seen: HtmlText | None = field(default=None, repr=False, compare=False)
+    edges: tuple[int, ...] = ()  # of HTML, where blocks begin
 
     def places(self, spans: Sequence[Span]) -> tuple[Span, ...]:
         """Where spans of this text stand in the source."""
@@ -53,25 +58,59 @@ def without_pictures(document: Document) -> Document:
     return _visible(document, HtmlText(document.text, pieces), is_html=False)
 
 
+def has_markup(document: Document) -> bool:
+    """Whether a document is HTML: by its metadata or name (`format_of`), or, where they say nothing, its beginning."""
+    kind = format_of("", document).kind
+    return kind == "html" or (kind == "prose" and HTML_PAGE.match(document.text) is not None)
+
+
+def is_html(document: Document) -> bool:
+    """Whether a document is HTML that is cut as a reader sees it, as ``metadata["html"]`` and `html_setting` allow."""
+    return has_markup(document) and "source" not in (document.metadata.get("html"), html_setting())
+
+
 def visible_document(document: Document) -> Document:
-    r"""The text that a reader sees of a document of HTML, by its metadata, name (`format_of`) or beginning.
+    r"""The text that a reader sees of a document of HTML; the document itself without justhtml.
 
-    The document itself where it is no HTML, where ``CHUNKCORE_HTML`` is "source", or without justhtml.
-
-    >>> from chunkcore.chunkers import get_chunker
     >>> page = Document("a.html", "<h1>Tea</h1><p>It is <b>hot</b>.</p>")
-    >>> chunk = get_chunker("recursive:size=9").chunk(visible_document(page))[0]
-    >>> chunk.text, [span.slice(page.text) for span in chunk.spans]
-    ('Tea\nIt is hot.', ['Tea', 'It is', 'hot', '.'])
+    >>> visible_document(page).text
+    'Tea\nIt is hot.'
     """
-    is_html = format_of("", document).kind == "html" or HTML_PAGE.match(document.text)
-    if not is_html or html_setting() == "source":
-        return document
     try:
         pieces = visible_pieces(document.text)
     except MissingExtraError:
         return document
-    return _visible(document, HtmlText(document.text, pieces), is_html=True)
+    seen = HtmlText(document.text, pieces)
+    visible = _visible(document, seen, is_html=True)
+    edges = tuple(map(seen.place, block_edges(document.text)))
+    starts = sorted({*map(seen.place, heading_tags(document.text)), len(seen.text)})
+    sections = tuple(Mark("section", Span(*pair)) for pair in pairwise(starts))
+    return replace(visible, edges=edges, marks=visible.marks + sections)
+
+
+class SeenSpans:
+    """The parts of spans that a reader sees: of documents of HTML without the tags.
+
+    >>> page = Document("a.html", "<p>Tea <b>is</b> hot.</p>")
+    >>> [span.slice(page.text) for span in SeenSpans([page]).of("a.html", Span(3, 21))]
+    ['Tea', 'is', 'hot.']
+    """
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._pages = {document.id: document for document in documents if is_html(document)}
+        self._read: dict[str, Document] = {}
+
+    def of(self, document_id: str, span: Span) -> tuple[Span, ...]:
+        """The span itself where it holds no text that a reader sees."""
+        if document_id not in self._pages:
+            return (span,)
+        if document_id not in self._read:
+            self._read[document_id] = visible_document(self._pages[document_id])
+        page = self._read[document_id]
+        if not isinstance(page, VisibleDocument) or page.seen is None:
+            return (span,)
+        start, end = page.seen.place(span.start), page.seen.place(span.end)
+        return page.places([Span(start, end)]) if start < end else (span,)
 
 
 def _visible(document: Document, seen: HtmlText, *, is_html: bool) -> VisibleDocument:
@@ -87,9 +126,23 @@ def _visible(document: Document, seen: HtmlText, *, is_html: bool) -> VisibleDoc
 Html = Literal["visible", "source"]
 
 
+_html: ContextVar[Html | None] = ContextVar("html", default=None)
+
+
+@contextmanager
+def html_as(html: Html | None) -> Iterator[None]:
+    """Files of HTML are read so in a block, where no argument says otherwise."""
+    before = _html.set(html)
+    try:
+        yield
+    finally:
+        _html.reset(before)
+
+
 def html_setting() -> Html:
-    """How HTML is read where nobody says it: by the environment variable ``CHUNKCORE_HTML``."""
-    return "source" if os.environ.get("CHUNKCORE_HTML") == "source" else "visible"
+    """How HTML is read where no argument says it: as of `html_as`, else of the environment's ``CHUNKCORE_HTML``."""
+    is_source = os.environ.get("CHUNKCORE_HTML") == "source"
+    return _html.get() or ("source" if is_source else "visible")
 
 
 _FAR = 5000  # characters of the text in which the next piece is looked for

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
-from itertools import chain
+from functools import cached_property, lru_cache, partial
+from itertools import chain, takewhile
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from chunkcore.chunkers.base import Chunker, DocumentChunks, get_chunker
 from chunkcore.columns import LazyItems, LazySequence
 from chunkcore.errors import DataError, echo
 from chunkcore.frames import Frame
-from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags
+from chunkcore.reading.visible import has_markup
+from chunkcore.retrieval.lexicon import Postings, without_tags
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Flags, Numbers, Ranges, ragged_indices, shifted
 from chunkcore.text import (
@@ -260,22 +261,24 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         return numbers
 
     @cached_property
-    def repeating(self) -> frozenset[int]:
-        """The chunks whose first span the chunk before has, too: a table's header, before rows that are their own."""
-        places = set()
+    def repeating(self) -> Mapping[int, int]:
+        """The chunks that begin with a table's header, which the chunk before has too: how many spans that has."""
+        counts: dict[int, int] = {}
         for place, chunk in self.special.items():
-            if place and len(chunk.spans) == 2 and self[place - 1].document_id == chunk.document_id:
-                before, header = self[place - 1].spans[0], chunk.spans[0]
-                if before.start <= header.start and header.end <= before.end:
-                    places.add(place)
-        return frozenset(places)
+            if not place or len(chunk.spans) < 2 or chunk.derived:
+                continue
+            before = self[place - 1]
+            if before.document_id == chunk.document_id:
+                shared = takewhile(partial(_is_in, before.spans), chunk.spans[:-1])
+                counts[place] = sum(1 for _ in shared)
+        return {place: count for place, count in counts.items() if count}
 
     @property
     def extents(self) -> Ranges:
         """Each chunk's first and last place in its document, without what is `repeating`: int64, shape (chunks, 2)."""
         extents = self.columns[[2, 3]].T
         for place, chunk in self.special.items():
-            start = chunk.spans[1].start if place in self.repeating else chunk.start
+            start = chunk.spans[self.repeating.get(place, 0)].start
             extents[place] = start, chunk.end
         return extents
 
@@ -287,7 +290,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
     @property
     def lexical_texts(self) -> Sequence[str]:
         """Each chunk's context and text, as lexical search reads them: of HTML documents without tags."""
-        if not any(map(has_tags, self.documents)):
+        if not any(map(has_markup, self.documents)):
             return self.texts
         tagless = lru_cache(maxsize=1)(lambda number: without_tags(self.documents[number]))
 
@@ -352,6 +355,10 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
             texts += parts
             counts.append(len(parts))
         return texts, np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+
+
+def _is_in(spans: Sequence[Span], part: Span) -> bool:
+    return any(span.start <= part.start and part.end <= span.end for span in spans)
 
 
 def _merged(kept: Flags, keys: Numbers) -> Numbers:
@@ -439,7 +446,7 @@ def segment_texts(chunk: Chunk, source: str | None = None) -> list[str]:
     if not chunk.segments or chunk.derived:
         return [chunk.embedded_text]
     for part in chain.from_iterable(chunk.segments):
-        if not any(span.start <= part.start and part.end <= span.end for span in chunk.spans):
+        if not _is_in(chunk.spans, part):
             raise DataError(
                 f"chunk {chunk.index} of {chunk.document_id!r} has a segment at {part} outside its spans {chunk.spans}"
             )

@@ -16,10 +16,10 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from chunkcore.boundaries import HTML_PAGE
 from chunkcore.boundaries.html import UNREAD, hidden_ranges
 from chunkcore.columns import Keys, text_keys
 from chunkcore.errors import OptionError
+from chunkcore.reading.visible import has_markup
 from chunkcore.spans import Numbers, Scores
 from chunkcore.text import Document
 
@@ -120,12 +120,6 @@ def _with_parts(runs: Iterable[str]) -> list[str]:
     return pieces
 
 
-def has_tags(document: Document) -> bool:
-    """Whether a document's text is HTML, whose tags are no words, by its id; a page that was read is Markdown."""
-    ending = document.id.lower().rpartition(".")[2]
-    return ending in ("htm", "html", "xhtml") and document.metadata.get("format") != "markdown"
-
-
 def without_tags(document: Document, fill: str = " ") -> str:
     """The document's text; of HTML what a reader sees of it, as long as the text.
 
@@ -137,7 +131,7 @@ def without_tags(document: Document, fill: str = " ") -> str:
     >>> without_tags(Document("a.html", "<nav>Home</nav>T&eacute;"))
     '               Té       '
     """
-    if not _is_page(document):
+    if not has_markup(document):
         return document.text
 
     def blank(match: re.Match[str]) -> str:
@@ -165,17 +159,13 @@ def without_tags(document: Document, fill: str = " ") -> str:
     return _ENTITY.sub(meant, text)
 
 
-def _is_page(document: Document) -> bool:
-    return has_tags(document) or HTML_PAGE.match(document.text) is not None
-
-
 def end_of_sign(document: Document, place: int) -> int:
     """Where the sign that begins at a place ends: of HTML, an entity is one sign.
 
     >>> end_of_sign(Document("a.html", "R&amp;D"), 1), end_of_sign(Document("a.txt", "R&amp;D"), 1)
     (6, 2)
     """
-    entity = _ENTITY.match(document.text, place) if _is_page(document) else None
+    entity = _ENTITY.match(document.text, place) if has_markup(document) else None
     return entity.end() if entity else place + 1
 
 

@@ -8,7 +8,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from queue import SimpleQueue
@@ -26,7 +26,7 @@ from chunkcore.files import decoded, json_object, open_file, unreadable
 from chunkcore.processes import Worker, answers, import_from, place_of, requests, write_block
 from chunkcore.reading import read_file
 from chunkcore.reading.folders import document_of
-from chunkcore.reading.visible import in_source, source_of
+from chunkcore.reading.visible import Html, html_setting, in_source, source_of
 from chunkcore.scale.sources import Piece, file_stamp, parts
 from chunkcore.spans import pairs_of, shifted
 from chunkcore.text import Chunk, Document
@@ -76,10 +76,11 @@ class Cutter:
     chunker: Chunker
     part_size: int
     workers: int = 1
+    html: Html = field(default_factory=html_setting)
 
     def __call__(self, pieces: Sequence[Piece]) -> list[Cut]:
         """What comes of each piece. An error of one document is its `Cut.error`; any other is raised."""
-        documents = [_or_error(_parts, piece, self.part_size) for piece in pieces]
+        documents = [_or_error(_parts, piece, self.part_size, self.html) for piece in pieces]
         chunks = iter(
             self._together(
                 [part for parts in documents if isinstance(parts, list) for part in parts]
@@ -131,16 +132,15 @@ def piece_documents(piece: Piece, part_size: int) -> Iterator[Document]:
     return (part.document for part in _parts(piece, part_size))
 
 
-def _parts(piece: Piece, part_size: int) -> Iterator[_Part]:
+def _parts(piece: Piece, part_size: int, html: Html | None = None) -> Iterator[_Part]:
     if piece.error is not None:
         raise piece.error
     if piece.kind == "text":
         yield _Part(Document(piece.id, _text(piece)), piece.offset, piece.part)
         return
     if piece.kind == "file":
-        document, notes = read_file(
-            piece.path, piece.id, inside=Path(piece.inside) if piece.inside else None
-        )
+        inside = Path(piece.inside) if piece.inside else None
+        document, notes = read_file(piece.path, piece.id, inside=inside, html=html)
         try:
             stamp = file_stamp(Path(piece.path))
         except OSError as error:
@@ -292,6 +292,7 @@ class _Settings:
     chunker: dict[str, Any]
     part_size: int
     workers: int
+    html: Html
 
     @classmethod
     def of(cls, cutter: Cutter) -> _Settings:
@@ -304,12 +305,13 @@ class _Settings:
             configuration,
             cutter.part_size,
             cutter.workers,
+            cutter.html,
         )
 
     def cutter(self) -> Cutter:
         os.chdir(self.folder)
         import_from(self.module, self.place)
-        return Cutter(get_chunker(self.chunker), self.part_size, self.workers)
+        return Cutter(get_chunker(self.chunker), self.part_size, self.workers, self.html)
 
 
 # ---- In another process

@@ -11,6 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Literal
 
 from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.reading.visible import is_html
 from chunkcore.retrieval.budget import Budget
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.run import RankedList, Retrieved
@@ -104,12 +105,16 @@ def passage_of(
         spans = [*joined]
         for unit in units[1:]:
             first, *others = unit.spans
-            if document is not None:
+            if document is not None and not _has_tags_between(document, spans[-1].end, first.start):
                 first = Span(min(spans[-1].end, first.start), first.end)
             spans += [first, *others]
         joined = tuple(union(spans))
         text = _glued(units) if document is None else text_of_spans(document.text, joined)
     return Retrieved(name, joined, score, text, tuple(units))
+
+
+def _has_tags_between(document: Document, start: int, end: int) -> bool:
+    return start < end and "<" in document.text[start:end] and is_html(document)
 
 
 def _glued(units: Sequence[Retrieved]) -> str:
@@ -423,7 +428,7 @@ def _runs(
 
 def with_table_headers(
     passages: Sequence[Retrieved],
-    headers: Mapping[tuple[str, Span], Span],
+    headers: Mapping[tuple[str, Span], tuple[Span, ...]],
     budget: Budget,
     documents: Documents,
 ) -> list[Retrieved]:
@@ -433,17 +438,17 @@ def with_table_headers(
     for passage in passages:
         for part in passage.parts:
             header = headers.get((part.document_id, part.spans[0]))
-            if header is None or _holds(held, part.document_id, header.start):
+            if header is None or _holds(held, part.document_id, header[0].start):
                 continue
             longer = with_spans(
                 passage,
-                sorted((header, *passage.spans)),
+                sorted((*header, *passage.spans)),
                 documents,
             )
             more = budget.counter.count(longer.text) - budget.counter.count(passage.text)
             if more <= budget.left:
                 budget.left -= more
-                held.append((part.document_id, header))
+                held += [(part.document_id, span) for span in header]
                 passage = longer
         whole.append(passage)
     return whole

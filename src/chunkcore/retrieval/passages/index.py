@@ -59,7 +59,7 @@ from chunkcore.retrieval.passages.worth import (
 )
 from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors, best_of
 from chunkcore.run import RankedList, Retrieved
-from chunkcore.spans import Floats, Numbers, Scores
+from chunkcore.spans import Floats, Numbers, Scores, as_ranges
 from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -625,7 +625,9 @@ class WindowIndex(PassageIndex):
             answer.goes_on(units),
         )
         headers = answer.headers(units)
-        texts = [span.slice(self.sources[name].text) for (name, _), span in headers.items()]
+        texts = [
+            text_of_spans(self.sources[name].text, spans) for (name, _), spans in headers.items()
+        ]
         reserved = min(map(budget.counter.count, texts), default=0)
         if 2 * reserved >= budget.left:
             reserved = 0
@@ -737,9 +739,7 @@ class _Candidates:
             document, _, start, end, _ = corpus.columns[:, number].tolist()
             return corpus.documents[document].id, (Span(start, end),)
         chunk = corpus[number]
-        if number in corpus.repeating:
-            return chunk.document_id, chunk.spans[1:]
-        return chunk.document_id, chunk.spans
+        return chunk.document_id, chunk.spans[corpus.repeating.get(number, 0) :]
 
     def text(self, unit: int, spans: tuple[Span, ...] | None = None) -> str:
         """The text of a unit, or of these of its spans."""
@@ -748,7 +748,7 @@ class _Candidates:
         if document is not None:
             return text_of_spans(document.text, whole if spans is None else spans)
         chunk = self._index.corpus[self._chunk(unit)]
-        if whole == chunk.spans:
+        if whole == chunk.spans or len(whole) > 1:
             return chunk.text
         return chunk.text[-len(whole[0]) :]
 
@@ -844,19 +844,19 @@ class _Candidates:
         spans = self.cut.get(unit, whole)
         return Retrieved(name, spans, text=self.text(unit, spans))
 
-    def headers(self, units: Numbers) -> dict[tuple[str, Span], Span]:
-        """The header of each of these units that are rows of a table, by its document and the span of its rows."""
+    def headers(self, units: Numbers) -> dict[tuple[str, Span], tuple[Span, ...]]:
+        """The header of each of these units that are rows of a table, by its document and its first span of rows."""
         headers = {}
         corpus = self._index.corpus
         for unit in units.tolist():
-            if self._chunk(unit) not in corpus.repeating or unit in self.cut:
+            number = self._chunk(unit)
+            if number not in corpus.repeating or unit in self.cut:
                 continue
-            name, (rows,) = self._place(unit)
+            name, rows = self._place(unit)
             if name not in self._index.sources:
                 continue
-            header = corpus[self._chunk(unit)].spans[0]
-            begin = self._places.begin(name)
-            start, end = np.array([header.start + begin]), np.array([header.end + begin])
-            if self._shown.covers(start, end).all():
-                headers[name, rows] = header
+            header = corpus[number].spans[: corpus.repeating[number]]
+            starts, ends = (as_ranges(header) + self._places.begin(name)).T
+            if self._shown.covers(starts, ends).all():
+                headers[name, rows[0]] = header
         return headers
