@@ -305,7 +305,7 @@ def test_rows_of_a_table_come_with_its_header_once(document, header) -> None:
         chunk_corpus([document], get_chunker("auto:size=70,counter=cl100k_base"))
     )
     found = index.retrieve("pump 17, pump 18", max_tokens=120)
-    assert "pump 18" in found[0].text
+    assert "pump 17" in found[0].text or "pump 18" in found[0].text
     assert "".join(passage.text for passage in found).count(header) == 1
     assert found[0].text.startswith(header)
     assert sum(get_counter("cl100k_base").count(passage.text) for passage in found) <= 120
