@@ -33,8 +33,8 @@ def brought(tmp_path, monkeypatch):
 def test_a_package_that_is_not_installed_is_named_with_its_extra(module):
     with pytest.raises(MissingExtraError) as caught:
         needed(module, "report", "write a page")
-    told = 'nowhere_at_all is needed to write a page, and it is not installed: pip install "chunkadapters[report]"'
-    assert str(caught.value) == told
+    install = 'pip install "chunkadapters[report]" (in a clone: ".[report]")'
+    assert str(caught.value) == f"nowhere_at_all is needed to write a page, and it is not installed: {install}"
     assert isinstance(caught.value.__cause__, ModuleNotFoundError)
 
 
@@ -49,8 +49,8 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(module):
 def test_a_package_that_is_there_and_cannot_be_imported_is_not_told_to_be_missing(brought, source, reason):
     with pytest.raises(MissingExtraError) as caught:
         needed(brought(source), "models", "embed text", "brought")
-    told = f'brought is needed to embed text, and its import failed ({reason}): pip install "chunkadapters[models]"'
-    assert str(caught.value) == told
+    install = 'pip install "chunkadapters[models]" (in a clone: ".[models]")'
+    assert str(caught.value) == f"brought is needed to embed text, and its import failed ({reason}): {install}"
     assert type(caught.value.__cause__) in (ImportError, ModuleNotFoundError)
 
 

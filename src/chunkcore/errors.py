@@ -203,9 +203,10 @@ class MissingExtraError(ChunkcoreError, ImportError):
     ) -> MissingExtraError:
         """Build the usual message.
 
-        >>> print(MissingExtraError.of("sentence-transformers", "models", "embed text"))
-        sentence-transformers is needed to embed text, and it is not installed: pip install "chunkadapters[models]"
+        >>> print(MissingExtraError.of("rich", "report", "print"))
+        rich is needed to print, and it is not installed: pip install "chunkadapters[report]" (in a clone: ".[report]")
         """
         return cls(
-            f'{package} is needed to {purpose}, and {problem}: pip install "chunkadapters[{extra}]"'
+            f"{package} is needed to {purpose}, and {problem}: "
+            f'pip install "chunkadapters[{extra}]" (in a clone: ".[{extra}]")'
         )

@@ -32,8 +32,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Cut documents into chunks with exact spans, and find out which way of cutting retrieves best.",
-    epilog="Exit codes: 0 done, 1 problems, or something is not written, 2 bad input, 130 stopped, 143 by SIGTERM.",
+    help="Search your documents, cut them into chunks with offsets, and compare chunkers and retrievers.",
+    epilog="Exit codes: 0 done, 1 problems or a file not written, 2 bad input, 130 Ctrl-C, 143 SIGTERM.",
 )
 
 
@@ -46,7 +46,7 @@ def _any_command(
     html: Annotated[
         Literal["visible", "source"] | None,
         typer.Option(
-            "--html", help="HTML as a reader sees it, or its source.", show_default="visible"
+            "--html", help="Read the visible text of HTML, or its source.", show_default="visible"
         ),
     ] = None,
 ) -> None:
@@ -63,20 +63,20 @@ def _any_command(
 
 # Help lists the commands by the job that they are for.
 _FIND, _CUT = "Find passages in your files", "Cut documents"
-_MEASURE = "Find out which chunker and retriever find the evidence"
-_ASK, _KEEP = "Get questions to measure with", "Look after it"
+_MEASURE = "Find out which chunker and retriever are best for your questions"
+_ASK, _KEEP = "Write questions to measure with", "More"
 _COMMANDS: tuple[tuple[str, str, Callable[..., Any], str], ...] = (
     (_FIND, "search", search.search, "Print the passages that answer a question."),
-    (_FIND, "index", search.index, "Save an index of files, or bring it up to date."),
+    (_FIND, "index", search.index, "Make or update an index of files."),
     (_FIND, "serve", search.serve, "Serve the search to language models (MCP)."),
     (_CUT, "chunk", chunk.chunk, "Cut files into chunks: JSON lines with offsets."),
-    (_CUT, "list", shelf.list_names, "Names of chunkers, retrievers, measures, ..."),
+    (_CUT, "list", shelf.list_names, "List chunkers, retrievers, measures, ..."),
     (_MEASURE, "compare", reports.compare, "Compare chunkers, retrievers and embedders."),
-    (_MEASURE, "score", reports.score, "Score what any system retrieved: run files."),
-    (_MEASURE, "tune", reports.tune, "Search options; score the choice fairly."),
-    (_MEASURE, "calibrate", enough.calibrate, "Promise how much evidence is found."),
-    (_MEASURE, "answer", reports.answer, "Let a language model answer, and compare."),
-    (_MEASURE, "check", enough.check, "Say whether labels and thresholds still hold."),
+    (_MEASURE, "score", reports.score, "Score the hits of any system: run files."),
+    (_MEASURE, "tune", reports.tune, "Try many options; score the best on other questions."),
+    (_MEASURE, "calibrate", enough.calibrate, "Find how many tokens a question needs."),
+    (_MEASURE, "answer", reports.answer, "Let a language model answer, and score it."),
+    (_MEASURE, "check", enough.check, "Check that labels still match the documents."),
     (_ASK, "label", questions.label, "Mark evidence in your documents, in a browser."),
 )
 for _panel, _name, _function, _help in _COMMANDS:

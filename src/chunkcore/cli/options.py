@@ -134,20 +134,20 @@ Questions = Annotated[
     Path | None,
     _data("--questions", metavar="FILE", help="A questions.jsonl, or a CSV of the Chroma layout."),
 ]
-Layout = Annotated[str, _data(metavar="NAME", help="The files' layout (list layouts).")]
+Layout = Annotated[str, _data(metavar="NAME", help="Layout of the files (list layouts).")]
 ChunkerSpecs = Annotated[
     list[str] | None, chunker(help="name:option=value,...; repeatable (list chunkers).")
 ]
-Retriever = Annotated[str, retriever(help="Searches chunks (list retrievers).")]
+Retriever = Annotated[str, retriever(help="How chunks are searched (list retrievers).")]
 EmbedderName = Annotated[str, value("NAME", "A sentence-transformers model.", "--embedder", "-e")]
 Llm = Annotated[str, value("NAME", "A model: openai:MODEL@URL.", "--llm")]
-Counter = Annotated[str, value("NAME", "Whose tokens count.")]
-Seed = Annotated[int, number("Of every random choice.")]
+Counter = Annotated[str, value("NAME", "The tokenizer of sizes.")]
+Seed = Annotated[int, number("For random choices.")]
 Limit = Annotated[int, number("Ask N questions, drawn by the seed; 0: all.")]
 Resamples = Annotated[
-    int, _statistics(min=100, max=1_000_000, metavar="N", help="Of the bootstrap.")
+    int, _statistics(min=100, max=1_000_000, metavar="N", help="Resamples of the bootstrap.")
 ]
-Output = Annotated[Path, value("FOLDER", "For results.", "--output", "-o")]
+Output = Annotated[Path, value("FOLDER", "Where results are written.", "--output", "-o")]
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,9 @@ class Documents:
             metavar="[DOCS]", help="A folder, a file, or a documents.jsonl.", rich_help_panel=_DATA
         ),
     ] = None
-    docs_option: Annotated[Path | None, _data("--docs", metavar="DOCS", help="The same.")] = None
+    docs_option: Annotated[
+        Path | None, _data("--docs", metavar="DOCS", help="The same as DOCS.")
+    ] = None
     follow_links: Annotated[bool, _data("--follow-links", help="Read links out of a folder.")] = (
         False
     )
@@ -264,24 +266,25 @@ class Scoring:
     measure: Annotated[
         str,
         _scores(
-            metavar="NAME", help="Of the verdict (list measures). Default: Recall at the first k."
+            metavar="NAME",
+            help="Measure that decides (list measures). Default: Recall at the first k.",
         ),
     ] = ""
     require: Annotated[
         list[str] | None,
         _scores(
             metavar="TEXT",
-            help="Fail where the whole interval is below, as HitRate@5>=0.70; repeatable.",
+            help="Fail if the whole interval is below this: HitRate@5>=0.70; repeatable.",
         ),
     ] = None
     baseline: Annotated[
         str,
         _scores(
             metavar="NAME|FILE",
-            help="What you run today: a system here; or an earlier report.json: fail on a significant drop.",
+            help="The system that you run today; or an earlier report.json: fail on a significant drop.",
         ),
     ] = ""
-    counter: Annotated[str, _scores(metavar="NAME", help="Whose tokens count.")] = "cl100k_base"
+    counter: Annotated[str, _scores(metavar="NAME", help="Tokenizer that counts.")] = "cl100k_base"
 
 
 @dataclass(frozen=True)
@@ -295,10 +298,10 @@ class Statistics:
         By,
         _statistics(
             metavar="UNIT",
-            help="Resampled: question, document, or auto: documents that share questions.",
+            help="Resample questions or documents; auto: documents if questions share them.",
         ),
     ] = "auto"
-    seed: Annotated[int, _statistics(min=0, metavar="N", help="Of every random choice.")] = 0
+    seed: Annotated[int, _statistics(min=0, metavar="N", help="Seed of all random choices.")] = 0
     resamples: Resamples = 10_000
 
 
@@ -340,21 +343,22 @@ def study_settings(
 class Models:
     """What models cost, and what is kept of them."""
 
-    dry_run: Annotated[bool, _models("--dry-run", help="Only say what it would ask and cost.")] = (
+    dry_run: Annotated[bool, _models("--dry-run", help="Print calls and cost; send nothing.")] = (
         False
     )
-    no_cache: Annotated[bool, _models("--no-cache", help="Keep no embeddings, and no answers.")] = (
+    no_cache: Annotated[bool, _models("--no-cache", help="Do not cache vectors and answers.")] = (
         False
     )
     cache: Annotated[
         Path | None,
-        _models(metavar="FILE", help="Embeddings and answers. Default: the user's cache."),
+        _models(metavar="FILE", help="Cache of vectors and answers."),
     ] = None
     input_price: Annotated[
-        float | None, _models(metavar="PRICE", help="Of a million tokens that a model reads.")
+        float | None,
+        _models(metavar="PRICE", help="Price of a million input tokens."),
     ] = None
     output_price: Annotated[
-        float | None, _models(metavar="PRICE", help="Of a million tokens that it writes.")
+        float | None, _models(metavar="PRICE", help="Price of a million output tokens.")
     ] = None
 
     def prices(self) -> Prices | None:

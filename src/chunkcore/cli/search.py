@@ -36,7 +36,9 @@ Source = Annotated[
         show_default=False,
     ),
 ]
-Verify = Annotated[bool, options.flag("Read every file again, whatever its time.", "--verify")]
+Verify = Annotated[
+    bool, options.flag("Read every file again, even if it looks unchanged.", "--verify")
+]
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,11 @@ class Opening:
     """What is searched, and how its index is kept."""
 
     docs: Source
-    dense: Annotated[bool, options.flag("Search with the model, too.", "--dense")] = False
+    dense: Annotated[bool, options.flag("Search by meaning, too, with a model.", "--dense")] = False
     embedder: options.EmbedderName = "all-MiniLM-L6-v2"
     verify: Verify = False
     follow_links: options.FollowLinks = False
-    no_cache: Annotated[bool, options.flag("Keep no index and no embeddings.", "--no-cache")] = (
+    no_cache: Annotated[bool, options.flag("Do not keep the index and vectors.", "--no-cache")] = (
         False
     )
 
@@ -99,21 +101,21 @@ class Opening:
 def search(
     opening: Opening,
     question: Annotated[str, typer.Argument(help="What to look for.", metavar="QUESTION")],
-    max_tokens: Annotated[int, options.number("Tokens of all passages at most.", 1)] = 1000,
-    k: Annotated[int | None, options.number("Passages at most.", 1, "--k", "-k")] = None,
+    max_tokens: Annotated[int, options.number("Most tokens, of all passages together.", 1)] = 1000,
+    k: Annotated[int | None, options.number("Most passages.", 1, "--k", "-k")] = None,
     where: Annotated[
         list[str] | None,
         options.value("KEY=VALUE", "Only documents with this in their metadata.", "--where"),
     ] = None,
-    as_json: Annotated[bool, options.flag("Write a passage a line.", "--json")] = False,
+    as_json: Annotated[bool, options.flag("Write one passage a line.", "--json")] = False,
 ) -> None:
-    """Print the passages of files that answer a question best, with file, lines and offsets.
+    """Print the best passages for a question, with file, lines and offsets.
 
-    Passages are exact spans of any size, at most --max-tokens together. Words are searched, cut to five letters;
-    --dense searches meanings, too, with the model. The index is kept in the user's cache folder; only changed files are
-    read again. A saved index (chunkcore index) is searched as it is.
+    The search compares the first five letters of words; --dense adds a model. Passages have at most --max-tokens
+    together. The index is kept in the user's cache folder; only changed files are read again. DOCS may be an index
+    made by chunkcore index.
 
-    --json writes a passage a line: {"document_id", "file", "lines", "pages", "spans", "score", "text", "parts"}.
+    --json writes one passage a line: {"document_id", "file", "lines", "pages", "spans", "score", "text", "parts"}.
 
     Example: chunkcore search docs/ "how is a pump primed?" --max-tokens 500
     """

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 DEFAULT_CHUNKERS = ("recursive:size=200", "breakpoint", "cluster_semantic:size=200")
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Score boundaries.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode="rich", help="Score boundaries against known sections."
+)
 
 
 @app.command()
