@@ -99,6 +99,25 @@ def test_hits_bring_their_words_and_words_bring_what_no_hit_has() -> None:
     assert only_hits[0].text == "Tea is hot. It boils at noon."
 
 
+@pytest.mark.parametrize(
+    ("question", "first", "expected"),
+    [
+        ("Is tea of Lochmere bitter?", [], ["both", "one"]),
+        ("Is tea of Lochmere bitter?", ["one"], ["one", "both"]),
+        ("What sounds old?", [], ["d0", "d2"]),
+    ],
+    ids=["words say more than hits by chance", "a hit has the words", "no word stands out"],
+)
+def test_hits_by_chance_do_not_outweigh_words_that_stand_out(question, first, expected) -> None:
+    texts = {f"d{n}": f"Text number {n} says nothing new." for n in range(0, 60, 2)}
+    texts |= {f"e{n}": f"Text number {n} sounds very old." for n in range(1, 60, 2)}
+    texts |= {"both": "The tea of Lochmere is green.", "one": "Much of Lochmere is under water."}
+    hits = [Retrieved(name, (Span(0, len(texts[name])),), 0.0, texts[name]) for name in [*first, *list(texts)[:5]]]
+    index = index_of([Document(name, text) for name, text in texts.items()])
+    found = index.behind(question, hits, show="all", balance=0.6, max_tokens=18)
+    assert [passage.document_id for passage in found] == expected
+
+
 def test_a_hit_is_worth_a_third_to_its_neighbours() -> None:
     index = index_of([Document("tea", "Tea is hot to us. Ice is old to us. Sea is wet to us.")])
     hit = Retrieved("tea", (Span(18, 35),), 0.1, "Ice is old to us.")

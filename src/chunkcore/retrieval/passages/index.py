@@ -497,7 +497,8 @@ class WindowIndex(PassageIndex):
             show: what passages may hold: "hits", the hits' own text, not a character more; "whole", all text of
                 the hits' documents; "all", all text of the index; or ids of documents that are shown whole, of the
                 hits' other documents the hits' own text.
-            balance: the hits' share of the score, 0 to 1.
+            balance: the hits' share of the score, 0 to 1; less where the first ten hits hold the question's words no
+                more than chance gives, though some unit has them clearly. 1 stays.
             counter: of `max_tokens`; None: the index's.
             order: "score", the best passage first, or "document", those of one document together, in its order.
 
@@ -542,7 +543,10 @@ class WindowIndex(PassageIndex):
         """The units' scores by words and by the hits, of which those `placed` stand in the index; and what is shown."""
         located = [hits[number] for number in placed]
         ranks = np.array(placed, dtype=np.int64) + 1
-        scores = (1 - balance) * word_shares(self.word_scores(question))
+        words = self.word_scores(question)
+        if balance < 1:
+            balance *= self._places.agreement(located, ranks, words)
+        scores = (1 - balance) * word_shares(words)
         scores += balance * self._places.worth(located, ranks, len(hits))
         return scores, self._shown(located, show)
 

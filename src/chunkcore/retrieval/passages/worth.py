@@ -3,7 +3,8 @@
 A hit is worth log((N + 1) / rank) to the units that it covers, N the number of hits. A unit's worth has two scales,
 each divided by its best unit: two thirds of the hits as they are, one third of each with as much text again on either
 side. The words' score is divided by its best unit, too, so that the first hit has the same share of what the best
-words are worth in a small collection and in a large one.
+words are worth in a small collection and in a large one; a lesser one where the hits hold the question's clearest
+words no more than chance gives.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ _SCALES = (
     (1, 1 / 3),
 )  # how much wider a hit is read, and that scale's share of the worth
 _CLEAR = 25.0  # the words' score of a unit five deviations above the mean at every scale
+_FIRST = 10  # hits that are held against the words
+_CHANCE, _AGREED = 0.5, 0.7  # the mean place of the hits' units by words
+_SAMPLE = 2**12  # units among which a place is found
 
 
 def check_show(show: Show) -> Show:
@@ -108,6 +112,12 @@ class UnitPlaces:
         """The numbers of the hits of which a unit holds some."""
         ranges, owner = self.ranges(hits)
         return set(owner[self.covered(ranges)[0]].tolist())
+
+    def agreement(self, hits: Sequence[Retrieved], ranks: Numbers, words: Scores) -> float:
+        """How far the first of these hits agree with the words' scores of the units: `agreement`."""
+        first = int(np.searchsorted(ranks, _FIRST, side="right"))
+        worth = self.worth(hits[:first], ranks[:first], _FIRST)
+        return agreement(worth, words)
 
     def worth(
         self,
@@ -208,9 +218,33 @@ def word_shares(scores: Scores) -> Scores:
     """The words' scores, at most 1: divided by the best one, or by what stands out clearly if that is more."""
     # A unit without a word that nearly all have loses no more than one without any.
     scores = np.maximum(scores, -1.0)
-    clear = min(_CLEAR, len(scores) / 4)  # among n units, no deviation is over the root of n - 1
-    shares: Scores = scores / max(float(scores.max(initial=0.0)), clear, 1e-9)
+    shares: Scores = scores / max(float(scores.max(initial=0.0)), _clear(scores), 1e-9)
     return shares
+
+
+def _clear(scores: Scores) -> float:
+    """The words' score that stands out: among n units, no deviation is over the root of n - 1."""
+    return min(_CLEAR, len(scores) / 4)
+
+
+def agreement(worth: Scores, words: Scores) -> float:
+    """How far hits agree with the words, 0 to 1, by what the hits are worth to the units, and the words' scores.
+
+    Hits of a model that does not know the language hold the question's words no more than any text: the mean place of
+    their units among all, by words, is a half. That is no agreement, 0.7 is a full one. Words contradict nothing unless
+    a unit has twice the score that stands out.
+    """
+    is_clear = words.max(initial=0.0) >= 2 * _clear(words)
+    if not is_clear or not worth.any():
+        return 1.0
+    step = 1 + len(words) // _SAMPLE
+    sample = np.sort(words[::step])
+    held = np.flatnonzero(worth)
+    below = np.searchsorted(sample, words[held])
+    up_to = np.searchsorted(sample, words[held], side="right")
+    places = (below + up_to) / (2 * len(sample))
+    place = float(np.average(places, weights=worth[held]))
+    return min(1.0, max(0.0, (place - _CHANCE) / (_AGREED - _CHANCE)))
 
 
 def distinct_hits(hits: Iterable[Retrieved]) -> list[Retrieved]:
