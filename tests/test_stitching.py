@@ -223,7 +223,7 @@ def test_the_command_writes_a_folder_that_is_read_again(tmp_path: Path, capsys: 
     assert main(call) == 0
     told = capsys.readouterr()
     assert told.out.splitlines() == ["12 documents in 3, 1 questions, 1 without evidence; 1 left out", str(output)]
-    assert told.err.startswith("left out: q2: ")
+    assert "\nleft out: q2: " in told.err
     assert "the excerpt 'It flies.' is not found" in told.err
     long = load_benchmark(output)
     assert excerpts(long) == [["Number 7 naps."]]

@@ -492,8 +492,8 @@ def load_benchmark(
 ) -> Benchmark:
     """A benchmark from files.
 
-    docs/reference/formats.md has the layouts. A question whose evidence is not found, or found more than once, goes to
-    `Benchmark.problems` with the reason. An excerpt in another spelling at one place is accepted with a warning.
+    docs/reference/formats.md has the layouts. A question whose evidence is not found, or found more than once, is left
+    out with a warning: `Benchmark.problems` has the reason. An excerpt in another spelling is accepted with a warning.
 
     Args:
         documents: a folder, a text file, a ``documents.jsonl``, a dataset's file, or the documents themselves: those
@@ -541,6 +541,12 @@ def load_benchmark(
         source = "the questions"
     _check_usable(reader, str(source), require_evidence=require_evidence)
     problems = (*reader.problems, *reader.repeated)
+    if problems:
+        first = problems[0]
+        warn_user(
+            f"{len(problems):,} of {len(rows):,} questions are left out: the benchmark's `problems` has each; the "
+            f"first, {echo(first.query_id)}: {first.reason}"
+        )
     return Benchmark(
         name, contents.documents, reader.queries, problems, tuple(reader.without_evidence)
     )
