@@ -65,9 +65,15 @@ def test_the_tutorial_s_programs_score_what_its_comparison_prints(
     assert rest == [(one.system.retriever, f"{100 * one.mean('Recall@1000tok'):.1f}") for one in reports]
 
 
-def test_the_page_of_passages_runs(run: Callable[[str], object]) -> None:
-    pytest.importorskip("langchain_text_splitters")
+def test_the_page_of_passages_runs_and_each_framework_finds_more(
+    run: Callable[[str], object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for package in PACKAGES.values():
+        pytest.importorskip(package)
     run((ROOT / "docs" / "guides" / "passages.md").read_text(encoding="utf-8"))
+    before, after, bare, behind = map(float, capsys.readouterr().out.splitlines()[:4])
+    assert before < after
+    assert bare < behind
 
 
 def test_the_page_of_exact_runs_and_the_originals_have_these_faults_still(run: Callable[[str], object]) -> None:

@@ -64,7 +64,7 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: get_chunker("recursive", 200), "options have names, as in"),
         (lambda: chunk_corpus([TEA], 3), "a chunker is given as name:option=value"),
         (lambda: chunk_corpus(["text"], "recursive"), r'write Document\("faq.md", text\)'),  # type: ignore[list-item]
-        (lambda: chunk_corpus([THEIRS], "recursive"), r'write Document\("faq.md", document.page_content\)'),
+        (lambda: chunk_corpus([THEIRS], "recursive"), r"join_pages_by_source\(documents\) of chunkadapters.langchain"),
         (lambda: chunk_corpus([TEA, TEA], "recursive"), "two documents have the id 'tea.md'"),
         (lambda: get_retriever("bm25").index(CORPUS).update([TEA, TEA]), "two documents have the id 'tea.md'"),
         (lambda: get_counter("gpt-4o"), "did you mean o200k_base"),

@@ -275,13 +275,14 @@ def check_document(value: object, name: str = "one of the documents") -> None:
     """
     if isinstance(value, Document):
         return
-    attribute = "text"
-    for name_of_text in ("text", "content", "page_content"):
-        if isinstance(getattr(value, name_of_text, None), str):
-            attribute = f"document.{name_of_text}"
-    raise DataError(
-        f'{name} is a chunkcore Document, got {kind_of(value)}: write Document("faq.md", {attribute})'
-    )
+    advice = 'write Document("faq.md", text)'
+    for attribute, framework in _TEXTS_OF_FRAMEWORKS.items():
+        if isinstance(getattr(value, attribute, None), str):
+            advice = f"join_pages_by_source(documents) of chunkadapters.{framework} makes them"
+    raise DataError(f"{name} is a chunkcore Document, got {kind_of(value)}: {advice}")
+
+
+_TEXTS_OF_FRAMEWORKS = {"text": "llamaindex", "content": "haystack", "page_content": "langchain"}
 
 
 def pages_of_all(
