@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import pytest
-from chunkcore.chunkers import FixedSentences, Sentence
+from chunkcore.chunkers import FixedSentences, Sentence, get_chunker
 from chunkcore.models.loading import EmbedderCounter
 from chunkcore.text import Document, Mark, Span
 from chunkcore.tokens import TokenizedText, WordCounter
@@ -89,6 +90,30 @@ def test_a_word_without_spaces_ends_at_its_mark(mark: str) -> None:
     text = mark.join(["ཀཁག", "ཨོམ", "ལྷ་ས"[:2]] * 9)
     chunks = Sentence(size=20, counter="characters").split_text(text)
     assert all(chunk.endswith(mark) for chunk in chunks[:-1])
+
+
+WORDS = [  # of Thai, Lao, Khmer, Burmese, Japanese and Chinese
+    "ภาษา|ไทย|เป็น|ภาษา",
+    "ມະນຸດ|ທຸກຄົນ|ເກີດ",
+    "មនុស្ស|ទាំងអស់|កើតមក",
+    "လူ|တိုင်း|လွတ်လပ်|သော",
+    "人間|は|自由|で|ある",
+    "尊严|和|权利|一律|平等",
+]
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("chunker", ["auto", "recursive", "sentence"])
+def test_a_word_without_spaces_is_cut_only_if_it_does_not_fit(chunker: str, words: str) -> None:
+    pytest.importorskip("icu4py")
+    text = words.replace("|", "") * 3
+    ends = set(accumulate(map(len, words.split("|") * 3)))
+    for size in (8, 9, 10):
+        chunks = get_chunker(chunker, size=size, counter="characters").chunk(Document("d", text))
+        assert {chunk.end for chunk in chunks} <= ends
+        assert "".join(chunk.text for chunk in chunks) == text
+    chunks = get_chunker(chunker, size=1, counter="characters").split_text(text)
+    assert "".join(chunks) == text
 
 
 def test_the_maximum_cuts_a_sentence_at_words_then_graphemes() -> None:

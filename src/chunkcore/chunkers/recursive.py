@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from chunkcore.boundaries.separators import (
     find_regex,
     pieces_between,
 )
+from chunkcore.boundaries.words import word_ends
 from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds
@@ -30,6 +31,7 @@ PROSE_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 # The marks that end a word or a clause where words have no spaces between them.
 _MARKS = ("\u200b", "\u0f0b", "。", "，", "、")
 SEPARATORS = ("\n\n", "\n", " ", *_MARKS, "")
+_WORD_END = "\0"  # before the last of them: where a dictionary knows that a word ends
 _NONE: Ranges = np.empty((0, 2), dtype=np.int64)
 
 
@@ -50,7 +52,8 @@ class Recursive(Chunker):
         size: the target, in the counter's unit; at least 1.
         overlap: how much neighbouring chunks may share, ``0 <= overlap <= size``; whole pieces only.
         separators: tried in this order; "" splits into characters. The default is the original's, with the marks of
-            scripts without spaces, which end a piece: zero width space, tsheg, and full stop and commas of Chinese.
+            scripts without spaces, which end a piece: zero width space, tsheg, full stop and commas of Chinese, and
+            with the extra ``words`` the ends of words.
         keep: where a separator goes: to the "start" of the piece after it, the "end" of the piece before it, or "drop".
             A separator dropped between two chunks is in no chunk. A dropped regular expression's groups are kept, as
             pieces.
@@ -103,8 +106,11 @@ class Recursive(Chunker):
     def _chunks(self, source: TokenizedText) -> list[tuple[int, int]]:
         # The original recurses into each large piece; here each separator is searched once, in all texts to split.
         merged, large, texts = [_NONE], _NONE, source.parts
-        for level, separator in enumerate(self.separators):
-            is_last = separator == "" or level == len(self.separators) - 1
+        levels = list(self.separators)
+        if self._is_default:
+            levels.insert(-1, _WORD_END)
+        for level, separator in enumerate(levels):
+            is_last = separator == "" or level == len(levels) - 1
             pieces, left = self._pieces(source, separator, texts, is_last=is_last)
             sizes = source.counts(pieces.starts, pieces.ends)
             merged.append(self._merge(source, separator, pieces, sizes))
@@ -125,6 +131,10 @@ class Recursive(Chunker):
         )
         return [(start, end) for start, end in stripped if start < end]
 
+    @property
+    def _is_default(self) -> bool:
+        return self.separators == SEPARATORS and not self.regex
+
     def _pieces(
         self, source: TokenizedText, separator: str, texts: Ranges, *, is_last: bool
     ) -> tuple[Places, Ranges]:
@@ -134,9 +144,11 @@ class Recursive(Chunker):
         if self.regex:
             pattern = self._pattern(separator)
             matches = find_regex(source, pattern, texts, keep_groups=self.keep == "drop")
+        elif separator == _WORD_END:
+            matches = _word_ends(source.text, texts)
         else:
             matches = find_literal(source, separator, texts)
-        is_mark = separator in _MARKS and self.separators == SEPARATORS and self.keep == "start"
+        is_mark = separator in _MARKS and self._is_default and self.keep == "start"
         keep: Keep = "end" if is_mark else self.keep
         if is_last:
             return pieces_between(texts, matches, keep), _NONE
@@ -149,7 +161,8 @@ class Recursive(Chunker):
     ) -> Ranges:
         """Runs of neighbouring small pieces of one text, merged up to `size`."""
         small = (sizes < self.size).nonzero()[0]
-        gap = source.counter.count(separator) if self.keep == "drop" else 0
+        is_dropped = self.keep == "drop" and separator != _WORD_END
+        gap = source.counter.count(separator) if is_dropped else 0
         sums = running_sizes(sizes[small], gap)
         texts = pieces.texts[small]
         run_ends = (small[1:] - small[:-1] > 1) | (texts[1:] > texts[:-1])
@@ -172,6 +185,13 @@ class Recursive(Chunker):
             for (start, end), before in zip(parts, reached, strict=False)
             if end > before
         ]
+
+
+def _word_ends(text: str, texts: Ranges) -> Places:
+    """Where words end that no mark ends, as separators without a width."""
+    ends = [word_ends(text, start, end, end) for start, end in texts.tolist()]
+    places = np.array([*chain.from_iterable(ends)], dtype=np.int64)
+    return Places(places, places, np.repeat(np.arange(len(ends)), [*map(len, ends)]))
 
 
 def _table(rows: list[tuple[int, int]]) -> Ranges:
