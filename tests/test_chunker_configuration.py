@@ -91,7 +91,6 @@ WRONG = {
     "fixed_sentences:sentences=2,overlap=3": "overlap is at least 0 and at most 2",
     "markdown:size=5,minimum=6": "minimum is at least 0 and at most size",
     "markdown:heading_level=7": "heading_level is at least 0 and at most 6",
-    "html:content=seen": "content is one of 'source', 'text'",
     "breakpoint:threshold=mean": "threshold is one of 'percentile'",
     "breakpoint:amount=101": "amount is at least 0 and at most 100, got 101",
     "breakpoint:threshold=distance,amount=2.1": "amount is at least 0 and at most 2, got 2.1",
