@@ -317,7 +317,8 @@ class LocalIndex:
             self._opened = OpenedIndex(index)
         else:
             raise OptionError(
-                f"index is a saved index's folder or an index, got {type(index).__name__}"
+                f"index is a saved index's folder or an index, got {type(index).__name__}; documents have a "
+                "name: documents=documents"
             )
 
     @property

@@ -390,8 +390,8 @@ class PassageRetriever(BaseRetriever, _Shown):
     def __init__(
         self,
         retriever: Runnable[str, list[Document]],
-        *,
         index: IndexLike | None = None,
+        *,
         documents: Documents | None = None,
         fetch_k: int | None = FETCH_K,
         show: Show = "hits",

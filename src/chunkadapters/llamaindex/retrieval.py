@@ -399,8 +399,8 @@ class PassageRetriever(BaseRetriever):
     def __init__(
         self,
         retriever: BaseRetriever,
-        *,
         index: IndexLike | None = None,
+        *,
         documents: Documents | None = None,
         fetch_k: int | None = FETCH_K,
         show: Show = "hits",
