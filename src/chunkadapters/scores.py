@@ -474,12 +474,12 @@ class RetrieverHooks(Generic[Retriever, Document]):
         """Score a deployed retriever.
 
         Args:
-            retriever: see `run_retriever`, as for the arguments from `pool` on.
+            retriever: see `run_retriever`, also for the arguments from `pool` on.
             benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore.
             measures: one or a list, such as ``["Recall@1000tok", "Precision@5"]``; by default Recall, Precision, IoU
                 and F1 at `k`, and PrecisionOmega if there is a `pool`.
             k: the depths of the default measures: an equal budget of tokens first, then so many hits.
-            counter: whose tokens are counted.
+            counter: the tokenizer.
 
         Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
         """

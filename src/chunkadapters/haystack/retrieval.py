@@ -306,12 +306,12 @@ def evaluate_retriever(
     """Score a deployed retriever, or a whole pipeline.
 
     Args:
-        retriever: see `run_retriever`, as for the arguments from `text_embedder` on.
+        retriever: see `run_retriever`, also for the arguments from `text_embedder` on.
         benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore.
         measures: one or a list, such as ``["Recall@1000tok", "Precision@5"]``; by default Recall, Precision, IoU and
             F1 at `k`, and PrecisionOmega if there is a `pool`.
         k: the depths of the default measures: an equal budget of tokens first, then so many hits.
-        counter: whose tokens are counted.
+        counter: the tokenizer.
 
     Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
     """

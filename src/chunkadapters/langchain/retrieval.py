@@ -318,8 +318,7 @@ class PassageCompressor(BaseDocumentCompressor, _Shown):
     """Passages behind a retriever: exact spans of its hits' text, of any size, under a budget of tokens.
 
     For ``ContextualCompressionRetriever(base_compressor=PassageCompressor(index=folder), ...)``, behind any retriever
-    with any chunks: the guide on passages (docs/guides/passages.md) has what counts. It gets the hits that the
-    retriever gives: let it give about 100.
+    with any chunks. Let the retriever give about 100 hits. docs/guides/passages.md says how passages are chosen.
 
     A passage has the document's own text; ``start_index``, ``end_index``, ``source_id``, the metadata that its hits
     share, ``pages`` where the document has pages, and ``passage_score``, comparable within one answer. A hit without a
@@ -332,12 +331,12 @@ class PassageCompressor(BaseDocumentCompressor, _Shown):
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
         documents: instead of an index: LangChain's or chunkcore's documents, indexed in memory, by words.
         show, max_tokens, k, balance, order: see `chunkadapters.behind.Behind`.
-        counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``), or a function such as
+        counter: your language model's tokenizer: a name (``"o200k_base"``, ``"hf:..."``), or a function such as
             ``model.get_num_tokens``.
 
     Raises `ValueError`: an option is out of range, or there is no index.
 
-    Warns `PassageWarning` once, of hits without a place, and of each document that has changed.
+    Warns `PassageWarning` once about hits without a place, and about each document that has changed.
 
     >>> tea = Document(page_content="Tea is hot. It boils. Ice is cold.", metadata={"source": "tea.md"})
     >>> hits = [Document(page_content="Tea is hot. It boils.", metadata={"source": "tea.md"})]
@@ -359,9 +358,9 @@ class PassageCompressor(BaseDocumentCompressor, _Shown):
 class PassageRetriever(BaseRetriever, _Shown):
     """A retriever, with passages behind it: ``PassageRetriever(your_retriever, index=folder)``.
 
-    See `PassageCompressor` for the options and for what comes out. ``k`` and ``max_tokens`` of a call are the limits of
-    its answer. Every other keyword argument of a call reaches the retriever and the retrievers inside of it, or is
-    refused; so does the configuration of the run.
+    `PassageCompressor` has the options, and says what a passage contains. ``k`` and ``max_tokens`` of a call limit its
+    answer. All other arguments of a call, and the configuration of the run, reach your retriever and the retrievers
+    inside of it, or are refused.
 
     Args:
         retriever: any retriever, or runnable from a question to documents.

@@ -294,8 +294,8 @@ class PassagePostprocessor(BaseNodePostprocessor):
     """Passages behind a retriever: exact spans of its hits' text, of any size, under a budget of tokens.
 
     For ``node_postprocessors=[PassagePostprocessor(index=folder)]`` of a query engine, behind any retriever with any
-    nodes: the guide on passages (docs/guides/passages.md) has what counts. It gets the nodes that the retriever gives:
-    let it give about 100 (``similarity_top_k=100``).
+    nodes. Let the retriever give about 100 (``similarity_top_k=100``). docs/guides/passages.md says how passages are
+    chosen.
 
     A passage has the document's own text; ``start_char_idx`` and ``end_char_idx``, the metadata that its nodes share,
     their source, templates and excluded keys, ``pages`` where the document has pages, and a score, comparable within
@@ -311,11 +311,11 @@ class PassagePostprocessor(BaseNodePostprocessor):
         documents: instead of an index: LlamaIndex' or chunkcore's documents, indexed in memory, by words. They are not
             in configurations.
         show, max_tokens, k, balance, order: see `chunkadapters.behind.Behind`.
-        counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``) or a function.
+        counter: your language model's tokenizer: a name (``"o200k_base"``, ``"hf:..."``) or a function.
 
     Raises `ValueError`: an option is out of range, there is no index, or a query is missing.
 
-    Warns `PassageWarning` once, of nodes without a place, and of each document that has changed.
+    Warns `PassageWarning` once about nodes without a place, and about each document that has changed.
 
     >>> from llama_index.core import Document
     >>> tea = Document(text="Tea is hot. It boils. Ice is cold.", doc_id="tea.md")
@@ -377,7 +377,8 @@ class PassagePostprocessor(BaseNodePostprocessor):
 class PassageRetriever(BaseRetriever):
     """A retriever, with passages behind it: ``PassageRetriever(your_retriever, index=folder)``.
 
-    See `PassagePostprocessor` for the options and for what comes out. ``options`` has them. They can be assigned.
+    `PassagePostprocessor` has the options, and says what a passage contains. They can be
+    assigned (``retriever.max_tokens = 500``), and are in ``options``.
 
     Args:
         retriever: any retriever.

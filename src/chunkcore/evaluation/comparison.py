@@ -288,7 +288,7 @@ def compare(
     margin: float = 0.02,
     by: By = "auto",
 ) -> Comparison:
-    """Which systems differ by more than the choice of questions explains, and which by less than matters.
+    """Compare systems: which differences are real, and which are too small to matter.
 
     Args:
         reports: of the same benchmark's queries, in the same order.

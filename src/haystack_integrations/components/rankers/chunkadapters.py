@@ -114,9 +114,8 @@ def _passage_document(passage: Passage, hits: Sequence[Document]) -> Document:
 class ChunkcorePassageRanker(Indexed):
     """Passages behind a retriever: exact spans of its hits' text, of any size, under a budget of tokens.
 
-    Connect any retriever, joiner or ranker with any chunks to ``documents``: the guide on passages
-    (docs/guides/passages.md) has what counts. It gets the hits that the retriever gives: let it give about 100
-    (``top_k=100``).
+    Connect any retriever, joiner or ranker with any chunks to ``documents``. Let the retriever give about 100 hits
+    (``top_k=100``). docs/guides/passages.md says how passages are chosen.
 
     A passage has the source document's own text; ``split_idx_start``, ``split_idx_end`` and ``source_id``, the
     metadata that its hits share, ``pages`` where the source has pages, and a score, comparable within one answer. A
@@ -131,11 +130,11 @@ class ChunkcorePassageRanker(Indexed):
         documents: instead of an index: Haystack's or chunkcore's documents, indexed in memory, by words. Only a folder
             can be written to YAML.
         show, max_tokens, k, balance, order: see `chunkadapters.behind.Behind`.
-        counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``) or a function.
+        counter: your language model's tokenizer: a name (``"o200k_base"``, ``"hf:..."``) or a function.
 
     Raises `ValueError`: an option is out of range, or there is no index.
 
-    Warns `PassageWarning` once, of hits without a place, and of each document that has changed.
+    Warns `PassageWarning` once about hits without a place, and about each document that has changed.
 
     >>> tea = Document(id="tea.md", content="Tea is hot. It boils. Ice is cold.")
     >>> hits = [Document(content="Tea is hot. It boils.", meta={"source_id": "tea.md"})]
