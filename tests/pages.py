@@ -20,7 +20,6 @@ RUN: dict[str, set[str]] = {
     "docs/guides/language_models.md": set(),
     "docs/guides/production.md": set(),
     "docs/guides/retrievers.md": set(),
-    "docs/guides/segments.md": set(),
     "docs/guides/statistics.md": {"reports"},
     "docs/guides/tuning.md": {"any model"},
     "docs/reference/alignment.md": set(),

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, sample_queries, write_benchmark
 from chunkcore.reading.folders import load_documents
 from chunkcore.text import Document, Span
 
@@ -268,3 +268,33 @@ def test_warnings_point_at_the_users_line(tmp_path: Path) -> None:
         with pytest.warns(UserWarning, match="image") as warned:
             call()
         assert {warning.filename for warning in warned} == {__file__}
+
+
+def test_questions_are_drawn_once_in_their_order_by_the_seed() -> None:
+    queries = [Query(f"q{n}", "?", (Evidence("d", Span(0, 1)),)) for n in range(50)]
+    benchmark = Benchmark("b", [Document("d", "One.")], queries)
+    drawn = [[each.id for each in sample_queries(benchmark, 10, seed=seed).queries] for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len(set(drawn[0])) == 10
+    assert sorted(drawn[0], key=lambda each: int(each[1:])) == drawn[0]
+    assert sample_queries(benchmark, 60) is benchmark
+    with pytest.raises(OptionError, match="count is at least 1, got 0"):
+        sample_queries(benchmark, 0)
+
+
+@pytest.mark.parametrize(
+    ("document", "metadata", "words"),
+    [
+        (Document("d", "One.", {"made": object()}), {}, "document 'd' has metadata that JSON cannot hold"),
+        (Document("d", "One.", {"score": float("nan")}), {}, "document 'd' has metadata"),
+        (Document("d", "O\ud83d\ude00."), {}, "document 'd' has a split character .* at 1"),
+        (Document("d", "One."), {"evidence": 3}, "query 'q' has the metadata 'evidence'"),
+    ],
+)
+def test_what_the_format_cannot_hold_is_told_and_nothing_is_written(
+    document: Document, metadata: dict[str, object], words: str, tmp_path: Path
+) -> None:
+    asked = Query("q", "?", (Evidence("d", Span(0, 1)),), "", metadata)
+    with pytest.raises(DataError, match=words):
+        write_benchmark(Benchmark("b", [document], [asked]), tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -165,10 +165,8 @@ def test_other_numbers_of_readme_are_sizes_and_names() -> None:
     [
         ("evidence/retrievers.md", ["retrievers"]),
         ("evidence/chunkers.md", ["chunkers"]),
-        ("evidence/segmentation.md", ["segmentation"]),
         ("evidence/statistics.md", ["statistics_pairs"]),
         ("evidence/chroma_report.md", ["chroma_report", "chroma_report_tokens"]),
-        ("evidence/protocols.md", ["protocols"]),
         ("evidence/benchmarks.md", ["chunking_speed"]),
         ("reference/alignment.md", ["alignment"]),
     ],

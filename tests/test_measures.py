@@ -51,7 +51,7 @@ def test_reading_is_the_inverse_of_writing(name: Any, k: Any, unit: Any) -> None
         ("Recall@0tok", "got k='0tok'"),
         (
             "ChunkPrecision@5[document]",
-            "ChunkPrecision does not count 'document': expected one of token, character, sentence, part",
+            "ChunkPrecision does not count 'document': expected one of token, character, sentence",
         ),
         ("Recall@0", "got k=0"),
         ("Recall@-5", "is no measure: expected something like Recall@5"),

@@ -158,9 +158,6 @@ GIVEN = {
     ("questions", "label"): "{docs}/none --no-browser -o {out}/questions.jsonl",
     ("label",): "{docs}/none --no-browser -o {out}/questions.jsonl",
     ("questions", "check"): "{data} -e none",
-    ("segments", "score"): "--texts {texts} -s fixed_token:size=9 --resamples 100",
-    ("segments", "train"): "{docs}/none.jsonl -o {out}/weights",
-    ("datasets", "stitch"): "{data} -o {out}/stitched",
 }
 COMMANDS = [
     (names, option.opts[-1])
@@ -181,11 +178,9 @@ def given(tmp_path: Path, fake: FakeEmbedder, monkeypatch: pytest.MonkeyPatch) -
             enumerate(["Pumps of Ayton", "The gate is red."])]  # fmt: skip
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (tmp_path / "run.trec").write_text("0 Q0 a.md 1 1.0 x\n1 Q0 b.md 1 1.0 x\n")
-    texts = tmp_path / "texts.jsonl"
-    texts.write_text(json.dumps({"id": "t", "text": "One. Two. Three.", "boundaries": [5]}))
     monkeypatch.setattr(chunkcore.models.llm, "get_llm", lambda name: FakeLLM(broken=0.0))
     data = f"--docs {docs} --questions {tmp_path / 'q.jsonl'}"
-    return SimpleNamespace(docs=docs, data=data, out=tmp_path / "out", run=tmp_path / "run.trec", texts=texts)
+    return SimpleNamespace(docs=docs, data=data, out=tmp_path / "out", run=tmp_path / "run.trec")
 
 
 def test_an_option_has_one_default_over_all_commands():

@@ -1,15 +1,12 @@
-"""Segmenters, and texts whose segments are known."""
+"""Segmenters."""
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.evaluation.segmentation import load_labelled
+from chunkcore.errors import ModelError, OptionError
 from chunkcore.segmenters import Segmenter, TextTiling, get_segmenter, segment_starts
 from chunkcore.segmenters.base import block_similarities, depths
 from chunkcore.segmenters.tagger import SHIPPED, Tagger, boundary_probabilities, load_tagger, sentence_rows
@@ -138,66 +135,3 @@ def test_the_weights_that_ship_are_small_and_need_no_pytorch(monkeypatch):
     assert tagger.embedder == "all-MiniLM-L6-v2"
     vectors = np.random.default_rng(0).standard_normal((50, 384)).astype(np.float32)
     assert np.isfinite(tagger.probabilities(rows_of(vectors))).all()
-
-
-# --- texts whose segments are known -----------------------------------------------------------------------------
-
-
-def write(path: Path, *rows: dict) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-def test_boundaries_become_the_sentences_that_begin_there(tmp_path):
-    text = "One. Two.\n\nThree is here. Four."
-    path = write(
-        tmp_path / "texts.jsonl",
-        {"id": "a", "text": text, "boundaries": [11]},
-        {"id": "b", "text": text, "boundaries": [0, 11, 13], "sentences": [[0, 4], [5, 9], [11, 25], [26, 31]]},
-    )
-    first, second = load_labelled(path)
-    assert first.sentences == second.sentences == ("One.", "Two.", "Three is here.", "Four.")
-    assert first.starts.tolist() == [2]
-    assert second.starts.tolist() == [2, 3]  # 13 is inside the third sentence, 0 no boundary
-
-
-def test_only_a_newline_ends_a_line(tmp_path):
-    text = "One.\u2028Two.\x85Three.\u2029Four."
-    rows = [json.dumps({"id": name, "text": text, "boundaries": [5]}, ensure_ascii=False) for name in "ab"]
-    (tmp_path / "texts.jsonl").write_bytes("\r\n".join(rows).encode())
-    for found in load_labelled(tmp_path / "texts.jsonl"):
-        assert found.sentences == ("One.", "Two.", "Three.", "Four.")
-        assert found.starts.tolist() == [1]
-
-
-OFFSETS = 'expected "boundaries" to be ascending offsets inside the text, which has 9 characters; got '
-PAIRS = (
-    'expected "sentences" to be pairs [start, end] of offsets, in order, that do not overlap or lie outside the text, '
-    "which has 9 characters; got "
-)
-
-
-def labelled(more: str) -> str:
-    return f'{{"id": "b", "text": "One. Two.", {more}}}'
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("{", "not JSON ("),
-        ('{"id": "a"}', "the document has no text; it has id"),
-        ('{"id": "b", "text": "One. Two."}', f"{OFFSETS}None"),
-        (labelled('"boundaries": [true]'), f"{OFFSETS}[True]"),
-        (labelled('"boundaries": [9]'), f"{OFFSETS}[9]"),
-        (labelled('"boundaries": [5, 5]'), f"{OFFSETS}[5, 5]"),
-        (labelled('"boundaries": [5], "sentences": {}'), f"{PAIRS}{{}}"),
-        (labelled('"boundaries": [5], "sentences": [[0, 6], [5, 9]]'), f"{PAIRS}[[0, 6], [5, 9]]"),
-    ],
-)
-def test_lines_that_are_no_texts_are_told(tmp_path, line, message):
-    path = tmp_path / "texts.jsonl"
-    path.write_text('{"id": "a", "text": "A.", "boundaries": []}\n' + line)
-    with pytest.raises(DataError) as caught:
-        load_labelled(path)
-    assert str(caught.value).startswith(f"{path}, line 2: {message}")
-    assert "Error" not in str(caught.value)

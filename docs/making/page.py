@@ -116,7 +116,7 @@ In strings and files `None` is `null`, `False` is `false`. [Sources](../../conce
 {_shared_items()}
 
 Sizes are in the units of `counter`: a tiktoken encoding (`cl100k_base`, `o200k_base`), `hf:` and a tokenizer,
-`characters`, `words`, `embedder`. [Sentence splitters compared](../../evidence/segmentation.md#sentences).
+`characters`, `words`, `embedder`. [Sentence splitters compared](../../evidence/benchmarks.md#sentences).
 """
 
 

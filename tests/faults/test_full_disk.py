@@ -99,17 +99,6 @@ WRITERS = {
     "compare": ["compare", *MEASURED, "-k", "3", "-o", "{1}/r"],
     "save-runs": ["compare", *MEASURED, "-k", "3", "-o", "{0}/r", "--save-runs", "{1}/runs"],
     "tune": ["tune", *MEASURED, "--folds", "2", "-o", "{1}/t"],
-    "stitch": ["datasets", "stitch", DOCS, QUESTIONS, "-o", "{1}/s"],
-    "segments": [
-        "segments",
-        "score",
-        "--texts={0}/s.jsonl",
-        "-s",
-        "fixed_token:size=9",
-        "--no-cache",
-        "-o",
-        "{1}/s.jsonl",
-    ],
     "label": ["questions", "label", DOCS, "--no-browser", "-o", "{1}/q.jsonl"],
 }
 HOW = ["missing", "full", "read-only"]
@@ -122,7 +111,6 @@ def test_what_cannot_be_written_exits_1_and_says_what_is_there(how, name, tmp_pa
     (tmp_path / "docs" / "a.txt").write_text("Tea is hot. The sea is deep. Fees are low.")
     asked = [{"question": f"Is it {text}?", "evidence": [text]} for text in ("hot", "deep", "low")]
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, asked)))
-    (tmp_path / "s.jsonl").write_text(json.dumps({"id": "s", "text": "Tea is hot. It is deep.", "boundaries": [12]}))
     place = Path("/proc/missing")
     if how != "missing":
         disk = request.getfixturevalue("disk")

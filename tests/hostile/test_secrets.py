@@ -83,7 +83,6 @@ TOLD = {
     "compare": ["{given}", "-s", f"lumber:llm={LLM}", "-s", "recursive", "--save-runs", "{out}/runs", *REPORT],
     "answer": ["{given}", "--llm", "{llm}", "--judge", "{llm}", "-s", "recursive:size=60", *JUDGED, *REPORT],
     "tune": ["{given}", "-s", f"llm_semantic:llm={LLM}", "--draws", "2", "--folds", "2", "-r", "dense", *REPORT],
-    "segments score": ["--texts", "{texts}", "-s", f"agentic:llm={LLM}", "-o", "{out}/scores.jsonl"],
     "questions generate": ["--docs", "{docs}", "--llm", "{llm}", "-n", "2", *NO_MODEL, "-o", "{out}/q.jsonl"],
     "questions check": ["{given}", *NO_MODEL, "--json"],
 }
@@ -111,12 +110,11 @@ def files(tmp_path: Path) -> dict[str, Path]:
     questions = [
         {"question": f"Which tale {n}?", "evidence": ["A tale of Arbon."], "answers": ["of Arbon"]} for n in (1, 2)
     ]
-    paths = {name.partition(".")[0]: tmp_path / name for name in ("docs", "questions.jsonl", "texts.jsonl", "out")}
+    paths = {name.partition(".")[0]: tmp_path / name for name in ("docs", "questions.jsonl", "out")}
     paths["docs"].mkdir()
     paths["out"].mkdir()
     (paths["docs"] / "fox.txt").write_text(f"A tale of Arbon.\n\n{text}")
     paths["questions"].write_text("\n".join(map(json.dumps, questions)))
-    paths["texts"].write_text(json.dumps({"id": "fox", "text": text, "boundaries": [51, 204]}))
     return paths
 
 

@@ -73,13 +73,12 @@ COMMANDS = {
     "save runs": ["compare", "{given}", "-s", spec("overlap=0"), "--save-runs", "{out}/runs", *OUT],
     "grids": ["tune", "{given}", "-s", f"recursive:size={{20,50}},separators=[{json.dumps(STEER)}]", "-o", "{out}/s"],
     "validate": ["questions", "check", "{given}", "--embedder", "none"],
-    "stitch": ["datasets", "stitch", "{given}", "-o", "{out}/stitched"],
     "score": ["score", "{given}", "{docs}/none.jsonl", "-o", "{out}/scored"],
     "a model": ["compare", "-r", "dense", "{given}", "--embedder", STEER, "-o", "{out}/report"],
     "no model": ["questions", "generate", "--docs", "{docs}", "--llm", f"openai:{STEER}@http://{STEER}"],
 }
 
-DONE = ("chunk", "compare", "save runs", "grids", "stitch")
+DONE = ("chunk", "compare", "save runs", "grids")
 CODES = {**dict.fromkeys(DONE, 0), "validate": 1}
 
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, cast
 import typer
 
 from chunkcore import guesses
-from chunkcore.cli import chunk, enough, questions, reports, search, segments, shelf
+from chunkcore.cli import chunk, enough, questions, reports, search, shelf
 from chunkcore.cli.running import StoppedError, StopSignals
 from chunkcore.errors import ChunkcoreError, NotWrittenError, shortened
 
@@ -83,7 +83,6 @@ for _panel, _name, _function, _help in _COMMANDS:
     app.command(_name, rich_help_panel=_panel, short_help=_help)(_function)
 app.add_typer(questions.app, name="questions", rich_help_panel=_ASK)
 app.add_typer(shelf.datasets, name="datasets", rich_help_panel=_ASK)
-app.add_typer(segments.app, name="segments", rich_help_panel=_KEEP)
 app.add_typer(shelf.cache, name="cache", rich_help_panel=_KEEP)
 
 # What typer raises for a wrong option. Newer versions carry a copy of click, so the class is found by one that both

@@ -72,7 +72,7 @@ def list_names(
 datasets = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="List, verify and stitch collections of documents and questions.",
+    help="List and verify collections of documents and questions.",
 )
 
 
@@ -131,46 +131,6 @@ def verify(
     running.say(sentence)
     if benchmark.problems:
         raise typer.Exit(1)
-
-
-@datasets.command()
-@options.grouped
-def stitch(
-    data: options.Data,
-    sentences: Annotated[int, options.number("About how many a document gets.", 1)] = 100,
-    seed: options.Seed = 0,
-    output: options.Output = Path("stitched"),
-) -> None:
-    """Join short documents, shuffled, into long ones, so that there is something to cut.
-
-    Writes documents.jsonl and questions.jsonl; evidence moves along with its text. Each stitched document lists its
-    originals, which measures in parts count. Qu et al. (2024), appendix C.
-
-    Example: chunkcore datasets stitch abstracts/ --questions questions.jsonl --sentences 100 -o stitched
-    """
-    from chunkcore.evaluation.benchmarks.benchmark import parts_of, write_benchmark
-    from chunkcore.evaluation.benchmarks.benchmark import stitch as stitched
-    from chunkcore.reading.folders import BENCHMARK_NAMES
-
-    sources = [path.resolve() for path in (data.folder, data.questions) if path is not None]
-    for file in ((output / name).resolve() for name in BENCHMARK_NAMES):
-        if any(file == path or path in file.parents for path in sources):
-            raise OptionError(
-                f"--output {output} is where the documents or questions are: name another folder"
-            )
-    options.check_folder(output)
-    benchmark = data.benchmark(output)
-    long = stitched(benchmark, sentences=sentences, seed=seed)
-    write_benchmark(long, output)
-    for problem in benchmark.problems:
-        running.say(f"left out: {problem.query_id}: {problem.reason}", err=True)
-    parts = sum(len(parts_of(document)) for document in long.documents)
-    summary = f"{parts:,} documents in {len(long.documents):,}, {len(long.queries):,} questions"
-    if long.without_evidence:
-        summary += f", {len(long.without_evidence):,} without evidence"
-    if benchmark.problems:
-        summary += f"; {len(benchmark.problems):,} left out"
-    running.say(summary, str(output))
 
 
 # ---- the cache of vectors and of language models' answers

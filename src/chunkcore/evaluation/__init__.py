@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     )
     from chunkcore.evaluation.run_files import read_pool as read_pool, write_pool as write_pool
     from chunkcore.evaluation.scoring import Scorer as Scorer
-    from chunkcore.evaluation.segmentation import (
-        SegmentReport as SegmentReport,
-        load_segmented as load_segmented,
-        pk as pk,
-        score_segments as score_segments,
-        window_diff as window_diff,
-    )
     from chunkcore.locating.alignment import Aligner as Aligner
 
 on_first_use(
@@ -52,9 +45,6 @@ on_first_use(
         "chunkcore.evaluation.results": "ChunkStatistics Cost ModelPrices",
         "chunkcore.evaluation.run_files": "read_pool write_pool",
         "chunkcore.evaluation.scoring": "Scorer",
-        "chunkcore.evaluation.segmentation": (
-            "SegmentReport load_segmented pk score_segments window_diff"
-        ),
         "chunkcore.locating.alignment": "Aligner",
     },
 )

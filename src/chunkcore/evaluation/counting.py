@@ -16,14 +16,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmarks.benchmark import parts_of
 from chunkcore.evaluation.measures import Ranking, discount, running
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import (
     Numbers,
     Ranges,
     Scores,
-    as_ranges,
     clip_ranges,
     ragged_indices,
     union_ranges,
@@ -97,23 +95,6 @@ class DocumentAxis:
     def ranges(self, characters: Ranges) -> Ranges:
         document = self._characters.documents(characters)
         return np.column_stack((document, document + 1))
-
-
-class PartAxis:
-    """The originals of stitched documents (`parts_of`): a range holds every part that it overlaps."""
-
-    def __init__(self, characters: CharacterAxis, documents: Sequence[Document]) -> None:
-        parts = [np.empty((0, 2), dtype=np.int64)]
-        for base, document in zip(characters.bases, documents, strict=True):
-            parts.append(base + as_ranges(part.span for part in parts_of(document)))
-        self._parts: Ranges = np.concatenate(parts)
-        self.size = len(self._parts)
-
-    def ranges(self, characters: Ranges) -> Ranges:
-        """The parts that each range overlaps; empty between two parts."""
-        first = np.searchsorted(self._parts[:, 1], characters[:, 0], side="right")
-        after = np.searchsorted(self._parts[:, 0], characters[:, 1], side="left")
-        return np.column_stack((first, np.maximum(first, after)))
 
 
 class _Others:

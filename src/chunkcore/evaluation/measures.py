@@ -26,9 +26,9 @@ from chunkcore.spans import Scores as Scores
 
 Depth = int | str
 DEFAULT_DEPTHS: tuple[Depth, ...] = ("1000tok", 5, 10, "min")  # an equal budget first
-Unit = Literal["token", "character", "sentence", "document", "part", "answer"]
+Unit = Literal["token", "character", "sentence", "document", "answer"]
 
-_COUNTED: tuple[Unit, ...] = ("token", "character", "sentence", "document", "part")
+_COUNTED: tuple[Unit, ...] = ("token", "character", "sentence", "document")
 _NAME = re.compile(r"(?P<kind>\w+)(?:@(?P<k>\w+))?(?:\[(?P<unit>\w+)\])?", re.ASCII)
 _BUDGET = re.compile(r"([1-9][0-9]{0,8})tok")
 _EXPECTED = 'a whole number from 1 to 999,999,999, "min", or a budget of tokens like "4096tok"'
@@ -44,7 +44,7 @@ class Measure:
     Attributes:
         k: the best k pieces; "min" for as many as the chunks that hold the query's evidence; "4096tok" for the best
             pieces up to 4,096 retrieved tokens, the last one cut there; None for all that was retrieved.
-        unit: what is counted: tokens, characters, sentences, documents, or the parts of stitched documents; "answer"
+        unit: what is counted: tokens, characters, sentences or documents; "answer"
             for measures of answers.
         kind: the registered name, such as "Recall".
         title: the column heading; by default the class's name.
@@ -439,7 +439,7 @@ class PrecisionOmega(RetrievalMeasure):
     source = _CHROMA
     usual = True
     depth = "none"
-    units = ("token", "character", "sentence", "part")
+    units = ("token", "character", "sentence")
     of_pool = True
 
     def compute(self, counts: Counts) -> Scores:
@@ -531,7 +531,7 @@ class ChunkPrecision(RetrievalMeasure):
     source = (
         f"after P@5 of {_DUAL}, which does not define a relevant chunk; overlaps count once here"
     )
-    units = ("token", "character", "sentence", "part")
+    units = ("token", "character", "sentence")
 
     def compute(self, counts: Counts) -> Scores:
         share = counts.ranking.share

@@ -20,7 +20,6 @@ from chunkcore.evaluation.counting import (
     Axis,
     CharacterAxis,
     DocumentAxis,
-    PartAxis,
     RankedSpans,
     Relevance,
     SpanTable,
@@ -251,8 +250,7 @@ class Scorer:
         if unit == "sentence":
             axis = StartAxis(self.axis, documents, lambda text: sentence_ranges(text)[:, 0])
             return axis, lambda texts: [len(sentence_ranges(text)) for text in texts]
-        whole = DocumentAxis(self.axis) if unit == "document" else PartAxis(self.axis, documents)
-        return whole, lambda texts: [1] * len(texts)
+        return DocumentAxis(self.axis), lambda texts: [1] * len(texts)
 
     @cached_property
     def tokens(self) -> StartAxis:
@@ -303,8 +301,7 @@ class _RunCounts:
         assert spans is not None
         relevance = self._scorer.relevance(unit)
         counted = self._table(unit, spans.pieces)
-        deduplicate = of_pool or unit == "part"
-        return UnitCounts(relevance, spans, counted, self._limit(k), deduplicate=deduplicate)
+        return UnitCounts(relevance, spans, counted, self._limit(k), deduplicate=of_pool)
 
     def _selection(self, k: Depth | None, of_documents: bool) -> RankedSpans:
         """The best pieces down to k, or their documents."""

@@ -115,7 +115,7 @@ class TextTiling:
     Hearst, "TextTiling" (1997), section 4. At each gap the blocks on both sides are compared by cosine. A gap's depth
     is how far its similarity lies below the nearest peaks. A segment begins at each local maximum of depth over ``mean
     + deviations · σ``. Hearst uses word counts and ``mean - σ / 2``; here a block is the mean of its sentence vectors.
-    The defaults had the lowest Pk on Wikipedia articles (docs/guides/segments.md).
+    The defaults had the lowest Pk on Wikipedia articles.
 
     Attributes:
         window: sentences in a block; at least 1.

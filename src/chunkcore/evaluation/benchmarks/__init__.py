@@ -1,6 +1,6 @@
 """Documents and questions from files, as a `Benchmark`.
 
-benchmark.py   the types; samples, stitched and written benchmarks
+benchmark.py   the types; samples and written benchmarks
 layout.py      the `Layout` base, and every known layout
 loading.py     `load_benchmark`; rows to queries with evidence
 """
@@ -14,13 +14,9 @@ if TYPE_CHECKING:
         Benchmark as Benchmark,
         DataProblem as DataProblem,
         Evidence as Evidence,
-        Part as Part,
         Query as Query,
-        parts_of as parts_of,
         question_documents as question_documents,
         sample_queries as sample_queries,
-        stitch as stitch,
-        whole_sentences as whole_sentences,
         write_benchmark as write_benchmark,
     )
     from chunkcore.evaluation.benchmarks.layout import (
@@ -35,8 +31,7 @@ on_first_use(
     __name__,
     {
         "chunkcore.evaluation.benchmarks.benchmark": (
-            "Benchmark DataProblem Evidence Part Query parts_of question_documents "
-            "sample_queries stitch whole_sentences write_benchmark"
+            "Benchmark DataProblem Evidence Query question_documents sample_queries write_benchmark"
         ),
         "chunkcore.evaluation.benchmarks.layout": "Contents Layout known_layouts layouts",
         "chunkcore.evaluation.benchmarks.loading": "load_benchmark",

@@ -1,4 +1,4 @@
-"""`Benchmark`: documents, and queries with the spans that answer them; sampled, stitched, written."""
+"""`Benchmark`: documents, and queries with the spans that answer them; sampled, written."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, echo, warn_user
 from chunkcore.files import write_checked
 from chunkcore.options import check_number
 from chunkcore.plain import digest_of_texts
 from chunkcore.reading.folders import BENCHMARK_NAMES
-from chunkcore.spans import shifted
-from chunkcore.text import Document, Mark, Span, check_document
+from chunkcore.text import Document, Span, check_document
 
 QUESTION_KEYS = (
     "id",
@@ -51,54 +49,6 @@ def warn_where_they_differ(digests: Iterable[str], message: str) -> None:
 def slices_digest(text: str, spans: Sequence[Span]) -> str:
     """16 hexadecimal digits of the text at the spans."""
     return digest_of_texts((span.slice(text) for span in spans), 8)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """An original document, and its span in a stitched one."""
-
-    document_id: str
-    span: Span
-
-
-def parts_of(document: Document) -> tuple[Part, ...]:
-    r"""The originals of a stitched document, in order; any other document with text is its own only part.
-
-    They come from ``metadata["parts"]``, a list of objects with ``id``, ``start`` and ``end``.
-
-    Raises `DataError`: not such a list, or its spans overlap, are out of order or leave the text.
-
-    >>> where = [{"id": "a", "start": 0, "end": 6}, {"id": "b", "start": 8, "end": 14}]
-    >>> [part.document_id for part in parts_of(Document("ab", "A naps.\n\nB naps.", {"parts": where}))]
-    ['a', 'b']
-    """
-    if not document.text:
-        return ()
-    rows = document.metadata.get("parts")
-    if rows is None:
-        return (Part(document.id, Span(0, len(document.text))),)
-    if not isinstance(rows, list | tuple) or not rows:
-        rows = [rows]
-    parts: list[Part] = []
-    end = 0
-    for row in rows:
-        part = _part(row)
-        if part is None or part.span.start < end or part.span.end > document.size:
-            raise DataError(
-                f"the parts of document {document.id!r} are a list of objects with id, start and end, in order, apart, "
-                f"and within its {document.size} characters; got {echo(row)} after {end}"
-            )
-        parts.append(part)
-        end = part.span.end
-    return tuple(parts)
-
-
-def _part(row: Any) -> Part | None:
-    try:
-        identity, span = row["id"], Span(row["start"], row["end"])
-    except (DataError, KeyError, TypeError):
-        return None
-    return Part(identity, span) if isinstance(identity, str) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,121 +189,6 @@ def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchm
     order = np.random.default_rng(seed).permutation(len(benchmark.queries))
     chosen = np.sort(order[:count]).tolist()
     return replace(benchmark, queries=[benchmark.queries[number] for number in chosen])
-
-
-def whole_sentences(benchmark: Benchmark) -> Benchmark:
-    """The benchmark with each evidence widened to whole sentences, for ``F1@5[sentence]``.
-
-    Evidence in white space outside all sentences stays.
-
-    Source: Qu et al. (2024), section 3.2 and appendix D.
-
-    >>> story = Document("fox.txt", "A fox naps. It dreams of a dog. It wakes.")
-    >>> toy = Benchmark("toy", [story], [Query("q1", "Of whom?", (Evidence("fox.txt", Span(25, 30)),))])
-    >>> whole_sentences(toy).queries[0].evidence[0].span.slice(story.text)
-    'It dreams of a dog.'
-    """
-    sentences = {document.id: sentence_ranges(document.text) for document in benchmark.documents}
-
-    def widened(evidence: Evidence) -> Evidence:
-        starts, ends = sentences[evidence.document_id].T
-        span = evidence.span
-        first = np.searchsorted(ends, span.start, side="right")
-        after = np.searchsorted(starts, span.end, side="left")
-        if first >= after:
-            return evidence
-        start = min(span.start, int(starts[first]))
-        end = max(span.end, int(ends[after - 1]))
-        return Evidence(evidence.document_id, Span(start, end))
-
-    queries = [
-        replace(query, evidence=tuple(map(widened, query.evidence))) for query in benchmark.queries
-    ]
-    return replace(benchmark, queries=queries)
-
-
-SEAM = "\n\n"  # a blank line: ends a sentence, and every chunker may cut there
-
-
-def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benchmark:
-    """Shuffle the documents and join them, with blank lines, into documents of about `sentences` sentences.
-
-    A joined document is complete when the next original would take it farther from `sentences`; the last takes the
-    rest. Documents without text are left out. Evidence keeps its text; marks, evidence and the questions'
-    ``document_id`` move along. ``metadata["parts"]`` lists each original's ``id``, ``start``, ``end`` and ``metadata``,
-    for `parts_of` and measures such as ``F1@5[part]``.
-
-    Source: Qu et al. (2024), appendix C: documents of about 100 sentences; how they are joined is left open.
-
-    >>> short = [Document("fox", "A fox naps."), Document("dog", "A dog barks. It runs.")]
-    >>> asked = Query("q1", "Who naps?", (Evidence("fox", Span(2, 5)),))
-    >>> long = stitch(Benchmark("toy", short, [asked]), sentences=3)
-    >>> [evidence] = long.queries[0].evidence
-    >>> evidence.document_id, evidence.span.slice(long.documents[0].text)
-    ('stitched-1', 'fox')
-    """
-    order = np.random.default_rng(seed).permutation(len(benchmark.documents)).tolist()
-    groups = _groups([benchmark.documents[number] for number in order], sentences)
-    digits = len(str(len(groups)))
-    places: dict[str, tuple[str, int]] = {}  # of the originals: the joined document, and the start
-    documents = [
-        _joined(f"stitched-{number:0{digits}}", group, places)
-        for number, group in enumerate(groups, start=1)
-    ]
-    return Benchmark(
-        f"{benchmark.name}, stitched",
-        documents,
-        [_moved_query(query, places) for query in benchmark.queries],
-        benchmark.problems,
-        tuple(_moved_query(query, places) for query in benchmark.without_evidence),
-    )
-
-
-def _groups(documents: Iterable[Document], sentences: int) -> list[list[Document]]:
-    groups: list[list[Document]] = []
-    total = 0
-    for document in documents:
-        if not document.text:
-            continue
-        count = len(sentence_ranges(document.text))
-        if not groups or abs(total + count - sentences) > abs(total - sentences):
-            groups.append([])
-            total = 0
-        groups[-1].append(document)
-        total += count
-    return groups
-
-
-def _joined(name: str, group: Sequence[Document], places: dict[str, tuple[str, int]]) -> Document:
-    parts: list[dict[str, Any]] = []
-    marks: list[Mark] = []
-    start = 0
-    for document in group:
-        end = start + len(document.text)
-        part: dict[str, Any] = {"id": document.id, "start": start, "end": end}
-        if document.metadata:
-            part["metadata"] = dict(document.metadata)
-        parts.append(part)
-        for mark in document.marks:
-            (span,) = shifted((mark.span,), start)
-            marks.append(replace(mark, span=span))
-        places[document.id] = name, start
-        start = end + len(SEAM)
-    text = SEAM.join([document.text for document in group])
-    return Document(name, text, {"parts": parts}, tuple(marks))
-
-
-def _moved_query(query: Query, places: Mapping[str, tuple[str, int]]) -> Query:
-    evidence = []
-    for piece in query.evidence:
-        name, start = places[piece.document_id]
-        (span,) = shifted((piece.span,), start)
-        evidence.append(Evidence(name, span))
-    metadata = dict(query.metadata)
-    named = metadata.get("document_id")
-    if isinstance(named, str) and named in places:
-        metadata["document_id"] = places[named][0]
-    return replace(query, evidence=tuple(evidence), metadata=metadata)
 
 
 # Surrogate pairs: JSON writes them like the single code point they encode.
