@@ -456,3 +456,26 @@ def test_a_text_that_repeats_another_document_is_a_source_of_its_passage(other, 
     sources = [(source.document_id, source.text) for passage in answer for source in passage.sources]
     assert {passage.document_id for passage in answer} == ({"a"} if is_copy else {"a", "b"})
     assert sources == ([("b", other)] if is_copy else [])
+
+
+@pytest.mark.parametrize(
+    ("names", "question", "expected"),
+    [
+        (
+            ["BestBuy_2019_10K.pdf", "Bolt_2019_10K.pdf", "Bolt_2020_10K.pdf"],
+            "What was the rent of Best Buy in 2019?",
+            0,
+        ),
+        (["BestBuy_2019_10K.pdf", "Bolt_2019_10K.pdf", "Bolt_2020_10K.pdf"], "What was the rent of Bolt in FY2020?", 2),
+        (["a", "b", "c"], "What was the rent of Bolt in FY2020?", 1),  # the text that says Bolt
+        (["hen", "a", "the story of a rent and a crow"], "What was the rent?", 0),  # one word is chance
+    ],
+)
+def test_the_name_of_a_document_counts_in_all_of_it(names, question, expected):
+    fillers = [f"Firm{number}_{2001 + number % 20}_10K.pdf" for number in range(40)]
+    texts = ["The rent was 7.", "The rent was 8 of Bolt.", "The rent was 9."]
+    documents = [Document(name, f"{text} A crow sings.") for name, text in zip(names, texts, strict=True)]
+    documents += [Document(name, "It rains. A hen naps.") for name in fillers]
+    index = get_retriever("passages:lexical").index(chunk_corpus(documents, "sentence:size=4,counter=words"))
+    first = index.retrieve(question, max_tokens=8)[0]
+    assert (first.document_id, "rent" in first.text) == (names[expected], True)

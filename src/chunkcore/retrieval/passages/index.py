@@ -42,6 +42,7 @@ from chunkcore.retrieval.passages.enough import (
     presence,
     shown_units,
 )
+from chunkcore.retrieval.passages.names import Names, name_of
 from chunkcore.retrieval.passages.windows import (
     DenseWindows,
     LexicalWindows,
@@ -84,7 +85,8 @@ class Passages(RetrievalMethod):
 
     The chunks are units, in the order of their documents: small ones, such as ``sentence:size=50``. For a question,
     each kind (dense, lexical) scores every unit's windows at all scales: see the module `windows`. A unit's
-    score is `balance` times dense and 1 - `balance` times lexical. `search` ranks the units, ties by their place;
+    score is `balance` times dense and 1 - `balance` times lexical. Words of a document's name (its file, title, company
+    and year) count in all its units, see `Names`. `search` ranks the units, ties by their place;
     `retrieve` returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the first k at a budget of
     1,000 tokens. A unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among
     fewer than ten units, none that has a word of the question. A unit that says of the question what a better one of
@@ -218,6 +220,13 @@ class WindowIndex(PassageIndex):
         )
 
     @cached_property
+    def _names(self) -> Names:
+        names, metadata = self.corpus.described
+        numbers = self.units.by_unit(self.corpus.document_numbers)[self.units.firsts[:-1]]
+        texts = [name_of(names[number], metadata[number]) for number in numbers.tolist()]
+        return Names(texts, self._options.words)
+
+    @cached_property
     def _places(self) -> UnitPlaces:
         return UnitPlaces(self.units, self.corpus)
 
@@ -263,7 +272,13 @@ class WindowIndex(PassageIndex):
             yield scores
 
     def _lexical_scores(self, query: str) -> Scores:
-        return mean_of_squares(self._lexical.scales(query), len(self.units))
+        """By words; all units of a document that the query names gain up to the best unit's score."""
+        matches, left = self._names.of(query)
+        scores = mean_of_squares(self._lexical.scales(query, left), len(self.units))
+        if left:
+            best = float(scores.max(initial=0.0))
+            scores += best * np.repeat(matches, np.diff(self.units.firsts))
+        return scores
 
     def word_scores(self, query: str) -> Scores:
         """The lexical kind's score of each unit, kept of the last query."""

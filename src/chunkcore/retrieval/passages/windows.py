@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -252,8 +252,14 @@ class LexicalWindows:
                 b,
             )
 
-    def scales(self, question: str) -> Iterator[tuple[Floats, float]]:
-        """At each scale every unit's score for a question, in an array that may be changed; and the greatest."""
+    def scales(
+        self, question: str, left: Mapping[str, float] | None = None
+    ) -> Iterator[tuple[Floats, float]]:
+        """At each scale every unit's score for a question, in an array that may be changed; and the greatest.
+
+        `left`: what is left of the weight of some words.
+        """
+        left = left or {}
         words = []
         for key, repeats in Counter(word_keys(question, self._form)).items():
             units, counts = self._postings.of_word(key)
@@ -261,7 +267,8 @@ class LexicalWindows:
                 continue
             if key not in self._weights_of:
                 self._weights_of[key] = self._weights(units)
-            weights = [repeats * weight for weight in self._weights_of[key]]
+            factor = repeats * left.get(key, 1.0)
+            weights = [factor * weight for weight in self._weights_of[key]]
             words.append(_Word(units, counts, weights))
         scores = np.zeros(self._norms.shape, dtype=self._real)
         for first, last in self._units.blocks(WORDS):
