@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -46,6 +46,7 @@ _HIDING = re.compile(r"\bhidden\b|display\s*:\s*none", re.IGNORECASE)
 _MAY_HIDE = re.compile(rf"{_HIDING.pattern}|<rp\b", re.IGNORECASE)
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "wbr"))
+_PICTURE = re.compile(r"(?<=;base64,)[A-Za-z0-9+/=\s%]{200,}(?![A-Za-z0-9+/=])")
 _TITLE = 50  # nodes of a heading read for its title
 _NUMBER = re.compile(r"&#[xX]?\w+")
 _OTHER = re.compile(r"[^\x00-\x7f]")
@@ -286,7 +287,23 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]
             within = _enter(owner, node)
             if name not in _UNREAD:
                 inside.append((within, iter(node.children), name))
-    return root, list(_pieces(text, seen, marks)) if only_text else []
+    if not only_text:
+        return root, []
+    return root, parts_without_pictures(text, _pieces(text, seen, marks))
+
+
+def parts_without_pictures(text: str, pieces: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The ranges of a text without the pictures as base64 in them; in HTML they are text if their tag is unclosed."""
+    kept = list(pieces)
+    if ";base64," not in text:
+        return kept
+    cut = []
+    for start, end in kept:
+        for match in _PICTURE.finditer(text, start, end):
+            cut.append((start, match.start()))
+            start = match.end()
+        cut.append((start, end))
+    return [(start, end) for start, end in cut if start < end]
 
 
 def _enter(owner: _Element, node: Any) -> _Element:

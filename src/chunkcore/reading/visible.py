@@ -16,12 +16,10 @@ from typing import Literal
 
 from chunkcore.boundaries import HTML_PAGE
 from chunkcore.boundaries.formats import format_of
-from chunkcore.boundaries.html import HtmlText, visible_pieces
+from chunkcore.boundaries.html import HtmlText, parts_without_pictures, visible_pieces
 from chunkcore.boundaries.sentences import block_edges, heading_tags
 from chunkcore.errors import MissingExtraError
 from chunkcore.text import Document, Mark, Span
-
-_PICTURE = re.compile(r"(?<=;base64,)[A-Za-z0-9+/=\s%]{200,}(?![A-Za-z0-9+/=])")
 
 
 @dataclass(frozen=True)
@@ -44,17 +42,10 @@ class VisibleDocument(Document):
 
 def without_pictures(document: Document) -> Document:
     """The document without its pictures as base64; the document itself where it has none."""
-    if ";base64," not in document.text:
+    whole = [(0, document.size)]
+    pieces = parts_without_pictures(document.text, whole)
+    if pieces == whole:
         return document
-    pieces: list[tuple[int, int]] = []
-    start = 0
-    for match in _PICTURE.finditer(document.text):
-        pieces.append((start, match.start()))
-        start = match.end()
-    if not pieces:
-        return document
-    if start < document.size:
-        pieces.append((start, document.size))
     return _visible(document, HtmlText(document.text, pieces), is_html=False)
 
 
