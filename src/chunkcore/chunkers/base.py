@@ -172,7 +172,7 @@ class Chunker(ABC):
     (least, most); `validate` may check more.
 
     Attributes:
-        counter: what sizes are measured in: a `TokenCounter` or the name of one.
+        counter: measures sizes: a `TokenCounter` or its name.
 
     Raises `OptionError`: an option is out of range, at construction; `ModelError`: a model failed twice, when chunking;
     `MissingExtraError`: an optional package is not installed.

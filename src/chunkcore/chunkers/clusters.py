@@ -39,7 +39,7 @@ class SentenceClusters(SentenceChunker, ABC):
     Attributes:
         splitter: see `SentenceChunker`; the paper uses spaCy.
         position_weight: λ of the paper, 0 (meaning alone) to 1 (position alone).
-        size: of a chunk's own text, in the counter's unit; None for no maximum.
+        size: the maximum of a chunk's text, in the counter's unit; None: no maximum.
 
     Raises `DataError`: a text of more than 100,000 sentences: their comparison is quadratic.
     """

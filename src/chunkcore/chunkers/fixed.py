@@ -33,7 +33,7 @@ class FixedToken(Chunker):
         size: tokens in a window, at least 1.
         overlap: tokens that neighbouring windows share, ``0 <= overlap < size``.
         minimum: a last window of fewer tokens joins the one before it; ``0 <= minimum <= size``.
-        counter: whose tokens.
+        counter: the tokenizer.
 
     >>> FixedToken(size=3, overlap=1, counter="words").split_text("one two three four five six")
     ['one two three ', 'three four five ', 'five six']

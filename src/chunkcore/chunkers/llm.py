@@ -59,7 +59,7 @@ class LLMChunker(Chunker, ABC):
 
     Attributes:
         llm: a name that `get_llm` knows, such as ``openai:qwen3:8b@http://localhost:11434/v1``, or an `LLM`. Required.
-        retries: how often a question with an invalid answer is repeated.
+        retries: how often the model is asked again after an invalid answer.
         strict: raise `NoAnswerError` instead of falling back.
     """
 
@@ -115,7 +115,7 @@ class WindowChunker(LLMChunker, ABC):
     is cut by size, and the chunks' metadata have `fallback`.
 
     Attributes:
-        window: how much the model is shown at once, in the counter's unit; a larger piece is shown alone.
+        window: what the model sees at once, in the counter's unit; a larger piece is shown alone.
         size: no chunk's own text is over it, in the counter's unit. A larger section is cut between pieces.
         minimum: a smaller chunk joins the nearer neighbour, else the other one, if both fit into `size`. A joined
             chunk has the metadata of its largest part, and any part's `fallback`.

@@ -106,10 +106,10 @@ class Breakpoint(SentenceChunker):
     Attributes:
         buffer: sentences on each side of a window; 0 compares the sentences alone.
         threshold: "percentile", "standard_deviation", "interquartile", "gradient", "distance" or "absolute_gradient".
-        amount: of the threshold, 0 to 100 for percentiles, 0 to 2 for a distance; None for 95, 3, 1.5, 95, 0.3 or 0.1,
+        amount: the threshold's number: 0 to 100 for percentiles, 0 to 2 for a distance; None: 95, 3, 1.5, 95, 0.3 or 0.1,
             in the order above.
-        minimum: of a chunk's own text, in the counter's unit; a smaller chunk joins a neighbour.
-        size: of a chunk's own text, in the counter's unit; None for no maximum.
+        minimum: a smaller chunk joins a neighbour, in the counter's unit.
+        size: the maximum of a chunk's text, in the counter's unit; None: no maximum.
         empty_end: add an empty sentence where a match of the splitter's pattern ends the text, as the original's
             ``re.split`` does. It changes percentiles and means a little.
 

@@ -36,7 +36,7 @@ class BlockChunker(Chunker, ABC):
         size: the target, in the counter's unit; at least 1.
         minimum: a smaller chunk takes parts of the next block or joins a neighbour; ``0 <= minimum <= size``.
         maximum: no chunk's own text is over it; at least `size`. None: `size`.
-        splitter: what cuts prose into sentences, as of `Sentence`.
+        splitter: cuts prose into sentences, as in `Sentence`.
     """
 
     bounded: ClassVar[bool] = True

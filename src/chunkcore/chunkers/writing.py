@@ -123,7 +123,7 @@ class Contextual(LLMChunker):
     Attributes:
         chunker: the other chunker, as an object or as a string: ``contextual:chunker="recursive:size=100",...``.
         context_size: the most tokens of a sentence, in the counter's unit.
-        document_size: how much of the document the model is shown, in the counter's unit.
+        document_size: how much of the document the model sees, in the counter's unit.
         counter: of `context_size`, `document_size` and `Chunk.token_count`; the other chunker's sizes have its own.
 
     Cost: one call a chunk, as many at once as the model takes. A document of n tokens in m chunks takes m · min(n,
