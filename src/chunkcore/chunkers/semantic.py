@@ -106,9 +106,9 @@ class Breakpoint(SentenceChunker):
     Attributes:
         buffer: sentences on each side of a window; 0 compares the sentences alone.
         threshold: "percentile", "standard_deviation", "interquartile", "gradient", "distance" or "absolute_gradient".
-        amount: the threshold's number: 0 to 100 for percentiles, 0 to 2 for a distance; None: 95, 3, 1.5, 95, 0.3 or 0.1,
-            in the order above.
-        minimum: a smaller chunk joins a neighbour, in the counter's unit.
+        amount: the threshold's number: 0 to 100 for percentiles, 0 to 2 for a distance; None: 95, 3, 1.5, 95, 0.3
+            or 0.1, in the order above.
+        minimum: a chunk under it, in the counter's unit, joins a neighbour.
         size: the maximum of a chunk's text, in the counter's unit; None: no maximum.
         empty_end: add an empty sentence where a match of the splitter's pattern ends the text, as the original's
             ``re.split`` does. It changes percentiles and means a little.
