@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from chunkcore.columns import LazySequence, blocks, concatenate, release, text_keys
 from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import DataError, ModelError
-from chunkcore.models.base import Embedder, Vectors, embed
+from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors, embed
 from chunkcore.models.late import LateEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, get_embedder
 from chunkcore.options import check_number
@@ -392,6 +392,7 @@ class TextVectors:
         self._held: dict[RowsKind, list[tuple[ChunkedCorpus, Rows]]] = {"texts": [], "late": []}
         self._norms: dict[str, tuple[ChunkedCorpus, Scores]] = {}
         self._queries: tuple[dict[str, int], Vectors] = {}, np.zeros((0, 1), dtype=np.float32)
+        self._ahead = 0  # texts that `embed_ahead` embedded
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -525,6 +526,14 @@ class TextVectors:
         """Of `OTHER_QUESTIONS`."""
         return self.embed(OTHER_QUESTIONS, queries=True)
 
+    def embed_ahead(self, texts: Sequence[str], later: int = 0) -> None:
+        """Embed texts together that are needed one by one later; the embedder keeps them. About `later` more follow."""
+        unique, _ = distinct_texts([texts])
+        order = _mixed(self._lengths(unique))
+        for _ in self._embedded(LazySequence(unique.__getitem__, order.tolist()), later):
+            pass  # a `CachedEmbedder` has them now
+        self._ahead = len(unique)
+
     def _corpora_with(self, corpus: ChunkedCorpus) -> Sequence[ChunkedCorpus]:
         """The corpora that are embedded together with this one."""
         is_together = any(other is corpus for other in self._corpora)
@@ -534,10 +543,7 @@ class TextVectors:
         texts, places = distinct_texts([corpus.embedded_texts for corpus in corpora])
         order = np.arange(len(texts))
         if len(corpora) > 1:
-            # Each block has texts of all lengths: the time of one foretells that of the others.
-            order = np.argsort([-len(text) for text in texts], kind="stable")
-            count = max(1, -(-len(order) // EMBEDDED_AT_ONCE))
-            order = np.concatenate([order[start::count] for start in range(count)])
+            order = _mixed(self._lengths(texts))
         row = np.empty_like(order)
         row[order] = np.arange(len(order))
         matrix = concatenate(
@@ -549,9 +555,16 @@ class TextVectors:
         for corpus, numbers in zip(corpora, places, strict=True):
             self.hold(corpus, SelectedRows(matrix, row[numbers]))
 
-    def _embedded(self, texts: Sequence[str]) -> Iterator[Vectors]:
+    def _lengths(self, texts: Sequence[str]) -> Numbers:
+        """The texts' tokens, or characters where the model does not count."""
+        if isinstance(self.embedder, TokenCountingEmbedder):
+            return self.embedder.count_tokens(texts)
+        return np.array([len(text) for text in texts], dtype=np.int64)
+
+    def _embedded(self, texts: Sequence[str], later: int = 0) -> Iterator[Vectors]:
         done = dimensions = 0
-        self._progress("embed", 0, len(texts))
+        total = self._ahead + len(texts) + later
+        self._progress("embed", self._ahead, total)
         for some in blocks(texts, EMBEDDED_AT_ONCE):
             vectors = self.embed(list(some))
             if done and vectors.shape[1] != dimensions:
@@ -560,7 +573,7 @@ class TextVectors:
                 )
             dimensions = vectors.shape[1]
             done += len(some)
-            self._progress("embed", done, len(texts))
+            self._progress("embed", self._ahead + done, total)
             yield vectors
 
     def _embed_late(self, corpora: Sequence[ChunkedCorpus]) -> None:
@@ -615,6 +628,20 @@ def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], l
         range(len(order)),
     )
     return texts, np.split(row[which], bases[1:-1])
+
+
+def _mixed(lengths: Numbers) -> Numbers:
+    """An order in which a model's batches are of one length, and each block has long and short texts: its time
+    foretells that of the others.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    half = EMBEDDED_AT_ONCE // 2
+    groups = [order[start : start + half] for start in range(0, len(order), half)]
+    mixed = [order[:0]]
+    while groups:
+        mixed.append(groups.pop(0))
+        groups.reverse()
+    return np.concatenate(mixed)
 
 
 def _text_at(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from chunkcore import guesses
 from chunkcore.chunkers.base import Chunker, get_chunker
+from chunkcore.chunkers.llm import llms_of
 from chunkcore.columns import blocks
 from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import DataError, OptionError, echo
@@ -21,7 +23,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
 from chunkcore.evaluation.results import STAGES, Report, System, system_name
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.models.base import Embedder
+from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.loading import (
     DEFAULT_MODEL,
     CachedEmbedder,
@@ -45,8 +47,10 @@ from chunkcore.study.behind import (
     score_limits,
 )
 from chunkcore.study.metering import Meter, MeteredVectors, Work
+from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
 
+_PIECES_A_CHUNK = 4  # about: for the forecast
 Chunkers = Sequence[Chunker | str] | Mapping[str, Chunker] | Chunker | str
 
 
@@ -261,16 +265,33 @@ class _Bench:
             self.progress("chunk", len(self._cuts) * len(documents) + done, total)
 
         cut_so_far(0)
-        for name in chunkers:
+        corpora: list[ChunkedCorpus] = []
+        self._vectors = MeteredVectors(self.meter, corpora, progress=self.progress)
+        # Those that embed come last: how many texts are embedded in all is known then, nearly.
+        embedding = [name for name in chunkers if self.strategies[name].embeds]
+        for name in [*(name for name in chunkers if name not in embedding), *embedding]:
+            if embedding and name == embedding[0]:
+                self._embed_pieces([self.strategies[name].chunker for name in embedding], corpora)
             chunker = self.strategies[name].chunker
             with self.meter.measured(chunker) as work:
-                corpus = chunk_corpus(documents, chunker, progress=cut_so_far)
-            self._cuts[name] = _Cut(corpus, work)
+                corpora.append(chunk_corpus(documents, chunker, progress=cut_so_far))
+            self._cuts[name] = _Cut(corpora[-1], work)
             cut_so_far(0)
         for system in systems:
             self.methods[system.retriever].check_chunks(self._cuts[system.chunker].corpus)
-        corpora = [cut.corpus for cut in self._cuts.values()]
-        self._vectors = MeteredVectors(self.meter, corpora, progress=self.progress)
+
+    def _embed_pieces(self, chunkers: Sequence[Chunker], corpora: Sequence[ChunkedCorpus]) -> None:
+        """Embed what chunkers will embed, of all documents together; `corpora` are embedded later, and their chunks."""
+        documents = self.scorer.benchmark.documents
+        pieces: list[str] = []
+        for chunker in chunkers:
+            if not llms_of(chunker):
+                pieces += embedded_first(chunker, documents, self.meter)
+        later = 0
+        if any(method.embeds for method in self.methods.values()):
+            later = sum(map(len, corpora)) + len(pieces) // _PIECES_A_CHUNK
+        if pieces:
+            self._vectors.embed_ahead(pieces, later)
 
     def report(self, system: System, name: str, *, curve: bool) -> Report:
         """Index the system's chunks, ask every question, and score the answers."""
@@ -411,6 +432,34 @@ def with_run_embedder(chunker: Chunker, embedder: CachedEmbedder) -> Chunker:
     if not changes:
         return chunker
     return replace(chunker, **changes)  # type: ignore[arg-type]
+
+
+class _NotedError(BaseException):
+    """Ends a chunker that embeds: its texts are noted. No `Exception`, as a model's are tried again."""
+
+
+class _Noting(CachedEmbedder):
+    """In place of a model: notes what is embedded, and ends who embeds it."""
+
+    def __init__(self, embedder: CachedEmbedder) -> None:
+        super().__init__(embedder.model, embedder.cache)
+        self.texts: list[str] = []
+
+    def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
+        self.texts += texts
+        raise _NotedError
+
+
+def embedded_first(
+    chunker: Chunker, documents: Iterable[Document], embedder: CachedEmbedder
+) -> list[str]:
+    """The texts that a chunker embeds first of each document, by which it cuts; nothing is embedded."""
+    noting = _Noting(embedder)
+    alike = with_run_embedder(chunker, noting)
+    for document in documents:
+        with suppress(_NotedError):
+            alike.chunk(document)
+    return noting.texts
 
 
 def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Meter]:

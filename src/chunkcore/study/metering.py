@@ -29,7 +29,6 @@ class Work:
     seconds: float = 0.0  # of the whole
     embedding: float = 0.0  # seconds in which the chunker's own texts were embedded
     texts: set[bytes] = field(default_factory=set)  # keys of those texts
-    calls: int = 0  # batches of those texts
     waiting: float = 0.0  # seconds in which a search waited for vectors
     late: tuple[float, int] | None = None  # seconds and tokens of late chunking
     chunks: bool = False  # whether a search used the chunks' vectors
@@ -70,7 +69,6 @@ class Meter(CachedEmbedder):
                 seconds = math.nan
             self._record(new, seconds)
             work = self._work
-            work.calls += self._batches(len(by_key.keys() - work.texts))
             work.texts |= by_key.keys()
             work.embedding += time.perf_counter() - began
         return vectors
@@ -123,10 +121,11 @@ class Meter(CachedEmbedder):
         late_seconds, late_tokens = searching.late or (0.0, 0)
         documents = len(corpus.documents) if searching.late else 0
         texts = chunks | cutting.texts
+        calls = self._batches(len(cutting.texts)) + self._batches(len(chunks - cutting.texts))
         tokens = self._tokens_read(texts)
         cost = Cost(
             source_tokens=source_tokens,
-            embedder_calls=cutting.calls + self._batches(len(chunks - cutting.texts)) + documents,
+            embedder_calls=calls + documents,
             embedded_texts=len(texts) + documents,
             embedded_tokens=None if tokens is None else tokens + late_tokens,
             llm_calls=cutting.usage.calls,
