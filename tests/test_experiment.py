@@ -22,7 +22,7 @@ from chunkcore.models.llm import CallableLLM, Prices
 from chunkcore.models.loading import CachedEmbedder
 from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, PassageIndex, RetrievalMethod, TextVectors
 from chunkcore.run import Retrieved, Run
-from chunkcore.study.experiment import run_experiment, run_retriever
+from chunkcore.study.experiment import embedded_first, run_experiment, run_retriever
 from chunkcore.text import Document, Span
 
 from tests.fakes import FakeEmbedder, NanEmbedder, index_of
@@ -411,3 +411,16 @@ def test_a_report_with_its_cost_is_read_back(benchmark: Benchmark) -> None:
         Report.from_dict(plain)
     del plain["cost"]
     assert Report.from_dict(plain).cost is None
+
+
+def test_what_chunkers_embed_is_embedded_together_and_counted_in_the_forecast(benchmark: Benchmark) -> None:
+    model, steps = FakeEmbedder(), []
+    cluster = SPECS[3]
+    reports = run_experiment(benchmark, [SPECS[0], cluster], model, progress=lambda *step: steps.append(step))
+    embedded = [step for step in steps if step[0] == "embed"]
+    pieces = embedded_first(get_chunker(cluster), benchmark.documents, CachedEmbedder(FakeEmbedder()))
+    assert embedded[0][1] == 0
+    assert embedded[0][2] >= len(set(pieces)) + reports[0].chunks.count, "the first forecast has all of them"
+    assert steps.index(embedded[1]) < max(place for place, step in enumerate(steps) if step[0] == "chunk")
+    assert embedded[-1][1] == embedded[-1][2]
+    assert model.calls == 3, "pieces of all documents, chunks, questions"

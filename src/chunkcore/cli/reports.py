@@ -59,6 +59,9 @@ class Systems:
         bool,
         options.flag("Also try passages behind a retriever.", "--extras/--no-extras"),
     ] = True
+    every_question: Annotated[
+        bool, options.flag("Stop no system that is surely behind.", "--every-question")
+    ] = False
 
 
 @options.grouped
@@ -98,7 +101,13 @@ def compare(
 
     prices = costs.prices()
     priced = ModelPrices(embedding=systems.embed_price, llm=prices)
-    settings = options.study_settings(statistics, scoring, prices=priced, extras=systems.extras)
+    settings = options.study_settings(
+        statistics,
+        scoring,
+        prices=priced,
+        extras=systems.extras,
+        every_question=systems.every_question or save_runs is not None,
+    )
     retrievers = systems.retriever or DEFAULT_RETRIEVERS
     if not (systems.retriever or systems.embedder or is_installed()):
         retrievers = WITHOUT_MODEL

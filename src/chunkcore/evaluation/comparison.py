@@ -142,8 +142,14 @@ class Comparison(Frame):
     def best(self) -> str | None:
         """The system that every other is shown to be behind; None if there is none."""
         names = [report.name for report in self.standing]
-        behind = [self.between(names[0], name).distinct for name in names[1:]]
+        stopped = [report.name for report in self.stopped]
+        behind = [name in stopped or self.between(names[0], name).distinct for name in names[1:]]
         return names[0] if behind and all(behind) else None
+
+    @property
+    def stopped(self) -> list[Report]:
+        """The systems that were not asked all questions, as they were surely behind; they stand last."""
+        return [report for report in self.standing if report.asked is not None]
 
     @cached_property
     def tied(self) -> tuple[str, ...]:
@@ -152,6 +158,7 @@ class Comparison(Frame):
         if not names:
             return ()
         apart = {name for name in names[1:] if self.between(names[0], name).likely}
+        apart.update(report.name for report in self.stopped)
         return tuple(name for name in names if name not in apart)
 
     @cached_property
@@ -228,10 +235,10 @@ class Comparison(Frame):
 
     @cached_property
     def standing(self) -> tuple[Report, ...]:
-        """The reports in which the measure is defined, best first."""
+        """The reports in which the measure is defined, best first; last those that were stopped."""
         means = {report: self.measure.sign * report.mean(self.measure) for report in self.reports}
         defined = [report for report in self.reports if not math.isnan(means[report])]
-        return tuple(sorted(defined, key=lambda report: -means[report]))
+        return tuple(sorted(defined, key=lambda report: (report.asked is not None, -means[report])))
 
     @cached_property
     def lead(self) -> Difference | None:
@@ -401,6 +408,7 @@ class _Samples:
         clusters: list[str] | None,
     ) -> None:
         self._names = [report.name for report in reports]
+        self._stopped = np.array([report.asked is not None for report in reports])
         self._measure, self._clusters = measure, clusters
         self._resamples, self._seed = resamples, seed
         self._scores = np.column_stack([report.values(measure) for report in reports])
@@ -420,8 +428,8 @@ class _Samples:
         return dict(zip(self._names, zip(low, high, strict=True), strict=True))
 
     def firsts(self) -> dict[str, float]:
-        """The share of resamples in which each system has the best mean; equal systems share."""
-        undefined = np.isnan(self._means)
+        """The share of resamples in which each system has the best mean; equal ones share, stopped ones have none."""
+        undefined = np.isnan(self._means) | self._stopped
         signed = np.where(undefined, -np.inf, self._measure.sign * self._means)
         first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~undefined
         shares = first / np.maximum(1, first.sum(axis=1, keepdims=True))
@@ -542,6 +550,12 @@ def _unsettled(comparison: Comparison) -> str:
 
 
 def _caveats(comparison: Comparison) -> Iterator[str]:
+    if comparison.stopped:
+        counts = {report.asked for report in comparison.stopped}
+        asked = " or ".join(f"{count:,}" for count in sorted(counts, key=int))
+        names = listed([report.name for report in comparison.stopped])
+        whole = f"{len(comparison.reports[0].query_ids):,} questions"
+        yield f"Surely behind and so stopped early, after {asked} of {whole}: {names}"
     undefined = [report.name for report in comparison.reports if report not in comparison.standing]
     if undefined:
         yield f"{comparison.measure} is not defined for {enumerated(undefined)}"

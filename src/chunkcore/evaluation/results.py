@@ -227,6 +227,8 @@ class Report(Frame):
         system: what was scored.
         bounds: by measure, the mean at worst and at best, where the text of a hit stands at several places and its
             stated place is uncertain; `scores` are of the stated places. Empty if there are no such hits.
+        asked: how many questions a system was asked that was stopped, as it was surely behind: the other scores are
+            NaN; None for all.
         curve: by budget of tokens, the recall of each query in tokens; empty if unknown.
 
     >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {get_measure("Recall", 5): np.array([1.0, 0.5])})
@@ -253,6 +255,7 @@ class Report(Frame):
     system: System = System()
     bounds: Mapping[Measure, tuple[float, float]] = field(default_factory=dict)
     curve: Mapping[int, Scores] = field(default_factory=dict)
+    asked: int | None = None
 
     @property
     def chunker(self) -> str:
@@ -388,6 +391,7 @@ class Report(Frame):
                 documents=_texts(data.get("documents", ())),
                 system=System(**{name: _text(part) for name, part in data["system"].items()}),
                 bounds=_bounds(data.get("bounds", {})),
+                asked=_amounts({"asked": data["asked"]})["asked"] if data.get("asked") else None,
                 curve={int(budget): _numbers(row, count, 1) for budget, row in curve},
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -95,7 +95,8 @@ class _Choice:
     def __init__(self, page: ReportPage) -> None:
         self.page, self.comparison = page, page.comparison
         self.measure = self.comparison.measure
-        names = [report.name for report in self.comparison.standing]
+        stopped = self.comparison.stopped
+        names = [report.name for report in self.comparison.standing if report not in stopped]
         self._means = {report.name: mean(report, self.measure) for report in page.reports}
         self._costs = _Costs(page)
         self._near = self._within_margin(names)

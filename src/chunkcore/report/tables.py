@@ -290,6 +290,9 @@ def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Rank
             return Cell(shown)
         low, high = page.interval(row.report, measure)
         details = (f"{percent(low)} to {percent(high)}",) if math.isfinite(low) else ()
+        if row.report.asked is not None:
+            asked = f"stopped after {row.report.asked:,} of {len(row.report.query_ids):,} questions"
+            details = (*details, asked)
         return Cell(shown, details, strong=True)
 
     short = title

@@ -36,6 +36,7 @@ from chunkcore.spans import Numbers
 from chunkcore.study.behind import PassagesBehind, curve_of, recalls
 from chunkcore.study.experiment import run_experiment
 from chunkcore.study.page import Above, ReportPage
+from chunkcore.study.stopping import Race
 from chunkcore.study.tuning import Tuning
 from chunkcore.tokens import TokenCounter
 
@@ -63,6 +64,9 @@ def default_chunkers(retrievers: Sequence[str] = DEFAULT_RETRIEVERS) -> list[str
     return [spec for spec in DEFAULT_CHUNKERS if with_model or not embeds([spec], [])]
 
 
+_CURVED = (
+    4  # systems: of more, evidence against tokens is measured of the best and the baseline alone
+)
 BEHIND = "hits"  # passages behind a retriever show the hits' own text
 
 
@@ -82,6 +86,7 @@ class StudySettings:
         prices: of the embedder and of the chunkers' language models.
         requirements: such as "HitRate@5>=0.70".
         earlier: reports that no system may fall behind significantly; None for no gate.
+        every_question: ask systems all questions, even if they are surely behind after some; so it is with a gate.
         extras: also passages behind your runs, or behind the best retriever without them.
     """
 
@@ -96,6 +101,7 @@ class StudySettings:
     prices: ModelPrices = field(default_factory=ModelPrices)
     requirements: tuple[str, ...] = ()
     earlier: Sequence[Report] | None = None
+    every_question: bool = False
     extras: bool = True
 
     def __post_init__(self) -> None:
@@ -141,6 +147,21 @@ class StudySettings:
             margin=self.margin,
             by=self.by,
         )
+
+    def curved(self, reports: Sequence[Report]) -> list[str]:
+        """The systems of which evidence against tokens is measured, which takes as long as all the other scores."""
+        names = [report.name for report in reports]
+        if len(names) <= _CURVED:
+            return names
+        chosen = {self.compare(reports).ranked[0].name, self._baseline_of(reports) or names[0]}
+        return [name for name in names if name in chosen]
+
+    def race(self, benchmark: Benchmark) -> Race | None:
+        """The race in which systems are stopped that are surely behind; None where all questions are asked."""
+        if self.every_question or self.requirements or self.earlier is not None:
+            return None
+        kept = frozenset([self.baseline] if self.baseline else [])
+        return Race(benchmark, self.verdict_by, self.by, self.seed, kept)
 
     def check_baseline(self, names: Sequence[str]) -> None:
         """Check before long work that the baseline is one of these chunkers and runs, or a system of theirs."""
@@ -277,12 +298,13 @@ class _Study:
         return build_chunkers(self.chunkers, model, self.prepare)
 
     def run(self, retrievers: Sequence[str]) -> None:
-        run_experiment(
+        self.reports[:] = run_experiment(
             self.scorer,
             self.built_with,
             self.models,
             measures=self.settings.measures,
-            curve=True,
+            curved=self.settings.curved,
+            race=self.settings.race(self.scorer.benchmark),
             retrievers=retrievers,
             progress=self.progress,
             done=self.reports.append,
@@ -314,7 +336,7 @@ class _Study:
             retrievers=[system.retriever],
             behind=[BEHIND],
             measures=self.settings.measures,
-            curve=True,
+            curved=self.settings.curved if len(self.reports) < _CURVED else None,
         )
         changed = replace(system, behind=BEHIND)
         same = {step: report.seconds[step] for step in ("chunk", "embed") if step in report.seconds}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap, Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
@@ -35,7 +35,7 @@ from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_cor
 from chunkcore.retrieval.base import PassageIndex
 from chunkcore.retrieval.budget import check_limits
 from chunkcore.run import Answers, Retrieved, Retriever, Run
-from chunkcore.spans import Numbers, Scores
+from chunkcore.spans import Numbers
 from chunkcore.study.asking import ask_each
 from chunkcore.study.behind import (
     HITS,
@@ -47,6 +47,7 @@ from chunkcore.study.behind import (
     score_limits,
 )
 from chunkcore.study.metering import Meter, MeteredVectors, Work
+from chunkcore.study.stopping import Race, asked_alone
 from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -143,7 +144,8 @@ def run_experiment(
     retrievers: Sequence[str | RetrievalMethod] = ("dense",),
     behind: Sequence[str] = ("",),
     measures: Iterable[Measure | str] | Measure | str | None = None,
-    curve: bool = False,
+    curved: Callable[[Sequence[Report]], Collection[str]] | None = None,
+    race: Race | None = None,
     progress: Progress | None = None,
     done: Callable[[Report], None] | None = None,
 ) -> list[Report]:
@@ -164,7 +166,9 @@ def run_experiment(
         behind: what stands behind each retriever: "" for nothing, "hits" for passages of the hits' own text, "whole"
             for passages of the hits' documents. Retrievers that make passages have nothing behind them.
         measures: by default `measures_at()`. MRR, MAP and nDCG without a depth use the deepest of the others.
-        curve: also ask for budgets up to 8,000 tokens, for `Report.curve`; seconds are without that.
+        curved: of an embedder's reports, the names of those that are also asked for budgets up to 8,000 tokens, for
+            `Report.curve`; seconds are without that.
+        race: systems that are surely behind are not asked all questions.
         progress: called with a step ("chunk", "embed", "queries", "search"), the count done, and the total.
         done: called with each finished report.
 
@@ -187,6 +191,7 @@ def run_experiment(
         if number:  # a system without a model has the same result with the next one
             systems = [system for system in systems if system.embedder]
         bench.cut(systems)
+        scored_here: dict[str, Report] = {}
         for place, system in enumerate(systems, start=1):
             parts = [
                 system.chunker,
@@ -194,11 +199,14 @@ def run_experiment(
                 system.embedder if len(meters) > 1 else "",
                 system.stage if len(stages) > 1 else "",
             ]
-            report = bench.report(system, system_name(*parts), curve=curve)
-            reports.append(report)
+            report = bench.report(system, system_name(*parts), race)
+            scored_here[report.name] = report
             if done is not None:
                 done(report)
             bench.progress("search", place, len(systems))
+        for name in curved([*scored_here.values()]) if curved else ():
+            scored_here[name] = bench.with_curve(scored_here[name])
+        reports += scored_here.values()
     return reports
 
 
@@ -266,7 +274,8 @@ class _Bench:
 
         cut_so_far(0)
         corpora: list[ChunkedCorpus] = []
-        self._vectors = MeteredVectors(self.meter, corpora, progress=self.progress)
+        questions = [query.text for query in self.scorer.benchmark.queries]
+        self._vectors = MeteredVectors(self.meter, corpora, questions, progress=self.progress)
         # Those that embed come last: how many texts are embedded in all is known then, nearly.
         embedding = [name for name in chunkers if self.strategies[name].embeds]
         for name in [*(name for name in chunkers if name not in embedding), *embedding]:
@@ -293,37 +302,57 @@ class _Bench:
         if pieces:
             self._vectors.embed_ahead(pieces, later)
 
-    def report(self, system: System, name: str, *, curve: bool) -> Report:
-        """Index the system's chunks, ask every question, and score the answers."""
+    def report(self, system: System, name: str, race: Race | None) -> Report:
+        """Index the system's chunks, ask the questions, and score the answers."""
         cut = self._cuts[system.chunker]
         corpus, queries = cut.corpus, self.scorer.benchmark.queries
+        parts: Sequence[Sequence[Query]] = [queries]
+        if race is not None and not system.behind:
+            parts = race.parts(name, system.chunker)
+        asked: list[Query] = []
+        answers: list[list[Run]] = []
         with self.meter.measured() as work:
             index = self.methods[system.retriever].index(corpus, self._vectors)
             limits = self._limits(index, system, self.measures)
-            runs = self._runs(index, system, limits, name)
+            for part in parts:
+                asked += part
+                answers.append(self._runs(index, system, limits, name, part))
+                runs = [_joined(some) for some in zip(*answers, strict=True)]
+                if len(asked) == len(queries) or race is None:
+                    continue
+                if race.is_behind(asked_alone(self._scored(runs, limits), asked)):
+                    break
         texts = [query.text for query in queries]
         source_tokens = self.scorer.tokens.size
         cost, seconds = self.meter.cost(cut.work, work, corpus, texts, source_tokens)
-        runs = [replace(run, seconds=seconds) for run in runs]
+        report = self._scored([replace(run, seconds=seconds) for run in runs], limits)
         lengths = _lengths(corpus, self.scorer.counter)
-        scored = [
-            measure
-            for measure in self.measures
-            if any(measure in limit.measures for limit in limits)
-        ]
-        return replace(
-            score_limits(self.scorer, runs, limits, scored),
+        report = replace(
+            report,
             chunks=self.meter.statistics(work, corpus, lengths),
             cost=cost,
             system=system,
-            curve=self._curve(index, system) if curve else {},
         )
+        if len(asked) < len(queries):
+            return asked_alone(report, asked)
+        if race is not None:
+            race.add(report)
+        return report
 
-    def _curve(self, index: Index, system: System) -> dict[int, Scores]:
-        measures = recalls(self.scorer)
+    def _scored(self, runs: Sequence[Run], limits: Sequence[Limit]) -> Report:
+        within = {measure for limit in limits for measure in limit.measures}
+        scored = [measure for measure in self.measures if measure in within]
+        return score_limits(self.scorer, runs, limits, scored)
+
+    def with_curve(self, report: Report) -> Report:
+        """The report with `Report.curve`; the system is indexed once more."""
+        system, measures = report.system, recalls(self.scorer)
+        index = self.methods[system.retriever].index(
+            self._cuts[system.chunker].corpus, self._vectors
+        )
         limits = self._limits(index, system, measures)
-        runs = self._runs(index, system, limits, system.name)
-        return curve_of(score_limits(self.scorer, runs, limits, measures))
+        runs = self._runs(index, system, limits, system.name, self.scorer.benchmark.queries)
+        return replace(report, curve=curve_of(score_limits(self.scorer, runs, limits, measures)))
 
     def _limits(self, index: Index, system: System, measures: Sequence[Measure]) -> list[Limit]:
         depth = max([1, *(measure.k for measure in measures if isinstance(measure.k, int))])
@@ -337,8 +366,15 @@ class _Bench:
         budget = max([0, *(budget_of(measure.k) or 0 for measure in measures)])
         return [Limit(depth, budget or None, measures)]
 
-    def _runs(self, index: Index, system: System, limits: Sequence[Limit], name: str) -> list[Run]:
-        queries, counter = self.scorer.benchmark.queries, self.scorer.counter
+    def _runs(
+        self,
+        index: Index,
+        system: System,
+        limits: Sequence[Limit],
+        name: str,
+        queries: Sequence[Query],
+    ) -> list[Run]:
+        counter = self.scorer.counter
         if system.behind:
             hits = run_retriever(index, queries, HITS)
             return self._behind.runs(hits, limits, system.behind, name)

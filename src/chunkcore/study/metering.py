@@ -13,6 +13,7 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.llm import llms_of
 from chunkcore.columns import text_key
 from chunkcore.concurrency import Progress
+from chunkcore.errors import ModelError
 from chunkcore.evaluation.results import ChunkStatistics, Cost
 from chunkcore.models.base import TokenCountingEmbedder, Vectors
 from chunkcore.models.llm import Usage
@@ -183,10 +184,16 @@ class MeteredVectors(TextVectors):
     """Vectors by a `Meter`, which records what a search uses."""
 
     def __init__(
-        self, meter: Meter, corpora: Sequence[ChunkedCorpus], *, progress: Progress | None = None
+        self,
+        meter: Meter,
+        corpora: Sequence[ChunkedCorpus],
+        questions: Sequence[str],
+        *,
+        progress: Progress | None = None,
     ) -> None:
         super().__init__(meter, corpora, progress=progress)
         self.meter = meter
+        self._places = {text: place for place, text in enumerate(dict.fromkeys(questions))}
         self._late: tuple[float, int] | None = None
 
     def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
@@ -208,4 +215,10 @@ class MeteredVectors(TextVectors):
     def queries(self, texts: Sequence[str]) -> Vectors:
         with self.meter.waiting() as work:
             work.queries = True
-            return super().queries(texts)
+            if not self._places.keys() >= set(texts):
+                return super().queries(texts)
+            try:
+                whole = super().queries([*self._places])  # at once, also for a part of them
+            except ModelError:  # one of them may fail alone
+                return super().queries(texts)
+            return whole[[self._places[text] for text in texts]]
