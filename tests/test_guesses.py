@@ -28,6 +28,7 @@ from chunkcore import (
     score,
 )
 from chunkcore.chunkers import Recursive
+from chunkcore.cli import main
 from chunkcore.evaluation.benchmarks import write_benchmark
 from chunkcore.tokens import TokenCounter
 
@@ -69,6 +70,10 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: get_retriever("bm25").index(CORPUS).update([TEA, TEA]), "two documents have the id 'tea.md'"),
         (lambda: get_counter("gpt-4o"), "did you mean o200k_base"),
         (lambda: load_index("nowhere"), "nowhere"),
+        (lambda: score(BENCHMARK, run_retriever(INDEX, BENCHMARK)), "the run first, then the benchmark: swap"),  # type: ignore[arg-type]
+        (lambda: run_retriever(THEIRS, BENCHMARK), "evaluate_retriever of its adapter"),
+        (lambda: score(run_retriever(INDEX, BENCHMARK), BENCHMARK).mean(), r"report.mean\('Recall@1000tok'\)"),
+        (lambda: get_chunker("recursive", max_tokens=200), "did you mean 'size'"),
         (lambda: run_retriever(BENCHMARK, INDEX), "retriever first, then the benchmark"),  # type: ignore[arg-type]
         (lambda: load_benchmark([{"question": "Mild?"}], [TEA]), "documents first, then the questions"),  # type: ignore[list-item]
     ],
@@ -77,6 +82,47 @@ def test_a_guess_is_answered_in_one_sentence_of_the_library(guess: Callable[[], 
     with pytest.raises(ChunkcoreError, match=answer) as caught:
         guess()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("chunk DOCS --size 200", "--chunker recursive:size=200?"),
+        ("chunk DOCS --chunk-overlap 20", "--chunker recursive:size=200,overlap=20?"),
+        ("compare DOCS --metric Recall@5", "--measure?"),
+        ("compare DOCS --format json", "--output?"),
+        ("index DOCS --save x", "--output?"),
+        ("search DOCS tea -n 3", "-k?"),
+        ("questions generate DOCS --questions 200", "--count?"),
+        ("questions generate DOCS --n 200", "--count?"),
+        ("compare DOCS questions.jsonl", "questions after --questions"),
+        ("search tea DOCS", "name the folder first, then the question"),
+        ("compare DOCS -r bm-25", "did you mean 'bm25'?"),
+        ("chunk DOCS -s sentences", "did you mean 'sentence'?"),
+        ("evaluate DOCS", "chunkcore compare?"),
+        ("split DOCS", "chunkcore chunk?"),
+        ("demo", "compare, which without DOCS compares on the collection that ships?"),
+        ("report", "compare, which writes report.html?"),
+        ("init", "label, which gets questions for your documents?"),
+        ("version", "chunkcore --version?"),
+        ("help", "chunkcore --help?"),
+        ("label", "no documents are named"),
+        ("list splitters", ""),
+        ("list metrics", ""),
+        ("compare DOCS --questions questions.jsonl -s recursive -r bm25 --k 5,1000tok", ""),
+    ],
+)
+def test_a_guess_at_the_command_line_works_or_one_line_says_what_is_meant(
+    words: str, answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_benchmark(BENCHMARK, tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tea.md").write_text(TEA.text)
+    assert main(words.replace("DOCS", "docs").split()) == (2 if answer else 0)
+    told = capfd.readouterr().err.strip()
+    assert answer in told
+    assert not answer or told.count("\n") == 0
 
 
 def test_sizes_by_place_are_named_by_the_splitter() -> None:

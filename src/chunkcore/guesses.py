@@ -67,15 +67,23 @@ RETRIEVERS = {
 
 # Options of the command line; a text after the name says how it is used.
 FLAGS = {
+    "--chunk-overlap": "--chunker recursive:size=200,overlap=20",
     "--chunk-size": "--chunker recursive:size=200",
     "--chunk_size": "--chunker recursive:size=200",
     "--documents": "--docs",
+    "--embedding-model": "--embedder",
     "--filter": "--where",
     "--folder": "--output",
+    "--format": "--output",
+    "--html": "--output",
+    "--metric": "--measure",
+    "--metrics": "--measure",
     "--model": "--embedder",
+    "--n": "--count",
     "--overlap": "--chunker recursive:size=200,overlap=20",
     "--queries": "--questions",
     "--questions": "--count",
+    "--save": "--output",
     "--size": "--chunker recursive:size=200",
     "--splitter": "--chunker",
     "--strategy": "--chunker",
@@ -85,21 +93,37 @@ FLAGS = {
     "--top-k": "-k",
     "--top_k": "-k",
     "--topk": "-k",
+    "-n": "-k",
 }
 
 COMMANDS = {
     "ask": "search",
     "benchmark": "compare",
-    "check": "questions check",
     "eval": "compare",
     "evaluate": "compare",
+    "demo": "compare, which without DOCS compares on the collection that ships",
     "generate": "questions generate",
+    "help": "--help",
+    "init": "label, which gets questions for your documents",
     "mcp": "serve",
     "query": "search",
+    "report": "compare, which writes report.html",
     "run": "compare",
     "split": "chunk",
     "validate": "questions check",
     "verify": "datasets verify",
+    "version": "--version",
+}
+
+# Kinds of `chunkcore list`.
+KINDS = {
+    "loaders": "layouts",
+    "metrics": "measures",
+    "models": "embedders",
+    "rerankers": "stages",
+    "searchers": "retrievers",
+    "splitters": "chunkers",
+    "tokenizers": "counters",
 }
 
 # Sizes without names, such as ChunkcoreTextSplitter(1000, 200).
@@ -107,10 +131,16 @@ SIZES_BY_PLACE = 'sizes have names: {}(chunk_size=1000, chunk_overlap=200, count
 
 # Arguments that are given in the other order.
 SWAPPED = {
+    "score": "score takes the run first, then the benchmark: swap the two",
     "run_retriever": "run_retriever takes the retriever first, then the benchmark: swap the two",
     "load_benchmark": "load_benchmark takes the documents first, then the questions: swap the two, or make the "
     "documents Document objects",
 }
+
+NO_RETRIEVER = (
+    "{} has no method retrieve(query, k): a framework's retriever is scored by evaluate_retriever of its adapter, "
+    "such as chunkadapters.langchain"
+)
 
 _FRAMEWORKS = ("langchain", "llamaindex", "haystack")
 _ALL = tuple(f"chunkadapters.{framework}" for framework in _FRAMEWORKS)
@@ -126,6 +156,8 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "PassagePostprocessor": ("chunkadapters.llamaindex",),
     "PassageRetriever": ("chunkadapters.langchain", "chunkadapters.llamaindex"),
     "aevaluate_retriever": _ALL,
+    "compare_systems": ("chunkcore.study.comparing",),
+    "write_report": ("chunkcore.report",),
     "as_embedder": _ALL,
     "as_llm": _ALL,
     "evaluate_retriever": _ALL,

@@ -183,7 +183,7 @@ def _usage(error: Exception) -> str:
 
 def _meant(message: str, options: Set[str]) -> str:
     """The whole message for a guess that stands in our table, else ""."""
-    flag = re.search(r"No such option: (--[\w-]+)", message)
+    flag = re.search(r"No such option: (--?[\w-]+)", message)
     command = re.search(r"No such command '(\w+)'", message)
     if flag is not None:
         meant = guesses.FLAGS.get(flag[1], "")

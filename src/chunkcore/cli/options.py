@@ -310,7 +310,7 @@ def read_depths(texts: Sequence[str]) -> list[Depth]:
     from chunkcore.evaluation.measures import parse_depth
 
     try:
-        return [parse_depth(text) for text in texts]
+        return [parse_depth(depth) for text in texts for depth in text.split(",")]
     except OptionError as error:
         raise OptionError(f"--k: {error}") from None
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chunkcore import guesses
 from chunkcore.cli import options, running
 from chunkcore.errors import DataError, OptionError, echo, suggestion
 from chunkcore.options import shown_default
@@ -54,7 +55,7 @@ def list_names(
     if not kind:
         running.say(*(f"chunkcore list {name}" for name in _REGISTRIES))
         return
-    kind = {"models": "embedders"}.get(kind, kind)
+    kind = guesses.KINDS.get(kind, kind)
     if kind not in _REGISTRIES:
         expected = f"expected one of {', '.join(_REGISTRIES)}{suggestion(kind, _REGISTRIES)}"
         raise OptionError(f"unknown kind {echo(kind)}: {expected}")

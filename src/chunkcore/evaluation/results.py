@@ -315,9 +315,9 @@ class Report(Frame):
         Raises `OptionError`: no measure is named, or one that was not scored.
         """
         if measure == "":
-            names = ", ".join(map(str, self.scores))
+            first = str(next(iter(self.scores), "Recall@5"))
             raise OptionError(
-                f"mean takes a measure, such as report.mean({str(next(iter(self.scores)))!r}): {names}"
+                f"mean takes a measure, such as report.mean({first!r}); report.scores has all"
             )
         return mean_std(self.values(measure))[0]
 

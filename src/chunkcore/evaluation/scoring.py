@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from chunkcore import guesses
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
@@ -88,6 +89,8 @@ def score(
     >>> round(report.mean("Recall@5[character]"), 3)  # 5 of the 9 characters of "quick fox"
     0.556
     """
+    if isinstance(run, Benchmark):
+        raise OptionError(guesses.SWAPPED["score"])
     return Scorer(benchmark, counter=counter, min_rule=min_rule).score(run, measures)
 
 

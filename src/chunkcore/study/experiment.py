@@ -100,6 +100,8 @@ def run_retriever(
         get_retriever(retriever).retrieve("")  # raises: a method has no documents
     if isinstance(retriever, Benchmark):
         raise OptionError(guesses.SWAPPED["run_retriever"])
+    if not isinstance(retriever, Retriever):
+        raise OptionError(guesses.NO_RETRIEVER.format(type(retriever).__name__))
     questions = list(queries.queries if isinstance(queries, Benchmark) else queries)
     check_limits(k, max_tokens)
     name = name or type(retriever).__name__
