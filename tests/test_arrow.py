@@ -89,7 +89,7 @@ def chunkers() -> list[Chunker]:
     for name, cls in registry.items():
         if not cls.__module__.startswith("chunkcore."):
             continue
-        models = {"embedder": FakeEmbedder(), "llm": FakeLLM(), "segmenter": "texttiling"}
+        models = {"embedder": FakeEmbedder(), "llm": FakeLLM()}
         options = {option: value for option, value in {**sizes, **models}.items() if option in cls.option_names()}
         found.append(get_chunker(name, **options))
     return found

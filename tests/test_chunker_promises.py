@@ -51,9 +51,9 @@ kamradt_modified:size=40,goal=mean,piece_size=10,buffer=3
 dual_semantic:k=0.0,size=40
 dual_semantic:k=-1.0,d=5,minimum=10,size=40,counter=words
 dual_semantic:k=-1.0,minimum=5,size=30,size_of=pieces
-hierarchical:segmenter=texttiling:2:0.0,k=0.3,max_segment=30,size=40
-hierarchical:segmenter=texttiling:1:-1.0,k=-1.0,max_segment=null,size=90,counter=words
-hierarchical:segmenter=texttiling,size=null
+hierarchical:window=2,deviations=0,k=0.3,max_segment=30,size=40
+hierarchical:window=1,deviations=-1,k=-1.0,max_segment=null,size=90,counter=words
+hierarchical:size=null
 single_linkage:position_weight=0.1,size=40
 single_linkage:size=30,chunks=4,stop=0.8,counter=words
 single_linkage:size=null,splitter="regex:(?<=[.?!])\\s+"
@@ -230,12 +230,11 @@ EMBEDDING = [name for name in chunkers if "embedder" in chunkers[name].option_na
 @pytest.mark.parametrize("name", EMBEDDING)
 def test_a_model_is_asked_once_for_distinct_texts_and_not_for_one(name: str) -> None:
     model = FakeEmbedder()
-    options = {"segmenter": "texttiling"} if name == "hierarchical" else {}
-    chunker = get_chunker(name, embedder=model, **options)
+    chunker = get_chunker(name, embedder=model)
     assert chunker.split_text("Only one sentence.") == ["Only one sentence."]
     assert model.calls == 0
     chunker.split_text("Cats sat. Dogs ran. Cats sat. Shares fell. " * 20)
-    if name != "hierarchical":  # whose segmenter asks, too
+    if name != "hierarchical":  # which asks for sentences, then for segments
         assert len(model.texts) == len({*model.texts})
 
 

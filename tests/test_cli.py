@@ -304,7 +304,7 @@ def test_guesses_are_answered_with_the_name_that_is_meant(docs, capfd):
 def test_what_has_a_name_is_listed_by_kind(capfd):
     assert main(["list"]) == 0
     kinds = [line.removeprefix("chunkcore list ") for line in capfd.readouterr().out.splitlines()]
-    assert {"chunkers", "retrievers", "measures", "counters", "llms", "segmenters", "layouts"} <= {*kinds}
+    assert {"chunkers", "retrievers", "measures", "counters", "llms", "layouts"} <= {*kinds}
     for kind in kinds:
         assert main(["list", kind]) == 0
         assert all(line.startswith(" ") or " " in line for line in capfd.readouterr().out.splitlines()), "no title"

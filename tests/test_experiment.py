@@ -103,7 +103,7 @@ def test_a_strategy_keeps_an_embedder_that_is_another_model(benchmark: Benchmark
 @pytest.mark.parametrize("method", [Dense(), Dense(cluster_only=True)])
 def test_chunks_with_segments_are_searched_by_each_of_them(benchmark: Benchmark, method: Dense) -> None:
     embedder = FakeEmbedder()
-    spec = "hierarchical:counter=words,segmenter=texttiling:1:0,k=0,max_segment=12,size=60"
+    spec = "hierarchical:counter=words,window=1,deviations=0,k=0,max_segment=12,size=60"
     (report,) = run_experiment(Scorer(benchmark, counter="words"), chunkers(spec), embedder, retrievers=[method])
     chunks = [*replace(get_chunker(spec), embedder=embedder).chunk_many(benchmark.documents)]  # type: ignore[call-arg]
     assert any(len(chunk.segments) > 1 for chunk in chunks)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from chunkcore.chunkers.hierarchical import Hierarchical, initial_clusters, merged_clusters, pair_statistics
+from chunkcore.chunkers.hierarchical import (
+    Hierarchical,
+    block_similarities,
+    depths,
+    initial_clusters,
+    merged_clusters,
+    pair_statistics,
+    segment_starts,
+)
 from chunkcore.models.base import unit_rows
 from chunkcore.text import Document
 from hypothesis import given
@@ -18,30 +25,10 @@ from tests.strategies import hard_text
 from tests.test_breakpoint import REGEX, AngleEmbedder
 
 
-class Given:
-    """A segmenter that begins a segment at the sentences that it was given."""
-
-    name = "given"
-
-    def __init__(self, *starts: int) -> None:
-        self.fingerprint = f"given-{starts}"
-        self._starts = starts
-
-    def starts(self, sentences: Sequence[str], embedder: object) -> np.ndarray:
-        return np.array([start for start in self._starts if start < len(sentences)], dtype=np.int64)
-
-
-class Each(Given):
-    """A segmenter to which each sentence is a segment."""
-
-    def starts(self, sentences, embedder):
-        return np.arange(1, len(sentences))
-
-
 def hierarchical(**options) -> Hierarchical:
-    return Hierarchical(
-        **{"embedder": AngleEmbedder(), "splitter": REGEX, "counter": "words", "segmenter": Each(), "k": 0.0, **options}
-    )
+    """By default each sentence of one word is a segment, as of more than one the segments are too large."""
+    defaults = {"embedder": AngleEmbedder(), "splitter": REGEX, "counter": "words", "max_segment": 1, "k": 0.0}
+    return Hierarchical(**{**defaults, **options})
 
 
 def segment_texts(strategy: Hierarchical, text: str) -> list[list[str]]:
@@ -121,36 +108,30 @@ def test_neighbouring_clusters_with_related_segments_are_merged_in_one_pass():
     """Up to about 40° apart is related. 0-30 and 335-310 are the initial clusters, merged by 0-335. 355 is related to
     0 and 335, too, but not to its neighbour 310, and the cluster before it has been merged already."""
     text = "0. 30. 335. 310. 355. 355."
-    strategy = hierarchical(segmenter=Given(1, 2, 3, 4), k=-0.1)
+    strategy = hierarchical(k=-0.1)
     angles = [0, 30, 335, 310, 355]
     mean, deviation = pair_statistics(np.array([[np.cos(a), np.sin(a)] for a in np.radians(angles)]))
     assert np.cos(np.radians(45)) < mean - 0.1 * deviation < np.cos(np.radians(30))
-    assert segment_texts(strategy, text) == [["0.", "30.", "335.", "310."], ["355. 355."]]
+    assert segment_texts(strategy, text) == [["0.", "30.", "335.", "310."], ["355.", "355."]]
 
 
 def test_a_higher_k_gives_more_chunks():
     text = " ".join(f"{angle}." for angle in [0, 1, 5, 12, 22, 35, 51, 70, 92, 117, 145])
-    counts = [len(hierarchical(k=k, segmenter=Each()).spans(text)) for k in (-2.0, 0.0, 0.9)]
+    counts = [len(hierarchical(k=k).spans(text)) for k in (-2.0, 0.0, 0.9)]
     assert counts[0] == 1
     assert counts == sorted(counts)
 
 
 def test_a_single_sentence_joins_the_neighbour_that_is_nearer():
     """Of the segments [0 0] [60] [90 90] the middle one is one sentence, nearer to the last."""
-    options = {"k": 5.0}
-    assert segment_texts(hierarchical(segmenter=Given(2, 3), **options), "0. 0. 60. 90. 90.") == [
-        ["0. 0."],
-        ["60.", "90. 90."],
-    ]
-    assert segment_texts(hierarchical(segmenter=Given(2, 3), **options), "0. 0. 20. 90. 90.") == [
-        ["0. 0.", "20."],
-        ["90. 90."],
-    ]
+    assert segment_texts(hierarchical(max_segment=2, k=5.0), "0. 0. 60. 90. 90.") == [["0. 0."], ["60.", "90. 90."]]
+    assert segment_texts(hierarchical(max_segment=2, k=5.0), "0. 0. 20. 90. 90.") == [["0. 0.", "20."], ["90. 90."]]
 
 
 def test_a_segment_of_several_sentences_stays_alone():
     text = "0. 0. 60. 60. 90. 90."
-    assert segment_texts(hierarchical(segmenter=Given(2, 4), k=5.0), text) == [["0. 0."], ["60. 60."], ["90. 90."]]
+    chunker = hierarchical(window=1, deviations=0.0, max_segment=200, k=5.0)
+    assert segment_texts(chunker, text) == [["0. 0."], ["60. 60."], ["90. 90."]]
 
 
 def test_no_merge_takes_a_chunk_over_its_maximum():
@@ -162,17 +143,15 @@ def test_no_merge_takes_a_chunk_over_its_maximum():
 
 def test_a_segment_over_its_maximum_is_halved_between_sentences_and_a_sentence_at_words():
     text = "1 2 3 4. 5. 6. 7. 8. 9."
-    assert segment_texts(hierarchical(segmenter=Given(1), max_segment=3, k=-5.0), text) == [
-        ["1 2 3", "4. 5. 6.", "7. 8. 9."]
-    ]
-    whole = hierarchical(segmenter=Given(1), max_segment=None, size=None, k=5.0)
-    assert segment_texts(whole, text) == [["1 2 3 4.", "5. 6. 7. 8. 9."]]
+    assert segment_texts(hierarchical(max_segment=3, k=-5.0), text) == [["1 2 3", "4. 5. 6.", "7. 8. 9."]]
+    whole = hierarchical(max_segment=None, size=None, k=5.0)
+    assert segment_texts(whole, text) == [[text]]
 
 
 @given(hard_text(), st.sampled_from(["characters", "cl100k_base"]), st.integers(40, 60), st.sampled_from([-1.0, 0.5]))
 def test_segments_lie_in_their_chunk_and_maxima_hold(text, counter, most, k):
     strategy = hierarchical(
-        counter=counter, size=most, max_segment=40, k=k, segmenter="texttiling:2:0", embedder=FakeEmbedder()
+        counter=counter, size=most, max_segment=40, k=k, window=2, deviations=0.0, embedder=FakeEmbedder()
     )
     for chunk in strategy.chunk(Document("d", text)):
         assert strategy.token_counter.count(chunk.text) <= most
@@ -182,27 +161,39 @@ def test_segments_lie_in_their_chunk_and_maxima_hold(text, counter, most, k):
         assert all(strategy.token_counter.count(span.slice(text)) <= 40 for span in spans)
 
 
-def test_the_segmenter_is_given_the_sentences_and_the_strategys_embedder():
-    seen = []
-
-    class Watching(Given):
-        def starts(self, sentences, embedder):
-            seen.append((list(sentences), embedder))
-            return [1]
-
-    model = FakeEmbedder()
-    hierarchical(segmenter=Watching(), embedder=model).spans("One. Two. Three.")
-    assert seen == [(["One.", "Two.", "Three."], model)]
-    assert model.texts == ["One.", "Two. Three."]  # the segments: this segmenter asks for nothing
+def test_sentences_and_then_segments_are_embedded():
+    model = AngleEmbedder()
+    hierarchical(embedder=model, max_segment=200, window=1, deviations=0.0).spans("0. 0. 90. 90.")
+    assert model.texts == ["0.", "90.", "0. 0.", "90. 90."]
 
 
-def test_by_default_the_trained_segmenter_finds_the_segments(monkeypatch):
-    model = FakeEmbedder(384)
-    monkeypatch.setattr("chunkcore.segmenters.tagger.get_embedder", lambda name: model)
-    text = " ".join(f"Sentence {number} is here." for number in range(40))
-    chunks = Hierarchical(embedder=FakeEmbedder(), max_segment=40).chunk(Document("d", text))
-    assert "".join(chunk.text for chunk in chunks).replace(" ", "") == text.replace(" ", "")
-    assert model.calls == 1
+def test_blocks_are_compared_across_each_gap():
+    """Two at 0°, then two at 90°: of blocks of two the middle gap parts what has nothing in common."""
+    vectors = np.eye(2)[[0, 0, 1, 1]]
+    assert block_similarities(vectors, 1).tolist() == [1.0, 0.0, 1.0]
+    assert block_similarities(vectors, 2) == pytest.approx([np.sqrt(0.5), 0.0, np.sqrt(0.5)])
+    assert block_similarities(vectors * 7, 2) == pytest.approx(block_similarities(vectors, 2))
 
 
-# --- options ----------------------------------------------------------------------------------------------------
+def test_a_depth_is_measured_from_the_peaks_that_are_climbed_to():
+    """From 0.2 one climbs left over 0.5 to 0.9 and right to 0.6, not over the valley to 1.0."""
+    assert depths(np.array([0.9, 0.5, 0.2, 0.6, 0.4, 1.0])) == pytest.approx([0, 0.4, 1.1, 0, 0.8, 0])
+
+
+def test_segments_begin_at_deep_local_maxima():
+    vectors = np.eye(3)[[0] * 6 + [1] * 6 + [2] * 6]
+    assert segment_starts(vectors, 3, 1.0).tolist() == [6, 12]
+    assert segment_starts(vectors, 3, 9.0).tolist() == []
+    assert segment_starts(np.ones((12, 2)), 3, 2.0).tolist() == []
+    # A lone sentence between two topics: similarities 1, 0, 0, 1, so both gaps around it are 2 deep. The last counts.
+    assert segment_starts(np.eye(3)[[0, 0, 1, 2, 2]], 1, 0.5).tolist() == [3]
+
+
+@given(st.integers(0, 10**6), st.integers(0, 40), st.integers(1, 8), st.floats(-3, 3))
+def test_any_vectors_give_a_segmentation(seed, count, window, deviations):
+    random = np.random.default_rng(seed)
+    vectors = random.standard_normal((count, 3)) * random.integers(0, 2, (count, 1))  # some are zeros
+    starts = segment_starts(vectors.astype(np.float32), window, deviations)
+    assert starts.dtype == np.int64
+    assert sorted(set(starts.tolist())) == starts.tolist()
+    assert all(0 < start < count for start in starts.tolist())

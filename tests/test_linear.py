@@ -70,7 +70,7 @@ def work(name: str, unit: str, length: int, monkeypatch: pytest.MonkeyPatch) -> 
     with monkeypatch.context() as patch:
         patch.setattr(packing, "GRAPHEME", shown)
         counter = Counting()
-        models = {"embedder": FakeEmbedder(), "llm": FakeLLM(), "retries": 0, "segmenter": "texttiling"}
+        models = {"embedder": FakeEmbedder(), "llm": FakeLLM(), "retries": 0}
         options = {option: model for option, model in models.items() if option in chunkers[name].option_names()}
         ending = {"html": ".html", "markdown": ".md", "code": ".c"}.get(name, ".txt")
         get_chunker(name, counter=counter, **options).chunk(Document(f"d{ending}", unit * (length // len(unit))))

@@ -50,7 +50,6 @@ REGISTRIES = {
     "models.loading": "embedders",
     "retrieval.base": "retrievers",
     "retrieval.stage": "stages",
-    "segmenters.base": "segmenters",
 }
 
 

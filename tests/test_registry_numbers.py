@@ -26,7 +26,6 @@ from chunkcore.questions import GenerationOptions, ValidationOptions
 from chunkcore.retrieval import BM25, ChunkedCorpus, TextVectors, stages
 from chunkcore.retrieval.base import retrievers
 from chunkcore.scale import StreamOptions
-from chunkcore.segmenters import TextTiling
 from chunkcore.study.tuning import TuneOptions
 from chunkcore.text import Document
 
@@ -98,7 +97,6 @@ SETTINGS: dict[Any, dict[str, Any]] = {
     GenerationOptions: {},
     Prices: {"input": 1.0, "output": 1.0},
     StreamOptions: {},
-    TextTiling: {},
     TuneOptions: {},
     ValidationOptions: {},
 }

@@ -27,7 +27,6 @@ from chunkcore import (
 from chunkcore.chunkers import Recursive, chunkers
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.retrieval import WindowIndex
-from chunkcore.segmenters import get_segmenter
 
 from tests.faults.written import benchmark
 
@@ -46,7 +45,7 @@ def refused(call: Callable[[Any], object]) -> list[Any]:
     return errors
 
 
-@pytest.mark.parametrize("read", [get_chunker, get_counter, get_llm, get_measure, get_retriever, get_segmenter])
+@pytest.mark.parametrize("read", [get_chunker, get_counter, get_llm, get_measure, get_retriever])
 def test_what_takes_a_name_refuses_everything_else(
     read: Callable[[Any], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,7 +141,7 @@ SHOWN = {
         ),
     ),
     "hierarchical": Shown(
-        "hierarchical:segmenter=texttiling:1:0.0,k=0.0,size=160",
+        "hierarchical:window=1,deviations=0.0,k=0.0,size=160",
         "search needs small parts and the reader needs the whole passage around them.",
         "dotted lines are segments: each is searched alone, and its chunk is found.",
         "Nguyen et al. (2025)",

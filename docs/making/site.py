@@ -49,7 +49,6 @@ ROOMS = (
     "tokens",
     "models",
     "models.llm",
-    "segmenters",
     "chunkers",
     "retrieval",
     "evaluation",

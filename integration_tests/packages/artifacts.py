@@ -24,7 +24,6 @@ NEEDED = (
     "chunkcore/report/page.html.jinja",
     "chunkcore/report/page.css",
     "chunkcore/report/page.js",
-    "chunkcore/segmenters/tagger.safetensors",
 )
 
 

@@ -61,7 +61,7 @@ _OPTIONS: dict[str, st.SearchStrategy[Any]] = {
     "goal": st.sampled_from(["maximum", "mean"]),
     "k": _shares | st.just(3.0),
     "d": st.integers(1, 10),
-    "segmenter": st.sampled_from(["texttiling", "texttiling:1:-1.0", "texttiling:2:0.0", "texttiling:4:0.5"]),
+    "deviations": st.sampled_from([-1.0, 0.0, 0.5, 2.0]),
     "max_segment": st.none() | _some,
     "position_weight": st.sampled_from([0.0, 0.1, 0.5, 1.0]),
     "stop": st.sampled_from([0.0, 0.3, 0.5, 0.8, 1.0]),

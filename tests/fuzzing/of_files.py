@@ -22,7 +22,6 @@ from chunkcore.models.llm.base import BadAnswerError, found_json
 from chunkcore.reading import read_file
 from chunkcore.reading.folders import load_documents
 from chunkcore.retrieval.stage import get_retriever
-from chunkcore.segmenters.base import get_segmenter
 from chunkcore.study.tuning import expand_grid
 from chunkcore.text import Document, Span
 from hypothesis import strategies as st
@@ -167,13 +166,12 @@ _WRITTEN = {
     expand_grid: ("", "recursive:size=", "sentence:splitter=", "kamradt:amount={"),
     get_measure: ("", "Recall@", "nDCG@5[", "PrecisionOmega"),
     parse_requirement: ("", "HitRate@5>=", "Recall@", "nDCG@10<"),
-    get_segmenter: ("texttiling:", "texttiling:2:"),
 }
 
 
 @target(share=0.1, texts=4, guided=True, text=texts(24))
 def a_string_is_an_option_or_an_error(text: str) -> None:
-    """Grids, measures, requirements and segmenters, as they are written on a command line."""
+    """Grids, measures and requirements, as they are written on a command line."""
     for parse, beginnings in _WRITTEN.items():
         for beginning in beginnings:
             with suppress(ChunkcoreError):

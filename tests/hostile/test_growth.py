@@ -47,7 +47,7 @@ from chunkcore.text import Chunk, Span
 from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors
 from chunkcore.retrieval.stage import get_retriever
 from chunkcore.retrieval.lexicon import words
-from chunkcore.segmenters import get_segmenter
+from chunkcore.chunkers.hierarchical import segment_starts
 from tests.fakes import FakeEmbedder
 
 units = "a|a |_|\u0301\u0316|\uff9e\u0301|\u0f73\u0301|각|ก|犬|\u1100\u1161|\ufdfa|\u1fb3|ß|İ|👩\u200d".split("|")
@@ -63,11 +63,10 @@ class Known(FakeEmbedder):
         first = turns[self.kind] if self.kind in turns else np.linspace(-1, 1, count)
         return np.stack([first] + [np.ones(count) * (self.kind != "none")] * 383, axis=1).astype(np.float32)
 
-model = Known(384, name="all-MiniLM-L6-v2")  # that the tagger was trained for
+model = Known(384)
 for model.kind in ("alike", "none", "in turn", "farther"):
     sentences = [f"Fox {n}." for n in range(5_000 if model.kind == "alike" else 500)]
-    for name in ("texttiling", "tagger"):
-        get_segmenter(name).starts(sentences, model)
+    segment_starts(model.embed_documents(sentences), 15, 2.0)
 
 alike = ["fox naps"] * 3_000
 wordy = [" ".join(f"w{n}" for n in range(200))] * 100 + ["w7 " * 20_000]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
@@ -14,12 +14,10 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import Draft, chunkers
 from chunkcore.chunkers.semantic import SentenceChunker
 from chunkcore.chunkers.similarity import Floats
-from chunkcore.models.base import unit_rows
-from chunkcore.models.loading import get_embedder
+from chunkcore.models.base import Vectors, row_lengths, unit_rows
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, split_ranges_to_maximum
-from chunkcore.segmenters.base import Segmenter, check_segmenter, get_segmenter, segment_starts
-from chunkcore.spans import Ranges
+from chunkcore.spans import Numbers, Ranges
 from chunkcore.text import Span
 from chunkcore.tokens import TokenizedText
 
@@ -33,8 +31,9 @@ Joins = Callable[[Cluster, Cluster], bool]
 class Hierarchical(SentenceChunker):
     """Clusters of related neighbouring segments: chunks that are found by their parts, or as a whole.
 
-    Nguyen et al. (2025), section 3.2. A segmenter divides the sentences into segments. Two segments are related if the
-    cosine of their vectors is over τ = mean + k · σ over all pairs (equation 3). Then
+    Nguyen et al. (2025), section 3.2, with TextTiling (`segment_starts`) in place of their trained network: it divides
+    the sentences into segments. Two segments are related if the cosine of their vectors is over τ = mean + k · σ over
+    all pairs (equation 3). Then
 
     1. neighbours that are both in a maximal clique of the graph of related segments make the initial clusters;
     2. neighbouring clusters are merged if a clique has a segment of each (Table 1), in one pass from the left;
@@ -46,35 +45,29 @@ class Hierarchical(SentenceChunker):
     Attributes:
         k: standard deviations over the mean; less gives larger chunks. The paper set 1.2, 0.7 and 0.4 for 512, 1024 and
             2048 tokens on average.
-        segmenter: "tagger", the trained one (see `Tagger`), "texttiling", the unsupervised one (see
-            `TextTiling`), or a `Segmenter`: see `get_segmenter`.
+        window: sentences that are compared on each side of a gap, see `segment_starts`.
+        deviations: standard deviations over the mean depth at which a segment begins; less gives smaller segments.
         max_segment: a segment over this, in the counter's unit, is cut between sentences; a sentence over it at words,
             else at graphemes. None, as in the paper, for no maximum but `size`. The default suits a model with a
             limit of 256 tokens.
         size: no chunk's own text is over this: clusters that would be are not merged. None, as in the paper, for no
             maximum.
         splitter: see `SentenceChunker`.
-        embedder: see `SentenceChunker`; of sentences, if the segmenter uses it, and of segments.
+        embedder: see `SentenceChunker`; of sentences and of segments.
 
-    Cost: one call of the model for the distinct segments, and the segmenter's for the sentences; then O(n·d²) time and
-    O(n·d) memory for n segments of d dimensions.
+    Cost: one call of the model for the distinct sentences, one for the distinct segments; then O(n·d²) time and O(n·d)
+    memory for n sentences of d dimensions.
     """
 
     bounded: ClassVar[bool] = True
 
     splitter: str | Callable[[str], Any] = "default"
-    segmenter: Segmenter | str = "tagger"
+    window: int = 15
+    deviations: float = 2.0
     k: float = 1.2
     max_segment: int | None = 200
     size: int | None = 1024
-    bounds: ClassVar[Bounds] = {"max_segment": 1, "size": 1}
-
-    def validate(self) -> None:
-        super().validate()
-        check_segmenter(self.segmenter)
-
-    def models(self) -> Mapping[str, Any]:
-        return {**super().models(), "segmenter": get_segmenter(self.segmenter)}
+    bounds: ClassVar[Bounds] = {"window": 1, "max_segment": 1, "size": 1}
 
     def cut(self, source: TokenizedText) -> list[Draft]:
         segments, sentences = self._segments(source)
@@ -92,8 +85,7 @@ class Hierarchical(SentenceChunker):
         edges = [0, len(ranges)] if len(ranges) else []
         if len(ranges) > 1:
             texts = [source.text[start:end] for start, end in ranges.tolist()]
-            segmenter = get_segmenter(self.segmenter)
-            edges[1:1] = segment_starts(segmenter, texts, get_embedder(self.embedder)).tolist()
+            edges[1:1] = segment_starts(self._embed(texts), self.window, self.deviations).tolist()
         fits = _within(source, ranges, most)
         segments = []
         sentences = []
@@ -125,6 +117,70 @@ class Hierarchical(SentenceChunker):
         clusters = merged_clusters(clusters, related, fit_together)
         alone = [end - first == 1 and sentences[first] == 1 for first, end in clusters]
         return _without_single(clusters, alone, vectors.astype(np.float64), fit_together)
+
+
+def segment_starts(vectors: Vectors, window: int, deviations: float) -> Numbers:
+    """The sentences at which a segment begins, without the first: the topic changes there.
+
+    Hearst, "TextTiling" (1997), section 4, on sentence vectors in place of words: at each gap the blocks of `window`
+    sentences on both sides are compared by cosine. A gap's depth is how far its similarity lies below the nearest
+    peaks. A segment begins at each local maximum of depth over ``mean + deviations · σ``. O(n·d) time and memory.
+
+    >>> segment_starts(np.eye(2)[[0, 0, 0, 1, 1, 1]], 1, 0.0).tolist()
+    [3]
+    """
+    if len(vectors) < 2:
+        return np.empty(0, dtype=np.int64)
+    gap_depths = depths(block_similarities(vectors, min(window, len(vectors))))
+    return peaks(gap_depths, gap_depths.mean() + deviations * gap_depths.std()) + 1
+
+
+def block_similarities(vectors: Vectors, window: int) -> Floats:
+    """At each gap, the cosine of the sums of up to `window` unit rows before and after it: shape (n - 1,).
+
+    >>> block_similarities(np.eye(2)[[0, 0, 1, 1]], 2).tolist()
+    [0.7071067811865475, 0.0, 0.7071067811865475]
+    """
+    count = len(vectors)
+    unit = unit_rows(vectors)
+    sums = np.zeros((count + 1, unit.shape[1]))
+    np.cumsum(unit, axis=0, out=sums[1:])
+    gaps = np.arange(1, count)
+    left = sums[gaps] - sums[np.maximum(0, gaps - window)]
+    right = sums[np.minimum(count, gaps + window)] - sums[gaps]
+    products: Floats = (
+        np.einsum("ij,ij->i", left, right) / (row_lengths(left) * row_lengths(right))[:, 0]
+    )
+    return products
+
+
+def depths(similarities: Floats) -> Floats:
+    """How far each value lies below the peaks on its left and right, summed.
+
+    >>> depths(np.array([0.9, 0.5, 0.6, 0.4, 0.8])).round(6).tolist()
+    [0.0, 0.5, 0.0, 0.6, 0.0]
+    """
+    return _climbed(similarities) + _climbed(similarities[::-1])[::-1] - 2 * similarities
+
+
+def _climbed(values: Floats) -> Floats:
+    """For each value, the peak reached by stepping left while values do not fall."""
+    reached = values.copy()
+    for place in range(1, len(values)):
+        if values[place - 1] >= values[place]:
+            reached[place] = reached[place - 1]
+    return reached
+
+
+def peaks(values: Floats, threshold: float) -> Numbers:
+    """The places of values over the threshold without a higher neighbour; of equal neighbours, the last.
+
+    >>> peaks(np.array([0.1, 0.4, 0.8, 0.2, 0.6]), 0.5).tolist()
+    [2, 4]
+    """
+    before = np.concatenate(([-1.0], values[:-1]))
+    after = np.concatenate((values[1:], [-1.0]))
+    return np.flatnonzero((values > threshold) & (values >= before) & (values > after))
 
 
 def _within(source: TokenizedText, ranges: Ranges, most: int | None) -> Callable[[int, int], bool]:

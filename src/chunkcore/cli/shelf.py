@@ -27,7 +27,6 @@ _REGISTRIES = {
     "counters": "chunkcore.tokens.counters",
     "embedders": "chunkcore.models.loading",
     "llms": "chunkcore.models.llm.endpoint",
-    "segmenters": "chunkcore.segmenters.base",
     "layouts": "chunkcore.evaluation.benchmarks.layout",
 }
 
