@@ -5,15 +5,12 @@ Counted is what the regular expression of graphemes is shown, and what counters 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from chunkcore import packing
 from chunkcore.chunkers import chunkers, get_chunker
-from chunkcore.cli import main
-from chunkcore.scale import sources
 from chunkcore.spans import Numbers
 from chunkcore.text import Document
 from chunkcore.tokens.tokenized import TokenCounter
@@ -84,21 +81,3 @@ def test_twice_the_text_is_twice_the_work(name: str, monkeypatch: pytest.MonkeyP
         length = 32_000 if (name, family) == ("code", "quoted lines") else 1_000
         one, two = (work(name, unit, size, monkeypatch) for size in (length, 2 * length))
         assert two < 2.6 * one + 20_000, family
-
-
-def test_the_command_chunk_does_twice_the_work_for_twice_the_flags(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def shown(length: int) -> int:
-        patterns = [Shown(packing.GRAPHEME), Shown(sources.GRAPHEME)]
-        file = tmp_path / "flags.txt"
-        file.write_text("\U0001f1e9" * length, encoding="utf-8")
-        with monkeypatch.context() as patch:
-            patch.setattr(packing, "GRAPHEME", patterns[0])
-            patch.setattr(sources, "GRAPHEME", patterns[1])
-            arguments = ["-s", "recursive:size=50,counter=characters", "-o", str(tmp_path / "out"), "--fresh"]
-            assert main(["chunk", str(file), "--part-size", "0.01", *arguments]) == 0
-        return sum(pattern.characters for pattern in patterns)
-
-    one, two = shown(10_000), shown(20_000)
-    assert 0 < two < 2.2 * one

@@ -20,7 +20,6 @@ from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.files import NoTextError
 from chunkcore.reading import Reader, Reading, UnreadError, base, read_file, readers
 from chunkcore.reading.folders import load_documents
-from chunkcore.scale import Stream, StreamOptions
 from chunkcore.text import text_of_spans
 from hypothesis import given
 from hypothesis import strategies as st
@@ -606,30 +605,9 @@ def test_a_mixed_folder_is_read_and_each_other_file_told_once(folder):
     assert told == [line.format(folder) for line in TOLD]
 
 
-@pytest.mark.parametrize(("processes", "part_size"), [(1, 64), (2, 8_000_000)])
-def test_a_mixed_folder_streams_to_the_same_documents(folder, processes, part_size):
-    texts = {document.id: document for document in told_of(folder)[0]}
-    options = StreamOptions(processes=processes, part_size=part_size)
-    stream = Stream([folder], get_chunker("auto:size=8,counter=words"), options)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        warnings.simplefilter("ignore", ResourceWarning)  # of what another test has left
-        rows = [json.loads(line) for step in stream for lines in step.lines for line in lines.splitlines()]
-    assert list(dict.fromkeys(row["document_id"] for row in rows)) == READ
-    for row in rows:
-        document = texts[row["document_id"]]
-        if len(row["spans"]) == 1:
-            assert document.text[slice(*row["spans"][0])] == row["text"]
-        spans = [Span(*pair) for pair in row["spans"]]
-        assert row["metadata"].get("pages", []) == list(document.pages_of(spans))
-    assert [str(warning.message) for warning in told] == [line.format(folder) for line in TOLD]
-
-
 def test_a_named_file_that_cannot_be_read_is_an_error(folder):
     with pytest.raises(DataError, match=r"f.pdf is no PDF"):
         load_documents(folder / "f.pdf")
-    with pytest.raises(DataError, match=r"f.pdf is no PDF"):
-        list(Stream([folder / "f.pdf"], get_chunker("auto")))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has neither")
@@ -654,8 +632,6 @@ def test_links_out_of_the_folder_devices_and_pipes_are_no_documents(tmp_path):
     assert [document.id for document in documents] == ["linked/secret.txt", "same.txt", "secret.txt", "tea.txt"]
     if sys.platform == "linux":
         assert "env.txt: is a device: expected a file" in "\n".join(told)
-    rows = [json.loads(line) for step in Stream([docs], get_chunker("recursive")) for line in step.lines]
-    assert {row["document_id"] for row in rows} == {"same.txt", "tea.txt"}
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="everything can be read")

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("mcp", reason="mcp (the extra mcp) is not installed")
 
 from chunkcore.files import installed_version
-from chunkcore.scale.folder_index import index_files, open_index
+from chunkcore.folder_index import index_files, open_index
 from chunkcore.serve import tool_server
 from mcp import Client, StdioServerParameters, stdio_client
 

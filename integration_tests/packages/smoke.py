@@ -268,7 +268,7 @@ def office() -> None:
 def mcp() -> None:
     """Makes the tool server of an index."""
     from chunkcore import Document, chunk_corpus, get_retriever
-    from chunkcore.scale.folder_index import FolderIndex
+    from chunkcore.folder_index import FolderIndex
     from chunkcore.serve import tool_server
 
     corpus = chunk_corpus([Document("story.txt", TEXT)], "recursive:size=8,overlap=0")

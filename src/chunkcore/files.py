@@ -9,6 +9,7 @@ import csv
 import errno
 import json
 import os
+import re
 import secrets
 import shlex
 import stat
@@ -16,12 +17,11 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
-from io import FileIO
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from chunkcore.errors import DataError, NotWrittenError, OptionError, echo
+from chunkcore.errors import DataError, NotWrittenError, echo
 from chunkcore.plain import digest
 
 try:
@@ -457,50 +457,6 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def append_lines(file: FileIO, lines: bytes) -> int:
-    """Write lines at the end of an unbuffered file and sync them: all or none. Returns the new end. Raises `OSError`:
-    the lines cannot be written. The file is as before, also after Ctrl-C.
-    """
-    begin = file.seek(0, os.SEEK_END)
-    try:
-        rest = memoryview(lines)
-        while rest:  # an unbuffered file may take a part at a time
-            rest = rest[file.write(rest) or 0 :]
-        os.fsync(file.fileno())
-    except BaseException:  # Ctrl-C among them
-        with suppress(OSError):  # half a line would damage the next line
-            file.truncate(begin)
-            file.seek(begin)
-        raise
-    return begin + len(lines)
-
-
-def open_locked(path: Path, advice: str) -> FileIO:
-    """An unbuffered file for reading and writing, locked for this process; created where missing.
-
-    Raises:
-        OptionError: another process has it open; `advice` is the remedy.
-        OSError: it cannot be opened.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
-    file = FileIO(os.open(path, flags, 0o644), "r+")
-    if fcntl is not None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            raise OptionError(
-                f"another process is at work on {path}: wait for it, or {advice}"
-            ) from None
-        except OSError:  # a file system without locks
-            return file
-        if not os.fstat(file.fileno()).st_nlink:
-            file.close()
-            raise OptionError(f"another process has just ended its work on {path}: start again")
-    return file
-
-
 def wait_for_lock(file: BinaryIO) -> None:
     """Lock a file, which closing unlocks, as soon as no other process has it. Windows' writers do not wait."""
     if fcntl is not None:
@@ -509,11 +465,16 @@ def wait_for_lock(file: BinaryIO) -> None:
 
 
 def utf8_line(row: Mapping[str, Any]) -> bytes:
-    """A JSON object as a line; in ASCII if it holds an unpaired surrogate, which UTF-8 cannot encode."""
-    try:
-        return f"{json.dumps(row, ensure_ascii=False)}\n".encode()
-    except UnicodeEncodeError:
-        return f"{json.dumps(row)}\n".encode("ascii")
+    """A JSON object as a line, with JSON's escapes for surrogates and for what steers terminals."""
+    text = json.dumps(row, ensure_ascii=False)
+    return f"{_ESCAPED.sub(_escape, text)}\n".encode()
+
+
+_ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
+
+
+def _escape(sign: re.Match[str]) -> str:
+    return f"\\u{ord(sign[0]):04x}"
 
 
 @contextmanager

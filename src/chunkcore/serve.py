@@ -9,11 +9,11 @@ from urllib.parse import quote, unquote
 
 from chunkcore.errors import ChunkcoreError, OptionError
 from chunkcore.files import installed_version
+from chunkcore.folder_index import FolderIndex, check_question, file_stamps
 from chunkcore.lazy import needed
 from chunkcore.options import check_option_names
 from chunkcore.retrieval.budget import MAX_TOKENS, MaxTokens, check_limits
 from chunkcore.retrieval.passages import WindowIndex
-from chunkcore.scale.folder_index import FolderIndex, check_question, file_stamps
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer

@@ -19,10 +19,10 @@ from chunkcore.evaluation.run_files import read_run, write_run
 from chunkcore.files import CHECKSUMS, check_unchanged
 from chunkcore.questions.label import LabelledQuestions
 
-from tests.faults.written import CACHES, DOCUMENT, UNFINISHED, WRITTEN, benchmark, copied, run
+from tests.faults.written import CACHES, DOCUMENT, WRITTEN, benchmark, copied, run
 from tests.results import keep_result
 
-KINDS = WRITTEN | CACHES | UNFINISHED
+KINDS = WRITTEN | CACHES
 
 
 def damages(kind: str, folder: Path, most: int) -> int:

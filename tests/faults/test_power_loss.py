@@ -13,7 +13,7 @@ import pytest
 from chunkcore.errors import DataError
 from chunkcore.files import write_text
 
-from tests.faults.written import UNFINISHED, WRITTEN, Kind, chunk, copied
+from tests.faults.written import WRITTEN, Kind, copied
 from tests.results import keep_result
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the files of descriptors are told by /proc")
@@ -179,21 +179,3 @@ def test_a_power_loss_after_any_call_leaves_the_old_or_the_new(
             assert read(after) in values
     assert read(after) == values[1]
     keep_result("power loss", kind, tried)
-
-
-def test_the_output_of_chunk_goes_on_after_a_failure_at_any_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "whole").mkdir()
-    with monkeypatch.context() as patch:
-        calls = Disk(patch)
-        chunk(tmp_path / "whole")
-    for number in range(1, calls.calls + 1):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        with monkeypatch.context() as patch:
-            Disk(patch, fail_at=number)
-            with pytest.raises(OSError, match="No space left"):
-                chunk(folder)
-        assert UNFINISHED["chunks"].read(folder) == (tmp_path / "whole" / "out").read_bytes()
-    keep_result("failing calls", "chunk", calls.calls)

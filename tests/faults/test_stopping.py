@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chunkcore.files import append_lines
 
 from tests import fake_llm_server
 from tests.fake_llm_server import FakeServer, Gate
@@ -262,20 +261,3 @@ def test_answers_that_are_stopped_are_reported_of_the_strategies_that_have_all(
     assert program.run(*arguments).returncode == 0
     assert len((tmp_path / "out" / "answers.jsonl").read_text().splitlines()) == 12
     assert max(Counter(paid(server)).values()) == 1
-
-
-def test_ctrl_c_while_lines_are_written_leaves_none_of_them(tmp_path, monkeypatch) -> None:
-    """Half a line would be taken for damage by the run that goes on."""
-    path = tmp_path / "journal"
-    path.write_bytes(b"one\n")
-
-    def stopped(number: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("chunkcore.files.os.fsync", stopped)
-    with path.open("r+b", buffering=0) as file:
-        with pytest.raises(KeyboardInterrupt):
-            append_lines(file, b"two\nthree\n")
-        monkeypatch.undo()
-        assert append_lines(file, b"four\n") == 9
-    assert path.read_bytes() == b"one\nfour\n"

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 from chunkcore.chunkers import get_chunker
@@ -24,7 +23,6 @@ from chunkcore.questions.label import LabelledQuestions
 from chunkcore.report import read_reports, write_report
 from chunkcore.retrieval import chunk_corpus, get_retriever, load_index
 from chunkcore.run import Retrieved, Run
-from chunkcore.scale import ResumableOutput, Stream
 from chunkcore.text import Document, Span
 
 DOCUMENT = Document("d", "Tea is hot. The sea is deep. Fees are low.")
@@ -92,36 +90,6 @@ def read_cached(folder: Path) -> dict[tuple[str, str, int], Any]:
     return found
 
 
-def chunk(folder: Path, steps: int | None = None) -> None:
-    """Three files beside the folder to one output in it, or so many steps of it."""
-    for name in "abc":
-        if not (folder.parent / f"{name}.txt").exists():
-            (folder.parent / f"{name}.txt").write_text(f"The fox {name}. " * 40)
-    with patch("chunkcore.scale.stream.BATCH_PIECES", 1):
-        _chunk(folder, steps)
-
-
-def _chunk(folder: Path, steps: int | None) -> None:
-    stream = Stream([folder.parent / f"{name}.txt" for name in "abc"], get_chunker("recursive:size=20"))
-    output = ResumableOutput(folder / "out", {})
-    try:
-        if output.done:
-            stream.skip(output.done)
-        for number, step in enumerate(stream):
-            if number == steps:
-                return
-            output.write(step)
-        output.finish()
-    finally:
-        output.close()
-
-
-def read_chunks(folder: Path) -> bytes:
-    if not (folder / "out").exists():
-        chunk(folder)
-    return (folder / "out").read_bytes()
-
-
 class Kind(NamedTuple):
     """Attributes:
     write: into a folder; "old" first, then "new" over it.
@@ -157,7 +125,6 @@ WRITTEN = {
     "generated": Kind(generate, lambda folder: load_benchmark([DOCUMENT], folder / "q.jsonl").queries, "[qc]*.json*"),
     "index": Kind(index, read_index, "index/**/*"),
 }
-UNFINISHED = {"chunks": Kind(lambda folder, word: chunk(folder, 2), read_chunks, "out.*")}
 
 
 def copied(source: Path, target: Path) -> Path:

@@ -54,7 +54,7 @@ def ran(docs: Path) -> str:
 
 
 COMMANDS = {
-    "chunk": ["chunk", "tea.eml", "pump.txt", "-s", "fixed_token:size=9", "-o", "../out.jsonl", "--processes", "2"],
+    "chunk": ["chunk", "tea.eml", "pump.txt", "-s", "fixed_token:size=9", "-o", "../out.jsonl"],
     "index": ["index", "tea.eml", "-o", "../index"],
     "search": ["search", "tea.eml", "tea", "--no-cache"],
     "serve": ["serve", "tea.eml", "--no-cache"],
@@ -162,7 +162,7 @@ def test_a_worker_ends_with_the_process_that_started_it():
     program = """
 import time
 from chunkcore.processes import Worker
-print(Worker("chunkcore.scale.workers:serve").pid, flush=True)
+print(Worker("chunkcore.reading.base:serve").pid, flush=True)
 time.sleep(60)
 """
     with started(python_command(program), stdout=subprocess.PIPE, text=True) as process:

@@ -64,5 +64,5 @@ def test_nothing_is_unpickled_evaluated_or_run() -> None:
         for file in FILES
         for each in forbidden(ast.parse(file.read_text("utf-8"), str(file)))
     }
-    # Processes run our own modules; pieces and chunks go between them as pickles, files' contents as JSON.
-    assert found == {"chunkcore/processes.py: subprocess.Popen", "chunkcore/scale/workers.py: pickle"}
+    # Processes run our own modules, and get files' contents as JSON.
+    assert found == {"chunkcore/processes.py: subprocess.Popen"}
