@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -215,3 +216,19 @@ def test_an_unknown_document_is_irrelevant_and_takes_its_rank() -> None:
     names = ("Recall@1[document]", "Recall@2[document]", "Precision@2[document]")
     report = score(Run("r", results), benchmark, names)
     assert [report.mean(name) for name in names] == [0.0, 1.0, 0.5]
+
+
+def test_places_that_say_the_same_are_found_with_a_whole_piece_and_cost_no_token() -> None:
+    documents = [Document(name, "One two three four five six.") for name in ("a", "b", "c")]
+    evidence = tuple(Evidence(name, Span(0, 18)) for name in "ab")
+    benchmark = Benchmark("copies", documents, [Query("q", "?", evidence)])
+    source = Retrieved("b", (Span(0, 18),))
+    piece = Retrieved("a", (Span(0, 18),), text="One two three four", sources=(source, Retrieved("?", (Span(0, 4),))))
+    measures = ["Recall@4tok", "AllEvidence@4tok", "Precision@4tok", "Recall@1[document]", "Recall@3tok"]
+    for pieces, expected in (
+        ([piece], [1.0, 1.0, 1.0, 1.0, 0.375]),  # a piece that is cut is not known to have said it all
+        ([replace(piece, sources=())], [0.5, 0.0, 1.0, 0.5, 0.375]),
+        ([Retrieved("c", (Span(0, 18),)), piece], [0.0, 0.0, 0.0, 0.0, 0.0]),
+    ):
+        report = score(Run("mine", {"q": pieces}), benchmark, measures)
+        assert [report.mean(measure) for measure in measures] == pytest.approx(expected)

@@ -14,11 +14,13 @@ import json
 import random
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from chunkcore import Benchmark, Document, Index, Retrieved, chunk_corpus, get_retriever
+from chunkcore import Benchmark, Document, Index, chunk_corpus, get_retriever, score
+from chunkcore.study.experiment import run_retriever
 from integration_tests.benchmarks.passages_table import CHOSEN, CONFIRMED, UNITS, benchmark_of
 
 DATA = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "data" / "copied_documents.json"
@@ -46,14 +48,9 @@ def with_copies(documents: Sequence[Document]) -> list[Document]:
 
 
 def recall(index: Index, benchmark: Benchmark, budget: int) -> float:
-    shares = []
-    for query in benchmark.queries:
-        passages = index.retrieve(query.text, max_tokens=budget)
-        pieces: list[Retrieved] = [*passages, *(source for passage in passages for source in passage.sources)]
-        places = {(p.document_id, place) for p in pieces for span in p.spans for place in range(span.start, span.end)}
-        evidence = {(e.document_id, place) for e in query.evidence for place in range(e.span.start, e.span.end)}
-        shares.append(len(evidence & places) / len(evidence))
-    return round(100 * float(np.mean(shares)), 1)
+    measure = f"Recall@{budget}tok"
+    run = run_retriever(index, benchmark, None, budget)
+    return round(100 * score(run, benchmark, [measure]).mean(measure), 1)
 
 
 def main() -> None:
@@ -66,7 +63,8 @@ def main() -> None:
         data[name] = {}
         for label, documents in (("alone", benchmark.documents), ("with copies", with_copies(benchmark.documents))):
             index = get_retriever("passages:lexical").index(chunk_corpus(documents, UNITS))
-            data[name][label] = [recall(index, benchmark, budget) for budget in BUDGETS]
+            whole = replace(benchmark, documents=documents)
+            data[name][label] = [recall(index, whole, budget) for budget in BUDGETS]
         print(name, data[name], flush=True)
     for label, names in (("chosen on", CHOSEN), ("unseen", CONFIRMED)):
         rows = [np.mean([data[name][kind] for name in names], axis=0) for kind in ("alone", "with copies")]

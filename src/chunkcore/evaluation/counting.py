@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from chunkcore.spans import (
     union_ranges,
 )
 from chunkcore.text import Document
+
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 class Axis(Protocol):
@@ -102,9 +104,11 @@ class _Others:
 
     def __init__(self, axis: CharacterAxis, source: str) -> None:
         self.spans: list[tuple[int, int, int]] = []
+        self.copies: list[tuple[int, int, int]] = []  # the piece, and characters on the axis
         self.texts: dict[int, str] = {}
         self.quoted: dict[int, tuple[str, ...]] = {}
         self._source = source
+        self._axis = axis
         # Pieces that name no document are each of their own.
         self._numbers: dict[str | int, int] = {}
         self._numbers.update(axis.numbers)
@@ -114,6 +118,8 @@ class _Others:
         """Add the piece of this number; returns the number of its document."""
         name = piece.document_id
         document = self._numbers.setdefault(name or number, len(self._numbers))
+        for source in piece.sources:
+            self._add_copy(number, source)
         is_unknown = document >= self._count
         if piece.spans and not is_unknown:
             self.spans += [(number, span.start, span.end) for span in piece.spans]
@@ -129,6 +135,15 @@ class _Others:
         self.texts[number] = piece.text
         return document
 
+    def _add_copy(self, number: int, source: Retrieved) -> None:
+        copy = self._axis.numbers.get(source.document_id)
+        if copy is None:
+            return
+        base, size = int(self._axis.bases[copy]), int(self._axis.sizes[copy])
+        for span in source.spans:
+            if span.end <= size:
+                self.copies.append((number, base + span.start, base + span.end))
+
 
 @dataclass(frozen=True, eq=False)
 class SpanTable:
@@ -136,7 +151,8 @@ class SpanTable:
 
     `texts` has the texts of pieces that are counted by them: unlocated ones, and those that hold evidence word for word
     (`quoted`: the words of each of the piece's spans). `documents` has each piece's document number; unknown documents
-    are numbered too, equal ids alike.
+    are numbered too, equal ids alike. `copies` has the places of pieces' sources, which are found and not shown: the
+    piece, and its range of characters.
     """
 
     count: int
@@ -145,6 +161,7 @@ class SpanTable:
     texts: dict[int, str]
     documents: Numbers
     quoted: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    copies: Numbers = field(default_factory=lambda: np.empty((0, 3), dtype=np.int64))
 
     @classmethod
     def of(cls, pieces: Sequence[Retrieved], axis: CharacterAxis, source: str) -> SpanTable:
@@ -173,12 +190,21 @@ class SpanTable:
                 f"at {size}"
             )
         places = characters + axis.bases[document, None]
-        return cls(len(pieces), owner, places, others.texts, documents, others.quoted)
+        copies = np.array(others.copies, dtype=np.int64).reshape(-1, 3)
+        return cls(
+            len(pieces), owner, places, others.texts, documents, others.quoted, copies=copies
+        )
 
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
         """All spans of some pieces (repeats allowed): their places in `pieces`, and the spans."""
         first = self._first[pieces]
         return ragged_indices(first, self._first[pieces + 1] - first)
+
+    def copies_of(self, pieces: Numbers) -> Numbers:
+        """The copies of some pieces (repeats allowed): the place in `pieces`, and the range of characters."""
+        first, after = (np.searchsorted(self.copies[:, 0], pieces, side=side) for side in _SIDES)
+        owner, copy = ragged_indices(first, after - first)
+        return np.column_stack((owner, self.copies[copy, 1:]))
 
     @cached_property
     def _first(self) -> Numbers:
@@ -217,14 +243,19 @@ class RankedSpans:
         document = self.pieces.documents[self.piece]
         # One number per pair of query and document sorts many times faster than pairs.
         pair = self.query * (document.max(initial=0) + 1) + document
-        first = np.sort(np.unique(pair, return_index=True)[1])
+        _, first, row = np.unique(pair, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        first = first[order]
+        copies = self.pieces.copies_of(self.piece)
+        copies[:, 0] = np.argsort(order)[row[copies[:, 0]]]
+        copies = copies[np.argsort(copies[:, 0], kind="stable")]
         query, document = self.query[first], document[first]
         number = np.arange(len(first), dtype=np.int64)
         is_known = document < len(axis.sizes)
         begins = axis.bases[document[is_known]]
         characters = np.column_stack((begins, begins + 1))
         texts = dict.fromkeys(number[~is_known].tolist(), "")
-        pieces = SpanTable(len(first), number[is_known], characters, texts, document)
+        pieces = SpanTable(len(first), number[is_known], characters, texts, document, copies=copies)
         return RankedSpans(pieces, number, query, running(np.ones_like(query), query))
 
     def within(
@@ -258,7 +289,16 @@ class RankedSpans:
                 is_kept[place] = quote in texts[number]
                 characters[place] = whole[place]
         documents = self.pieces.documents[piece]
-        pieces = SpanTable(len(kept), answer[is_kept], characters[is_kept], texts, documents)
+        copies = self.pieces.copies_of(piece)
+        is_whole = counted.sizes[piece] <= left
+        pieces = SpanTable(
+            len(kept),
+            answer[is_kept],
+            characters[is_kept],
+            texts,
+            documents,
+            copies=copies[is_whole[copies[:, 0]]],
+        )
         cut = np.arange(len(kept), dtype=np.int64)
         return RankedSpans(pieces, cut, self.query[kept], self.rank[kept])
 
@@ -307,6 +347,10 @@ class Relevance:
         if table.texts:
             sizes[list(table.texts)] = self._text_size(list(table.texts.values()))
         return UnitTable(ranges, sizes)
+
+    def ranges(self, characters: Ranges) -> Ranges:
+        """Ranges of characters in this unit."""
+        return self._axis.ranges(characters)
 
     def lengths(self, union: Ranges) -> Scores:
         """The units of each query in disjoint ranges."""
@@ -362,15 +406,19 @@ class UnitCounts:
         return retrieved
 
     @cached_property
-    def hit(self) -> Scores:
-        inside, _ = clip_ranges(self.relevance.union, self._union)
+    def found(self) -> Scores:
+        inside, _ = clip_ranges(self.relevance.union, self._found)
         return self.relevance.lengths(inside)
+
+    @cached_property
+    def hit(self) -> Scores:
+        return np.minimum(self.found, self.retrieved)
 
     @cached_property
     def shares(self) -> Scores:
         """The retrieved share of each piece of evidence; NaN for one without a unit."""
         evidence = self.relevance.evidence
-        inside, owner = clip_ranges(evidence, self._union)
+        inside, owner = clip_ranges(evidence, self._found)
         lengths = self.relevance.by_piece(np.arange(len(evidence)), evidence)
         lengths[lengths == 0] = math.nan
         return np.asarray(self.relevance.by_piece(owner, inside) / lengths)
@@ -387,6 +435,16 @@ class UnitCounts:
     @cached_property
     def _union(self) -> Ranges:
         return union_ranges(self._placed()[1])
+
+    @cached_property
+    def _found(self) -> Ranges:
+        """What is retrieved, and the places that say the same."""
+        copies = self.spans.pieces.copies_of(self.spans.piece)
+        if not len(copies):
+            return self._union
+        shift = self.spans.query[copies[:, 0]] * self.relevance.stride
+        ranges = self.relevance.ranges(copies[:, 1:]) + shift[:, None]
+        return union_ranges(np.concatenate((self._union, ranges)))
 
     def _placed(self) -> tuple[Numbers, Ranges]:
         owner, span = self.spans.pieces.spans_of(self.spans.piece)

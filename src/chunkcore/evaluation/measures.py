@@ -206,7 +206,8 @@ class Counts(Protocol):
     Attributes:
         relevant: units of evidence.
         retrieved: units retrieved, repeats included.
-        hit: units of evidence retrieved, each once.
+        found: units of evidence retrieved, each once; a piece's `sources`, which say the same, are found with it.
+        hit: `found`, at most `retrieved`.
         ranking: the counts piece by piece.
     """
 
@@ -214,6 +215,8 @@ class Counts(Protocol):
     def relevant(self) -> Scores: ...
     @property
     def retrieved(self) -> Scores: ...
+    @property
+    def found(self) -> Scores: ...
     @property
     def hit(self) -> Scores: ...
     @property
@@ -396,7 +399,7 @@ class Recall(RetrievalMeasure):
     usual = True
 
     def compute(self, counts: Counts) -> Scores:
-        return divide(counts.hit, counts.relevant)
+        return divide(counts.found, counts.relevant)
 
 
 @measures.register("Precision")
@@ -462,7 +465,7 @@ class HitRate(RetrievalMeasure):
     """The share of questions for which any evidence was retrieved."""
 
     def compute(self, counts: Counts) -> Scores:
-        return (counts.hit > 0).astype(np.float64)
+        return (counts.found > 0).astype(np.float64)
 
 
 @measures.register("AllEvidence")
@@ -470,7 +473,7 @@ class AllEvidence(RetrievalMeasure):
     """The share of questions whose every piece of evidence was retrieved whole."""
 
     def compute(self, counts: Counts) -> Scores:
-        return np.equal(counts.hit, counts.relevant).astype(np.float64)
+        return np.equal(counts.found, counts.relevant).astype(np.float64)
 
 
 @measures.register("MRR")

@@ -61,7 +61,8 @@ def score(
     """Score a run, query by query.
 
     Relevant units count once; retrieved units count every time, except documents and parts. A query that the run lacks
-    scores 0. Unlocated text counts as retrieved. docs/reference/measures.md says which units a span holds.
+    scores 0. Unlocated text counts as retrieved. A piece's `sources` cost no token and count as found where it is whole
+    (not in measures of ranks). docs/reference/measures.md says which units a span holds.
 
     Args:
         measures: such as "Recall@4096tok", "nDCG@10[document]" or "AllEvidence@1000tok"; see `Measure`. By default the
