@@ -2,8 +2,8 @@
 
     python -m integration_tests.small_llm [MODEL.gguf]  # prints its address; ends when its standard input does
 
-Without a file it is a base model of 270 million parameters: it keeps to a JSON schema because the server holds it to it, and
-what it writes in it is worth little. It is good for the wire and the contract.
+Without a file it is a base model of 270 million parameters: it keeps to a JSON schema because the server holds it to
+it, and what it writes in it is worth little. It is good for the wire and the contract.
 """
 
 from __future__ import annotations
