@@ -212,7 +212,7 @@ def test_whole_documents_and_questions_without_evidence_in_our_own_lines(tmp_pat
         {"id": "left", "question": "?", "evidence": ["A cat"], "left_out": "it is silly"},
     )
     jsonl(root / "documents.jsonl", {"id": "cat", "text": "A cat purrs."}, {"id": "dog", "text": ""})
-    with pytest.warns(UserWarning, match="3 of 5 questions are left out.*the first, 'which': line 2"):
+    with pytest.warns(UserWarning, match="left out: 3 of 5 questions .*; the first, 'which': line 2"):
         loaded = load_benchmark(root)
     assert [(query.id, len(query.evidence[0].span)) for query in loaded.queries] == [("whole", 12)]
     assert [(query.id, query.evidence, query.metadata["answers"]) for query in loaded.without_evidence] == [

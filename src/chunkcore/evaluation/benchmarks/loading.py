@@ -544,7 +544,7 @@ def load_benchmark(
     if problems:
         first = problems[0]
         warn_user(
-            f"{len(problems):,} of {len(rows):,} questions are left out: the benchmark's `problems` has each; the "
+            f"left out: {len(problems):,} of {len(rows):,} questions (each is in the benchmark's `problems`); the "
             f"first, {echo(first.query_id)}: {first.reason}"
         )
     return Benchmark(
