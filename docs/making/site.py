@@ -60,7 +60,7 @@ ROOMS = (
     "questions",
     "answers",
 )
-ADAPTERS = ("langchain", "llamaindex", "haystack", "neighbours", "exact", "arrow")
+ADAPTERS = ("langchain", "llamaindex", "haystack", "neighbours", "exact")
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 

@@ -243,15 +243,6 @@ def frames() -> None:
     assert list(Run("r", {"q": [Retrieved("a.txt", (Span(0, 3),), 0.5)]}).to_pandas().start) == [0]
 
 
-def arrow() -> None:
-    """A batch of documents in, a batch of chunks out."""
-    adapter = importlib.import_module("chunkadapters.arrow")
-    import pyarrow as pa
-
-    batch = pa.RecordBatch.from_pydict({"id": ["story"], "text": [TEXT]})
-    assert adapter.ArrowChunker("recursive:size=8,overlap=0")(batch).num_rows > 1
-
-
 def office() -> None:
     """Reads a workbook."""
     from chunkcore.lazy import needed
@@ -293,7 +284,6 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "llm": (llm, ("openai",), ()),
     "answers": (answers, ("nltk", "rouge_score", "sacrebleu"), ()),
     "frames": (frames, ("pandas",), ()),
-    "arrow": (arrow, ("pyarrow",), ()),
 }
 
 

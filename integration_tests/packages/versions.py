@@ -17,8 +17,7 @@ __all__ = ["copy_checkout", "lowest", "run_tests"]
 PREVIOUS = Path(__file__).with_name("previous.txt")
 # What needs PyTorch has an environment of its own: sentence-transformers needs later versions of what openvino needs.
 EXTRAS = (
-    "fast,langchain,llamaindex,haystack,openvino,clustering,files,office,structure,words"
-    ",report,llm,mcp,answers,frames,arrow"
+    "fast,langchain,llamaindex,haystack,openvino,clustering,files,office,structure,words,report,llm,mcp,answers,frames"
 )
 WITH_TORCH = "fast,models"
 TOOLS = (

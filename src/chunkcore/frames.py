@@ -1,4 +1,4 @@
-"""How results show themselves: tidy columns for pandas and Arrow, tables and highlighted text in notebooks."""
+"""How results show themselves: tidy columns for pandas, tables and highlighted text in notebooks."""
 
 from __future__ import annotations
 
@@ -31,11 +31,6 @@ class Frame:
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` of the tidy columns. Raises `MissingExtraError` without pandas."""
         return needed("pandas", "frames", "make a data frame").DataFrame(self.tidy())
-
-    def to_arrow(self) -> Any:
-        """A `pyarrow.Table` of the tidy columns. Raises `MissingExtraError` without PyArrow."""
-        pyarrow = needed("pyarrow", "arrow", "make an Arrow table")
-        return pyarrow.table({name: list(values) for name, values in self.tidy().items()})
 
     def _repr_html_(self) -> str:
         return html_table(self.tidy())

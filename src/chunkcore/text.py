@@ -392,7 +392,7 @@ class Chunk:
 
 
 class Chunks(FrameList[Chunk]):
-    """A list of chunks that is a table, too: `to_pandas`, `to_arrow`, and `plot`, their lengths."""
+    """A list of chunks that is a table, too: `to_pandas` and `plot`, their lengths."""
 
     __slots__ = ()
 

@@ -21,7 +21,6 @@ ROOMS = (
     "tests.fuzzing.of_encoders",
     "integration_tests.fuzzing.of_adapters",
     "integration_tests.fuzzing.of_exact",
-    "integration_tests.fuzzing.of_arrow",
 )
 MISSING: dict[str, str] = {}  # rooms that could not be entered, and why
 
