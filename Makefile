@@ -93,7 +93,7 @@ golden: $(VENV)/ready
 	$(BIN)/python -m integration_tests.golden
 
 # The versions and hashes of all that .ci/install.py installs but PyTorch, for Python 3.10 and later on every platform.
-LOCKED = $(addprefix --extra ,langchain llamaindex haystack models clustering files office structure words llm mcp answers report frames fast) $(addprefix --group ,dev docs)
+LOCKED = $(addprefix --extra ,langchain llamaindex haystack models clustering files office structure words llm mcp report frames fast) $(addprefix --group ,dev docs)
 COMPILE = $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.10 --generate-hashes --no-header --no-annotate
 lock: $(VENV)/ready
 	$(BIN)/pip install --quiet uv

@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # What must not come along: frameworks, models, and what only the command line or the report needs.
 NAMES = (
-    "haystack jinja2 justhtml langchain_core langchain_text_splitters llama_index nltk openai networkx openvino "
-    "rich rouge_score sacrebleu safetensors scipy sklearn sentence_transformers tokenizers torch "
+    "haystack jinja2 justhtml langchain_core langchain_text_splitters llama_index openai networkx openvino "
+    "rich safetensors scipy sklearn sentence_transformers tokenizers torch "
     "tree_sitter transformers typer"
 )
 HEAVY = NAMES.split()

@@ -228,14 +228,6 @@ def llm() -> None:
         raise AssertionError("an endpoint that is not there has answered")
 
 
-def answers() -> None:
-    """Compares an answer's words with a right one's."""
-    from chunkcore.evaluation.answer_measures import bleu, meteor, rouge_l
-
-    for measure in (rouge_l, bleu, meteor):
-        assert measure("the fox naps at noon today", ["the fox naps at noon today"]) > 0.9
-
-
 def frames() -> None:
     """A run as a data frame."""
     from chunkcore import Retrieved, Run, Span
@@ -282,7 +274,6 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "structure": (structure, ("justhtml", "tree_sitter", "tree_sitter_rust"), ()),
     "report": (report, ("jinja2",), ()),
     "llm": (llm, ("openai",), ()),
-    "answers": (answers, ("nltk", "rouge_score", "sacrebleu"), ()),
     "frames": (frames, ("pandas",), ()),
 }
 

@@ -16,9 +16,7 @@ __all__ = ["copy_checkout", "lowest", "run_tests"]
 
 PREVIOUS = Path(__file__).with_name("previous.txt")
 # What needs PyTorch has an environment of its own: sentence-transformers needs later versions of what openvino needs.
-EXTRAS = (
-    "fast,langchain,llamaindex,haystack,openvino,clustering,files,office,structure,words,report,llm,mcp,answers,frames"
-)
+EXTRAS = "fast,langchain,llamaindex,haystack,openvino,clustering,files,office,structure,words,report,llm,mcp,frames"
 WITH_TORCH = "fast,models"
 TOOLS = (
     "pytest>=8",

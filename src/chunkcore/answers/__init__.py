@@ -20,12 +20,7 @@ if TYPE_CHECKING:
     )
     from chunkcore.evaluation.answer_measures import (
         AnswerModels as AnswerModels,
-        answer_cosines as answer_cosines,
-        bert_scores as bert_scores,
-        bleu as bleu,
         exact_match as exact_match,
-        meteor as meteor,
-        rouge_l as rouge_l,
         squad_f1 as squad_f1,
     )
 
@@ -34,8 +29,6 @@ on_first_use(
     {
         "chunkcore.answers.answering": "Answer AnswerRun answer_questions score_answers",
         "chunkcore.answers.citing": "Citation CitedAnswer cite",
-        "chunkcore.evaluation.answer_measures": (
-            "AnswerModels answer_cosines bert_scores bleu exact_match meteor rouge_l squad_f1"
-        ),
+        "chunkcore.evaluation.answer_measures": "AnswerModels exact_match squad_f1",
     },
 )

@@ -223,10 +223,10 @@ def score_answers(
     measure but Faithfulness; `Report.unanswered` lists it. Faithfulness is NaN for an empty answer, and without a valid
     verdict.
 
-    `models` are the embedder of AnswerCosine, the model of BertScore, the judge of Faithfulness and Relevancy.
+    `models` has the judge of Faithfulness and Relevancy.
 
     Raises:
-        OptionError: no such measure, a missing judge, or a BertScore model without token vectors.
+        OptionError: no such measure, or a missing judge.
         DataError: malformed answers, or no query has what a measure needs.
 
     >>> from chunkcore import Benchmark, Document, Evidence, Query, Span
@@ -293,13 +293,10 @@ def check_measures(
         measure = cls(k)
         if "judge" in measure.needs and models.judge is None:
             raise OptionError(f"{kind} is judged by a language model: give one as judge")
-        measure.check()
         if "references" in measure.needs and not any(map(references_of, benchmark.queries)):
             raise DataError(
                 f'no question of {echo(benchmark.name)} has right "answers", which {kind} needs: give some'
             )
-        if "tokens" in measure.needs:
-            _ = models.tokens
         checked.append(measure)
     return checked
 

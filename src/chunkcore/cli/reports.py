@@ -382,7 +382,7 @@ def answer(
     settings = AnswerSettings(
         measures=tuple(answering.measure or DEFAULT_MEASURES),
         depth=depth,
-        models=AnswerModels(embedder=embedder, judge=judge, retries=answering.retries),
+        models=AnswerModels(judge=judge, retries=answering.retries),
         study=options.study_settings(statistics),
     )
     benchmark = _limited(data.benchmark(output, [ANSWERS]), answering.limit, statistics.seed)

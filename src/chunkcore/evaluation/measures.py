@@ -156,15 +156,9 @@ measures: Registry[type[Measure]] = Registry(
     base=Measure,
     attribute="kind",
     places={
-        "AnswerCosine": "chunkcore.evaluation.answer_measures:AnswerCosine",
-        "BertScore": "chunkcore.evaluation.answer_measures:BertScoreF1",
-        "Bleu1": "chunkcore.evaluation.answer_measures:Bleu1",
-        "Bleu4": "chunkcore.evaluation.answer_measures:Bleu4",
         "ExactMatch": "chunkcore.evaluation.answer_measures:ExactMatch",
         "Faithfulness": "chunkcore.evaluation.answer_measures:Faithfulness",
-        "Meteor": "chunkcore.evaluation.answer_measures:Meteor",
         "Relevancy": "chunkcore.evaluation.answer_measures:Relevancy",
-        "RougeL": "chunkcore.evaluation.answer_measures:RougeL",
         "SquadF1": "chunkcore.evaluation.answer_measures:SquadF1",
     },
 )
