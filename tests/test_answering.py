@@ -295,7 +295,6 @@ def test_a_dry_run_tells_what_it_takes_and_asks_nothing(server, files, tmp_path,
         (["--llm", "gpt"], "a language model is openai:MODEL@URL"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "--measure", "Recall"], "'Recall' is no measure of answers"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "-k", "min"], "k is a number of pieces, at least 1, or a budget"),
-        (["--llm", "openai:m@http://127.0.0.1:1/v1", "--layout", "squad"], "the layout squad has its own questions"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "--input-price", "1"], "go together"),
     ],
 )

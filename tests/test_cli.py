@@ -162,9 +162,6 @@ BAD = {
     "chunk {text} --workers 0": "Invalid value for '--workers': .*; see chunkcore chunk --help",
     "chunks": "No such command 'chunks'",
     "compare {text} {text}": "Got unexpected extra argument.*: expected DOCS once.*; see chunkcore compare --help",
-    "datasets verifi": r"No such command 'verifi'. .*Did you mean 'verify'\? See chunkcore datasets --help",
-    "datasets verify lochmore": r"'lochmore' is neither a shipped collection \(lochmere\) nor a file or folder",
-    "datasets verify {text} --questions {root}/gone.jsonl": "gone.jsonl is no file",
     "compare --k 0": "--k: expected a whole number from 1 to 999,999,999, .*, got '0'",
     "compare --measure Recal@5": "unknown measure 'Recal'",
     "compare --questions q.jsonl": "q.jsonl was given without documents",
@@ -247,15 +244,7 @@ def test_a_terminal_that_knows_only_ascii_gets_escapes(tmp_path):
     assert b"Traceback" not in done.stderr
 
 
-# ---- datasets, chunkers, help
-
-
-def test_verify_lists_each_problem_and_exits_with_1(docs, questions, capfd):
-    assert main(["datasets", "verify", str(docs), "--questions", str(questions)]) == 1
-    first, last = capfd.readouterr().out.splitlines()
-    assert first.startswith("many: line 3: ")
-    assert "60 times" in first
-    assert last.endswith("2 documents, 2 questions, 2 pieces of evidence where they say; 1 question with a problem")
+# ---- chunkers, help
 
 
 def every_command(command: object, *names: str) -> Iterator[tuple[str, ...]]:
@@ -304,7 +293,7 @@ def test_guesses_are_answered_with_the_name_that_is_meant(docs, capfd):
 def test_what_has_a_name_is_listed_by_kind(capfd):
     assert main(["list"]) == 0
     kinds = [line.removeprefix("chunkcore list ") for line in capfd.readouterr().out.splitlines()]
-    assert {"chunkers", "retrievers", "measures", "counters", "llms", "layouts"} <= {*kinds}
+    assert {"chunkers", "retrievers", "measures", "counters", "llms"} <= {*kinds}
     for kind in kinds:
         assert main(["list", kind]) == 0
         assert all(line.startswith(" ") or " " in line for line in capfd.readouterr().out.splitlines()), "no title"

@@ -44,7 +44,6 @@ def test_every_public_name_is_there_and_has_a_docstring() -> None:
 
 REGISTRIES = {
     "chunkers.base": "chunkers",
-    "evaluation.benchmarks.layout": "layouts",
     "evaluation.measures": "measures",
     "models.llm.endpoint": "llms",
     "models.loading": "embedders",

@@ -111,13 +111,12 @@ COMMANDS = {
     "run": "compare",
     "split": "chunk",
     "validate": "questions check",
-    "verify": "datasets verify",
+    "verify": "questions check",
     "version": "--version",
 }
 
 # Kinds of `chunkcore list`.
 KINDS = {
-    "loaders": "layouts",
     "metrics": "measures",
     "models": "embedders",
     "rerankers": "stages",

@@ -1,4 +1,4 @@
-"""What reads what strangers wrote: collections in every layout, configurations, runs, models' answers.
+"""What reads what strangers wrote: collections, configurations, runs, models' answers.
 
 Any bytes end in one of our errors, in one line, or are read; never in another exception.
 """
@@ -48,7 +48,7 @@ def contents(most: int = 60) -> st.SearchStrategy[bytes]:
 
 @target(share=0.3, guided=True, place=st.sampled_from(FILES), content=contents())
 def any_bytes_in_any_collection_end_in_a_sentence(place: tuple[str, str], content: bytes) -> None:
-    """In each file of each layout."""
+    """In each file of a collection."""
     inner_test(test_bad_files.test_any_bytes_in_any_file_end_in_a_sentence)(place, content)
 
 

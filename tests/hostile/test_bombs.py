@@ -54,7 +54,6 @@ BENCHMARK = Benchmark("b", [Document("d", "One fox.")], [Query("q", "Which?", (E
 READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "documents": ("documents.jsonl", load_documents),
     "a benchmark of our lines": ("questions.jsonl", lambda path: load_benchmark(path.parent)),
-    "squad": ("dev-v2.0.json", lambda path: load_benchmark(path, layout="squad")),
     "a run": ("run.jsonl", lambda path: read_run(path, BENCHMARK)),
     "a pool": ("run.chunks.jsonl", lambda path: read_pool(path, BENCHMARK)),
     "a report": ("report.json", read_reports),

@@ -82,7 +82,6 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., Any], str], ...] = (
 for _panel, _name, _function, _help in _COMMANDS:
     app.command(_name, rich_help_panel=_panel, short_help=_help)(_function)
 app.add_typer(questions.app, name="questions", rich_help_panel=_ASK)
-app.add_typer(shelf.datasets, name="datasets", rich_help_panel=_ASK)
 app.add_typer(shelf.cache, name="cache", rich_help_panel=_KEEP)
 
 # What typer raises for a wrong option. Newer versions carry a copy of click, so the class is found by one that both

@@ -132,9 +132,8 @@ FollowLinks = Annotated[bool, flag("Read links out of a folder.", "--follow-link
 By = Literal["auto", "question", "document"]  # that of the library, whose module is heavy
 Questions = Annotated[
     Path | None,
-    _data("--questions", metavar="FILE", help="A questions.jsonl, or a CSV of the Chroma layout."),
+    _data("--questions", metavar="FILE", help="A questions.jsonl, or a CSV."),
 ]
-Layout = Annotated[str, _data(metavar="NAME", help="Layout of the files (list layouts).")]
 ChunkerSpecs = Annotated[
     list[str] | None, chunker(help="name:option=value,...; repeatable (list chunkers).")
 ]
@@ -186,7 +185,7 @@ class Documents:
         return self.folder
 
     def read(self) -> Sequence[Document]:
-        """The documents of our own layout."""
+        """The documents."""
         from chunkcore.evaluation.benchmarks.layout import read_own
 
         return read_own(self.place, [], follow_links=self.follow_links).documents
@@ -197,7 +196,6 @@ class Data(Documents):
     """Documents and questions; by default the collection that ships with the package."""
 
     questions: Questions = None
-    layout: Layout = "auto"
 
     def facts(self, benchmark: Benchmark) -> dict[str, str]:
         """What a report says of the documents and questions."""
@@ -230,17 +228,12 @@ class Data(Documents):
             return load_benchmark(
                 self.folder,
                 self.questions,
-                layout=self.layout,
                 leave_out=earlier,
                 follow_links=self.follow_links,
             )
         if self.questions is not None:
             raise OptionError(
                 f"--questions {self.questions} was given without documents: name the documents, too"
-            )
-        if self.layout != "auto":
-            raise OptionError(
-                f"--layout {self.layout} was given without documents: name the collection's folder or file"
             )
         say(
             "chunkcore: NOT YOUR DOCUMENTS: none are named, so the shipped collection is scored. "

@@ -1,4 +1,4 @@
-"""What is there: ``chunkcore list`` of names, ``chunkcore datasets`` and ``chunkcore cache``."""
+"""What is there: ``chunkcore list`` of names and ``chunkcore cache``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from chunkcore import guesses
 from chunkcore.cli import options, running
-from chunkcore.errors import DataError, OptionError, echo, suggestion
+from chunkcore.errors import OptionError, echo, suggestion
 from chunkcore.options import shown_default
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ _REGISTRIES = {
     "counters": "chunkcore.tokens.counters",
     "embedders": "chunkcore.models.loading",
     "llms": "chunkcore.models.llm.endpoint",
-    "layouts": "chunkcore.evaluation.benchmarks.layout",
 }
 
 
@@ -65,72 +64,6 @@ def list_names(
         console.print(Text(name, style="bold"), Text(title))
         for option in fields(thing) if is_dataclass(thing) else ():
             console.print(Text(f"  {option.name} = {shown_default(option)}"))
-
-
-# ---- collections
-
-datasets = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="List and verify collections of documents and questions.",
-)
-
-
-@datasets.command(name="list")
-@options.grouped
-def list_shipped() -> None:
-    """List the collections that ship with the package, and their folders."""
-    from chunkcore.datasets import DATASETS, dataset_path
-
-    for name, description in DATASETS.items():
-        running.say(f"{name}  {description}", f"  {dataset_path(name)}")
-
-
-@datasets.command()
-@options.grouped
-def verify(
-    collection: Annotated[
-        str,
-        typer.Argument(
-            help="A shipped collection's name, or a folder or file of documents.",
-            metavar="NAME|PATH",
-        ),
-    ] = "lochmere",
-    questions: options.Questions = None,
-    layout: options.Layout = "auto",
-) -> None:
-    """Check every question's evidence against the documents.
-
-    Takes a shipped collection, a folder with documents and a questions.jsonl, or a public collection in its own layout.
-    Lists each question that would be left out, with the reason; then the exit code is 1.
-
-    Example: chunkcore datasets verify docs/ --questions questions.jsonl
-    """
-    from chunkcore.datasets import DATASETS, dataset_path
-    from chunkcore.evaluation.benchmarks import load_benchmark
-
-    if collection in DATASETS and questions is None:
-        benchmark = load_benchmark(dataset_path(collection), name=collection)
-    elif Path(collection).exists():
-        benchmark = load_benchmark(collection, questions, layout=layout, require_evidence=False)
-    else:
-        shipped = ", ".join(DATASETS)
-        raise DataError(
-            f"{echo(collection)} is neither a shipped collection ({shipped}) nor a file or folder"
-        )
-    running.say(*(f"{problem.query_id}: {problem.reason}" for problem in benchmark.problems))
-    pieces = sum(len(query.evidence) for query in benchmark.queries)
-    counts = [(len(benchmark.documents), "document"), (len(benchmark.queries), "question")]
-    sentence = f"{benchmark.name}: {', '.join(running.several(*count) for count in counts)}, "
-    sentence += f"{pieces:,} pieces of evidence where they say"
-    if benchmark.without_evidence:
-        count = running.several(len(benchmark.without_evidence), "question")
-        sentence += f"; {count} that only answers can be scored on"
-    if benchmark.problems:
-        sentence += f"; {running.several(len(benchmark.problems), 'question')} with a problem"
-    running.say(sentence)
-    if benchmark.problems:
-        raise typer.Exit(1)
 
 
 # ---- the cache of vectors and of language models' answers

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
-from chunkcore.evaluation.benchmarks.layout import ChunkcoreLayout, Questions
-from chunkcore.evaluation.benchmarks.loading import QuestionReader, chosen_layout, contents_of
+from chunkcore.evaluation.benchmarks.layout import Questions, is_chroma
+from chunkcore.evaluation.benchmarks.loading import QuestionReader, contents_of
 from chunkcore.files import json_object, text_lines
 from chunkcore.locating.text_search import Searchable, fold
 from chunkcore.models import Embedder, embed
@@ -256,7 +256,7 @@ def _questions_file(
 ) -> Path | None:
     """The questions' file, if they come line by line."""
     is_folder = questions is None and isinstance(documents, str | Path)
-    if is_folder and isinstance(chosen_layout(Path(str(documents))), ChunkcoreLayout):
+    if is_folder and not is_chroma(Path(str(documents))):
         questions = Path(str(documents)) / "questions.jsonl"
     if not isinstance(questions, str | Path) or Path(questions).suffix.lower() == ".csv":
         return None

@@ -1,7 +1,7 @@
 """Documents and questions from files, as a `Benchmark`.
 
 benchmark.py   the types; samples and written benchmarks
-layout.py      the `Layout` base, and every known layout
+layout.py      files of documents and questions
 loading.py     `load_benchmark`; rows to queries with evidence
 """
 
@@ -19,12 +19,6 @@ if TYPE_CHECKING:
         sample_queries as sample_queries,
         write_benchmark as write_benchmark,
     )
-    from chunkcore.evaluation.benchmarks.layout import (
-        Contents as Contents,
-        Layout as Layout,
-        known_layouts as known_layouts,
-        layouts as layouts,
-    )
     from chunkcore.evaluation.benchmarks.loading import load_benchmark as load_benchmark
 
 on_first_use(
@@ -33,7 +27,6 @@ on_first_use(
         "chunkcore.evaluation.benchmarks.benchmark": (
             "Benchmark DataProblem Evidence Query question_documents sample_queries write_benchmark"
         ),
-        "chunkcore.evaluation.benchmarks.layout": "Contents Layout known_layouts layouts",
         "chunkcore.evaluation.benchmarks.loading": "load_benchmark",
     },
 )

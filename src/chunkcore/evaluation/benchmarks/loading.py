@@ -1,4 +1,4 @@
-"""`load_benchmark`: documents and questions from files of any known layout; rows to queries with evidence.
+"""`load_benchmark`: documents and questions from files; rows to queries with evidence.
 
 Offsets are verified, excerpts are searched, nothing is guessed.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 from chunkcore import guesses
 from chunkcore.columns import LazySequence
-from chunkcore.errors import DataError, OptionError, echo, warn_user
+from chunkcore.errors import DataError, echo, warn_user
 from chunkcore.evaluation.benchmarks.benchmark import (
     QUESTION_KEYS,
     Benchmark,
@@ -26,13 +26,11 @@ from chunkcore.evaluation.benchmarks.benchmark import (
 )
 from chunkcore.evaluation.benchmarks.layout import (
     QUESTION_NAMES,
-    ChunkcoreLayout,
     Contents,
-    Layout,
     Questions,
-    known_layouts,
-    layouts,
+    is_chroma,
     question_rows,
+    read_chroma,
     read_own,
 )
 from chunkcore.locating.alignment import Aligner
@@ -485,30 +483,27 @@ def load_benchmark(
     questions: Questions | None = None,
     *,
     name: str = "",
-    layout: str = "auto",
     leave_out: Collection[Path] = (),
     require_evidence: bool = True,
     follow_links: bool = False,
 ) -> Benchmark:
     """A benchmark from files.
 
-    docs/reference/formats.md has the layouts. A question whose evidence is not found, or found more than once, is left
+    docs/reference/formats.md has the formats. A question whose evidence is not found, or found more than once, is left
     out with a warning: `Benchmark.problems` has the reason. An excerpt in another spelling is accepted with a warning.
 
     Args:
-        documents: a folder, a text file, a ``documents.jsonl``, a dataset's file, or the documents themselves: those
+        documents: a folder, a text file, a ``documents.jsonl``, or the documents themselves: those
             that the app has read. Evidence that was marked in other texts is found in them by its words.
         questions: a ``questions.jsonl``, a ``.csv``, or objects such as their lines.
         name: the benchmark's; by default the name of the folder or file.
-        layout: a layout's name; "auto" recognises it.
         leave_out: files to skip.
         require_evidence: refuse a dataset without evidence, as retrieval cannot be scored on it.
         follow_links: read links that lead out of a folder of documents.
 
     Raises:
-        DataError: no such path, unreadable files, no layout recognised, no usable question, or two questions of one
+        DataError: no such path, unreadable files, no questions, no usable question, or two questions of one
             id in your own file.
-        OptionError: no layout has this name, or it takes no separate questions.
 
     >>> story = Document("fox.txt", "The fox naps. The dog naps.")
     >>> lines = [{"question": "Who?", "evidence": ["The fox"]}, {"question": "What?", "evidence": ["naps"]}]
@@ -516,7 +511,7 @@ def load_benchmark(
     >>> [query.id for query in loaded.queries], [problem.query_id for problem in loaded.problems]
     (['q1'], ['q2'])
     """
-    contents = contents_of(documents, questions, layout, leave_out, follow_links=follow_links)
+    contents = contents_of(documents, questions, leave_out, follow_links=follow_links)
     by_words = not isinstance(documents, str | Path)
     if not name:
         place = Path(documents if isinstance(documents, str | Path) else "benchmark")
@@ -555,7 +550,6 @@ def load_benchmark(
 def contents_of(
     documents: str | Path | Sequence[Document],
     questions: Questions | None,
-    layout: str = "auto",
     leave_out: Collection[Path] = (),
     *,
     follow_links: bool = False,
@@ -572,14 +566,14 @@ def contents_of(
             raise DataError(
                 f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl"
             )
-        chosen = chosen_layout(root, questions, layout)
-        if isinstance(chosen, ChunkcoreLayout):
-            return read_own(root, questions, leave_out, follow_links=follow_links)
-        return chosen.read(root)
-    if layout != "auto":
-        raise OptionError(
-            f"documents that are at hand have no layout: leave out {echo(layout)}, or give a path"
-        )
+        if questions is None and is_chroma(root):
+            return read_chroma(root)
+        if questions is None and not (root / "questions.jsonl").is_file():
+            raise DataError(
+                f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path; "
+                f"chunkcore questions label {root} writes one"
+            )
+        return read_own(root, questions, leave_out, follow_links=follow_links)
     if questions is None:
         raise DataError(
             f"there are {len(documents)} documents and no questions: give a questions.jsonl, or its lines"
@@ -607,39 +601,4 @@ def _check_usable(reader: QuestionReader, source: str, *, require_evidence: bool
     raise DataError(
         f"{source}: none of the {len(reader.problems)} questions can be used; the first, {echo(first.query_id)}: "
         f'{first.reason}; expected lines like {{"question": ..., "evidence": ["words of a document"]}}'
-    )
-
-
-def chosen_layout(root: Path, questions: Questions | None = None, name: str = "auto") -> Layout:
-    """The path's layout: the named one, our own if questions are given, else the first that fits.
-
-    Raises:
-        OptionError: no such layout, or it has its own questions.
-        DataError: the path is of no layout; the error names what each layout lacks of which the path has a part.
-    """
-    if questions is not None:
-        if name not in ("auto", ChunkcoreLayout.name):
-            raise OptionError(
-                f"the layout {name} has its own questions: leave out the others, or the layout"
-            )
-        return ChunkcoreLayout()
-    if name != "auto":
-        chosen: Layout = layouts.get(name)()
-        lacks = chosen.lacks(root)
-        if lacks:
-            raise DataError(f"{root} is not of the layout {name}: it lacks {lacks}")
-        return chosen
-    missing: dict[str, list[str]] = {}
-    for layout in known_layouts():
-        lacks = layout.lacks(root)
-        if not lacks:
-            return layout
-        if lacks != layout.lacks(root / "nothing"):
-            missing.setdefault(lacks, []).append(layout.name)
-    reasons = "".join(
-        f"; for {' or '.join(names)} it lacks {what}" for what, names in missing.items()
-    )
-    raise DataError(
-        f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path; chunkcore "
-        f"questions label {root} writes one (it is of no layout that chunkcore list layouts shows{reasons})"
     )
