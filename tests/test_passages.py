@@ -479,3 +479,9 @@ def test_the_name_of_a_document_counts_in_all_of_it(names, question, expected):
     index = get_retriever("passages:lexical").index(chunk_corpus(documents, "sentence:size=4,counter=words"))
     first = index.retrieve(question, max_tokens=8)[0]
     assert (first.document_id, "rent" in first.text) == (names[expected], True)
+
+
+def test_a_chinese_character_of_the_question_counts_where_its_pair_is_not():
+    documents = [Document("west", "西は京都。"), Document("east", "東は京都。")]
+    index = get_retriever("passages:lexical").index(chunk_corpus(documents, "sentence:size=20"))
+    assert index.retrieve("東京都", max_tokens=8)[0].document_id == "east"

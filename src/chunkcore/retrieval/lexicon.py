@@ -41,6 +41,9 @@ _IGNORED = regex.compile(
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u034f\u061c\u200d-\u200f\u2061-\u2064\ufe00-\ufe0f]+"
 )
 _GRAPHEME = regex.compile(r"\X")
+_MEANINGFUL = regex.compile(
+    r"[\p{Han}\p{Hangul}]"
+)  # a sign means something alone; kana and Thai letters do not
 # Normalizing sorts marks in a row in quadratic time. Unicode's stream-safe form (UAX #15, section 13) puts a joiner
 # after each 30; the last two characters here become marks in compatibility form.
 _MARKS = regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")
@@ -198,6 +201,18 @@ def word_keys(
     letters = check_words(form)
     whole = words(text)
     return [_cut(word, letters) for word in whole] if letters else whole
+
+
+def question_keys(text: str, form: str = "whole") -> list[str]:
+    """A question's `word_keys`, and each Chinese character and Korean syllable of its pairs.
+
+    Pairs that reach over the end of a word are rare by chance, and would outweigh the words.
+
+    >>> question_keys("東京都 tower", "first5")
+    ['東京', '京都', 'tower', '東', '京', '都']
+    """
+    _, singles = _words(text)
+    return [*word_keys(text, form), *filter(_MEANINGFUL.match, singles)]
 
 
 def check_words(form: str) -> int:

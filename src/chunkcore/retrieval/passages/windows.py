@@ -29,6 +29,7 @@ from chunkcore.retrieval.lexicon import (
     inverse_document_frequency,
     length_norms,
     odds_against,
+    question_keys,
     word_keys,
 )
 from chunkcore.retrieval.vectors import Rows, best_of, products
@@ -261,7 +262,7 @@ class LexicalWindows:
         """
         left = left or {}
         words = []
-        for key, repeats in Counter(word_keys(question, self._form)).items():
+        for key, repeats in Counter(question_keys(question, self._form)).items():
             units, counts = self._postings.of_word(key)
             if not len(units):
                 continue
