@@ -14,7 +14,7 @@ from chunkcore.reading.folders import load_documents
 from chunkcore.retrieval import TextVectors, WindowIndex
 from chunkcore.retrieval.passages.enough import MOST, levels, shown_units
 from chunkcore.run import Retrieved
-from chunkcore.study.enough import UnattainableError, calibrate, controlled, drift, measure_needs
+from chunkcore.study.enough import UnattainableError, calibrate, controlled, drift, index_changes, measure_needs
 from chunkcore.study.experiment import run_retriever
 
 from tests.test_passages import Table
@@ -228,6 +228,34 @@ def test_each_label_is_there_moved_split_changed_or_gone(
     (tmp_path / "docs" / "boat.txt").write_text("It rains.")
     (label,) = label_states(load_documents(tmp_path / "docs"), file)
     assert (label.state, label.found[0].document_id) == ("moved", "other.txt")
+
+
+def test_another_embedder_and_a_lost_part_are_named_and_an_unchanged_index_is_not() -> None:
+    towns = benchmark()
+    calibrated = calibrate(index_of(towns, "passages"), towns, 0.1)
+    assert isinstance(calibrated, WindowIndex)
+    questions = [query.text for query in towns.queries]
+    corpus = calibrated.corpus
+    other = get_retriever("passages").index(corpus, TextVectors(Table(32)))
+    small = Benchmark("small", [Document(d.id, d.text[:-200]) for d in towns.documents], ())
+    cases = {
+        "": calibrated,
+        "embedder": other,
+        "lost": calibrated.within(list(TOWNS[1:])),
+        "units": index_of(small, "passages"),
+        "words": index_of(towns),
+    }
+    changes = {}
+    for name, index in cases.items():
+        assert isinstance(index, WindowIndex)
+        index.enough = calibrated.enough
+        changes[name] = {change.kind: change.words for change in index_changes(index, questions)}
+    assert changes[""] == {}
+    assert "embedder" in changes["embedder"]
+    assert changes["words"]["embedder"].startswith("the embedder is none, calibrated was ")
+    assert changes["lost"]["lost"] == "1 of 8 documents are gone: 'Tarn'"
+    assert "a part is lost" in changes["units"]["lost"]
+    assert index_changes(index_of(towns), questions) == []
 
 
 class Narrow:

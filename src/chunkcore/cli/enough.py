@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from chunkcore.retrieval.passages.enough import Enough
     from chunkcore.study.enough import Needs
 
-_ALARM = 0.05  # of drift
-
 
 @options.grouped
 def calibrate(
@@ -79,16 +77,16 @@ def check(
 ) -> None:
     """Say whether labels and thresholds still hold, after documents or the index have changed.
 
-    Each excerpt is there, moved, split (its sentences stand apart), changed or gone. Of a calibrated index, the
-    questions' presence is compared with that of calibration: with 5 % of false alarms at most. The exit code is 1 if
-    an excerpt is split, changed or gone, or the presence has drifted.
+    Each excerpt is there, moved, split (its sentences stand apart), changed or gone. A calibrated index is compared
+    with what was calibrated: another embedder, lost documents or units, and drift of the questions' presence, with
+    5 % of false alarms at most. The exit code is 1 if an excerpt is split, changed or gone, or the index has changed.
 
     Example: chunkcore check docs/ --questions questions.jsonl
     """
     from chunkcore.files import json_lines
     from chunkcore.questions.labels import label_states
     from chunkcore.retrieval.passages import WindowIndex
-    from chunkcore.study.enough import drift
+    from chunkcore.study.enough import index_changes
 
     index = opening.open().index
     states = label_states(index.corpus.documents, questions)
@@ -100,11 +98,12 @@ def check(
     if index.enough is not None:
         assert isinstance(index, WindowIndex)
         texts = [str(row.get("question", "")) for _, row in json_lines(questions)]
-        chance = drift(index.enough.presences, [index.presence(text) for text in texts])
-        has_drifted = chance < _ALARM
-        verdict = "has drifted: calibrate again" if has_drifted else "is as it was"
-        running.say(f"the questions' presence {verdict} (p = {chance:.3f})")
-        has_failed = has_failed or has_drifted
+        changes = index_changes(index, texts)
+        for change in changes:
+            running.say(f"{change.words}: calibrate again")
+        if not changes:
+            running.say("the questions' presence is as it was")
+        has_failed = has_failed or bool(changes)
     if has_failed:
         raise typer.Exit(1)
 

@@ -10,20 +10,25 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.comparison import shared_documents
 from chunkcore.evaluation.curve import BUDGETS, CurvePoint, curve_points
 from chunkcore.options import check_number
+from chunkcore.plain import digest
 from chunkcore.retrieval.base import Index
-from chunkcore.retrieval.passages.enough import MOST, Enough, Signs, presence
+from chunkcore.retrieval.passages.enough import MOST, Enough, IndexFacts, Signs, presence
 from chunkcore.retrieval.passages.index import WindowIndex
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Numbers, Scores
 
+_ALARM = 0.05  # of `drift`
+_DOCUMENTS = 1000  # whose ids are kept
+_FEWER = 0.05  # of the units: as many may go in edits
 _LARGE = 1 / 2  # of an index; of larger documents only the evidence is taken out
 
 
@@ -53,6 +58,7 @@ class Needs:
             evidence.
         clusters: the questions' documents, where questions share them.
         behind: whether the passages are behind another retriever.
+        index: what was measured.
     """
 
     levels: Scores
@@ -62,6 +68,7 @@ class Needs:
     clusters: Sequence[str] | None
     by_words: bool
     behind: bool
+    index: IndexFacts
 
     def tokens(self, level: float) -> Scores:
         """The tokens that each question gets at a level."""
@@ -95,6 +102,7 @@ class Needs:
             tokens=float(self.tokens(level).mean()),
             behind=self.behind,
             presences=tuple(np.round(self.presences[0], 4).tolist()),
+            index=self.index,
         )
 
     def curve(self) -> list[CurvePoint]:
@@ -185,6 +193,58 @@ def drift(before: Sequence[float], now: Sequence[float]) -> float:
     return 1.0 if reach < 0.2 else min(1.0, max(0.0, 2 * math.fsum(terms)))
 
 
+def index_facts(index: WindowIndex) -> IndexFacts:
+    """What `index_changes` compares."""
+    kept = sorted(sorted(_indexed(index), key=digest)[:_DOCUMENTS])
+    embedder = None if index.vectors is None else index.vectors.embedder
+    return IndexFacts(
+        embedder.name if embedder else "",
+        embedder.fingerprint if embedder else "",
+        len(index.units),
+        tuple(kept),
+    )
+
+
+def _indexed(index: WindowIndex) -> set[str]:
+    """The documents that have units."""
+    names, _ = index.corpus.described
+    return {names[number] for number in np.unique(index.corpus.document_numbers).tolist()}
+
+
+class IndexChange(NamedTuple):
+    """How an index differs from what was calibrated, and that in words."""
+
+    kind: Literal["embedder", "lost", "drift"]
+    words: str
+
+
+def index_changes(index: WindowIndex, questions: Sequence[str]) -> list[IndexChange]:
+    """Whether the thresholds are of this index: another embedder, lost documents or units, or questions whose presence
+    has drifted, by `drift` at 5 %. Empty if nothing has changed, or the index is not calibrated.
+    """
+    if index.enough is None:
+        return []
+    before, now = index.enough.index, index_facts(index)
+    changes = []
+    if now.fingerprint != before.fingerprint:
+        words = (
+            f"the embedder is {now.embedder or 'none'}, calibrated was {before.embedder or 'none'}"
+        )
+        changes.append(IndexChange("embedder", words))
+    gone = sorted(set(before.documents) - _indexed(index))
+    if gone:
+        words = f"{len(gone):,} of {len(before.documents):,} documents are gone: {echo(gone[0])}"
+        changes.append(IndexChange("lost", words))
+    elif now.units < (1 - _FEWER) * before.units:
+        words = f"the index has {now.units:,} units, and had {before.units:,}: a part is lost"
+        changes.append(IndexChange("lost", words))
+    chance = drift(index.enough.presences, [index.presence(text) for text in questions])
+    if chance < _ALARM:
+        words = f"the questions' presence has drifted (p = {chance:.3f})"
+        changes.append(IndexChange("drift", words))
+    return changes
+
+
 def calibrate(
     index: Index,
     benchmark: Benchmark,
@@ -270,6 +330,7 @@ def measure_needs(
         shared_documents(names, "auto"),
         index.vectors is None,
         behind is not None,
+        index_facts(index),
     )
 
 

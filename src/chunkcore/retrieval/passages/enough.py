@@ -133,6 +133,23 @@ def holds_all(
     return True
 
 
+@dataclass(frozen=True)
+class IndexFacts:
+    """What an index was when it was calibrated.
+
+    Attributes:
+        embedder: its name; "" without one.
+        fingerprint: of the embedder.
+        units: how many.
+        documents: ids, of larger collections a thousand.
+    """
+
+    embedder: str = ""
+    fingerprint: str = ""
+    units: int = 0
+    documents: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Enough:
     """The thresholds of an index, and what they promise.
@@ -149,6 +166,7 @@ class Enough:
         tokens: of the units shown for them, in the mean.
         behind: whether the level is of passages behind another retriever's hits.
         presences: of the labelled questions.
+        index: what was calibrated.
     """
 
     miss: float
@@ -159,6 +177,7 @@ class Enough:
     tokens: float
     behind: bool = False
     presences: tuple[float, ...] = ()
+    index: IndexFacts = IndexFacts()
 
     def __post_init__(self) -> None:
         check_number("miss", self.miss, 0, 1, whole=False)
@@ -174,6 +193,8 @@ class Enough:
             return None
         try:
             read = cls(**values)  # type: ignore[arg-type]
-            return replace(read, presences=tuple(read.presences))
-        except (TypeError, ValueError) as error:
+            facts: Any = read.index
+            index = IndexFacts(**{**facts, "documents": tuple(facts["documents"])})
+            return replace(read, presences=tuple(read.presences), index=index)
+        except (TypeError, ValueError, KeyError) as error:
             raise DataError(f"the calibration of the index cannot be read: {error}") from error
