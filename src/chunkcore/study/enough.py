@@ -27,8 +27,13 @@ from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Numbers, Scores
 
 _ALARM = 0.05  # of `drift`
+_POINTS, _SELDOM = (
+    0.05,
+    0.1,
+)  # a promise is broken by more than so much in at most this share of calibrations
 _DOCUMENTS = 1000  # whose ids are kept
 _FEWER = 0.05  # of the units: as many may go in edits
+_ERRORS = 0.8  # standard errors of what is out of reach, taken from what is promised
 _LARGE = 1 / 2  # of an index; of larger documents only the evidence is taken out
 
 
@@ -132,42 +137,85 @@ class Needs:
 
 
 def controlled(needs: Scores, miss: float) -> float:
-    """The least threshold under which a new question's need is over it in at most `miss` of cases, in the mean.
+    """The least threshold under which a new question's need is over it in at most `miss` of cases, in the mean, and in
+    more than five points over that in one of ten calibrations at most.
 
-    With n questions exchangeable with the new one, that is the least threshold with (over + 1) / (n + 1) at most
-    `miss`, `over` the number of questions whose need is over it.
+    With n questions exchangeable with the new one, of which `over` have a need over the threshold, the share of cases
+    is (over + 1) / (n + 1) in the mean, and it exceeds x with the probability that a binomial variable of n and x is
+    `over` or less. Infinite needs are over every threshold: their share and 0.8 of its standard error are taken from
+    `miss`, so that labels that look better than they are loosen nothing.
 
-    Raises `UnattainableError`: there is none, or needs are infinite in so many questions that chance may explain that
-    they are not in more than `miss`: by one standard error.
+    Raises `UnattainableError`: there is none.
 
-    >>> controlled(np.arange(19.0), 0.1)
-    17.0
+    >>> controlled(np.arange(24.0), 0.1)
+    22.0
     """
     count = len(needs)
-    allowed = math.floor((count + 1) * miss + 1e-9) - 1
-    if allowed < 0:
-        fewest = math.ceil(1 / miss - 1e-9) - 1 if miss else None
+    if _allowed(count, miss) < 0:
+        fewest = _fewest(miss) if miss else None
         raise UnattainableError(
             f"a promise of at most {miss:.0%} takes at least {fewest} questions, got {count}: label more",
             0.0,
             fewest,
         )
-    threshold = float(np.sort(needs)[count - 1 - allowed])
-    out_of_reach = float(np.isinf(needs).mean())
-    spread = out_of_reach * (1 - out_of_reach)
-    if out_of_reach + math.sqrt(spread / count) <= miss and threshold < math.inf:
-        return threshold
+    finite = np.sort(needs[np.isfinite(needs)])
+    infinite = count - len(finite)
+    allowed = min(_allowed_finite(count, infinite, miss), _allowed(count, miss) - infinite)
+    if allowed >= 0:
+        return float(finite[len(finite) - 1 - allowed])
+    out_of_reach = infinite / count
     message = (
         f"{out_of_reach:.0%} of {count} questions have evidence that is not shown in {MOST:,} tokens: "
         f"a promise of at most {miss:.0%} "
     )
-    left = miss - out_of_reach
-    if left <= 0:
+    if out_of_reach >= miss:
         message += "is out of reach with any number of questions: promise less, or mend the retriever or the labels"
         raise UnattainableError(message, 1 - out_of_reach, None)
-    fewest = math.ceil(max((1 - miss) / left, spread / left**2) - 1e-9)
-    message += f"would take about {fewest:,} such questions"
-    raise UnattainableError(message, 1 - out_of_reach, fewest)
+    enough = count
+    while _allowed_finite(enough, out_of_reach * enough, miss) < 0:
+        enough = math.ceil(1.1 * enough)
+    message += f"would take about {enough:,} such questions"
+    raise UnattainableError(message, 1 - out_of_reach, enough)
+
+
+def _allowed_finite(count: int, infinite: float, miss: float) -> int:
+    """How many of the finite needs may be over a threshold, in the mean of cases; under 0: none."""
+    share = infinite / count
+    taken = share + _ERRORS * math.sqrt(share * (1 - share) / count)
+    if taken >= miss:
+        return -1
+    return _allowed_in_mean(count - infinite, (miss - taken) / (1 - taken))
+
+
+def _allowed_in_mean(count: float, miss: float) -> int:
+    return math.floor((count + 1) * miss + 1e-9) - 1
+
+
+def _allowed(count: int, miss: float) -> int:
+    """How many of so many labelled questions may be over a threshold; under 0: not even none keeps the promise."""
+    over = _allowed_in_mean(count, miss)
+    while over >= 0 and _at_most(over, count, miss + _POINTS) > _SELDOM:
+        over -= 1
+    return over
+
+
+def _fewest(miss: float) -> int:
+    count = max(1, math.ceil(1 / miss - 1 - 1e-9))
+    while _allowed(count, miss) < 0:
+        count += 1
+    return count
+
+
+def _at_most(over: int, count: int, share: float) -> float:
+    """The probability of at most so many of `count`, each of which comes with this probability."""
+    if share >= 1:
+        return float(over >= count)
+    odds = math.log(share / (1 - share))
+    term, terms = count * math.log(1 - share), []
+    for number in range(over + 1):
+        terms.append(math.exp(term))
+        term += math.log((count - number) / (number + 1)) + odds
+    return math.fsum(terms)
 
 
 def drift(before: Sequence[float], now: Sequence[float]) -> float:
