@@ -11,12 +11,14 @@ import numpy as np
 import regex
 
 from chunkcore.boundaries.words import word_ends
+from chunkcore.columns import LazySequence
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.spans import trim as trim
 from chunkcore.tokens import TokenizedText
 
 # Where a word ends: before white space, after a comma, a tsheg or a zero width space of a script without spaces.
 _SPACE = re.compile(r"\s+|[\u200b\u0f0b\u104a\uff0c\u3001\uff1b\uff1a\u3002\uff01\uff1f]+")
+_LINE_END = re.compile(r"[\n\r]")
 _NO_SPACE = re.compile(r"\S")
 GRAPHEME = regex.compile(r"\X")
 _LONGEST = 1_000  # characters of a grapheme beyond what may fit that are looked at: some texts are one grapheme
@@ -254,13 +256,16 @@ def _reach(source: TokenizedText, start: int, tokens: int) -> int:
 def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool) -> int:
     limit = min(end, max(start + 1, _reach(source, start, maximum + 1)))
     gaps = list(_SPACE.finditer(source.text, start + 1, limit))
-    line_ends = [gap.start() for gap in gaps if "\n" in gap.group() or "\r" in gap.group()]
-    cut = _last_that_fits(source, start, line_ends, maximum, strip=strip)
+    cut = None
+    if _LINE_END.search(source.text, start + 1, limit):
+        line_ends = [gap.start() for gap in gaps if _LINE_END.search(gap.group())]
+        cut = _last_that_fits(source, start, line_ends, maximum, strip=strip)
     if cut is None:
-        cut = _last_that_fits(source, start, list(map(_word_end, gaps)), maximum, strip=strip)
-    if cut is None:
-        words = word_ends(source.text, start, limit, end)
+        words = LazySequence(_word_end, gaps)
         cut = _last_that_fits(source, start, words, maximum, strip=strip)
+    if cut is None:
+        ends = word_ends(source.text, start, limit, end)
+        cut = _last_that_fits(source, start, ends, maximum, strip=strip)
     if cut is None:
         graphemes = list(_grapheme_ends(source, start, end, limit))
         cut = _last_that_fits(source, start, graphemes, maximum, strip=strip)
@@ -300,7 +305,7 @@ def _last_that_fits(
     source: TokenizedText, start: int, cuts: Sequence[int], maximum: int, *, strip: bool
 ) -> int | None:
     """The last cut that fits, searched from the end in doubling steps: 0, 1, 2, 3, 4, 6, 10, ... back."""
-    for step in range(len(cuts).bit_length() + 3 if cuts else 0):
+    for step in range(len(cuts).bit_length() + 3 if len(cuts) else 0):
         place = len(cuts) - 1 - (step if step < 3 else 2 ** (step - 3) + 2)
         cut = cuts[max(0, place)]
         if source.count(start, trim(source.text, start, cut)[1] if strip else cut) <= maximum:

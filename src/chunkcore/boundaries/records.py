@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 
 from chunkcore.spans import Ranges
 
@@ -14,6 +15,8 @@ _LONGEST_HEADING = 100
 _MOST_HEADINGS = 4  # short lines in a row; more are a list
 _ENDING = ".!?;,…。！？；，।"
 
+_LEADING = re.compile(r"(?:\s*\n)?")
+_BLANK = re.compile(r"\n\s*\n")
 _OPENERS = "[(<{"  # of records
 _CUE = re.compile(r"[\d:.,]+ --> [\d:.,]+")
 _BULLET = re.compile(r"[-+•‣◦·>|]|[([]?[a-z0-9]{1,3}[.)\\]][ \\t]")
@@ -35,17 +38,15 @@ def record_lines(text: str) -> list[tuple[int, int]]:
     []
     """
     rows: list[tuple[int, int]] = []
-    block: list[str] = []
-    start = place = 0
-    for line in [*text.split("\n"), ""]:
-        if line and not line.isspace():
-            block.append(line)
-        else:
-            if _are_records(block):
-                rows += _ranges(block, start)
-            block = []
-            start = place + len(line) + 1
-        place += len(line) + 1
+    last = len(text.rstrip())
+    start = _LEADING.match(text).end()  # type: ignore[union-attr]
+    for gap in chain(_BLANK.finditer(text, start, last), (None,)):
+        end = last if gap is None else gap.start()
+        if text.count("\n", start, end) > 1:
+            lines = text[start:end].split("\n")
+            if _are_records(lines):
+                rows += _ranges(lines, start)
+        start = last if gap is None else gap.end()
     return rows
 
 
@@ -67,16 +68,20 @@ def _are_records(lines: Sequence[str]) -> bool:
     count = len(lines)
     if count < 3 or max(map(len, lines)) > _LONGEST_RECORD:
         return False
-    if any(_CUE.match(line) for line in lines[:3]):
+    if any("-->" in line and _CUE.match(line) for line in lines[:3]):
         return True
     words = [line.split(None, 1)[0] for line in lines]
-    marked = sum(word[0] in _OPENERS or word[0].isdecimal() for word in words)
-    if marked >= 0.9 * count:
+    if count >= 5 and len(set(words)) <= 0.4 * count + 1 and _most_frequent(words) >= 0.6 * count:
         return True
-    if count >= 5 and max(Counter(words).values()) >= 0.6 * count:
-        return True
-    small = sum(word[0].islower() for word in words)
-    return small <= 0.1 * count and _early_ends(lines, words) >= 0.2 * count
+    firsts = [word[0] for word in words]
+    if sum(map(str.islower, firsts)) > 0.1 * count:  # prose, and few lines can begin like records
+        return False
+    marked = sum(first in _OPENERS or first.isdecimal() for first in firsts)
+    return marked >= 0.9 * count or _early_ends(lines, words) >= 0.2 * count
+
+
+def _most_frequent(words: Sequence[str]) -> int:
+    return max(Counter(words).values())
 
 
 def _early_ends(lines: Sequence[str], words: Sequence[str]) -> int:
@@ -86,50 +91,56 @@ def _early_ends(lines: Sequence[str], words: Sequence[str]) -> int:
     return sum(len(line) + 1 + len(word) <= width for line, word in pairs)
 
 
-def heading_flags(text: str, sentences: Ranges) -> list[bool]:
+def heading_numbers(text: str, sentences: Ranges) -> list[int]:
     r"""Which sentences are headings: a short line alone, without a full stop, or with the mark of a format.
 
     >>> import numpy as np
-    >>> heading_flags("PART ONE\n\nBoats pay.", np.array([[0, 8], [10, 20]]))
-    [True, False]
+    >>> heading_numbers("PART ONE\n\nBoats pay.", np.array([[0, 8], [10, 20]]))
+    [0]
     """
-    flags = [False] * len(sentences)
-    short = (sentences[:, 1] - sentences[:, 0] <= _LONGEST_HEADING).nonzero()[0]
-    rows = sentences.tolist()
+    numbers: list[int] = []
+    starts, ends = sentences.T.tolist()
+    short = (sentences[:-1, 1] - sentences[:-1, 0] <= _LONGEST_HEADING).nonzero()[0]
     for number in short.tolist():
-        if number + 1 == len(rows):
-            break
-        start, end = rows[number]
-        if text[end] == " " and rows[number + 1][0] == end + 1:  # prose, nearly always
+        start, end, following = starts[number], ends[number], starts[number + 1]
+        after = text[end:following]
+        if "\n" not in after or (after == "\n" and _is_usual(text, start, end, following)):
             continue
-        before = text[rows[number - 1][1] : start] if number else "\n\n"
-        after = text[end : rows[number + 1][0]]
-        if "\n" in before and "\n" in after:
-            following = text[slice(*rows[number + 1])]
-            flags[number] = _is_heading(text[start:end], before, after, following)
-    return _without_lists(flags)
+        before = text[ends[number - 1] : start] if number else "\n\n"
+        line = text[start:end]
+        if "\n" not in before or "\n" in line:
+            continue
+        is_alone = before.count("\n") > 1 and after.count("\n") > 1
+        is_underlined = _UNDERLINE.fullmatch(text, following, ends[number + 1]) is not None
+        if is_underlined or _is_heading(line, is_alone=is_alone):
+            numbers.append(number)
+    return _without_lists(numbers)
 
 
-def _is_heading(line: str, before: str, after: str, following: str) -> bool:
-    if "\n" in line:
-        return False
-    if _UNDERLINE.fullmatch(line) or _UNDERLINE.fullmatch(following):
-        return True
-    stands_alone = before.count("\n") > 1 and after.count("\n") > 1
-    if _MARKED.match(line):
-        return stands_alone or line[0] in "\\=#"
-    if not stands_alone and not line.isupper():
+def _is_usual(text: str, start: int, end: int, following: int) -> bool:
+    """Whether a line right before another one has no mark of a heading."""
+    is_plain = text[start].isalnum() and text[following].isalnum()
+    return is_plain and not text[start:end].isupper()
+
+
+def _is_heading(line: str, *, is_alone: bool) -> bool:
+    if not line[0].isalnum():  # nearly never
+        if _UNDERLINE.fullmatch(line):
+            return True
+        if _MARKED.match(line):
+            return is_alone or line[0] in "\\=#"
+    if not is_alone and not line.isupper():
         return False
     return line[-1] not in _ENDING and not _BULLET.match(line) and any(map(str.isalpha, line))
 
 
-def _without_lists(flags: list[bool]) -> list[bool]:
-    run = 0
-    for number, flag in enumerate([*flags, False]):
-        if flag:
-            run += 1
-            continue
-        if run > _MOST_HEADINGS:
-            flags[number - run : number] = [False] * run
-        run = 0
-    return flags
+def _without_lists(numbers: Sequence[int]) -> list[int]:
+    kept: list[int] = []
+    run: list[int] = []
+    for number in (*numbers, -1):
+        if run and number != run[-1] + 1:
+            if len(run) <= _MOST_HEADINGS:
+                kept += run
+            run = []
+        run.append(number)
+    return kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -183,15 +184,19 @@ def check_splitter(splitter: object, *, named: bool = False) -> None:
 
 
 def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
-    rows = []
+    starts, ends = array("q"), array("q")
     start = 0
     for cut in (*cuts, len(text)):
-        begin, end = trim(text, start, cut)
+        begin = start + 1 if text.startswith(" ", start) else start  # nearly always one space
+        end = cut
+        if begin < cut and (text[begin].isspace() or text[cut - 1].isspace()):
+            begin, end = trim(text, begin, cut)
         if begin < end:
-            rows.append((begin, end))
+            starts.append(begin)
+            ends.append(end)
         if cut > start:
             start = cut
-    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+    return np.array((starts, ends), dtype=np.int64).T.copy()
 
 
 def _cuts(text: str) -> Iterable[int]:
@@ -203,7 +208,7 @@ def _cuts(text: str) -> Iterable[int]:
     if HTML_PAGE.match(text):
         more.update(block_edges(text))
     else:
-        more.update(end for _, end in record_lines(text))
+        more.update(end + 1 for _, end in record_lines(text) if end < len(text))
     for leads, ends in _OTHER_ENDS:
         if leads[0][:1] in data and any(lead in data for lead in leads):
             more.update(end.end() for end in ends.finditer(text))
@@ -228,20 +233,21 @@ def _cuts_at_marks(text: str, pattern: re.Pattern[str]) -> Iterator[int]:
     length = len(text)
     for candidate in pattern.finditer(text):
         kind = candidate.lastgroup
-        end = candidate.end()
-        if kind == "line":
-            ends = _line_ends(text, candidate, line)
-            start = line = end
-        elif kind == "full":
-            ends = _full_stop_ends(text, candidate, start)
-        else:
+        if kind == "stop":
             following = candidate.end("next")
             # Inside a word (3.14, a.b/c, v1.2), at the end of the text, or before a small letter.
             if following < 0 or following == length or text[following].islower():
                 continue
-            stop = candidate.start()
+            stop, end = candidate.span()
             is_period = text[stop] == "." and text[stop + 1] != "."
             ends = not is_period or _period_ends(text, stop, following, start)
+        elif kind == "line":
+            end = candidate.end()
+            ends = _line_ends(text, candidate, line)
+            start = line = end
+        else:
+            end = candidate.end()
+            ends = _full_stop_ends(text, candidate, start)
         if ends:
             yield end
             start = end
@@ -261,6 +267,10 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
     """Whether a single period ends the sentence: not after an abbreviation, an initial or the number of a clause."""
     # A long word must not slow the search.
     begin = max(start, stop - _LONGEST_ABBREVIATION)
+    if begin > start:
+        word = text[text.rfind(" ", begin, stop) + 1 : stop]
+        if len(word) > 3 and word.islower() and word.isalpha() and word not in ABBREVIATIONS:
+            return True  # as nearly always, in a quarter of the time of the rules below
     words = text[begin:stop].rsplit(None, 2)
     if not words:
         return True
@@ -318,10 +328,18 @@ def _begins(text: str, place: int) -> bool:
 
 def _line_ends(text: str, gap: re.Match[str], line: int) -> bool:
     """Whether a sentence ends with its line: after a heading, or before a blank line, a list item or a heading."""
-    spaces = gap.group()
-    if "\x0c" in spaces or "\u2029" in spaces or len(_LINE_END.findall(spaces)) > 1:
+    start, end = gap.span()
+    if end - start > 1 or text[start] in "\x0c\u2029":  # seldom
+        spaces = gap.group()
+        if spaces.count("\n") > 1 or "\x0c" in spaces or "\u2029" in spaces:
+            return True
+        if len(_LINE_END.findall(spaces)) > 1:
+            return True
+    # Before a small letter there is no item but "a)".
+    is_inside = text[end : end + 4].isalpha() and text[end].islower()
+    if not is_inside and _ITEM.match(text, end):
         return True
-    return bool(_ITEM.match(text, gap.end()) or _HEADING.match(text[line : gap.start()]))
+    return not text[line].isalnum() and _HEADING.match(text, line, start) is not None
 
 
 def _checked_starts(text: str, pairs: Iterable[tuple[int, int]]) -> list[int]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from chunkcore.boundaries import HTML_PAGE
-from chunkcore.boundaries.records import heading_flags, record_lines
+from chunkcore.boundaries.records import heading_numbers, record_lines
 from chunkcore.boundaries.sentences import check_splitter, heading_tags, sentence_ranges
 from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.similarity import SemanticOverlap, check_overlap
@@ -83,7 +83,7 @@ class Sentence(Chunker):
         headings = sorted({mark.span.start for mark in marks if mark.kind == "section"})
         if is_source and not headings:
             headings = heading_tags(source.text)
-        cuts = _without_bare_headings(source.text, sentences, headings)
+        cuts = _without_bare_headings(source.text, sentences, headings) if headings else []
         topics: Numbers | None = None
         if isinstance(self.overlap, SemanticOverlap):
             # The model is asked once, not for each section.
@@ -170,9 +170,14 @@ def _without_bare_headings(text: str, sentences: Ranges, headings: list[int]) ->
 
 def _with_whole_lines(source: TokenizedText, sentences: Ranges, size: int) -> Ranges:
     """The sentences of a record's line that fits are one, and a heading is one with the sentence after it."""
-    goes_on = np.array(heading_flags(source.text, sentences), dtype=bool)
+    headings = heading_numbers(source.text, sentences)
+    records = record_lines(source.text)
+    if not records and not headings:
+        return sentences
+    goes_on = np.zeros(len(sentences), dtype=bool)
+    goes_on[headings] = True
     starts = sentences[:, 0].copy()
-    lines = np.array(record_lines(source.text), dtype=np.int64).reshape(-1, 2)
+    lines = np.array(records, dtype=np.int64).reshape(-1, 2)
     places = starts.searchsorted(lines)
     inside = np.flatnonzero(places[:, 0] < places[:, 1])  # lines in which a sentence begins
     is_whole = starts[places[inside, 0]] == lines[inside, 0]
