@@ -20,6 +20,7 @@ from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.files import NoTextError
 from chunkcore.reading import Reader, Reading, UnreadError, base, read_file, readers
 from chunkcore.reading.folders import load_documents
+from chunkcore.reading.word import packed, texts_apart
 from chunkcore.text import text_of_spans
 from hypothesis import given
 from hypothesis import strategies as st
@@ -285,6 +286,23 @@ def test_texts_beside_that_of_an_office_file_are_told(tmp_path):
         "comments are left out: 'Is it?'",
         "titles of charts are left out: 'Prices'",
     )
+
+
+APART = {  # members of Office files, as newer programs write them
+    "xl/charts/chartEx1.xml": ("titles of charts", "<x><title><rich><t>Costs</t></rich></title><t>2026</t></x>"),
+    "xl/threadedComments/t1.xml": ("comments", "<x><threadedComment><text>Costs</text></threadedComment></x>"),
+    "xl/comments1.xml": ("", "<x><comment><text><t>[Threaded comment] Costs</t></text></comment></x>"),
+    "ppt/comments/modernComment_1.xml": ("comments", "<x><cm><txBody><t>Costs</t></txBody></cm></x>"),
+    "xl/drawings/drawing2.xml": ("text boxes", "<x><txBody><t>Costs</t></txBody></x>"),
+    "xl/diagrams/data1.xml": ("diagrams", "<x><pt><t>Costs</t></pt></x>"),
+}
+
+
+@pytest.mark.parametrize("member", APART)
+def test_texts_that_newer_programs_put_beside_that_of_an_office_file_are_told(member: str) -> None:
+    pytest.importorskip("lxml")
+    kind, content = APART[member]
+    assert texts_apart(packed({member: content.encode()})) == ({kind: ["Costs"]} if kind else {})
 
 
 RUNNING = "headers and footers of its pages"
