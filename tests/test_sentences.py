@@ -26,6 +26,7 @@ SENTENCES = {
     "years": ["It was 1990.", "In 1991 it was not."],
     "german": ["Am 3. Oktober kam z. B. Herr Dr. Maier.", "Er ging."],
     "dates": ["Smlouva platí od 1. 3. 2024 do 31. 12. 2025.", "Az iroda 2024. 05. 03. napján nyílt.", "Vége."],
+    "months": ["Le 3 févr. 2024 il vint.", "Il 3 genn. 2024 venne.", "Em 3 fev. 2024 veio.", "El 3 ene. 2024 vino."],
     "ordinals": ["Das Haus im 3. Stock stammt aus dem 18. Jahrhundert.", "Der XIX. Kongress tagte.", "Er ging."],
     "references": ["Vgl. § 4 Abs. 3 und Rn. 7.", "Zob. art. 3 ust. 1.", "Ver pág. 8 do livro.", "Согласно ст. 8 нет."],
     "titles of scripts": ["डॉ. वर्मा आए।", "Он живёт на ул. Мира.", "Ông ở TP. Vinh."],

@@ -27,6 +27,7 @@ NEVER = _words(
 BEFORE_NUMBER = _words(
     "tab kap cap lit lett poz par str pos anm abb aufl bd tel kl klo godz hod sz bek old md mom luk jg jh sid",
     "obr rys rozdz dz sect para cl arts nn rz bl anl app ex reg no nos núms αρ άρθ พ.ศ",
+    "janv févr avr juil déc ene abr dic genn febbr giu lug ott fev dez",  # months
 )
 # These end a sentence only before a word that often begins one.
 SELDOM = _words(
