@@ -10,6 +10,7 @@ Systems whose true scores are known are compared again and again, each time on n
 4. Equal systems whose questions come in documents that suit one of them: by question, and by document.
 5. One system: how often the 95 % interval of its mean holds the true mean, and how wide it is; beside it percentiles.
 6. How often the range of `questions_to_show` holds the number that a difference of the margin needs.
+7. Systems that are stopped early: how often one of the best is, and what it does to the errors of 2.
 
 The scores are made in five ways, which look like those of real comparisons: see `KINDS`.
 """
@@ -28,6 +29,7 @@ import numpy as np
 from chunkcore import Report, compare, get_measure
 from chunkcore.evaluation.resampling import mean_intervals, questions_to_show
 from chunkcore.spans import Scores
+from chunkcore.study.stopping import PARTS, surely_below
 
 MEASURE = get_measure("Recall", 5)
 RESAMPLES = 1000
@@ -233,6 +235,50 @@ def shown(draw: Draw, margin: float, questions: int, runs: int, seed: int = 0) -
     return needed, len(stated), sum(low <= needed <= high for low, high in stated), low, high
 
 
+# --- 7: systems that are stopped early ---
+
+
+def raced(systems: int, size: int, behind: float, runs: int, seed: int = 0) -> Counter[str]:
+    """As `family`, about 12 documents, with and without `Race`: how often one of the best is stopped, how often the two
+    that are behind are, the questions that are asked, and false and found differences.
+    """
+    rng = np.random.default_rng(seed)
+    documents = 12
+    names = tuple(str(number // size) for number in range(documents * size))
+    seen: Counter[str] = Counter()
+    for run in range(runs):
+        hard = np.repeat(rng.normal(0.6, 0.1, documents), size) + rng.normal(0, 0.2, documents * size)
+        suits = np.repeat(rng.normal(0, 0.06, (systems, documents)), size, axis=1)
+        scores = hard + suits + rng.normal(0, 0.15, (systems, documents * size))
+        scores[-2:] -= behind
+        whole = [replace(report, documents=names) for report in reports(scores)]
+        order = rng.permutation(systems)
+        stopped, best = list(whole), order[0]
+        parts = np.array_split(np.random.default_rng(run).permutation(len(names)), PARTS)
+        for system in order[1:]:
+            asked = np.zeros(len(names), dtype=bool)
+            for part in parts[:-1]:
+                asked[part] = True
+                if surely_below(np.where(asked, scores[system] - scores[best], np.nan), names):
+                    kept = {MEASURE: np.where(asked, scores[system], np.nan)}
+                    stopped[system] = replace(whole[system], scores=kept, asked=int(asked.sum()))
+                    break
+            seen["asked"] += stopped[system].asked or len(names)
+            if stopped[system].asked is None and scores[system].mean() > scores[best].mean():
+                best = system
+        last = {str(systems - 2), str(systems - 1)} if behind else set()
+        ended = {report.name for report in stopped if report.asked is not None}
+        seen["best stopped"] += bool(ended - last)
+        seen["behind stopped"] += len(ended & last)
+        for name, made in (("all", whole), ("stopped", stopped)):
+            gaps = compare(made, MEASURE, resamples=RESAMPLES, seed=run, by="document").differences
+            true = [gap for gap in gaps if len(last & {gap.a, gap.b}) == 1]
+            seen[f"false, {name}"] += any(gap.distinct for gap in gaps if gap not in true)
+            seen[f"found, {name}"] += sum(gap.distinct for gap in true)
+            seen[f"true, {name}"] += len(true)
+    return seen
+
+
 def single_table(runs: int) -> None:
     _row("scores", "questions", "interval holds the mean", "its width", "percentile interval", "its width")
     _row(*["---"] * 6)
@@ -307,6 +353,20 @@ def document_table(runs: int) -> None:
         _row(documents, size, *(_share(seen[key], runs) for key in keys))
 
 
+def race_table(runs: int) -> None:
+    keys = ("best stopped", "false, all", "false, stopped")
+    _row("systems", "questions", "behind", *keys, "behind stopped", "found, all", "found, stopped", "asked")
+    _row(*["---"] * 10)
+    for systems, size in ((4, 8), (13, 8), (13, 25)):
+        for behind in (0.0, 0.1, 0.2):
+            seen = raced(systems, size, behind, runs)
+            shares = [_share(seen[key], runs) for key in keys]
+            shares.append(_share(seen["behind stopped"], 2 * runs))
+            shares += [_share(seen[f"found, {name}"], seen[f"true, {name}"] or 1) for name in ("all", "stopped")]
+            shares.append(_share(seen["asked"], runs * (systems - 1) * 12 * size))
+            _row(systems, 12 * size, behind, *shares)
+
+
 TABLES: dict[str, Callable[[int], None]] = {
     "1": pair_table,
     "2": family_table,
@@ -314,13 +374,14 @@ TABLES: dict[str, Callable[[int], None]] = {
     "4": document_table,
     "5": single_table,
     "6": range_table,
+    "7": race_table,
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000, help="comparisons of each kind")
-    parser.add_argument("--tables", default="123456", help="which ones to print")
+    parser.add_argument("--tables", default="1234567", help="which ones to print")
     options = parser.parse_args()
     error = 100 * (0.05 * 0.95 / options.runs) ** 0.5
     print(f"{options.runs} comparisons a row: the standard error of 5 % is {error:.1f} points.")
