@@ -418,6 +418,35 @@ def test_a_passage_is_a_whole_table_with_its_heading_or_sentences_with_what_they
     assert text in index.retrieve(question, max_tokens=tokens)[0].text
 
 
+@pytest.mark.parametrize(
+    ("named", "other", "is_found"),
+    [
+        ("Ana Holt", "Ana Holt grew up in Cork.", True),
+        ("Ana Holt", "Ana Quint met Kim Holt in Cork.", False),
+        ("case OPS-4412", "OPS-4412 began in Cork.", True),
+        ("one Zorvax of old", "The Zorvax is from Cork.", True),
+        ("Road Works", "Road Works sits in Cork.", False),  # most documents have it
+    ],
+)
+def test_a_name_leads_to_another_document(named, other, is_found) -> None:
+    pages = [
+        Document("a", f"The Arden clock was built by {named}. It stands by the lake of the town."),
+        Document("b", other),
+    ]
+    pages += [
+        Document(f"n{n}", f"The {n} road clock was seen by Road Works. It was built by a road.") for n in range(20)
+    ]
+    index = get_retriever("passages:lexical").index(chunk_corpus(pages, "sentence:size=40"))
+    question = "Where is who built the Arden clock from?"
+    answers = {"itself": index.retrieve(question, max_tokens=90)}
+    hits = [index.corpus.retrieved[number] for number in range(12)]
+    answers["hits"] = index.behind(question, hits, max_tokens=90)
+    answers["hit documents"] = index.behind(question, hits[:1], max_tokens=90, show="whole")
+    answers["all"] = index.behind(question, hits[:1], max_tokens=90, show="all")
+    found = {name: "b" in {passage.document_id for passage in answer} for name, answer in answers.items()}
+    assert found == {"itself": is_found, "hits": is_found, "hit documents": False, "all": is_found}
+
+
 def test_passages_of_one_document_can_stand_in_its_order() -> None:
     rain = "Rain falls on the road and the river for a whole day. " * 8
     pages = [Document("a", f"The cat sleeps. {rain} The cat and the dog eat."), Document("b", f"A dog runs. {rain}")]

@@ -18,6 +18,7 @@ from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, retrie
 from chunkcore.retrieval.budget import MAX_TOKENS, Budget, MaxTokens, check_limits
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words, word_keys, words
+from chunkcore.retrieval.passages import links
 from chunkcore.retrieval.passages.assembly import (
     Order,
     Row,
@@ -42,6 +43,7 @@ from chunkcore.retrieval.passages.enough import (
     presence,
     shown_units,
 )
+from chunkcore.retrieval.passages.links import Links
 from chunkcore.retrieval.passages.names import Names, name_of
 from chunkcore.retrieval.passages.windows import (
     DenseWindows,
@@ -90,14 +92,15 @@ class Passages(RetrievalMethod):
     `retrieve` returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the first k at a budget of
     1,000 tokens. A unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among
     fewer than ten units, none that has a word of the question. A unit that says of the question what a better one of
-    another document has said, up to small edits, becomes one of its passage's `sources`. `is_related` says whether a
-    question has more in common with the collection than chance. By words alone: a unit's words of the question, by
-    their weights, exceed 0.55 of the root of the sum of squares of all. With vectors, a unit with over half of the
-    words is related, and so is one that is nearer than most of sixteen questions on everyday things, such as "Who wrote
-    Hamlet?", are to any: by the cosine, of which 0 is what those questions have in the middle, and a third of the share
-    of those words. So it holds for models whose cosines are all high. A question without a known word, or with vectors
-    one that is not related and of whose words none tells units apart, has no answer. An index that
-    `chunkcore.study.enough.calibrate` made calls a question related by its `presence`.
+    another document has said, up to small edits, becomes one of its passage's `sources`. A rare name that the best
+    units have and the question has not leads to another document, for up to a quarter of the budget. `is_related` says
+    whether a question has more in common with the collection than chance. By words alone: a unit's words of the
+    question, by their weights, exceed 0.55 of the root of the sum of squares of all. With vectors, a unit with over
+    half of the words is related, and so is one that is nearer than most of sixteen questions on everyday things, such
+    as "Who wrote Hamlet?", are to any: by the cosine, of which 0 is what those questions have in the middle, and a
+    third of the share of those words. So it holds for models whose cosines are all high. A question without a known
+    word, or with vectors one that is not related and of whose words none tells units apart, has no answer. An index
+    that `chunkcore.study.enough.calibrate` made calls a question related by its `presence`.
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -632,6 +635,7 @@ class WindowIndex(PassageIndex):
         is_given = least is not None
         if least is None:
             least = self._least(query, answer.scores)
+            answer.follow_names(query, budget)
         units, sizes = self._candidates(answer, budget, least)
         if answer.copies and not is_given:
             least = self._least(query, answer.scores, len(answer.copied))
@@ -783,6 +787,29 @@ class _Candidates:
             self.text(unit, spans),
             id=chunk.id,
         )
+
+    def shown_text(self, unit: int) -> str:
+        """What is shown of a unit's text; "": nothing."""
+        if not np.isfinite(self.scores[unit]):
+            return ""
+        return self.text(unit, self.cut.get(unit))
+
+    def follow_names(self, question: str, budget: Budget) -> None:
+        """Units that a rare name in the best ones leads to score next to these, up to a share of the budget."""
+        best = best_of(self.scores, links.SOURCES)
+        top = self.scores[best].max(initial=0.0)
+        if top <= 0 or "lexical" not in self._index._shares:
+            return
+        names = Links(self._index._lexical, self._index.units, question, self.shown_text)
+        near = best[self.scores[best] >= links.NEAR * top].tolist()
+        leads = sorted(chain.from_iterable(map(names.of, near)))
+        best_leads = sorted({lead.unit: lead for lead in leads}.values(), reverse=True)
+        room = links.SHARE * budget.left
+        for lead in best_leads[: links.MOST]:
+            room -= budget.counter.count(self.shown_text(lead.unit))
+            worth = links.NEXT * self.scores[lead.source]
+            if room >= 0 and worth > self.scores[lead.unit]:
+                self.scores[lead.unit] = worth
 
     def joined(self, units: Numbers) -> list[bool]:
         """Of each of the units but the last, whether the next one is its neighbour, and what is between them shown."""

@@ -282,6 +282,18 @@ class LexicalWindows:
         rows = (self._postings.of_word(key)[0] for key in word_keys(question, self._form))
         return [units for units in rows if len(units)]
 
+    def keys(self, text: str) -> list[str]:
+        """The text's words as they are compared."""
+        return word_keys(text, self._form)
+
+    def units_with(self, keys: Iterable[str]) -> Numbers:
+        """The units that have all of these words, ascending."""
+        rows = sorted((self._postings.of_word(key)[0] for key in set(keys)), key=len)
+        units = rows[0]
+        for row in rows[1:]:
+            units = units[np.isin(units, row, assume_unique=True)]
+        return units
+
     def rarity(self, question: str) -> dict[str, float]:
         """The question's words as they are compared, each with the logarithm of how few units have it."""
         size = len(self._units) + 1
