@@ -32,7 +32,8 @@ from chunkadapters.behind import PassageWarning
 from chunkadapters.haystack.documents import hit_of as haystack_hit_of
 from chunkadapters.langchain.retrieval import hit_of as langchain_hit_of
 from chunkadapters.llamaindex.retrieval import hit_of as llamaindex_hit_of
-from chunkcore import Document, Mark, Span, get_counter, get_retriever
+from chunkadapters.scores import QuestionScorer
+from chunkcore import Benchmark, Document, Evidence, Mark, Query, Span, get_counter, get_retriever
 from chunkcore.chunkers import get_chunker
 from chunkcore.folder_index import index_files
 from chunkcore.locating import Hit, Locator, read_spans
@@ -1239,6 +1240,10 @@ def test_the_places_of_copies_cost_no_model_a_token() -> None:
     for passage in passages:
         assert "also_in" not in passage.node.metadata
         assert "also_in" not in passage.node.get_content(metadata_mode=MetadataMode.ALL)
+    sources = [Document(row.doc_id, row.text) for row in documents]
+    query = Query("q", "kettle", tuple(Evidence(row.id, Span(7, 54)) for row in sources))
+    scorer = QuestionScorer(Benchmark("copies", sources, [query]))
+    assert scorer.scores("q", [*map(llamaindex_hit_of, passages)], ["AllEvidence@200tok"]) == [1.0]
 
 
 def test_a_citation_does_not_have_its_passages_place() -> None:

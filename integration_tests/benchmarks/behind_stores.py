@@ -1,16 +1,11 @@
-r"""Passages behind the retrievers that apps have: each framework's default splitter, its own store, and others' stores.
+"""Passages behind the retrievers that apps have: each framework's default splitter, its own store, and others' stores.
 
     python -m integration_tests.benchmarks.behind_stores --shared ../shared [--only lochmere] [--store pgvector]
 
-Writes docs/evidence/data/behind.json: for each collection, framework, store and number of hits the recall at four
+Writes docs/evidence/data/behind.json: for each collection, framework, store the recall at four
 budgets, bare and with passages behind, the paired difference with its 95 % interval, and the processor time
 that passages add to a question.
 The model is all-MiniLM-L6-v2. At most 150 questions of a collection, drawn with a fixed seed.
-
-    python -m integration_tests.benchmarks.behind_stores --shared ../shared --only sections --store memory \
-        --output docs/evidence/data/sections.json
-
-Sections of FairytaleQA, each a document of one chunk: the core and each framework, at budgets of a FAQ's answers.
 """
 
 from __future__ import annotations
@@ -27,12 +22,12 @@ from typing import Any
 
 import numpy as np
 from chunkadapters import haystack, langchain, llamaindex
+from chunkadapters.behind import FETCH_K
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.comparison import shared_documents
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
-from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
 from chunkcore.run import Retrieved, Run
 from haystack import Document as HaystackDocument
 from haystack import component
@@ -41,7 +36,6 @@ from haystack.components.retrievers import InMemoryEmbeddingRetriever
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from integration_tests.benchmarks import passages_table
 from integration_tests.benchmarks.collections_table import benchmark_of
-from integration_tests.benchmarks.short_documents import sections
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.runnables import RunnableLambda
 from langchain_text_splitters import RecursiveCharacterTextSplitter
@@ -51,9 +45,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.node_parser import SentenceSplitter
 
 COLLECTIONS = ("lochmere", "chroma", "covid_qa", "cuad", "qmsum")
-SHORT = "sections"
-BUDGETS = dict.fromkeys(COLLECTIONS, (250, 500, 1000, 2000)) | {SHORT: (60, 150, 300)}
-HITS = (10, 50, 100)
+BUDGETS = (250, 500, 1000, 2000)
 MOST = 150
 DATA = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "data" / "behind.json"
 
@@ -177,35 +169,12 @@ def systems(benchmark: Benchmark, embedder: CachedEmbedder, postgres: str, show:
         ranker.max_tokens = budget
         return list(ranker.run(question, hits)["documents"])
 
-    if benchmark.name == SHORT:
-        yield from of_the_core(benchmark, embedder)
     for store in langchain_stores(benchmark, embedder, postgres):
         yield store, compressed
     for store in llamaindex_stores(benchmark, embedder, postgres):
         yield store, processed
     for store in haystack_stores(benchmark, embedder, postgres):
         yield store, ranked
-
-
-def of_the_core(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterator[tuple[Store, Behind]]:
-    """Whole documents by their vectors, with passages behind them, and with the retriever `passages` in their place."""
-    chunks, units = (chunk_corpus(benchmark.documents, spec) for spec in ("recursive:size=2000", "sentence:size=50"))
-    vectors = TextVectors(embedder, [chunks, units])
-    dense = get_retriever("dense").index(chunks, vectors)
-    words: Any = get_retriever("passages:lexical").index(units)
-    whole = get_retriever("passages").index(units, vectors)
-
-    def opened() -> Callable[[int], Search]:
-        return lambda k: lambda question: list(dense.retrieve(question, k))
-
-    def behind(question: str, hits: Sequence[Any], budget: int) -> Any:
-        return words.behind(question, hits, max_tokens=budget, show="whole")
-
-    yield ("core, in memory", opened), behind
-    yield (
-        ("core's passages, in memory", opened),
-        lambda question, _, budget: whole.retrieve(question, max_tokens=budget),
-    )
 
 
 def recall(answers: dict[str, list[Any]], benchmark: Benchmark, budgets: Sequence[int]) -> list[np.ndarray]:
@@ -244,15 +213,14 @@ class _Answers:
 
 
 def row(benchmark: Benchmark, search: Search, behind: Behind) -> dict[str, Any]:
-    budgets = BUDGETS[benchmark.name]
     questions = [query.text for query in benchmark.queries]
     hits = {question: search(question) for question in questions}
-    bare = recall(hits, benchmark, budgets)
-    behind(questions[0], hits[questions[0]], budgets[0])  # what is made once
+    bare = recall(hits, benchmark, BUDGETS)
+    behind(questions[0], hits[questions[0]], BUDGETS[0])  # what is made once
     clusters = shared_documents([query.evidence[0].document_id for query in benchmark.queries], "auto")
     result: dict[str, Any] = {}
     seconds = []
-    for place, budget in enumerate(budgets):
+    for place, budget in enumerate(BUDGETS):
         passages = {}
         for question in questions:
             begin = time.process_time()  # of one thread: the machine may be busy
@@ -267,14 +235,9 @@ def row(benchmark: Benchmark, search: Search, behind: Behind) -> dict[str, Any]:
     return result | {"milliseconds": round(1000 * float(np.median(seconds)), 1)}
 
 
-def collection(name: str, shared: Path, drawn: bool, titled: bool) -> Benchmark:
-    """300,000 characters of documents and 150 questions; or as `passages_table` draws them."""
-    if drawn:
-        return passages_table.benchmark_of(name, shared)
-    if name == SHORT:
-        whole = sections(passages_table.benchmark_of("fairytaleqa", shared, 2 * MOST, 300_000))
-    else:
-        whole = benchmark_of(name, shared, None if name == "lochmere" else 300_000, titled=titled)
+def collection(name: str, shared: Path) -> Benchmark:
+    """300,000 characters of documents and 150 questions."""
+    whole = benchmark_of(name, shared, None if name == "lochmere" else 300_000, titled=True)
     by_text = {query.text: query for query in whole.queries}  # a question that is asked twice, once
     queries = random.Random(0).sample(list(by_text.values()), min(MOST, len(by_text)))
     return Benchmark(name, whole.documents, queries)
@@ -283,10 +246,8 @@ def collection(name: str, shared: Path, drawn: bool, titled: bool) -> Benchmark:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, required=True, help="the folder with data/")
-    parser.add_argument("--only", action="append", choices=[*BUDGETS])
+    parser.add_argument("--only", action="append", choices=COLLECTIONS)
     parser.add_argument("--store", default="", help="rows whose store has this in its name, such as pgvector")
-    parser.add_argument("--drawn", action="store_true", help="documents and questions as in passages_table")
-    parser.add_argument("--untitled", action="store_true", help="no title before CUAD's questions")
     parser.add_argument("--show", choices=["hits", "whole", "all"], default="hits", help="what passages may show")
     parser.add_argument("--output", type=Path, default=DATA)
     options = parser.parse_args(arguments)
@@ -297,18 +258,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         pgserver: Any = import_module("pgserver")
         postgres = pgserver.get_server(mkdtemp(), cleanup_mode="stop").get_uri()
     for name in options.only or COLLECTIONS:
-        benchmark = collection(name, options.shared, options.drawn, not options.untitled)
+        benchmark = collection(name, options.shared)
         first = {"collection": name, "questions": len(benchmark.queries)}
         for (store, opened), behind in systems(benchmark, embedder, postgres, options.show):
             if options.store not in store:
                 continue
             rows = [row for row in rows if (row["collection"], row["store"]) != (name, store)]
-            search = opened()
-            for k in HITS:
-                rows.append(first | {"store": store, "hits": k} | row(benchmark, search(k), behind))
-                print(json.dumps(rows[-1]), flush=True)
-                rows.sort(key=lambda row: [*BUDGETS].index(row["collection"]))
-                options.output.write_text(json.dumps(rows, indent=1) + "\n")
+            rows.append(first | {"store": store, "hits": FETCH_K} | row(benchmark, opened()(FETCH_K), behind))
+            print(json.dumps(rows[-1]), flush=True)
+            rows.sort(key=lambda row: COLLECTIONS.index(row["collection"]))
+            options.output.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

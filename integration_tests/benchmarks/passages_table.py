@@ -1,12 +1,16 @@
 """`passages` beside other systems at equal retrieved tokens: the numbers of docs/evidence/passages.md.
 
-    python -m integration_tests.benchmarks.passages_table --shared ../shared [--only lochmere] [--tables]
+    python -m integration_tests.benchmarks.passages_table --shared ../shared --questions 100 [--only lochmere]
+    python -m integration_tests.benchmarks.passages_table --shared ../shared --questions 60 --characters 100000 \\
+        --embedder e5
+    python -m integration_tests.benchmarks.passages_table --tables
 
-Of each collection, documents up to 1.3 million characters and 300 questions are drawn with a fixed seed, as `passages`
-was tuned; no titles are put before questions. Every row is asked at each budget. The numbers
-go to docs/evidence/data/passages.json, a collection at a time; `--tables` prints that file as tables. Intervals are of
-10,000 paired resamples, of documents where questions share them. "The best other" is chosen for each budget by itself,
-in hindsight.
+Of each collection, documents up to 1.3 million characters and 300 questions at most are drawn with a fixed seed; no
+titles are put before questions. Every row is asked at each budget. The numbers go to docs/evidence/data/passages.json,
+those of a named embedder and a few systems to embedders.json, a collection at a time; `--tables` prints both as tables.
+What other systems found is kept beside the cache of vectors. Intervals are of 10,000 paired resamples, of documents
+where questions share them. "The best other" is chosen for each budget by itself, in hindsight. RedHop is a row of few
+systems where the package `redhop` is installed.
 """
 
 from __future__ import annotations
@@ -15,25 +19,30 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from chunkcore import Benchmark, load_benchmark, load_dataset
+from chunkcore import Benchmark, Document, load_benchmark, load_dataset
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.comparison import shared_documents
 from chunkcore.evaluation.resampling import intervals, mean_intervals, resampled_means, units_of
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
+from chunkcore.locating.alignment import Aligner
 from chunkcore.retrieval import ChunkedCorpus, Index, TextVectors, WindowIndex, chunk_corpus, get_retriever
 from chunkcore.retrieval.passages.index import KINDS, Passages
 from chunkcore.run import Retrieved
 from chunkcore.study.experiment import run_retriever
 from chunkcore.tokens import get_counter
 from integration_tests.benchmarks import framework_stages  # noqa: F401  # registers +rse and +automerge
+from integration_tests.benchmarks.embedders import EMBEDDERS, embedder_of
 
 CHOSEN = ("lochmere", "chroma", "covid_qa", "cuad", "qmsum", "fairytaleqa", "evidence_inference")
 CONFIRMED = ("legal_contractnli", "legal_privacy_qa", "policyqa", "xquad_en")
@@ -51,9 +60,37 @@ OTHERS = [(chunker, name) for chunker in CHUNKERS for name in ("dense", "bm25", 
     ("recursive:size=100", "hybrid+rse"),
 ]
 PASSAGES = ("passages", "passages:lexical", "passages:dense", "passages:balance=0.36")
-BEHIND = ((100, "hits"), (10, "hits"), (10, "whole"))
-MAIN, MULTI = f"{UNITS} passages", "four chunk sizes, reciprocal ranks"
-DATA = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "data" / "passages.json"
+BEHIND = ((100, "hits"), (50, "hits"), (10, "hits"), (10, "whole"))
+MAIN, WORDS, MULTI = f"{UNITS} passages", f"{UNITS} passages:lexical", "four chunk sizes, reciprocal ranks"
+DENSE, ENSEMBLE, REDHOP = f"{STORE} dense", f"{STORE} hybrid:fusion=ranks", "RedHop"
+BEHIND_DENSE, BEHIND_ENSEMBLE = "behind 100, hits", "behind 100 of an ensemble, hits"
+PAIRS = (  # of three embedders
+    (BEHIND_DENSE, DENSE),
+    (BEHIND_ENSEMBLE, ENSEMBLE),
+    (MAIN, f"{STORE} hybrid"),
+    (WORDS, f"{STORE} bm25"),
+    (WORDS, DENSE),
+    (WORDS, BEHIND_DENSE),
+    (MAIN, REDHOP),
+)
+HITS = {
+    DENSE: "the retriever alone",
+    "behind 10, hits": "10 hits, their own text",
+    BEHIND_DENSE: "100 hits, the default",
+    "behind 10, whole": "10 hits, whole documents",
+}
+SYSTEMS = {
+    DENSE: "`dense`, 200",
+    f"{STORE} bm25": "`bm25`, 200",
+    ENSEMBLE: "both, by ranks",
+    f"{STORE} hybrid": "`hybrid`, 200",
+    REDHOP: "RedHop",
+    WORDS: "`passages:lexical`",
+    BEHIND_DENSE: "behind `dense`",
+    BEHIND_ENSEMBLE: "behind both, by ranks",
+    MAIN: "`passages`",
+}
+DATA = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "data"
 HEAD = f"| {' | '.join(f'{budget:,}' for budget in BUDGETS)} |\n|---|" + "--:|" * len(BUDGETS)
 
 
@@ -88,6 +125,27 @@ class MultiScale:
                 votes[inside & (extents[:, 1] > start)] += 1 / (60 + rank)
         best = np.argsort(-votes, kind="stable")[:150].tolist()
         return [self._units.retrieved[unit].with_score(float(votes[unit])) for unit in best]
+
+
+class RedHop:
+    """The package of this name, by its defaults over a folder of the documents; its texts are searched in them."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._aligner = Aligner(documents)
+        self._names: dict[str, str] = {}
+        with TemporaryDirectory() as folder:
+            for number, document in enumerate(documents):
+                path = Path(folder, f"{number}.txt")
+                path.write_text(document.text, encoding="utf-8")
+                self._names[path.name] = document.id
+            self._document = import_module("redhop").Document.from_folder(folder)
+
+    def retrieve(self, query: str, k: int | None = None, max_tokens: int = 1000) -> list[Retrieved]:
+        pieces = []
+        for citation in self._document.context(query, budget=max_tokens).citations:
+            name = self._names[Path(citation["source"]).name]
+            pieces.append(self._aligner.locate(citation["text"], document_id=name))
+        return pieces
 
 
 class Behind:
@@ -139,41 +197,78 @@ def union(parts: Sequence[Benchmark]) -> Benchmark:
     return Benchmark("union", documents, queries)
 
 
-def systems(benchmark: Benchmark, vectors: TextVectors) -> Iterator[tuple[str, Any]]:
-    """The name of each row, and what retrieves; of the union those that the page shows."""
-    corpora = {chunker: chunk_corpus(benchmark.documents, chunker) for chunker in CHUNKERS}
+def systems(benchmark: Benchmark, vectors: TextVectors, few: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The name of each row, and what makes its retriever; with `few` those of three embedders and of the union."""
+    corpora = {chunker: chunk_corpus(benchmark.documents, chunker) for chunker in ((UNITS, STORE) if few else CHUNKERS)}
     vectors = TextVectors(vectors.embedder, list(corpora.values()))
-    few = benchmark.name == "union"
-    for chunker, name in [(STORE, "dense"), (STORE, "bm25"), (STORE, "hybrid")] if few else OTHERS:
-        yield f"{chunker} {name}", get_retriever(name).index(corpora[chunker], vectors)
-    for name in PASSAGES[:1] if few else PASSAGES:
-        yield f"{UNITS} {name}", get_retriever(name).index(corpora[UNITS], vectors)
-    dense = [get_retriever("dense").index(corpus, vectors) for corpus in corpora.values()]
-    if not few:
-        yield MULTI, MultiScale(corpora[UNITS], dense)
-    words = get_retriever("passages:lexical").index(corpora[UNITS])
-    assert isinstance(words, WindowIndex)
+
+    def indexed(chunker: str, name: str) -> Callable[[], Any]:
+        return lambda: get_retriever(name).index(corpora[chunker], vectors)
+
+    for chunker, name in OTHERS:
+        if not few or (chunker == STORE):
+            yield f"{chunker} {name}", indexed(chunker, name)
+    for name in PASSAGES[:2] if few else PASSAGES:
+        yield f"{UNITS} {name}", indexed(UNITS, name)
+    words, dense = indexed(UNITS, PASSAGES[1])(), indexed(STORE, "dense")()
+    if few:
+        yield REDHOP, lambda: RedHop(benchmark.documents)
+        yield BEHIND_ENSEMBLE, lambda: Behind(indexed(STORE, "hybrid:fusion=ranks")(), words, 100, "hits")
+    else:
+        yield MULTI, lambda: MultiScale(corpora[UNITS], [indexed(chunker, "dense")() for chunker in corpora])
     for hits, shown in BEHIND:
-        yield f"behind {hits}, {shown}", Behind(dense[CHUNKERS.index(STORE)], words, hits, shown)
+        yield f"behind {hits}, {shown}", partial(Behind, dense, words, hits, shown)
 
 
-def scored(name: str, shared: Path, vectors: TextVectors, count: int, characters: int) -> dict[str, Any]:
+def is_other(system: str) -> bool:
+    """Whether this project's passages have no part in a row, so that it stays as it is while they change."""
+    return not system.startswith((MAIN, "behind"))
+
+
+class Kept:
+    """What other systems found, in a file: a second run asks this project's rows alone."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rows: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+
+    def values(self, key: Sequence[object], compute: Callable[[], Any]) -> np.ndarray:
+        name = " ".join(map(str, key))
+        if name not in self._rows:
+            self._rows[name] = compute().tolist()
+            self._path.write_text(json.dumps(self._rows))
+        return np.array(self._rows[name])
+
+
+def asked(retriever: Any, benchmark: Benchmark, scorer: Scorer) -> np.ndarray:
+    """Of each kind of measure, each question's score at each budget."""
+    columns = []
+    for budget in BUDGETS:
+        run = run_retriever(retriever, benchmark, None, budget)
+        measures = [f"{measure}@{budget}tok" for measure in KEYS.values()]
+        columns.append([*map(scorer.score(run, measures).values, measures)])
+    return np.array(columns).transpose(1, 2, 0)
+
+
+def scored(name: str, shared: Path, embedder: str, vectors: TextVectors, size: tuple[int, int]) -> dict[str, Any]:
     """A collection's rows: recall, whole evidence and precision of each question at each budget."""
-    benchmark = benchmark_of(name, shared, count, characters)
+    benchmark = benchmark_of(name, shared, *size)
     scorer = Scorer(benchmark)
-    questions = [query.text for query in benchmark.queries]
-    vectors.queries(questions)
+    vectors.queries([query.text for query in benchmark.queries])
+    kept = Kept(default_cache().with_name("passages_table.json"))
     scores: dict[str, dict[str, np.ndarray]] = {kind: {} for kind in KEYS}
-    for system, retriever in systems(benchmark, vectors):
-        columns = []
-        for budget in BUDGETS:
-            run = run_retriever(retriever, benchmark, None, budget)
-            measures = [f"{measure}@{budget}tok" for measure in KEYS.values()]
-            columns.append([*map(scorer.score(run, measures).values, measures)])
+    for system, retriever in systems(benchmark, vectors, bool(embedder) or name == "union"):
+        if system == REDHOP and not find_spec("redhop"):
+            continue
+
+        def values(retriever: Callable[[], Any] = retriever) -> np.ndarray:
+            return asked(retriever(), benchmark, scorer)
+
+        found = kept.values((name, embedder, *size, system), values) if is_other(system) else values()
         for place, kind in enumerate(KEYS):
-            scores[kind][system] = np.array([column[place] for column in columns]).T
+            scores[kind][system] = found[place]
     return {
-        "questions": len(questions),
+        "questions": len(benchmark.queries),
         "documents": len(benchmark.documents),
         "clusters": shared_documents([query.evidence[0].document_id for query in benchmark.queries], "auto"),
         **scores,
@@ -203,8 +298,7 @@ def summary(rows: dict[str, Any]) -> dict[str, Any]:
         means[f"{kind} against best"] = [
             difference(values[MAIN][:, place], values[other][:, place], clusters) for place, other in enumerate(best)
         ]
-    for label in ("dense", "hybrid"):
-        other = f"{STORE} {label}"
+    for label, other in (("dense", DENSE), ("hybrid", f"{STORE} hybrid")):
         for system in (name for name in recall if name == MAIN or name.startswith("behind")):
             means[f"{system}, against {label}"] = [
                 difference(recall[system][:, place], recall[other][:, place], clusters) for place in range(4)
@@ -215,12 +309,29 @@ def summary(rows: dict[str, Any]) -> dict[str, Any]:
     return means
 
 
+def of_embedder(rows: dict[str, Any]) -> dict[str, Any]:
+    """Mean recall of each system, and the differences of `PAIRS`, by budget."""
+    recall, clusters = rows["recall"], rows["clusters"]
+    result: dict[str, Any] = {"questions": rows["questions"], "documents": rows["documents"]}
+    result |= {system: np.round(100 * values.mean(axis=0), 1).tolist() for system, values in recall.items()}
+    for one, other in PAIRS:
+        if other in recall:
+            columns = zip(recall[one].T, recall[other].T, strict=True)
+            result[f"{one} less {other}"] = [difference(*column, clusters) for column in columns]
+    return result
+
+
 def cells(values: Sequence[float], differences: Sequence[Sequence[float]]) -> list[str]:
     shown = []
     for value, (mean, low, high) in zip(values, differences, strict=True):
         text = f"{value:.1f} ({mean:+.1f}, {low:+.1f}…{high:+.1f})"
         shown.append(f"**{text}**" if high < 0 else text)
     return shown
+
+
+def mean_recall(data: dict[str, Any], system: str, names: Sequence[str]) -> list[float]:
+    """In the mean of these collections, by budget."""
+    return np.mean([data[name]["recall"][system] for name in names], axis=0).tolist()
 
 
 def tables(data: dict[str, Any]) -> Iterator[str]:
@@ -237,6 +348,10 @@ def tables(data: dict[str, Any]) -> Iterator[str]:
     yield f"| collections, other {HEAD}"
     for label, members in (("chosen on", list(CHOSEN)), ("unseen", list(CONFIRMED)), ("in all", list(COLLECTIONS))):
         yield from mean_rows(label, [data[name] for name in members if name in data])
+    yield "\nmean recall at 250/500/1,000/2,000 tokens\n\n| | chosen on | unseen |\n|---|--:|--:|"
+    for system, label in HITS.items():
+        means = [mean_recall(data, system, names) for names in (CHOSEN, CONFIRMED)]
+        yield f"| {label} | {' | '.join('/'.join(f'{value:.1f}' for value in mean) for mean in means)} |"
     yield "\nbehind a retriever, recall at 1,000 tokens, and its difference from that retriever\n"
     yield "| collection | `dense`, 200 | behind 100 hits | less `hybrid` |\n|---|--:|--:|--:|"
     for name, row in data.items():
@@ -253,6 +368,38 @@ def tables(data: dict[str, Any]) -> Iterator[str]:
         yield f"| {LABELS[name]} | {' | '.join(shown)} |"
 
 
+def embedder_tables(data: dict[str, Any]) -> Iterator[str]:
+    """Means over the collections that all embedders have; then `passages` less RedHop, a row a collection."""
+    names = [name for name in COLLECTIONS if all(name in rows for rows in data.values())]
+    head = f"{' | '.join(EMBEDDERS[embedder] for embedder in data)} |\n|---|" + "--:|" * len(data)
+    yield f"\nrecall at 500/1,000 tokens, the mean of {', '.join(LABELS[name] for name in names)}\n\n| system | {head}"
+    for system, label in SYSTEMS.items():
+        shown = []
+        for rows in data.values():
+            means = np.mean([rows[name][system] for name in names], axis=0)
+            shown.append(f"{means[1]:.1f}/{means[2]:.1f}")
+        yield f"| {label} | {' | '.join(shown)} |"
+    yield f"\n| difference at 1,000 tokens | {head}"
+    for one, other in PAIRS:
+        shown = []
+        for rows in data.values():
+            mean, low, high = combined(np.array([rows[name][f"{one} less {other}"][2] for name in names]))
+            shown.append(f"{mean:+.1f} ({low:+.1f}…{high:+.1f})")
+        yield f"| {SYSTEMS[one]} less {SYSTEMS[other]} | {' | '.join(shown)} |"
+    yield f"\n`passages` less RedHop\n\n| collection, questions {HEAD}"
+    for name, row in data["minilm"].items():
+        shown = [f"{mean:+.1f} ({low:+.1f}…{high:+.1f})" for mean, low, high in row[f"{MAIN} less {REDHOP}"]]
+        yield f"| {COLLECTIONS[name]}, {row['questions']} | {' | '.join(shown)} |"
+
+
+def combined(differences: np.ndarray) -> tuple[float, float, float]:
+    """The mean over collections, and its interval combined of theirs (mean, low, high; Zou and Donner 2008)."""
+    means = differences[:, 0]
+    low, high = np.sqrt(((differences[:, 1:] - means[:, None]) ** 2).sum(axis=0)) / len(means)
+    mean = float(means.mean())
+    return mean, mean - low, mean + high
+
+
 def mean_rows(label: str, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The mean over collections with the interval of these collections' questions, and that of such collections.
 
@@ -267,6 +414,10 @@ def mean_rows(label: str, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         ends = zip(means, means - reach[0], means + reach[1], *mean_intervals(differences[..., 0]), strict=True)
         shown = [f"{mean:+.1f} ({a:+.1f}…{b:+.1f}; {c:+.1f}…{d:+.1f})" for mean, a, b, c, d in ends]
         yield f"| {len(rows)} {label}, {other} | {' | '.join(shown)} |"
+
+
+def write(path: Path, data: dict[str, Any]) -> None:
+    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
 def related(shared: Path, vectors: TextVectors) -> Iterator[str]:
@@ -290,24 +441,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="at most so many of a collection")
     parser.add_argument("--characters", type=int, default=CHARACTERS, help="at most so many of a collection")
+    parser.add_argument("--embedder", choices=EMBEDDERS, default="", help="few systems, with this one")
+    parser.add_argument("--folder", type=Path, help="of all-mpnet-base-v2")
+    parser.add_argument("--cache", type=Path, help="the file of vectors")
     parser.add_argument("--related", action="store_true", help="how often nothing is said to be related")
     parser.add_argument("--tables", action="store_true", help="print the tables of what is there")
     options = parser.parse_args(arguments)
-    data: dict[str, Any] = json.loads(DATA.read_text()) if DATA.exists() else {}
+    path, others = DATA / "passages.json", DATA / "embedders.json"
+    data, of_embedders = (json.loads(place.read_text()) if place.exists() else {} for place in (path, others))
     if options.shared:
-        vectors = TextVectors(
-            CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
-        )
+        vectors = TextVectors(embedder_of(options.embedder, options.folder, options.cache))
         for line in related(options.shared, vectors) if options.related else ():
             print(line, flush=True)
         for name in [] if options.related else options.only or COLLECTIONS:
             began = time.perf_counter()
-            data[name] = summary(scored(name, options.shared, vectors, options.questions, options.characters))
-            data = {name: data[name] for name in LABELS if name in data}
-            DATA.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+            size = options.questions, options.characters
+            rows = scored(name, options.shared, options.embedder, vectors, size)
+            if options.embedder:
+                of_embedders.setdefault(options.embedder, {})[name] = of_embedder(rows)
+                write(others, of_embedders)
+            else:
+                data[name] = summary(rows)
+                data = {name: data[name] for name in LABELS if name in data}
+                write(path, data)
             print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
     if options.tables:
-        print("\n".join(tables(data)))
+        print("\n".join([*tables(data), *(embedder_tables(of_embedders) if of_embedders else ())]))
 
 
 if __name__ == "__main__":

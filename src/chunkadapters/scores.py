@@ -6,20 +6,24 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 from typing_extensions import Unpack
 
+from chunkadapters.behind import ALSO_IN
 from chunkadapters.models import at_once, finished, secrets_within, without_secrets
+from chunkadapters.places import SPANS
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError, echo, warn_user
 from chunkcore.locating import Hit, Locator, Reason, Verdict
 from chunkcore.locating.alignment import find_quote
+from chunkcore.locating.stated import read_spans
 from chunkcore.options import check_number
 from chunkcore.retrieval.where import allowed_documents
 from chunkcore.run import Retrieved, Run
+from chunkcore.text import Span
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
@@ -55,6 +59,10 @@ class BenchmarkPlaces:
                 piece = self._quoted(query, hit, verdict)
                 if piece is not None:
                     verdicts[number] = Verdict("placed", piece, verdict.reason, verdict.document)
+            sources = tuple(_also_in(hit))
+            if sources:
+                verdict = verdicts[number]
+                verdicts[number] = replace(verdict, piece=replace(verdict.piece, sources=sources))
         return verdicts
 
     def _quoted(self, query: Query, hit: Hit, verdict: Verdict) -> Retrieved | None:
@@ -78,6 +86,14 @@ class BenchmarkPlaces:
         return Retrieved(
             document_id, spans, hit.score, hit.text, quoted, match="quoted", certainty=certainty
         )
+
+
+def _also_in(hit: Hit) -> Iterator[Retrieved]:
+    """The places of the copies that a passage stands for, as `Passage.metadata` writes them."""
+    for place in hit.metadata.get(ALSO_IN, ()):
+        numbers = sorted(value for value in place.values() if isinstance(value, int))
+        spans = read_spans(place.get(SPANS)) or (Span(*numbers),)
+        yield Retrieved(place["source_id"], spans)
 
 
 class QuestionScorer:

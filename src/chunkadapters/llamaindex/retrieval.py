@@ -87,6 +87,9 @@ def hit_of(node_or_hit: object) -> Hit:
     document = node.ref_doc_id or metadata.get("source_id")
     if not isinstance(document, str):
         document = ""
+    source = node.source_node
+    if source is not None and ALSO_IN in source.metadata:
+        metadata = metadata | {ALSO_IN: source.metadata[ALSO_IN]}
     return Hit(
         text=text,
         score=score_of(getattr(node_or_hit, "score", None)),
