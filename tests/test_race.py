@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +31,7 @@ class _Last(RetrievalMethod):
 
 
 class _LastIndex(Index):
-    def rank(self, queries: list[str], k: int) -> Hits:
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
         best = np.arange(len(self.corpus))[::-1][:k]
         return Hits.of([(best, -np.arange(float(len(best))))] * len(queries))
 

@@ -55,7 +55,8 @@ def seen(text: str) -> str:
 
 
 def faq(folder: Path, language: str) -> Benchmark:
-    documents, queries = [], []
+    documents: list[Document] = []
+    queries: list[Query] = []
     for path in sorted(folder.glob(f"**/FAQ/{language}/*.html")):
         page = path.read_text(encoding="utf-8")
         rows = PARTS.split(CHROME.sub("", page[page.index("<body") :]))

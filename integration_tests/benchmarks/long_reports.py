@@ -87,7 +87,7 @@ def numbered(benchmark: Benchmark) -> Benchmark:
 
 
 def pages(pieces: Sequence[Evidence | Retrieved]) -> set[tuple[str, int]]:
-    found = set()
+    found: set[tuple[str, int]] = set()
     for piece in pieces:
         spans = piece.spans if isinstance(piece, Retrieved) else (piece.span,)
         for span in spans:

@@ -551,8 +551,8 @@ def _unsettled(comparison: Comparison) -> str:
 
 def _caveats(comparison: Comparison) -> Iterator[str]:
     if comparison.stopped:
-        counts = {report.asked for report in comparison.stopped}
-        asked = " or ".join(f"{count:,}" for count in sorted(counts, key=int))
+        counts = {report.asked or 0 for report in comparison.stopped}
+        asked = " or ".join(f"{count:,}" for count in sorted(counts))
         names = listed([report.name for report in comparison.stopped])
         whole = f"{len(comparison.reports[0].query_ids):,} questions"
         yield f"Surely behind and so stopped early, after {asked} of {whole}: {names}"
