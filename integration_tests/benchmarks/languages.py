@@ -24,15 +24,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from chunkcore import Benchmark, Document, Span
+from chunkcore import Benchmark, Chunk, ChunkedCorpus, Document, Index, Retrieved, Span
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
 from chunkcore.study.experiment import run_retriever
-from integration_tests.benchmarks.fetch_k import Alone, corpus_of
-from integration_tests.benchmarks.passages_table import UNITS, Behind, benchmark_of
+from integration_tests.benchmarks.passages_table import STORE, UNITS, Behind, benchmark_of
+from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 FAQS, BUDGETS = ("ja", "zh-cn", "ru", "ko"), (500, 1000)
 STORES = ("200 tokens", "1,000 characters")
@@ -52,6 +52,29 @@ def seen(text: str) -> str:
     text = re.sub(r"</?(?:p|div|li|pre|tr|dt|dd)\b[^>]*>", "\n", re.sub(r"\s+", " ", text))
     text = html.unescape(re.sub(r"<[^>]+>", "", text))
     return re.sub(r"\s*\n\s*", "\n", text).strip()
+
+
+def corpus_of(benchmark: Benchmark, store: str) -> ChunkedCorpus:
+    """The chunks that an app would have in its store."""
+    if store == STORES[0]:
+        return chunk_corpus(benchmark.documents, STORE)
+    splitter = RecursiveCharacterTextSplitter(chunk_size=1000, chunk_overlap=200, add_start_index=True)
+    chunks = []
+    for document in benchmark.documents:
+        for number, piece in enumerate(splitter.create_documents([document.text])):
+            start, text = piece.metadata["start_index"], piece.page_content
+            chunks.append(Chunk(document.id, number, (Span(start, start + len(text)),), text, len(text)))
+    return ChunkedCorpus(chunks, benchmark.documents)
+
+
+class Alone:
+    """The retriever's own hits, more than any budget here holds."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+
+    def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> Sequence[Retrieved]:
+        return self._index.retrieve(query, 100)
 
 
 def faq(folder: Path, language: str) -> Benchmark:
