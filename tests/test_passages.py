@@ -61,15 +61,20 @@ def corpora(draw: st.DrawFn) -> ChunkedCorpus:
     return ChunkedCorpus(chunks, documents if draw(st.booleans()) else ())
 
 
-def windows(corpus: ChunkedCorpus, scale: int | str) -> list[list[int]]:
-    """The chunks in each chunk's window."""
+def windows(corpus: ChunkedCorpus, scale: int | str, is_shared: bool = False) -> list[list[int]]:
+    """The chunks in each chunk's window; a wide one may be that of the middle one of some neighbours."""
     chunks = list(corpus)
+    longest = max(Counter(chunk.document_id for chunk in chunks).values(), default=0)
+    width = min(int(scale), longest) if scale != "document" else 0
     found = []
     for chunk in chunks:
         own = sorted(
             (i for i, each in enumerate(chunks) if each.document_id == chunk.document_id), key=lambda i: chunks[i].start
         )
         at = next(place for place, i in enumerate(own) if chunks[i] is chunk or chunks[i] == chunk)
+        if is_shared and width >= scoring.SHARED:
+            first = at - at % (width // 2)
+            at = first + len(own[first : first + width // 2]) // 2
         found.append(own if scale == "document" else own[max(0, at - scale) : at + scale + 1])  # type: ignore[operator]
     return found
 
@@ -94,14 +99,15 @@ def dense(corpus: ChunkedCorpus, query: str, scale: int | str, model: Table) -> 
 
 def lexical(corpus: ChunkedCorpus, query: str, scale: int | str, form: str, k1: float, b: float) -> list[float]:
     """BM25 of each window as a text."""
-    texts = [
-        Counter(word for i in window for word in word_keys(corpus[i].text, form)) for window in windows(corpus, scale)
-    ]
+    texts, shared = (
+        [Counter(word for i in window for word in word_keys(corpus[i].text, form)) for window in rows]
+        for rows in (windows(corpus, scale), windows(corpus, scale, is_shared=True))
+    )
     sizes = [sum(text.values()) for text in texts]
     mean = sum(sizes) / len(sizes) or 1.0
     scores = []
-    for text, size in zip(texts, sizes, strict=True):
-        score = 0.0
+    for text in shared:
+        score, size = 0.0, sum(text.values())
         for word in word_keys(query, form):
             holding = sum(word in each for each in texts)
             if text[word]:
@@ -439,12 +445,22 @@ def test_a_name_leads_to_another_document(named, other, is_found) -> None:
     index = get_retriever("passages:lexical").index(chunk_corpus(pages, "sentence:size=40"))
     question = "Where is who built the Arden clock from?"
     answers = {"itself": index.retrieve(question, max_tokens=90)}
-    hits = [index.corpus.retrieved[number] for number in range(12)]
+    hits = [index.corpus.retrieved[number] for number in (0, *range(2, 12), 1)]
     answers["hits"] = index.behind(question, hits, max_tokens=90)
     answers["hit documents"] = index.behind(question, hits[:1], max_tokens=90, show="whole")
     answers["all"] = index.behind(question, hits[:1], max_tokens=90, show="all")
     found = {name: "b" in {passage.document_id for passage in answer} for name, answer in answers.items()}
     assert found == {"itself": is_found, "hits": is_found, "hit documents": False, "all": is_found}
+
+
+def test_the_first_hit_comes_first_though_others_have_more_words() -> None:
+    first = "Close the valve by a quarter turn and wait until the needle falls. Then open it again, slowly."
+    texts = [first, *(f"Page {n} says how the pump is primed. Rain falls on field {n}." for n in range(30))]
+    texts += [f"Snow falls on road {n} of the town. A crow sings in tree {n}." for n in range(60)]
+    pages = [Document(str(n), text) for n, text in enumerate(texts)]
+    index = get_retriever("passages:lexical").index(chunk_corpus(pages, "sentence:size=50"))
+    answer = index.behind("How is the pump primed?", index.corpus.retrieved[:40], max_tokens=100)
+    assert [passage.document_id for passage in answer][:2] == ["0", "1"]
 
 
 def test_passages_of_one_document_can_stand_in_its_order() -> None:

@@ -53,6 +53,7 @@ from chunkcore.retrieval.passages.windows import (
 )
 from chunkcore.retrieval.passages.worth import (
     BALANCE,
+    FIRST_GAIN,
     Show,
     Shown,
     UnitPlaces,
@@ -540,7 +541,10 @@ class WindowIndex(PassageIndex):
         if budget.left > 0 and (placed or show == "all"):
             scores, shown = self._behind_scores(question, ranked, placed, show, balance)
             if level is None:
-                passages = self._assembled(question, scores, budget, shown)
+                share = _LEAST / (
+                    1 + FIRST_GAIN
+                )  # the first hit stands out more than the best words do
+                passages = self._assembled(question, scores, budget, shown, share=share)
             else:
                 passages = self._up_to(level, question, scores, budget.counter, shown)
         for number, hit in alone:
@@ -565,7 +569,8 @@ class WindowIndex(PassageIndex):
         if balance < 1:
             balance *= self._places.agreement(located, ranks, words)
         scores = (1 - balance) * word_shares(words)
-        scores += balance * self._places.worth(located, ranks, len(hits))
+        held, worth = self._places.worth(located, ranks, len(hits))
+        scores[held] += balance * worth
         return scores, self._shown(located, show)
 
     def _placed(
@@ -629,16 +634,19 @@ class WindowIndex(PassageIndex):
         shown: Shown,
         k: int | None = None,
         least: float | None = None,
+        share: float = _LEAST,
     ) -> RankedList:
-        """The passages of the best units, of what is shown of them. `least`: the score of a unit; see `_least`."""
+        """The passages of the best units, of what is shown of them. `least`: the score of a unit, or `share` of the
+        best one; see `_least`.
+        """
         answer = _Candidates(self, query, scores, shown)
         is_given = least is not None
         if least is None:
-            least = self._least(query, answer.scores)
-            answer.follow_names(query, budget)
+            least = self._least(query, answer.scores, share)
+            answer.follow_names(budget)
         units, sizes = self._candidates(answer, budget, least)
         if answer.copies and not is_given:
-            least = self._least(query, answer.scores, len(answer.copied))
+            least = self._least(query, answer.scores, share, len(answer.copied))
         row = Row(
             LazySequence(cache(answer.piece), units.tolist()),
             answer.scores[units].tolist(),
@@ -702,7 +710,7 @@ class WindowIndex(PassageIndex):
                 tokens[place] = counter.count(answer.text(unit, answer.cut[unit]))
         return tokens
 
-    def _least(self, query: str, scores: Scores, copies: int = 0) -> float:
+    def _least(self, query: str, scores: Scores, share: float, copies: int = 0) -> float:
         """A unit with a lower score becomes no part of a passage. Among few units, any with a word of the query may.
 
         So many units are copies.
@@ -710,7 +718,7 @@ class WindowIndex(PassageIndex):
         best = float(scores.max(initial=0.0))
         least = -math.inf
         if best > 0:
-            least = _LEAST * best
+            least = share * best
         if len(scores) - copies < _FEW and "lexical" in self._shares:
             for units in self._lexical.with_words(query):
                 least = min(least, float(scores[units].min()))
@@ -738,8 +746,8 @@ class _Candidates:
         self.scores = np.where(shown.units, scores, -math.inf)
         self.cut: dict[int, tuple[Span, ...]] = {}
         self.copies: dict[tuple[str, tuple[Span, ...]], list[int]] = {}
-        weights = index._lexical.rarity(question) if "lexical" in index._shares else {}
-        self._said = Said(weights, index._options.words)
+        self._weights = index._lexical.rarity(question) if "lexical" in index._shares else {}
+        self._said = Said(self._weights, index._options.words)
         self.copied: set[int] = set()
         self._read: set[int] = set()
         self._around: dict[int, range] = {}
@@ -794,13 +802,13 @@ class _Candidates:
             return ""
         return self.text(unit, self.cut.get(unit))
 
-    def follow_names(self, question: str, budget: Budget) -> None:
+    def follow_names(self, budget: Budget) -> None:
         """Units that a rare name in the best ones leads to score next to these, up to a share of the budget."""
         best = best_of(self.scores, links.SOURCES)
         top = self.scores[best].max(initial=0.0)
-        if top <= 0 or "lexical" not in self._index._shares:
+        if top <= 0 or not self._weights:
             return
-        names = Links(self._index._lexical, self._index.units, question, self.shown_text)
+        names = Links(self._index._lexical, self._index.units, self._weights, self.shown_text)
         near = best[self.scores[best] >= links.NEAR * top].tolist()
         leads = sorted(chain.from_iterable(map(names.of, near)))
         best_leads = sorted({lead.unit: lead for lead in leads}.values(), reverse=True)

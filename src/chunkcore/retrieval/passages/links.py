@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -61,19 +61,19 @@ class Lead(NamedTuple):
 class Links:
     """Where names in units lead: names that the question has not, and only one or two other documents have.
 
-    `text_of` gives what is shown of a unit; "": nothing.
+    `weights` has the question's words, `text_of` gives what is shown of a unit; "": nothing.
     """
 
     def __init__(
         self,
         lexical: LexicalWindows,
         units: Units,
-        question: str,
+        weights: Mapping[str, float],
         text_of: Callable[[int], str],
     ) -> None:
         self._lexical = lexical
         self._documents = units.documents
-        self._weights = lexical.rarity(question)
+        self._weights = weights
         self._text_of = text_of
 
     def of(self, unit: int) -> list[Lead]:

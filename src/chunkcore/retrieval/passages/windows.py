@@ -5,7 +5,8 @@ of it in its document; at the scale "document" it is the whole document. A windo
 
 - dense: the cosine of the question and the sum of the window's unit-length vectors, each times the square root of its
   chunk's tokens. The question's product with a sum is a difference of running sums of its products with the units.
-- lexical: BM25 among the windows of this scale. A word's frequency in a window is a difference of running sums, too.
+- lexical: BM25 among the windows of this scale. A word's frequency in a window is a difference of running sums, too. Of
+  wide windows a few neighbours share one: that of the middle one of them.
 
 Each kind and scale is standardised over all units, z = (x - mean) / deviation; a kind's score is the mean of
 z · abs(z) over its scales: a window twice as far above the mean counts fourfold. `Passages` weighs the kinds.
@@ -40,6 +41,8 @@ VECTORS = 2**14  # that are read together, more where a document is longer
 WORDS = 2**16  # units whose windows are scored together: a block without a word is skipped
 # Up to so many units, words are scored in float64; float32 takes two thirds of the time, and differs by about 1e-6.
 WIDE = 2**15
+# From this half-width on, so many neighbours as half of it have the window of the middle one of them.
+SHARED = 7
 _SAME = 1e-6  # a smaller deviation, relative to the largest score (of cosines: to 1), is rounding
 
 Scale = int | str  # a half-width, or "document"
@@ -111,9 +114,9 @@ class Units:
 
     def blocks(self, size: int) -> Iterator[tuple[int, int]]:
         """Ranges of about `size` units, each of whole documents."""
-        first = 0
+        first, count = 0, len(self)
         for end in self.firsts[1:].tolist():
-            if end - first >= size or end == len(self):
+            if end - first >= size or end == count:
                 yield first, end
                 first = end
 
@@ -215,6 +218,27 @@ class _Word(NamedTuple):
     weights: list[float]  # at each scale
 
 
+class _Shared(NamedTuple):
+    """Windows that neighbouring units share."""
+
+    firsts: Numbers  # the first unit of each window's units, and the number of all units
+    sizes: Numbers  # how many units share it
+    starts: Numbers  # where it begins on the axis
+    ends: Numbers
+    norms: Floats
+
+    def within(self, first: int, last: int, begin: int) -> _Shared:
+        """Those of a range of units, as the axis is from a place on."""
+        rows = slice(*self.firsts.searchsorted((first, last)))
+        return _Shared(
+            self.firsts[rows],
+            self.sizes[rows],
+            self.starts[rows] - begin,
+            self.ends[rows] - begin,
+            self.norms[rows],
+        )
+
+
 class LexicalWindows:
     """BM25 of windows, from the postings of the units."""
 
@@ -230,28 +254,45 @@ class LexicalWindows:
         self._units = units
         self._postings = postings if units.order is None else postings.selected(units.order)
         self._form = form
-        longest = int(np.diff(units.firsts).max(initial=0))
-        widths = [scale for scale in SCALES["lexical"] if isinstance(scale, int)]
-        # The half-widths of windows; windows of the scale "document" come last.
-        self._widths = [min(width, longest) for width in widths]
-        self._reach = max(self._widths, default=0)
-        scales: list[Scale] = [*self._widths]
-        if DOCUMENT in SCALES["lexical"]:
-            scales.append(DOCUMENT)
         self._real: type[np.floating] = np.float64 if len(units) <= WIDE else np.float32
         self._weights_of: dict[str, list[float]] = {}  # of words that questions had
+        longest = int(np.diff(units.firsts).max(initial=0))
+        scales = SCALES["lexical"]
+        # The half-widths of windows; windows of the scale "document" come last.
+        self._widths = [min(scale, longest) for scale in scales if isinstance(scale, int)]
+        near = [width for width in self._widths if width < SHARED]
+        self._gap = max(near, default=0)
+        # The units on an axis on which documents stand so far apart that no window reaches two.
+        self._places = np.arange(len(units)) + self._gap * (units.documents + 1)
         lengths = _running(self._postings.lengths)
-        self._norms = np.zeros(
-            (len(scales), len(units)),
-            dtype=self._real,
+        axis = len(units) + self._gap * len(units.firsts)
+        self._norms = np.ones((len(near), axis), dtype=self._real)
+        for norms, width in zip(self._norms, near, strict=True):
+            start, end = units.windows(width)
+            norms[self._places] = length_norms(lengths[end] - lengths[start], k1, b)
+        wide: list[Scale] = [*self._widths[len(near) :]]
+        if DOCUMENT in scales:
+            wide.append(DOCUMENT)
+        self._wide = [self._shared(scale, lengths, k1, b) for scale in wide]
+
+    def _shared(self, scale: Scale, lengths: Numbers, k1: float, b: float) -> _Shared:
+        """The windows at a scale at which neighbouring units share one: that of the middle unit."""
+        firsts = self._units.firsts
+        if isinstance(scale, int):
+            stride = scale // 2
+            begins = [np.arange(first, end, stride) for first, end in pairwise(firsts.tolist())]
+            firsts = np.append(np.concatenate([firsts[:0], *begins]), firsts[-1])
+        start, end = self._units.windows(scale)
+        norms = length_norms(lengths[end] - lengths[start], k1, b).astype(self._real)
+        sizes = np.diff(firsts)
+        middle = firsts[:-1] + sizes // 2
+        return _Shared(
+            firsts,
+            sizes,
+            self._places[start[middle]],
+            self._places[end[middle] - 1] + 1,
+            norms[middle],
         )
-        for norms, scale in zip(self._norms, scales, strict=True):
-            start, end = units.windows(scale)
-            norms[:] = length_norms(
-                lengths[end] - lengths[start],
-                k1,
-                b,
-            )
 
     def scales(
         self, question: str, left: Mapping[str, float] | None = None
@@ -271,7 +312,8 @@ class LexicalWindows:
             factor = repeats * left.get(key, 1.0)
             weights = [factor * weight for weight in self._weights_of[key]]
             words.append(_Word(units, counts, weights))
-        scores = np.zeros(self._norms.shape, dtype=self._real)
+        scales = len(self._norms) + len(self._wide)
+        scores = np.zeros((scales, len(self._units)), dtype=self._real)
         for first, last in self._units.blocks(WORDS):
             self._add(scores[:, first:last], words, first, last)
         for total in scores:
@@ -345,7 +387,7 @@ class LexicalWindows:
         closes = np.append(opens[1:], True)
         before, after = (units - first)[opens], (end - units)[closes]
         gaps = np.diff(units)[~opens[1:]]
-        widest = 2 * self._reach + 1  # a wider gap counts no more
+        widest = 2 * max(self._widths, default=0) + 1  # a wider gap counts no more
         sizes = np.arange(widest + 1)
         tables = [
             np.bincount(np.minimum(row, widest), minlength=len(sizes))
@@ -359,7 +401,7 @@ class LexicalWindows:
                 for limit, table in zip(limits, tables, strict=True)
             ]
             counts.append(sum(reached))
-        if len(self._norms) > len(self._widths):
+        if len(self._norms) + len(self._wide) > len(self._widths):
             counts.append((end - first)[opens].sum())
         return [inverse_document_frequency(int(count), len(self._units)) for count in counts]
 
@@ -370,46 +412,49 @@ class LexicalWindows:
         first: int,
         last: int,
     ) -> None:
-        """Add the scores of whole documents' windows.
-
-        Running sums never fall, so a window that reaches over its document's end has the lesser of the sums at the two
-        ends. Slices take a third of the time of looking up each window's two ends. A unit alone has a score only where
-        it has the word, and all units of a document have one score at the scale "document".
-        """
-        reach, size = self._reach, last - first
-        documents = slice(*self._units.firsts.searchsorted((first, last + 1)))
-        edges = self._units.firsts[documents] - first + reach
-        lengths = np.diff(edges)
+        """Add the scores of whole documents' windows. A unit alone has a score only where it has the word."""
+        if first == last:
+            return
+        gap = self._gap
+        begin = int(self._places[first]) - gap
+        size = (
+            int(self._places[last - 1]) + 1 - begin - gap
+        )  # of the axis, without the gaps at its ends
+        near = np.zeros((len(self._norms), size), dtype=self._real)
+        norms = self._norms[:, begin + gap :][:, :size]
         frequency, other = np.empty(size, dtype=self._real), np.empty(size, dtype=self._real)
-        of_documents = np.zeros(len(lengths), dtype=self._real)
-        norms = self._norms[:, first:last]
+        blocks = [shared.within(first, last, begin) for shared in self._wide]
+        wide = [np.zeros(len(block.sizes), dtype=self._real) for block in blocks]
         for word in words:
             inside = slice(*word.units.searchsorted((first, last)))
             if inside.start == inside.stop:
                 continue
-            counts = np.zeros(size + 2 * reach + 1, dtype=np.int32)
-            counts[word.units[inside] - first + reach + 1] = word.counts[inside]
+            places = self._places[word.units[inside]] - begin
+            counts = np.zeros(size + 2 * gap + 1, dtype=np.int32)
+            counts[places + 1] = word.counts[inside]
             # Whole numbers add up five times as fast.
             sums = np.cumsum(counts, out=counts).astype(self._real)
-            at_edges = sums[edges]
-            low, high = np.repeat(at_edges[:-1], lengths), np.repeat(at_edges[1:], lengths)
-            for scale, weight in enumerate(map(self._real, word.weights)):
-                if scale == len(self._widths):
-                    some = np.diff(at_edges)
-                    of_documents += weight * (some / (some + norms[scale, edges[:-1] - reach]))
-                elif self._widths[scale] == 0:
-                    units = word.units[inside] - first
+            weights = list(map(self._real, word.weights))
+            for scale, total in enumerate(near):
+                width = self._widths[scale]
+                if width == 0 and 8 * len(places) < size:  # most units are without the word
                     some = word.counts[inside].astype(self._real)
-                    scores[scale, units] += weight * (some / (some + norms[scale, units]))
+                    at = places - gap
+                    total[at] += weights[scale] * (some / (some + norms[scale, at]))
                 else:
-                    width = self._widths[scale]
-                    np.minimum(sums[reach + width + 1 :][:size], high, out=frequency)
-                    frequency -= np.maximum(sums[reach - width :][:size], low, out=other)
+                    ends, starts = sums[gap + width + 1 :][:size], sums[gap - width :][:size]
+                    np.subtract(ends, starts, out=frequency)
                     frequency /= np.add(frequency, norms[scale], out=other)
-                    frequency *= weight
-                    scores[scale] += frequency
-        if len(scores) > len(self._widths):
-            scores[-1] += np.repeat(of_documents, lengths)
+                    frequency *= weights[scale]
+                    total += frequency
+            for block, total, weight in zip(blocks, wide, weights[len(near) :], strict=True):
+                some = sums.take(block.ends) - sums.take(block.starts)
+                some /= some + block.norms
+                some *= weight
+                total += some
+        scores[: len(near)] = near[:, self._places[first:last] - begin - gap]
+        for row, block, total in zip(scores[len(near) :], blocks, wide, strict=True):
+            row[:] = np.repeat(total, block.sizes)
 
 
 def mean_of_squares(

@@ -1,10 +1,10 @@
 """What another retriever's hits are worth to an index's units, and what passages may show of the documents.
 
-A hit is worth log((N + 1) / rank) to the units that it covers, N the number of hits. A unit's worth has two scales,
-each divided by its best unit: two thirds of the hits as they are, one third of each with as much text again on either
-side. The words' score is divided by its best unit, too, so that the first hit has the same share of what the best
-words are worth in a small collection and in a large one; a lesser one where the hits hold the question's clearest
-words no more than chance gives.
+A hit is worth log((N + 1) / rank) (1 + 2 / rank) to the units that it covers, N the number of hits: a retriever that is
+right is right in its first hits. A unit's worth has two scales, each divided by its best unit: two thirds of the hits
+as they are, one third of each with as much text again on either side. The words' score is divided by its best unit,
+too, so that the first hit has the same share of what the best words are worth in a small collection and in a large one;
+a lesser one where the hits hold the question's clearest words no more than chance gives.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from chunkcore.text import Span
 
 # Or ids of documents: these are shown whole; of other documents only the hits' text.
 Show = Literal["hits", "whole", "all"] | Collection[str]
-BALANCE = 0.3
+BALANCE = 0.35
+FIRST_GAIN = 2  # so many times more the first hit is worth than by the logarithm alone, the second half as much
 _SCALES = (
     (0, 2 / 3),
     (1, 1 / 3),
@@ -116,39 +117,36 @@ class UnitPlaces:
     def agreement(self, hits: Sequence[Retrieved], ranks: Numbers, words: Scores) -> float:
         """How far the first of these hits agree with the words' scores of the units: `agreement`."""
         first = int(np.searchsorted(ranks, _FIRST, side="right"))
-        worth = self.worth(hits[:first], ranks[:first], _FIRST)
-        return agreement(worth, words)
+        held, worth = self.worth(hits[:first], ranks[:first], _FIRST)
+        return agreement(held, worth, words)
 
     def worth(
         self,
         hits: Sequence[Retrieved],
         ranks: Numbers,
         count: int,
-    ) -> Scores:
-        """What these hits, of `count` in all, are worth to each unit, at most 1."""
-        lengths = np.maximum(self.ends - self.starts, 1)
-        total = np.zeros(len(lengths))
-        gains = np.log((count + 1) / ranks)
-        for wider, share in _SCALES:
+    ) -> tuple[Numbers, Scores]:
+        """The units that these hits, of `count` in all, are worth something to, ascending; and how much, at most 1."""
+        gains = np.log((count + 1) / ranks) * (1 + FIRST_GAIN / ranks)
+        scales = []
+        for wider, _ in _SCALES:
             ranges, owner = self.ranges(hits, wider)
             row, units = self.covered(ranges)
             shared = np.minimum(self.ends[units], ranges[row, 1])
             shared -= np.maximum(self.starts[units], ranges[row, 0])
-            worth = np.bincount(
-                units,
-                gains[owner[row]] * shared,
-                minlength=len(total),
-            )
+            scales.append((units, shared, gains[owner[row]] * shared))
+        held = np.unique(np.concatenate([units for units, _, _ in scales]))
+        lengths = np.maximum(self.ends[held] - self.starts[held], 1)
+        total = np.zeros(len(held))
+        for (units, shared, gained), (wider, share) in zip(scales, _SCALES, strict=True):
+            places = held.searchsorted(units)
             divisor = lengths
             if not wider:
                 # Where chunks overlap, a unit has the mean of those that cover it; neighbouring hits add up.
-                divisor = np.maximum(
-                    np.bincount(units, shared, minlength=len(total)),
-                    lengths,
-                )
-            worth = worth / divisor
+                divisor = np.maximum(np.bincount(places, shared, minlength=len(held)), lengths)
+            worth = np.bincount(places, gained, minlength=len(held)) / divisor
             total += share * worth / (worth.max(initial=0.0) or 1.0)
-        return total
+        return held, total
 
 
 class Shown:
@@ -227,23 +225,22 @@ def _clear(scores: Scores) -> float:
     return min(_CLEAR, len(scores) / 4)
 
 
-def agreement(worth: Scores, words: Scores) -> float:
-    """How far hits agree with the words, 0 to 1, by what the hits are worth to the units, and the words' scores.
+def agreement(held: Numbers, worth: Scores, words: Scores) -> float:
+    """How far hits agree with the words, 0 to 1, by what they are worth to the units that they hold; scores by words.
 
     Hits of a model that does not know the language hold the question's words no more than any text: the mean place of
     their units among all, by words, is a half. That is no agreement, 0.7 is a full one. Words contradict nothing unless
     a unit has twice the score that stands out.
     """
     is_clear = words.max(initial=0.0) >= 2 * _clear(words)
-    if not is_clear or not worth.any():
+    if not is_clear or not len(held):
         return 1.0
     step = 1 + len(words) // _SAMPLE
     sample = np.sort(words[::step])
-    held = np.flatnonzero(worth)
     below = np.searchsorted(sample, words[held])
     up_to = np.searchsorted(sample, words[held], side="right")
     places = (below + up_to) / (2 * len(sample))
-    place = float(np.average(places, weights=worth[held]))
+    place = float(np.average(places, weights=worth))
     return min(1.0, max(0.0, (place - _CHANCE) / (_AGREED - _CHANCE)))
 
 
