@@ -14,7 +14,7 @@ pytest.importorskip("haystack")
 from chunkadapters import llamaindex
 from chunkadapters.exact import exact_chunker
 from chunkcore.chunkers import FixedSentences, Sentence
-from chunkcore.chunkers.similarity import SemanticOverlap
+from chunkcore.chunkers.semantic import SemanticOverlap
 from langchain_text_splitters import CharacterTextSplitter
 from llama_index.core import Document
 from llama_index.core.schema import MetadataMode

@@ -15,8 +15,14 @@ import numpy as np
 import pytest
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.recursive import small_pieces
-from chunkcore.chunkers.semantic import Breakpoint, DualSemantic, KamradtModified, band_statistics, window_texts
-from chunkcore.chunkers.similarity import neighbour_distances
+from chunkcore.chunkers.semantic import (
+    Breakpoint,
+    DualSemantic,
+    KamradtModified,
+    band_statistics,
+    neighbour_distances,
+    window_texts,
+)
 from chunkcore.models.base import unit_rows
 
 from integration_tests.golden import Case, cases, golden, needs_model, patient_model, ranges, text_of

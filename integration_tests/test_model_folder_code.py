@@ -6,7 +6,7 @@ import json
 
 import pytest
 from chunkcore.errors import OptionError
-from chunkcore.models.sentence_transformers import SentenceTransformersEmbedder
+from chunkcore.models.loading import SentenceTransformersEmbedder
 
 
 def test_code_in_a_models_folder_is_not_run(tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from chunkcore.chunkers import chunkers
-from chunkcore.processes import python_command
+from chunkcore.concurrency import python_command
 from chunkcore.retrieval import retrievers
 
 __all__ = ["LAYOUT", "PROGRAM", "RETRIEVER", "Installed", "on_path"]

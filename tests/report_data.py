@@ -8,7 +8,7 @@ from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report, System
 from chunkcore.run import Retrieved, Run
-from chunkcore.study.page import ReportPage
+from chunkcore.study.comparing import ReportPage
 from chunkcore.text import Document, Span
 
 NASTY = (

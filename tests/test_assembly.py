@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from chunkcore.errors import DataError, OptionError
 from chunkcore.retrieval import join
-from chunkcore.retrieval.budget import Budget, check_limits
+from chunkcore.retrieval.base import Budget, check_limits
 from chunkcore.retrieval.passages.assembly import Row, passages_of, with_source
 from chunkcore.run import Retrieved
 from chunkcore.text import Document, Span, text_of_spans

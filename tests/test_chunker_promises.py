@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from chunkcore.chunkers import Chunker, chunkers, get_chunker
-from chunkcore.chunkers.similarity import SemanticOverlap
+from chunkcore.chunkers.semantic import SemanticOverlap
 from chunkcore.errors import ModelError
 from chunkcore.text import Document
 from hypothesis import HealthCheck, given, settings

@@ -17,9 +17,8 @@ from chunkcore.evaluation.results import Report
 from chunkcore.report.html import html_report
 from chunkcore.report.plots import COLOURS
 from chunkcore.report.records import markdown_report, read_reports, write_report
-from chunkcore.study.comparing import StudySettings, compare_systems
+from chunkcore.study.comparing import ReportPage, StudySettings, compare_systems
 from chunkcore.study.experiment import run_retriever
-from chunkcore.study.page import ReportPage
 
 
 @pytest.fixture(scope="module")

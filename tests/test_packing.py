@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from chunkcore.chunkers import FixedSentences, Sentence, get_chunker
-from chunkcore.chunkers.similarity import SemanticOverlap
+from chunkcore.chunkers.semantic import SemanticOverlap
 from chunkcore.packing import join_ranges, join_small, pack, running_sizes, split_ranges_to_maximum, split_to_maximum
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter, TokenizedText, WordCounter, get_counter
 from hypothesis import example, given

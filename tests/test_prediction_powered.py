@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from chunkcore.errors import DataError
-from chunkcore.evaluation.powered import prediction_powered
+from chunkcore.evaluation.resampling import prediction_powered
 
 
 def test_good_verdicts_are_worth_labels_and_one_sided_ones_are_corrected() -> None:

@@ -13,8 +13,7 @@ from chunkcore.evaluation.comparison import Comparison
 from chunkcore.evaluation.results import Report
 from chunkcore.report.records import markdown_report
 from chunkcore.retrieval import ChunkedCorpus, Hits, Index, RetrievalMethod, TextVectors, retrievers
-from chunkcore.study.comparing import StudySettings, compare_systems
-from chunkcore.study.page import ReportPage
+from chunkcore.study.comparing import ReportPage, StudySettings, compare_systems
 from chunkcore.study.stopping import surely_below
 from chunkcore.text import Document
 

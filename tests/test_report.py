@@ -24,7 +24,7 @@ from chunkcore.report import html_report, markdown_report, plots, question_csv, 
 from chunkcore.report.html import whole_percent
 from chunkcore.report.records import print_report
 from chunkcore.report.tables import difference_table, score_table, warnings
-from chunkcore.study.page import ReportPage
+from chunkcore.study.comparing import ReportPage
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len

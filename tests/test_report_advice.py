@@ -20,7 +20,7 @@ from chunkcore.evaluation.results import Cost, Report
 from chunkcore.report import html_report, markdown_report
 from chunkcore.report.advice import Advice
 from chunkcore.report.records import print_report
-from chunkcore.study.page import ReportPage
+from chunkcore.study.comparing import ReportPage
 from rich.console import Console
 
 from tests.report_data import NASTY, study, system

@@ -10,8 +10,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.report import html_report, markdown_report, write_report
 from chunkcore.report.missed import missed_by
-from chunkcore.study.comparing import StudySettings, compare_systems
-from chunkcore.study.page import ReportPage
+from chunkcore.study.comparing import ReportPage, StudySettings, compare_systems
 
 from tests.fakes import FakeEmbedder
 

@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from chunkcore.evaluation.powered import prediction_powered
+from chunkcore.evaluation.resampling import prediction_powered
 
 DATA = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "data" / "prediction_powered.json"
 MEAN = 0.7

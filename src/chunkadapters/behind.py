@@ -32,8 +32,7 @@ from chunkcore.locating import Hit, Locator, Verdict, unplaced
 from chunkcore.options import check_number
 from chunkcore.plain import digest
 from chunkcore.retrieval import Index, WindowIndex, chunk_corpus, get_retriever
-from chunkcore.retrieval.base import PassageIndex
-from chunkcore.retrieval.budget import Budget, MaxTokens, check_limits
+from chunkcore.retrieval.base import Budget, MaxTokens, PassageIndex, check_limits
 from chunkcore.retrieval.passages.assembly import Order, cut_unit, in_order
 from chunkcore.retrieval.passages.worth import BALANCE
 from chunkcore.retrieval.where import Where, check_predicate, truth

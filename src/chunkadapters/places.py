@@ -17,8 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import DataError
-from chunkcore.locating.hits import names_of
-from chunkcore.locating.stated import StatedPlace, read_place, read_spans, whole_number
+from chunkcore.locating.hits import StatedPlace, names_of, read_place, read_spans, whole_number
 from chunkcore.plain import digest, plain
 from chunkcore.spans import merge_touching, shifted
 from chunkcore.text import (

@@ -1,14 +1,22 @@
-"""Work in batches; threads: results in order, work that is cancelled."""
+"""Work in batches, in threads, and in processes that run nothing of the current folder."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from importlib import import_module
 from itertools import islice
-from typing import TypeVar
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from types import ModuleType
+from typing import BinaryIO, TypeVar
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -80,3 +88,159 @@ def check_wanted() -> None:
     """Call before expensive work in a thread of `ordered`; raises `CancelledError` if its results are not wanted."""
     if any(stop.is_set() for stop in getattr(_thread, "stops", ())):
         raise CancelledError
+
+
+_LENGTH = 8  # bytes that state the length of a block
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def python_path() -> list[str]:
+    """The folders from which this process imports, less the current one; the package's own folder is always there."""
+    current = ""
+    with suppress(OSError):  # the folder is gone
+        current = _normal(os.getcwd())  # noqa: PTH109
+    folders = [folder for folder in sys.path if folder and _normal(folder) != current]
+    package = str(_PACKAGE)
+    return folders if package in folders else [*folders, package]
+
+
+def _normal(folder: str) -> str:
+    return os.path.normcase(os.path.realpath(folder))
+
+
+def python_command(source: str, *arguments: object) -> list[str]:
+    """The command of a process that runs Python source, with `python_path` and ``sys.argv[1:]`` as given.
+
+    >>> subprocess.run(python_command("import sys; print(sys.argv[1:])", 7), capture_output=True).stdout.split()
+    [b"['7']"]
+    """
+    begin = f"import sys; sys.path[:] = sys.argv.pop(1).split({os.pathsep!r})\n"
+    options = [
+        "-I",
+        "-X",
+        f"utf8={sys.flags.utf8_mode}",
+        *(f"-W{rule}" for rule in sys.warnoptions),
+    ]
+    path = os.pathsep.join(python_path())
+    return [sys.executable, *options, "-c", begin + source, path, *map(str, arguments)]
+
+
+def process_folder() -> str:
+    """The folder in which processes start: Python's own, where no stranger's file lies and nothing is written."""
+    return sys.base_prefix
+
+
+class Worker:
+    """A process that answers blocks of bytes with blocks of bytes.
+
+    It runs the function `entry` (``"module:function"``), which reads its requests from `requests` and writes by
+    `answers`. It ends with the process that started it, and Ctrl-C does not reach it.
+    """
+
+    def __init__(
+        self, entry: str, environment: Mapping[str, str] | None = None, *, quiet: bool = False
+    ) -> None:
+        module, _, function = entry.partition(":")
+        self._process = subprocess.Popen(  # noqa: S603  # our own module, in this interpreter
+            python_command(f"from {module} import {function}; {function}()"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if quiet else None,
+            cwd=process_folder(),
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input: BinaryIO = self._process.stdin  # type: ignore[assignment]
+        self._output: BinaryIO = self._process.stdout  # type: ignore[assignment]
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def send(self, block: bytes) -> None:
+        """Send a block. A process that has died takes nothing: `receive` says so."""
+        with suppress(OSError, ValueError):
+            write_block(self._input, block)
+
+    def receive(self, most: int = sys.maxsize) -> bytes | None:
+        """The next block; None if the process has died, or the block is over `most` bytes."""
+        try:
+            return read_block(self._output, most)
+        except (OSError, ValueError):  # another thread has stopped it
+            return None
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def stop(self) -> None:
+        """End the process and wait for its end."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._input, self._output):
+            with suppress(OSError):
+                pipe.close()
+
+
+def read_block(file: BinaryIO, most: int = sys.maxsize) -> bytes | None:
+    """The next block; None at the end, and for one of over `most` bytes."""
+    length = file.read(_LENGTH)
+    size = int.from_bytes(length, "big")
+    if len(length) < _LENGTH or size > most:
+        return None
+    block = file.read(size)
+    return block if len(block) == size else None
+
+
+def write_block(file: BinaryIO, block: bytes) -> None:
+    """Write a block with its length before it."""
+    file.write(len(block).to_bytes(_LENGTH, "big"))
+    file.write(block)
+    file.flush()
+
+
+# ---- In the process
+
+
+def requests() -> Iterator[bytes]:
+    """The blocks that come. The process ends when no more can come, even at work."""
+    blocks: SimpleQueue[bytes] = SimpleQueue()
+
+    def listen() -> None:
+        while (block := read_block(sys.stdin.buffer)) is not None:
+            blocks.put(block)
+        os._exit(0)
+
+    Thread(target=listen, daemon=True).start()
+    while True:
+        yield blocks.get()
+
+
+def answers() -> BinaryIO:
+    """Where blocks of answers go. What is printed from now on goes to standard error instead."""
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return output
+
+
+def place_of(module: str) -> str:
+    """The folder from which a module was imported, for `import_from`; "" where it came from no file."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None:
+        return ""
+    depth = module.count(".") + (Path(file).stem == "__init__")
+    return str(Path(file).resolve().parents[depth])
+
+
+def import_from(module: str, place: str) -> ModuleType:
+    """A module that another process has imported; where the path lacks it, its folder becomes the path's last."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError:
+        sys.path.append(place)
+        return import_module(module)

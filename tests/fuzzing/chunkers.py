@@ -8,7 +8,7 @@ from typing import Any
 from chunkcore.boundaries.code import LANGUAGES
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.chunkers import chunkers as registry
-from chunkcore.chunkers.similarity import SemanticOverlap
+from chunkcore.chunkers.semantic import SemanticOverlap
 from chunkcore.errors import OptionError
 from hypothesis import reject
 from hypothesis import strategies as st

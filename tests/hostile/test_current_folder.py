@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import chunkcore
 import pytest
-from chunkcore.processes import process_folder, python_command
+from chunkcore.concurrency import process_folder, python_command
 
 from tests.processes import started, wait_for
 
@@ -98,7 +98,7 @@ SPELLINGS = {
     "-m chunkcore.cli": 1,
     "-mchunkcore.__main__": 0,
     "-m chunkcore.files": 0,
-    "-m chunkcore.serve": 0,
+    "-m chunkcore.folder_index": 0,
     "-m chunkcore.reading.base": 0,
     "-m chunkadapters._command": 0,
 }
@@ -161,7 +161,7 @@ def test_processes_start_in_pythons_folder_with_no_current_folder_on_the_path(do
 def test_a_worker_ends_with_the_process_that_started_it():
     program = """
 import time
-from chunkcore.processes import Worker
+from chunkcore.concurrency import Worker
 print(Worker("chunkcore.reading.base:serve").pid, flush=True)
 time.sleep(60)
 """

@@ -65,4 +65,4 @@ def test_nothing_is_unpickled_evaluated_or_run() -> None:
         for each in forbidden(ast.parse(file.read_text("utf-8"), str(file)))
     }
     # Processes run our own modules, and get files' contents as JSON.
-    assert found == {"chunkcore/processes.py: subprocess.Popen"}
+    assert found == {"chunkcore/concurrency.py: subprocess.Popen"}

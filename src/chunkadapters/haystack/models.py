@@ -10,7 +10,7 @@ from haystack.core.component import Component
 from haystack.core.serialization import component_from_dict, component_to_dict, import_class_by_name
 from haystack.dataclasses import ChatMessage
 
-from chunkadapters.haystack.sockets import (
+from chunkadapters.haystack.documents import (
     embeds_documents,
     embeds_text,
     generates,

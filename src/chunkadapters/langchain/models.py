@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from inspect import signature
+from typing import Any, TypeAlias, cast
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import BaseMessage
-from langchain_core.runnables import Runnable
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import (
+    Runnable,
+    RunnableConfig,
+    RunnableLambda,
+    RunnableSequence,
+    RunnableWithFallbacks,
+    ensure_config,
+)
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.vectorstores import VectorStoreRetriever
 
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, json_text, titled
 from chunkcore.errors import OptionError
@@ -132,3 +146,147 @@ def _read(answer: object) -> Reply:
             str(answer.text), metadata, answer.response_metadata, answer.additional_kwargs
         )
     return reply_of(answer)
+
+
+AnyRunnable: TypeAlias = Runnable[Any, Any]
+
+# What hands the arguments of a call on to the runnables inside of it.
+_WRAPPERS = (DynamicRunnable, RunnableBindingBase, RunnableWithFallbacks, RunnableSequence)
+_USUAL_K = 4  # of a vector store that is asked for no number
+
+
+@contextmanager
+def for_children(config: RunnableConfig | None) -> Iterator[None]:
+    """Every runnable that is called meanwhile sees the configuration, whatever its caller passes on."""
+    own = {"callbacks", "run_id", "run_name"}
+    inherited = {key: value for key, value in ensure_config(config).items() if key not in own}
+    token = var_child_runnable_config.set(cast(RunnableConfig, inherited))
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
+
+
+def dropping(
+    runnable: AnyRunnable, names: Collection[str], config: RunnableConfig | None = None
+) -> AnyRunnable | None:
+    """The runnable that would drop the arguments of a call in silence, of one and all inside; None if none would.
+
+    A function that takes them is believed to use them.
+    """
+    if isinstance(runnable, BaseRetriever):
+        drops = not runnable._expects_other_args
+    elif isinstance(runnable, RunnableSequence):  # the first step alone gets them
+        later = [retriever for step in runnable.steps[1:] for retriever in _retrievers(step)]
+        if later:
+            return later[0]
+        drops = False
+    else:
+        drops = not isinstance(runnable, (RunnableLambda, *_WRAPPERS)) and not _takes(
+            runnable, names
+        )
+    if drops:
+        return runnable
+    inside = (dropping(child, names, each) for child, each in _children(runnable, config))
+    return next((child for child in inside if child is not None), None)
+
+
+def with_filter(runnable: AnyRunnable, config: RunnableConfig | None = None) -> AnyRunnable | None:
+    """The runnable, of one and all inside, that has a filter which the filter of a call would replace; None if none."""
+    options = [getattr(runnable, field, None) for field in ("search_kwargs", "kwargs")]
+    if any(isinstance(values, Mapping) and values.get("filter") for values in options):
+        return runnable
+    inside = (with_filter(child, each) for child, each in _children(runnable, config))
+    return next((child for child in inside if child is not None), None)
+
+
+def check_obeyed(arguments: Mapping[str, object], documents: object) -> None:
+    """Raise `OptionError`: a call's filter names a value, and a document has another; the store ignored the filter."""
+    chosen = arguments.get("filter")
+    if not isinstance(chosen, Mapping) or not isinstance(documents, Iterable):
+        return
+    for document in documents:
+        for key, value in chosen.items():
+            kept = getattr(document, "metadata", {}).get(key, value)
+            kinds = {isinstance(item, str) for item in (value, kept)}
+            are_plain = all(isinstance(item, str | int | float) for item in (value, kept))
+            if are_plain and len(kinds) == 1 and kept != value:
+                raise OptionError(
+                    f"the retriever ignored filter={dict(chosen)!r:.80}: a hit has {kept!r:.40} for {key!r}. Give its "
+                    "store the filter as that takes it"
+                )
+
+
+def _children(
+    runnable: AnyRunnable, config: RunnableConfig | None
+) -> list[tuple[AnyRunnable, RunnableConfig | None]]:
+    """The runnables that get a call's arguments from this one, and their configurations."""
+    if isinstance(runnable, _WRAPPERS):
+        return _called_by(runnable, config)
+    if not isinstance(runnable, BaseRetriever):
+        return []
+    held = [child for child in _held(_fields(runnable)) if _may_retrieve(child)]
+    # A retriever may hand its configuration on, or leave it to the context.
+    return [(child, each) for child in held for each in (config, None)]
+
+
+def _called_by(
+    runnable: AnyRunnable, config: RunnableConfig | None
+) -> list[tuple[AnyRunnable, RunnableConfig | None]]:
+    """The runnables to which a wrapper hands a call's arguments, with the configuration that they are called with."""
+    if isinstance(runnable, DynamicRunnable):
+        return [runnable.prepare(config)]
+    if isinstance(runnable, RunnableBindingBase):
+        return [(runnable.bound, runnable._merge_configs(config))]
+    if isinstance(runnable, RunnableWithFallbacks):
+        return [(child, config) for child in runnable.runnables]
+    assert isinstance(runnable, RunnableSequence)
+    return [(runnable.first, config)]
+
+
+def _takes(runnable: AnyRunnable, names: Collection[str]) -> bool:
+    return set(names) <= signature(runnable.invoke).parameters.keys()
+
+
+def _may_retrieve(runnable: AnyRunnable) -> bool:
+    return isinstance(runnable, (BaseRetriever, *_WRAPPERS))
+
+
+def _fields(runnable: AnyRunnable) -> list[object]:
+    return [vars(runnable), getattr(runnable, "__pydantic_private__", None)]
+
+
+def _held(value: object) -> Iterator[AnyRunnable]:
+    """The runnables within lists and mappings of any depth."""
+    if isinstance(value, Runnable):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _held(list(value.values()))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from _held(item)
+
+
+def _retrievers(runnable: AnyRunnable) -> Iterator[BaseRetriever]:
+    if isinstance(runnable, BaseRetriever):
+        yield runnable
+        return
+    for child in _held(_fields(runnable)):
+        yield from _retrievers(child)
+
+
+def stated_k(runnable: AnyRunnable, config: RunnableConfig | None = None) -> int | None:
+    """The number of hits of a vector store's retriever that takes it in a call, also through wrappers; else None."""
+    search = VectorStoreRetriever._get_relevant_documents
+    if isinstance(runnable, VectorStoreRetriever):
+        is_usual = type(runnable)._get_relevant_documents is search
+        return int(runnable.search_kwargs.get("k", _USUAL_K)) if is_usual else None
+    if isinstance(runnable, RunnableSequence) or not isinstance(runnable, _WRAPPERS):
+        return None
+    numbers = [stated_k(child, each) for child, each in _called_by(runnable, config)]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers):
+        return None
+    if isinstance(runnable, RunnableBindingBase):
+        return cast("int | None", runnable.kwargs.get("k", known[0]))
+    return max(known)

@@ -35,7 +35,7 @@ from chunkadapters.behind import (
     core_documents,
     warn_of_few,
 )
-from chunkadapters.langchain.calls import (
+from chunkadapters.langchain.models import (
     check_obeyed,
     dropping,
     for_children,
@@ -52,7 +52,7 @@ from chunkadapters.scores import (
 )
 from chunkcore.errors import DataError, OptionError, echo, kind_of
 from chunkcore.locating import Hit, names_of, score_of
-from chunkcore.retrieval.budget import MaxTokens
+from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
 from chunkcore.retrieval.where import Where, allowed_documents, check_predicate

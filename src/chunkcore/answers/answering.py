@@ -33,12 +33,11 @@ from chunkcore.models.llm.base import ask_all, conversation, found_json, member,
 from chunkcore.models.loading import CachedEmbedder
 from chunkcore.plain import plain
 from chunkcore.reading.folders import ANSWERS
-from chunkcore.retrieval.budget import Budget
+from chunkcore.retrieval.base import Budget
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Scores
-from chunkcore.study.comparing import StudySettings, today
+from chunkcore.study.comparing import ReportPage, StudySettings, today
 from chunkcore.study.experiment import run_experiment
-from chunkcore.study.page import ReportPage
 from chunkcore.text import text_of_spans
 from chunkcore.tokens import TokenCounter, get_counter
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         KamradtModified as KamradtModified,
     )
     from chunkcore.chunkers.sentence import Sentence as Sentence
-    from chunkcore.chunkers.similarity import SemanticOverlap as SemanticOverlap
+    from chunkcore.chunkers.semantic import SemanticOverlap as SemanticOverlap
     from chunkcore.chunkers.structure import (
         Auto as Auto,
         Code as Code,
@@ -47,9 +47,10 @@ on_first_use(
         "chunkcore.chunkers.hierarchical": "Hierarchical",
         "chunkcore.chunkers.llm": "Agentic LLMSemantic Lumber",
         "chunkcore.chunkers.recursive": "Recursive",
-        "chunkcore.chunkers.semantic": "Breakpoint DualSemantic Kamradt KamradtModified",
+        "chunkcore.chunkers.semantic": (
+            "Breakpoint DualSemantic Kamradt KamradtModified SemanticOverlap "
+        ),
         "chunkcore.chunkers.sentence": "Sentence",
-        "chunkcore.chunkers.similarity": "SemanticOverlap",
         "chunkcore.chunkers.structure": "Auto Code Html Markdown",
         "chunkcore.chunkers.writing": "Contextual Propositions",
     },

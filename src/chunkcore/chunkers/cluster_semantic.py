@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.recursive import PROSE_SEPARATORS, Recursive
-from chunkcore.chunkers.similarity import check_embedder, neighbour_distances
+from chunkcore.chunkers.semantic import check_embedder, neighbour_distances
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder

@@ -12,7 +12,7 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, chunkers
-from chunkcore.chunkers.similarity import SemanticOverlap, check_overlap
+from chunkcore.chunkers.semantic import SemanticOverlap, check_overlap
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds
 from chunkcore.packing import join_ranges

@@ -12,8 +12,7 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import Draft, chunkers
-from chunkcore.chunkers.semantic import SentenceChunker
-from chunkcore.chunkers.similarity import Floats
+from chunkcore.chunkers.semantic import Floats, SentenceChunker
 from chunkcore.models.base import Vectors, row_lengths, unit_rows
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, split_ranges_to_maximum

@@ -15,7 +15,7 @@ from chunkcore.boundaries import HTML_PAGE
 from chunkcore.boundaries.records import heading_numbers, record_lines
 from chunkcore.boundaries.sentences import check_splitter, heading_tags, sentence_ranges
 from chunkcore.chunkers.base import Chunker, chunkers
-from chunkcore.chunkers.similarity import SemanticOverlap, check_overlap
+from chunkcore.chunkers.semantic import SemanticOverlap, check_overlap
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, join_ranges, running_counts, split_to_maximum
 from chunkcore.spans import Numbers, Ranges

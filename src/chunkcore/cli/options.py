@@ -186,7 +186,7 @@ class Documents:
 
     def read(self) -> Sequence[Document]:
         """The documents."""
-        from chunkcore.evaluation.benchmarks.layout import read_own
+        from chunkcore.evaluation.benchmarks.benchmark import read_own
 
         return read_own(self.place, [], follow_links=self.follow_links).documents
 

@@ -298,7 +298,7 @@ def _finding_row(finding: Finding) -> dict[str, object]:
 
 
 def _fix(source: options.Documents, questions: Path | None) -> None:
-    from chunkcore.questions.fixing import fix_questions
+    from chunkcore.questions.labels import fix_questions
 
     file = questions or source.place / "questions.jsonl"
     if file.suffix != ".jsonl":

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from chunkcore.models.llm import CachedLLM, Prices
     from chunkcore.models.loading import CachedEmbedder
     from chunkcore.run import Run
-    from chunkcore.study.page import ReportPage
+    from chunkcore.study.comparing import ReportPage
     from chunkcore.study.tuning import TuneOptions
 
 

@@ -237,8 +237,7 @@ def serve(opening: Opening) -> None:
     Files that change, and an index that is saved anew while it serves, are seen at the next question.
     Put into the client's configuration: {"command": "chunkcore", "args": ["serve", "docs/"]}
     """
-    from chunkcore.folder_index import is_index
-    from chunkcore.serve import tool_server
+    from chunkcore.folder_index import is_index, tool_server
 
     reopen = None if is_index(opening.docs) else opening.open
     tool_server(opening.open(), reopen).run("stdio")

@@ -5,10 +5,8 @@ run_files.py    runs and pools of chunks as files
 counting.py     relevant, retrieved and repeated tokens of each query; measures.py turns them into scores
 answer_measures.py   measures of answers
 scoring.py      `score`: a run to a report (results.py)
-segmentation.py whether chunks begin where topics change
 comparison.py   `compare`: tests, equivalence and the verdict; resampling.py has the intervals
 gate.py         the gate for continuous integration
-powered.py      an interval from few labels and many verdicts of a model
 """
 
 from typing import TYPE_CHECKING
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
         check_requirement as check_requirement,
     )
     from chunkcore.evaluation.measures import measures_at as measures_at
-    from chunkcore.evaluation.powered import prediction_powered as prediction_powered
+    from chunkcore.evaluation.resampling import prediction_powered as prediction_powered
     from chunkcore.evaluation.resampling import pareto_front as pareto_front
     from chunkcore.evaluation.results import (
         ChunkStatistics as ChunkStatistics,
@@ -40,8 +38,7 @@ on_first_use(
         "chunkcore.evaluation.comparison": "Difference",
         "chunkcore.evaluation.gate": "Check check_baseline check_requirement",
         "chunkcore.evaluation.measures": "measures_at",
-        "chunkcore.evaluation.powered": "prediction_powered",
-        "chunkcore.evaluation.resampling": "pareto_front",
+        "chunkcore.evaluation.resampling": "prediction_powered pareto_front",
         "chunkcore.evaluation.results": "ChunkStatistics Cost ModelPrices",
         "chunkcore.evaluation.run_files": "read_pool write_pool",
         "chunkcore.evaluation.scoring": "Scorer",

@@ -1,8 +1,6 @@
 """Where a text stands in documents: names, stated places, alignment.
 
 hits.py         `Locator`: a hit of a retriever in, a verdict out
-names.py        which documents a name means
-stated.py       the place that metadata state
 alignment.py    locates a text in the documents by its words
 text_search.py  finds candidates
 """
@@ -22,8 +20,8 @@ if TYPE_CHECKING:
         score_of as score_of,
         unplaced as unplaced,
     )
-    from chunkcore.locating.names import DocumentNames as DocumentNames
-    from chunkcore.locating.stated import (
+    from chunkcore.locating.hits import DocumentNames as DocumentNames
+    from chunkcore.locating.hits import (
         NO_PLACE as NO_PLACE,
         StatedPlace as StatedPlace,
         read_place as read_place,
@@ -35,8 +33,9 @@ on_first_use(
     __name__,
     {
         "chunkcore.locating.alignment": "Aligner",
-        "chunkcore.locating.hits": "Hit Locator Reason Verdict names_of score_of unplaced",
-        "chunkcore.locating.names": "DocumentNames",
-        "chunkcore.locating.stated": "NO_PLACE StatedPlace read_place read_spans whole_number",
+        "chunkcore.locating.hits": (
+            "Hit Locator Reason Verdict names_of score_of unplaced DocumentNames NO_PLACE "
+            "StatedPlace read_place read_spans whole_number "
+        ),
     },
 )

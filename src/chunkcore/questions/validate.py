@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, echo
-from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
-from chunkcore.evaluation.benchmarks.layout import Questions, is_chroma
+from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query, Questions, is_chroma
 from chunkcore.evaluation.benchmarks.loading import QuestionReader, contents_of
 from chunkcore.files import json_object, text_lines
 from chunkcore.locating.text_search import Searchable, fold

@@ -21,9 +21,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from chunkcore.concurrency import Worker, answers, import_from, place_of, requests, write_block
 from chunkcore.errors import ChunkcoreError, MissingExtraError
 from chunkcore.files import UnreadError
-from chunkcore.processes import Worker, answers, import_from, place_of, requests, write_block
 from chunkcore.registry import Registry
 from chunkcore.text import Document, Mark
 
@@ -77,7 +77,7 @@ readers: Registry[type[Reader]] = Registry(
         "PDF": "chunkcore.reading.pdf:Pdf",
         "PPTX": "chunkcore.reading.office:Pptx",
         "PostScript": "chunkcore.reading.office:PostScript",
-        "RTF": "chunkcore.reading.rtf:Rtf",
+        "RTF": "chunkcore.reading.word:Rtf",
         "XLSX": "chunkcore.reading.office:Xlsx",
         "e-mail": "chunkcore.reading.messages:Email",
         "mailbox": "chunkcore.reading.messages:Mailbox",

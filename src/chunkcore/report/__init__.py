@@ -1,7 +1,7 @@
 """Reports of a comparison or a tuning search: HTML, Markdown, CSV, JSON, terminal.
 
-`ReportPage` (study/page.py) is the input of every report. tables.py, plots.py, viewer.py: its parts. html.py,
-records.py: its formats. advice.py: what it says first. pasting.py: code to paste.
+`ReportPage` (study/comparing.py) is the input of every report. tables.py, plots.py, viewer.py: its parts. html.py,
+records.py: its formats. advice.py: what it says first.
 """
 
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING:
     from chunkcore.report.html import html_report as html_report, plot as plot
-    from chunkcore.report.pasting import snippets as snippets
+    from chunkcore.report.advice import snippets as snippets
     from chunkcore.report.records import (
         ReportFiles as ReportFiles,
         json_report as json_report,
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
         score_csv as score_csv,
         write_report as write_report,
     )
-    from chunkcore.study.page import ReportPage as ReportPage
+    from chunkcore.study.comparing import ReportPage as ReportPage
 
 on_first_use(
     __name__,
     {
         "chunkcore.report.html": "html_report plot",
-        "chunkcore.report.pasting": "snippets",
+        "chunkcore.report.advice": "snippets",
         "chunkcore.report.records": (
             "ReportFiles json_report markdown_report question_csv read_reports score_csv "
             "write_report"
         ),
-        "chunkcore.study.page": "ReportPage",
+        "chunkcore.study.comparing": "ReportPage",
     },
 )

@@ -28,7 +28,7 @@ from chunkcore.report.missed import missed_by
 from chunkcore.report.viewer import viewer
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.run import RankedList
-from chunkcore.study.page import ReportPage, mean
+from chunkcore.study.comparing import ReportPage, mean
 from chunkcore.study.tuning import Tuning
 from chunkcore.text import Chunks
 

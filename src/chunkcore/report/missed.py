@@ -15,8 +15,7 @@ from chunkcore.report.tables import Column, Table, percent
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers
-from chunkcore.study.comparing import overlap
-from chunkcore.study.page import ReportPage
+from chunkcore.study.comparing import ReportPage, overlap
 from chunkcore.text import text_of_spans
 from chunkcore.tokens import get_counter
 

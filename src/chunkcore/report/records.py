@@ -29,7 +29,7 @@ from chunkcore.report.html import html_report
 from chunkcore.report.missed import missed_by, missed_table
 from chunkcore.report.plots import name_lines
 from chunkcore.report.tables import Cell, Table
-from chunkcore.study.page import ReportPage
+from chunkcore.study.comparing import ReportPage
 
 if TYPE_CHECKING:
     from rich.console import Console

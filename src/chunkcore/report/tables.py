@@ -22,7 +22,7 @@ from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, descr
 from chunkcore.evaluation.results import Cost, Report
 from chunkcore.report.plots import signed
 from chunkcore.run import MatchKind
-from chunkcore.study.page import FEW, Ranked, ReportPage, mean
+from chunkcore.study.comparing import FEW, Ranked, ReportPage, mean
 from chunkcore.study.tuning import Fold, Tuning
 
 Row = TypeVar("Row")

@@ -21,7 +21,7 @@ from chunkcore.evaluation.results import Report
 from chunkcore.report.tables import FOUND_BY
 from chunkcore.run import MatchKind, Retrieved, Run
 from chunkcore.spans import Ranges, union_ranges
-from chunkcore.study.page import ReportPage
+from chunkcore.study.comparing import ReportPage
 from chunkcore.text import Document, Span, page_marks
 
 

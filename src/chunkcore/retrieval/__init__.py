@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from chunkcore.retrieval.passages.assembly import join as join
     from chunkcore.retrieval.passages.index import Passages as Passages, WindowIndex as WindowIndex
-    from chunkcore.retrieval.rerank import Reranked as Reranked, get_reranker as get_reranker
+    from chunkcore.retrieval.stage import Reranked as Reranked, get_reranker as get_reranker
     from chunkcore.retrieval.stage import (
         Merge as Merge,
         PassageStage as PassageStage,
@@ -45,9 +45,9 @@ on_first_use(
         "chunkcore.retrieval.methods": "BM25 Dense Hybrid Late",
         "chunkcore.retrieval.passages.assembly": "join",
         "chunkcore.retrieval.passages.index": "Passages WindowIndex",
-        "chunkcore.retrieval.rerank": "Reranked get_reranker",
         "chunkcore.retrieval.stage": (
-            "Merge PassageStage Stage UnitLayout Window get_retriever load_index stages"
+            "Reranked get_reranker Merge PassageStage Stage UnitLayout Window get_retriever "
+            "load_index stages "
         ),
         "chunkcore.retrieval.vectors": "TextVectors",
     },

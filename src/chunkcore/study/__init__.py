@@ -1,13 +1,11 @@
 """Studies: which systems are run and scored, and what is compared with what.
 
 experiment.py   `run_experiment`: systems to reports; `run_retriever`: any retriever to a run
-asking.py       one question after another, of a system that may fail at some
 behind.py       passages behind a retriever, as a stage of an experiment
 metering.py     what each system costs, as if it ran alone
 enough.py       `calibrate`: how many tokens hold the evidence, and whether it is there, with a promise
 tuning.py       `tune`: the choice among many, scored on questions that did not choose it
 comparing.py    `compare_systems`: what ``chunkcore compare`` does
-page.py         `ReportPage`: the result, as reports show it
 """
 
 from typing import TYPE_CHECKING
@@ -25,17 +23,16 @@ if TYPE_CHECKING:
         run_experiment as run_experiment,
         run_retriever as run_retriever,
     )
-    from chunkcore.study.page import ReportPage as ReportPage
+    from chunkcore.study.comparing import ReportPage as ReportPage
     from chunkcore.study.tuning import TuneOptions as TuneOptions, Tuning as Tuning, tune as tune
 
 on_first_use(
     __name__,
     {
         "chunkcore.evaluation.results": "System",
-        "chunkcore.study.comparing": "StudySettings compare_systems",
+        "chunkcore.study.comparing": "StudySettings compare_systems ReportPage",
         "chunkcore.study.enough": "calibrate",
         "chunkcore.study.experiment": "run_experiment run_retriever",
-        "chunkcore.study.page": "ReportPage",
         "chunkcore.study.tuning": "TuneOptions Tuning tune",
     },
 )

@@ -2,23 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
 from chunkcore.chunkers.base import get_chunker
+from chunkcore.errors import echo
 from chunkcore.evaluation.benchmarks.benchmark import Query
 from chunkcore.evaluation.curve import budgets_up_to
 from chunkcore.evaluation.measures import Measure, budget_of, get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.retrieval import chunk_corpus, get_retriever
-from chunkcore.retrieval.budget import MAX_TOKENS
+from chunkcore.retrieval.base import MAX_TOKENS
 from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Scores
-from chunkcore.study.asking import ask_each
+
+_HOPELESS = 10  # questions: if so many fail and none was answered, the system does not work
+
+
+def ask_each(
+    questions: Sequence[Query], ask: Callable[[Query], Sequence[Retrieved]], name: str
+) -> Run:
+    """The run of the questions that were answered; `Run.failures` says why the others were not.
+
+    Raises what `ask` raised, if no question was answered. Warns if some failed.
+    """
+    results: dict[str, Sequence[Retrieved]] = {}
+    failures: dict[str, str] = {}
+    for query in questions:
+        try:
+            results[query.id] = ask(query)
+        except Exception as error:
+            failures[query.id] = f"{type(error).__name__}: {error}"
+            hopeless = len(failures) == min(_HOPELESS, len(questions))
+            if hopeless and not results:
+                raise
+    if failures:
+        first, reason = next(iter(failures.items()))
+        warnings.warn(
+            f"{name} failed at {len(failures):,} of {len(questions):,} questions, which count as unanswered; "
+            f"the first is {echo(first)} ({reason})",
+            stacklevel=3,
+        )
+    return Run(name, results, failures=failures)
+
 
 UNITS = "sentence:size=50"  # of the words behind a retriever
 WORDS = "passages:lexical"

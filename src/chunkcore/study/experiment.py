@@ -32,15 +32,14 @@ from chunkcore.models.loading import (
     get_embedder,
 )
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
-from chunkcore.retrieval.base import PassageIndex
-from chunkcore.retrieval.budget import check_limits
+from chunkcore.retrieval.base import PassageIndex, check_limits
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers
-from chunkcore.study.asking import ask_each
 from chunkcore.study.behind import (
     HITS,
     Limit,
     PassagesBehind,
+    ask_each,
     curve_of,
     limits_of,
     recalls,

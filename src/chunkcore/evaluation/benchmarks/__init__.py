@@ -1,7 +1,6 @@
 """Documents and questions from files, as a `Benchmark`.
 
-benchmark.py   the types; samples and written benchmarks
-layout.py      files of documents and questions
+benchmark.py   the types; samples; files of documents and questions
 loading.py     `load_benchmark`; rows to queries with evidence
 """
 

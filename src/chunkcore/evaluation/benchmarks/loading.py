@@ -19,14 +19,12 @@ from chunkcore.columns import LazySequence
 from chunkcore.errors import DataError, echo, warn_user
 from chunkcore.evaluation.benchmarks.benchmark import (
     QUESTION_KEYS,
+    QUESTION_NAMES,
     Benchmark,
+    Contents,
     DataProblem,
     Evidence,
     Query,
-)
-from chunkcore.evaluation.benchmarks.layout import (
-    QUESTION_NAMES,
-    Contents,
     Questions,
     is_chroma,
     question_rows,
@@ -34,7 +32,7 @@ from chunkcore.evaluation.benchmarks.layout import (
     read_own,
 )
 from chunkcore.locating.alignment import Aligner
-from chunkcore.locating.names import DocumentNames
+from chunkcore.locating.hits import DocumentNames
 from chunkcore.locating.text_search import (
     Searchable,
     WindowHashes,

@@ -12,7 +12,7 @@ from typing import Literal
 
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.reading.visible import is_html
-from chunkcore.retrieval.budget import Budget
+from chunkcore.retrieval.base import Budget
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import union

@@ -14,8 +14,16 @@ import numpy as np
 from chunkcore.columns import LazySequence
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds, check_number, format_spec
-from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, retrievers
-from chunkcore.retrieval.budget import MAX_TOKENS, Budget, MaxTokens, check_limits
+from chunkcore.retrieval.base import (
+    MAX_TOKENS,
+    Budget,
+    Hits,
+    MaxTokens,
+    PassageIndex,
+    RetrievalMethod,
+    check_limits,
+    retrievers,
+)
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words, word_keys, words
 from chunkcore.retrieval.passages import links
@@ -31,7 +39,6 @@ from chunkcore.retrieval.passages.assembly import (
     with_table_headers,
     without_bare_headers,
 )
-from chunkcore.retrieval.passages.copies import Said
 from chunkcore.retrieval.passages.enough import (
     MOST,
     NEAREST,
@@ -54,6 +61,7 @@ from chunkcore.retrieval.passages.windows import (
 from chunkcore.retrieval.passages.worth import (
     BALANCE,
     FIRST_GAIN,
+    Said,
     Show,
     Shown,
     UnitPlaces,

@@ -31,9 +31,16 @@ from chunkadapters.configuration import (
     merged,
     warn_on_truncation,
 )
-from chunkadapters.haystack.documents import KEYS, ROOT, Serialized, check_documents, has_text
+from chunkadapters.haystack.documents import (
+    KEYS,
+    ROOT,
+    Serialized,
+    check_documents,
+    has_text,
+    takes_and_gives_documents,
+    warm_up,
+)
 from chunkadapters.haystack.models import as_model, restored, written
-from chunkadapters.haystack.sockets import takes_and_gives_documents, warm_up
 from chunkadapters.pieces import Aligned, SplitPiece, Unplaced, placed_records
 from chunkadapters.places import (
     CONTEXT,

@@ -27,7 +27,7 @@ from chunkadapters.behind import (
 from chunkadapters.haystack.documents import KEYS, Serialized, check_documents, hit_of
 from chunkadapters.places import marks_of
 from chunkcore.errors import OptionError
-from chunkcore.retrieval.budget import MaxTokens
+from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
 from chunkcore.retrieval.saved import read_manifest

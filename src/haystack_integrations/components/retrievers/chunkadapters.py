@@ -12,7 +12,7 @@ from haystack.utils.filters import document_matches_filter
 
 from chunkadapters.behind import IndexLike, Limits, TokenCounterLike
 from chunkcore.errors import OptionError, echo
-from chunkcore.retrieval.budget import MaxTokens
+from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.where import check_values
 from haystack_integrations.components.rankers.chunkadapters import (
     Documents,
