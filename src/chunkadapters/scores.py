@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
-from chunkcore.locating.stated import read_spans
 from typing_extensions import Unpack
 
 from chunkadapters.behind import ALSO_IN
@@ -20,6 +19,7 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError, echo, warn_user
 from chunkcore.locating import Hit, Locator, Reason, Verdict
 from chunkcore.locating.alignment import find_quote
+from chunkcore.locating.hits import read_spans
 from chunkcore.options import check_number
 from chunkcore.retrieval.where import allowed_documents
 from chunkcore.run import Retrieved, Run
