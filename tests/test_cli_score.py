@@ -98,37 +98,19 @@ def test_saved_runs_score_what_they_scored(given, tmp_path, models) -> None:
     retrievers = ["-r", "dense", "-r", "bm25"]
     before = compared(given, tmp_path / "out", "-s", "recursive:size=20", *retrievers, "--save-runs", str(runs))
     stems = ["1-recursive_size=20_dense", "2-recursive_size=20_bm25"]
-    assert sorted(path.name for path in runs.iterdir()) == sorted(
-        f"{stem}{each}" for stem in stems for each in (".jsonl", ".chunks.jsonl")
-    )
-    chunks = [argument for stem in stems for argument in ("--chunks", str(runs / f"{stem}.chunks.jsonl"))]
-    paths = [argument for stem in stems for argument in ("--run", str(runs / f"{stem}.jsonl"))]
-    after = scored(given, tmp_path / "again", *paths, *chunks, "-k", "1000tok", "-k", "5", "-k", "10", "-k", "min")
+    assert sorted(path.name for path in runs.iterdir()) == [f"{stem}.run.jsonl" for stem in stems]
+    paths = [argument for stem in stems for argument in ("--run", str(runs / f"{stem}.run.jsonl"))]
+    after = scored(given, tmp_path / "again", *paths, "-k", "1000tok", "-k", "5", "-k", "10")
     for stem, retriever in zip(stems, ("dense", "bm25"), strict=True):
-        one, other = before[f"recursive:size=20 · {retriever}"], after[stem]
-        assert {str(m): v.tolist() for m, v in one.scores.items()} == {
-            str(m): v.tolist() for m, v in other.scores.items()
-        }
+        one, other = before[f"recursive:size=20 · {retriever}"], after[f"{stem}.run"]
+        for measure, values in other.scores.items():
+            assert values.tolist() == one.scores[measure].tolist()
 
 
-def test_chunks_that_the_command_cut_name_those_of_a_run(given, docs, tmp_path, models) -> None:
-    """The way of somebody who has a retriever of their own: cut, retrieve chunk ids, score."""
-    chunks = tmp_path / "chunks.jsonl"
-    assert main(["chunk", str(docs), "-s", "recursive:size=20", "-o", str(chunks)]) == 0
-    rows = [json.loads(line) for line in chunks.read_text().splitlines()]
-    brown = next(row["id"] for row in rows if "brown" in row["text"])
-    run = tmp_path / "mine.trec"
-    run.write_text(f"brown Q0 {brown} 1 0.9 mine\nnaps Q0 {brown} 1 0.9 mine\n")
-    (report,) = scored(given, tmp_path / "out", "--run", str(run), "--chunks", str(chunks)).values()
-    assert report.name == "mine"
-    assert report.values("Recall@5").tolist() == [1, 0, 0, 0]
-    assert report.unanswered == ("barn", "wakes")
-    assert report.chunks.count == len(rows)
-
-
-def test_runs_of_whole_documents_need_no_chunks(given, tmp_path, capfd) -> None:
-    run = tmp_path / "docs.trec"
-    run.write_text("brown Q0 dog.md 1 2 x\nbrown Q0 fox.txt 2 1 x\nnaps Q0 dog.md 1 2 x\nnaps Q0 fox.txt 2 1 x\n")
+def test_a_run_of_whole_documents(given, tmp_path, capfd) -> None:
+    run = tmp_path / "docs.jsonl"
+    hits = [("brown", "dog.md"), ("brown", "fox.txt"), ("naps", "dog.md"), ("naps", "fox.txt")]
+    run.write_text("".join(f'{{"query_id": "{query}", "document_id": "{name}"}}\n' for query, name in hits))
     found = scored(given, tmp_path / "out", "--run", str(run), "--measure", "MRR@10[document]")
     assert found["docs"].values("MRR@10[document]").tolist() == [1, 0, 0.5, 0]
     assert "PrecisionOmega" not in {measure.kind for measure in found["docs"].scores}
@@ -147,17 +129,12 @@ def test_a_requirement_that_fails_is_exit_code_1(docs, tmp_path, capfd) -> None:
 
 
 def test_what_is_wrong_is_one_sentence(given, tmp_path, capfd, models) -> None:
-    run = tmp_path / "run.trec"
-    run.write_text("brown Q0 dog.md 1 nan x\n")
+    run = tmp_path / "run.jsonl"
+    run.write_text('{"query_id": "brown", "document_id": "dog.md", "score": NaN}\n')
     score = ["score", *given, "-o", str(tmp_path / "out")]
     assert f"{run}, line 1: the score is a finite number" in error_of(capfd, *score, "--run", str(run))
     assert "is given twice" in error_of(capfd, *score, "--run", str(run), "--run", str(run))
-    assert "cannot be read" in error_of(capfd, *score, "--run", str(tmp_path / "no.trec"))
-    run.write_text("brown Q0 dog.md 1 1 x\n")
-    other = tmp_path / "other.trec"
-    other.write_text("brown Q0 dog.md 1 1 x\n")
-    pools = [argument for _ in range(3) for argument in ("--chunks", str(run))]
-    assert "2 runs and 3 --chunks" in error_of(capfd, *score, "--run", str(run), "--run", str(other), *pools)
+    assert "cannot be read" in error_of(capfd, *score, "--run", str(tmp_path / "no.jsonl"))
     assert not (tmp_path / "out").exists()
     compare = ["compare", "-r", "dense", *given, "-o", str(tmp_path / "out"), "--no-cache", "-s", "recursive:size=20"]
     assert "unknown retriever 'bm52'" in error_of(capfd, *compare, "-r", "bm52")
@@ -167,8 +144,8 @@ def test_what_is_wrong_is_one_sentence(given, tmp_path, capfd, models) -> None:
 
 
 def test_a_run_has_a_row_alone_and_one_with_passages_behind_it(given, tmp_path) -> None:
-    run = tmp_path / "ours.trec"
-    run.write_text("brown Q0 dog.md 1 1 x\n")
+    run = tmp_path / "ours.jsonl"
+    run.write_text('{"query_id": "brown", "document_id": "dog.md"}\n')
     arguments = [
         "compare",
         *given,

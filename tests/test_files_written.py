@@ -35,7 +35,7 @@ def laid(folder: Path, *names: str) -> None:
         REPORT_NAMES,
         (*REPORT_NAMES, "answers.jsonl"),
         ("documents.jsonl", "questions.jsonl"),
-        ("1-a.jsonl", "1-a.chunks.jsonl", "2-b.jsonl", "2-b.chunks.jsonl"),
+        ("1-a.run.jsonl", "2-b.run.jsonl"),
         GENERATED,
     ],
 )

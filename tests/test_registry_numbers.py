@@ -173,10 +173,12 @@ def given(tmp_path: Path, fake: FakeEmbedder, monkeypatch: pytest.MonkeyPatch) -
     rows = [{"id": str(n), "question": "Which?", "evidence": [each], "answers": ["red"]} for n, each in
             enumerate(["Pumps of Ayton", "The gate is red."])]  # fmt: skip
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    (tmp_path / "run.trec").write_text("0 Q0 a.md 1 1.0 x\n1 Q0 b.md 1 1.0 x\n")
+    (tmp_path / "run.jsonl").write_text(
+        '{"query_id": "0", "document_id": "a.md"}\n{"query_id": "1", "document_id": "b.md"}\n'
+    )
     monkeypatch.setattr(chunkcore.models.llm, "get_llm", lambda name: FakeLLM(broken=0.0))
     data = f"--docs {docs} --questions {tmp_path / 'q.jsonl'}"
-    return SimpleNamespace(docs=docs, data=data, out=tmp_path / "out", run=tmp_path / "run.trec")
+    return SimpleNamespace(docs=docs, data=data, out=tmp_path / "out", run=tmp_path / "run.jsonl")
 
 
 def test_an_option_has_one_default_over_all_commands():

@@ -16,7 +16,7 @@ from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.gate import check_baseline
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
+from chunkcore.evaluation.run_files import read_run, write_run
 from chunkcore.locating import Hit, StatedPlace
 from chunkcore.run import Retrieved, Run
 from chunkcore.text import Document, Span
@@ -52,16 +52,6 @@ def test_a_run_without_digests_is_read_as_before(tmp_path: Path) -> None:
     assert read_run(path, benchmark(MOVED)).results["q"][0].spans == (Span(12, 28),)
 
 
-@pytest.mark.parametrize("text", [TEXT[12:28], "Of the sea it is said that it is deep."], ids=["own", "derived"])
-def test_chunks_are_refused_where_their_document_has_changed(tmp_path: Path, text: str) -> None:
-    """Also those whose text a model wrote, which stands nowhere: by the digest of their passage."""
-    piece = Retrieved("d", (Span(12, 28),), text=text, id="c")
-    path = write_pool([piece], tmp_path / "chunks.jsonl", benchmark(TEXT))
-    assert [*read_pool(path, benchmark(TEXT))] == [*read_pool(path, benchmark(LONGER))] == ["c"]
-    with pytest.raises(DataError, match=r"chunks\.jsonl, line 2: .*cut from another version of it"):
-        read_pool(path, benchmark(MOVED))
-
-
 def report(name: str, text: str) -> Report:
     recall = {get_measure("Recall", 5): np.ones(8)}
     digest = benchmark(text).documents_digest if text else ""
@@ -93,7 +83,7 @@ def test_the_commands_tell_of_an_edit_after_the_baseline_and_after_the_run(files
     comparing = ["compare", "-r", "dense", *files, "-s", "fixed_sentences:sentences=1", "-k", "2", "--no-cache"]
     first, runs = tmp_path / "first", tmp_path / "runs"
     assert main([*comparing, "-o", str(first), "--save-runs", str(runs)]) == 0
-    (run,) = (each for each in runs.glob("*.jsonl") if not each.name.endswith(".chunks.jsonl"))
+    (run,) = runs.glob("*.jsonl")
     scoring = ["score", *files, "--run", str(run), "-k", "2", "-o", str(tmp_path / "scored")]
     gated = [*comparing, "--baseline", str(first / "report.json"), "-o", str(tmp_path / "second")]
     assert (main(scoring), main(gated)) == (0, 0)

@@ -14,7 +14,7 @@ from chunkcore.columns import text_key
 from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
+from chunkcore.evaluation.run_files import read_run, write_run
 from chunkcore.evaluation.scoring import score
 from chunkcore.models import EmbeddingCache
 from chunkcore.models.llm import LLMCache, Usage
@@ -107,10 +107,6 @@ WRITTEN = {
     "run": Kind(
         lambda folder, word: write_run(run(word), folder / "run.jsonl", benchmark()),
         lambda folder: dict(read_run(folder / "run.jsonl", benchmark()).results),
-    ),
-    "pool": Kind(
-        lambda folder, word: write_pool(pool(word), folder / "pool.jsonl", benchmark()),
-        lambda folder: read_pool(folder / "pool.jsonl", benchmark()),
     ),
     "report": Kind(
         lambda folder, word: write_report([report(word)], folder),

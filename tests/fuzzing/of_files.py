@@ -17,7 +17,7 @@ from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.gate import parse_requirement
 from chunkcore.evaluation.measures import get_measure
-from chunkcore.evaluation.run_files import read_pool, read_run
+from chunkcore.evaluation.run_files import read_run
 from chunkcore.models.llm.base import BadAnswerError, found_json
 from chunkcore.reading import read_file
 from chunkcore.reading.folders import load_documents
@@ -59,14 +59,14 @@ def any_value_in_any_collection_ends_in_a_sentence(place: tuple[str, str], seed:
     inner_test(test)(place, Random(seed), other)
 
 
-@target(share=1, guided=True, content=contents(), name=st.sampled_from(["r.jsonl", "r.trec", "c.jsonl"]))
-def any_bytes_are_a_run_or_an_error(content: bytes, name: str) -> None:
-    """What a system retrieved, and its chunks."""
+@target(share=1, guided=True, content=contents())
+def any_bytes_are_a_run_or_an_error(content: bytes) -> None:
+    """What a system retrieved."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / name
+        file = Path(folder) / "r.jsonl"
         file.write_bytes(content)
         with suppress(ChunkcoreError):
-            read_pool(file, _BENCHMARK) if name == "c.jsonl" else read_run(file, _BENCHMARK)
+            read_run(file, _BENCHMARK)
 
 
 _HITS = st.fixed_dictionaries(

@@ -15,7 +15,7 @@ from chunkcore.chunkers import get_chunker
 from chunkcore.errors import ChunkcoreError, DataError, NoAnswerError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, write_benchmark
-from chunkcore.evaluation.run_files import read_pool, read_run
+from chunkcore.evaluation.run_files import read_run
 from chunkcore.models.openvino import read_bert_folder
 from chunkcore.reading.folders import load_documents
 from chunkcore.reading.html import visible_text
@@ -55,7 +55,6 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "documents": ("documents.jsonl", load_documents),
     "a benchmark of our lines": ("questions.jsonl", lambda path: load_benchmark(path.parent)),
     "a run": ("run.jsonl", lambda path: read_run(path, BENCHMARK)),
-    "a pool": ("run.chunks.jsonl", lambda path: read_pool(path, BENCHMARK)),
     "a report": ("report.json", read_reports),
     "a model's folder": ("modules.json", lambda path: read_bert_folder(path.parent)),
 }

@@ -182,20 +182,16 @@ def _embedding_notes(
 def score(
     runs: Annotated[
         list[Path],
-        options.value("FILE", "A run: JSON lines (.jsonl), else TREC; repeatable.", "--run"),
+        options.value("FILE", "A run: JSON lines; repeatable.", "--run"),
     ],
     data: options.Data,
     scoring: options.Scoring,
     statistics: options.Statistics,
-    chunks: Annotated[
-        list[Path] | None,
-        options.value("FILE", "The runs' chunks: one file for all, or one a run."),
-    ] = None,
     output: options.Output = Path("chunkcore-report"),
 ) -> None:
     """Score what any system retrieved, and compare systems: a run file each.
 
-    Example: chunkcore score docs/ --questions questions.jsonl --run bm25.trec --run ours.trec --chunks chunks.jsonl
+    Example: chunkcore score docs/ --questions questions.jsonl --run bm25.jsonl --run ours.jsonl
     """
     settings = options.study_settings(statistics, scoring)
     options.check_output(output)
@@ -208,9 +204,7 @@ def score(
         **dict(zip(names, map(str, runs), strict=True)),
     }
     with running.reporting(sys.stderr) as progress:
-        page = settings.score_runs(
-            _read(runs, names, chunks or [], benchmark), benchmark, facts, progress
-        )
+        page = settings.score_runs(_read(runs, names, benchmark), benchmark, facts, progress)
     _finish(page, data, output, settings.checks)
 
 
@@ -222,21 +216,14 @@ def _names(runs: Sequence[Path]) -> list[str]:
     return stems if len(set(stems)) == len(stems) else [path.as_posix() for path in runs]
 
 
-def _read(
-    paths: Sequence[Path], names: Sequence[str], chunks: Sequence[Path], benchmark: Benchmark
-) -> list[Run]:
+def _read(paths: Sequence[Path], names: Sequence[str], benchmark: Benchmark) -> list[Run]:
     from chunkcore.evaluation.run_files import read_run
     from chunkcore.locating.alignment import Aligner
 
-    if len(chunks) not in (0, 1, len(paths)):
-        raise OptionError(
-            f"there are {len(paths)} runs and {len(chunks)} --chunks: give one for all, or one a run"
-        )
-    pools = list(chunks) if len(chunks) == len(paths) else [*chunks, None][:1] * len(paths)
     aligner = Aligner(benchmark.documents)
     return [
-        read_run(path, benchmark, chunks=pool, name=name, aligner=aligner)
-        for path, name, pool in zip(paths, names, pools, strict=True)
+        read_run(path, benchmark, name=name, aligner=aligner)
+        for path, name in zip(paths, names, strict=True)
     ]
 
 

@@ -1,7 +1,7 @@
 """Evaluation by spans: from a benchmark and retrieved pieces to scores, and from scores to a verdict.
 
 benchmarks/     documents, queries and their evidence; loaders
-run_files.py    runs and pools of chunks as files
+run_files.py    runs as files
 counting.py     relevant, retrieved and repeated tokens of each query; measures.py turns them into scores
 answer_measures.py   measures of answers
 scoring.py      `score`: a run to a report (results.py)
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         Cost as Cost,
         ModelPrices as ModelPrices,
     )
-    from chunkcore.evaluation.run_files import read_pool as read_pool, write_pool as write_pool
     from chunkcore.evaluation.scoring import Scorer as Scorer
     from chunkcore.locating.alignment import Aligner as Aligner
 
@@ -40,7 +39,6 @@ on_first_use(
         "chunkcore.evaluation.measures": "measures_at",
         "chunkcore.evaluation.resampling": "prediction_powered pareto_front",
         "chunkcore.evaluation.results": "ChunkStatistics Cost ModelPrices",
-        "chunkcore.evaluation.run_files": "read_pool write_pool",
         "chunkcore.evaluation.scoring": "Scorer",
         "chunkcore.locating.alignment": "Aligner",
     },

@@ -1,4 +1,4 @@
-"""`read_run` and `write_run`: runs as JSON lines, or in TREC's six columns of another program; also pools of chunks."""
+"""`read_run` and `write_run`: runs as JSON lines."""
 
 from __future__ import annotations
 
@@ -13,106 +13,37 @@ from typing import Any
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.evaluation.results import Report
-from chunkcore.files import json_lines, text_lines, utf8_line, write_parts
+from chunkcore.files import json_lines, utf8_line, write_parts
 from chunkcore.locating.alignment import Aligner
 from chunkcore.plain import digest
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import pairs_of
-from chunkcore.text import Document, Span, text_of_spans
+from chunkcore.text import Document, Span
+
+_FORMAT = "chunkcore run 1"
+_TEXTS = ("id", "document_id", "text", "digest")
 
 
-def read_pool(
-    path: Path | str,
-    benchmark: Benchmark,
-) -> dict[str, Retrieved]:
-    """The chunks of a JSON-lines file by id, in file order; read line by line.
-
-    A line has "id", "document_id" and "spans", pairs of offsets in code points. "text" is checked against the
-    documents, or the passage's "digest" if "derived" is true. Other keys are ignored.
-
-    Raises `DataError`: with file and line: a malformed line, an unknown document, a place outside it, a text that is
-    not at its place, or a repeated id. Or no chunks, or a damaged file.
-    """
-    place = Path(path)
-    documents = {document.id: document for document in benchmark.documents}
-    pool: dict[str, Retrieved] = {}
-    for number, row in _checked_rows(place, "pool"):
-        where = f"{place}, line {number}"
-        piece = _read_chunk(row, documents, where)
-        if piece.id in pool:
-            raise DataError(
-                f"{where}: a second chunk has the id {echo(piece.id)}: cut the documents once, into one file"
-            )
-        pool[piece.id] = piece
-    if not pool:
-        raise DataError(
-            f"{place} holds no chunks: expected a line a chunk, as chunkcore chunk writes it"
-        )
-    return pool
-
-
-def _read_chunk(
-    row: Mapping[str, Any],
-    documents: Mapping[str, Document],
-    where: str,
-) -> Retrieved:
-    name = row.get("id")
-    if not isinstance(name, str) or not name:
-        seen = ", ".join(map(repr, row)) or "no keys"
-        raise DataError(
-            f"{where}: expected a chunk with an id, as chunkcore chunk writes it, got the keys {echo(seen)}"
-        )
-    document = documents.get(row.get("document_id", ""))
-    if document is None:
-        raise DataError(
-            f"{where}: the chunk is of the document {row.get('document_id')!r}, which the benchmark does not have: "
-            "give the documents that were cut, under the same ids"
-        )
-    spans = _read_spans(row.get("spans"), document, where)
-    text = row.get("text", "")
-    if not isinstance(text, str):
-        raise DataError(f"{where}: a chunk's text is a string, got {type(text).__name__}")
-    if row.get("derived") is True:  # such a text is checked by the digest of its passage
-        is_there = row.get("digest") in (None, slices_digest(document.text, spans))
-    else:
-        is_there = text == "" or _stands(text, spans, document)
-    if not is_there:
-        raise DataError(
-            f"{where}: the chunk's text does not stand at its spans in {document.id!r}: the chunks were cut from "
-            "another version of it; cut this one"
-        )
-    return Retrieved(document.id, spans, 0.0, text, id=name)
-
-
-def _header(
-    kind: str,
-    body: Sequence[bytes],
-) -> dict[str, Any]:
+def _header(body: Sequence[bytes]) -> dict[str, Any]:
     """The first line of a file that we write, for `_checked_rows`."""
     checksum = digest(b"".join(body))
-    return {"format": f"chunkcore {kind} 1", "lines": len(body), "checksum": checksum}
+    return {"format": _FORMAT, "lines": len(body), "checksum": checksum}
 
 
-def _with_header(
-    kind: str,
-    lines: Iterable[bytes],
-) -> list[bytes]:
+def _with_header(lines: Iterable[bytes]) -> list[bytes]:
     body = list(lines)
-    return [utf8_line(_header(kind, body)), *body]
+    return [utf8_line(_header(body)), *body]
 
 
-def _checked_rows(
-    path: Path,
-    kind: str,
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def _checked_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The lines' objects, compared with the header that we wrote; a file of another program has none."""
     for number, row in json_lines(path):
-        if number != 1 or row.get("format") != f"chunkcore {kind} 1":
+        if number != 1 or row.get("format") != _FORMAT:
             yield number, row
             continue
         with path.open("rb") as file:
             body = list(file)[1:]
-        if row != _header(kind, body):
+        if row != _header(body):
             raise DataError(
                 f"{path}, line 1: what follows is not what was written ({row.get('lines')} lines then, {len(body)} "
                 "now): the file was damaged or edited; write it again, or take line 1 away to accept it"
@@ -140,64 +71,21 @@ def _read_spans(
     return spans
 
 
-def _stands(
-    text: str,
-    spans: Sequence[Span],
-    document: Document,
-) -> bool:
-    """Whether a text is that of the spans, whatever white space joins them."""
-    source = text_of_spans(document.text, spans)
-    return text == source or "".join(text.split()) == "".join(source.split())
-
-
-def write_pool(
-    pool: Sequence[Retrieved],
-    path: Path | str,
-    benchmark: Benchmark,
-) -> Path:
-    """Write chunks for `read_pool`, atomically.
-
-    Raises:
-        DataError: a chunk has no id or no place.
-        OSError: the file cannot be written.
-    """
-    documents = {document.id: document for document in benchmark.documents}
-
-    def lines() -> Iterator[bytes]:
-        for number, piece in enumerate(pool):
-            if not piece.id or not piece.spans or piece.document_id not in documents:
-                raise DataError(
-                    f"piece {number} of the pool has no {'place in the documents' if piece.id else 'id'}"
-                )
-            document = documents[piece.document_id]
-            row: dict[str, Any] = {"document_id": document.id, "id": piece.id}
-            row |= {"spans": pairs_of(piece.spans), "text": piece.text}
-            if not _stands(piece.text, piece.spans, document):
-                row |= {"derived": True, "digest": slices_digest(document.text, piece.spans)}
-            yield utf8_line(row)
-
-    return write_parts(Path(path), _with_header("pool", lines()))
-
-
 def read_run(
     path: Path | str,
     benchmark: Benchmark,
     *,
-    chunks: Path | str | None = None,
     name: str = "",
     aligner: Aligner | None = None,
 ) -> Run:
     """A system's results from a file.
 
-    A ``.jsonl`` file has one hit per line, ``{"query_id", "document_id", "spans", "text", "score", "rank"}``, or one
-    query per line, ``{"query_id", "results": [hit, ...]}``. A hit is placed by its spans (offsets in code points), else
-    by its text (`Aligner`), else by the "id" of a chunk; else it is its whole document. Rank and score are optional. A
-    "digest" of the text at the spans is checked.
-
-    Any other file has TREC's six columns, ``query_id Q0 id rank score tag``; an id names a chunk or a document.
+    A line has one hit, ``{"query_id", "document_id", "spans", "text", "score", "rank"}``, or one query,
+    ``{"query_id", "results": [hit, ...]}``. A hit is placed by its spans (offsets in code points), else by its text
+    (`Aligner`); else it is its whole document. Rank and score are optional. A "digest" of the text at the spans is
+    checked.
 
     Args:
-        chunks: the file of the searched chunks (see `read_pool`): the run's pool, for k = "min" and PrecisionOmega.
         name: the run's; by default the file's stem.
         aligner: of the benchmark's documents, to share its index between runs.
 
@@ -205,20 +93,13 @@ def read_run(
     repeated hit, ranks or scores out of order, or a wrong digest. Or no hits, or a damaged file.
     """
     place = Path(path)
-    pool: dict[str, Retrieved] = {}
-    if chunks is not None:
-        pool = read_pool(chunks, benchmark)
-    rows = _json_rows(place) if _is_json(place) else _trec_rows(place)
-    reader = _RunReader(benchmark, pool, aligner)
-    for where, row in rows:
+    _check_name(place)
+    reader = _RunReader(benchmark, aligner)
+    for where, row in _json_rows(place):
         reader.add(where, row)
     if not reader.results:
-        raise DataError(f"{place} holds no hits: expected a line a hit, TREC's six columns or JSON")
-    return Run(
-        name or place.stem,
-        reader.results,
-        list(pool.values()) or None,
-    )
+        raise DataError(f"{place} holds no hits: expected a line of JSON a hit")
+    return Run(name or place.stem, reader.results)
 
 
 def write_run(
@@ -233,33 +114,18 @@ def write_run(
     documents. Raises `OSError`: the file cannot be written.
     """
     place = Path(path)
-    if not _is_json(place):
-        raise OptionError(f"a run is written as JSON lines: name the file .jsonl, got {place.name}")
-    return write_parts(place, _with_header("run", _json_run(run, benchmark)))
+    _check_name(place)
+    return write_parts(place, _with_header(_json_run(run, benchmark)))
 
 
-def _is_json(path: Path) -> bool:
-    return path.suffix.lower() in (".jsonl", ".ndjson")
-
-
-_TEXTS = ("id", "document_id", "text", "digest")
-
-
-def _trec_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for line, text in text_lines(path):
-        where, columns = f"{path}, line {line}", text.split()
-        if columns and len(columns) != 6:
-            raise DataError(
-                f"{where}: expected TREC's six columns, query_id Q0 id rank score tag, got {len(columns)}: "
-                f"{echo(text.strip()[:60])} (a file of JSON lines is named .jsonl)"
-            )
-        if columns:
-            yield where, dict(zip(("query_id", "Q0", "id", "rank", "score"), columns, strict=False))
+def _check_name(path: Path) -> None:
+    if path.suffix.lower() not in (".jsonl", ".ndjson"):
+        raise OptionError(f"a run is JSON lines: name the file .jsonl, got {path.name}")
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """A row a hit; and a row with empty "results" for each query that has a line."""
-    for line, row in _checked_rows(path, "run"):
+    for line, row in _checked_rows(path):
         where = f"{path}, line {line}"
         if "results" not in row:
             yield where, row
@@ -282,12 +148,10 @@ class _RunReader:
     def __init__(
         self,
         benchmark: Benchmark,
-        pool: Mapping[str, Retrieved],
         aligner: Aligner | None,
     ) -> None:
         self.results: dict[str, list[Retrieved]] = {}
         self._benchmark = benchmark
-        self._pool = pool
         self._aligner = aligner
         self._queries = {query.id for query in benchmark.queries}
         self._documents = {document.id: document for document in benchmark.documents}
@@ -305,17 +169,15 @@ class _RunReader:
         if "results" in row:
             return
         texts = {key: row.get(key) or "" for key in _TEXTS}
+        spans = row.get("spans")
         for key, value in texts.items():
             if not isinstance(value, str):
                 raise DataError(f'{where}: "{key}" is a string, got {value!r:.60}')
-        if not (texts["id"] or texts["document_id"] or texts["text"]):
-            raise DataError(
-                f'{where}: a hit has "document_id" and "spans", a "text", or the "id" of a chunk'
-            )
+        if not (texts["document_id"] or texts["text"] or spans):
+            raise DataError(f'{where}: a hit has "document_id" and "spans", or a "text"')
         rank = _number(row.get("rank"), "rank", where)
         score = _number(row.get("score"), "score", where)
         self._check_order(where, query, rank, score)
-        spans = row.get("spans")
         piece = self._placed(where, texts, spans, score or 0.0)
         self._check_repeats(
             where,
@@ -382,7 +244,7 @@ class _RunReader:
         spans: Any,
         score: float,
     ) -> Retrieved:
-        """A hit by its spans, its text, the id of its chunk, or as its whole document."""
+        """A hit by its spans, its text, or as its whole document."""
         name, text, document_id = texts["id"], texts["text"], texts["document_id"]
         places: tuple[Span, ...] = ()
         if spans is not None:
@@ -406,13 +268,7 @@ class _RunReader:
             return replace(piece, id=name)
         if places:
             return Retrieved(document_id, places, score, id=name)
-        if name in self._pool:
-            return self._pool[name].with_score(score)
-        if not document_id and self._pool:
-            raise DataError(
-                f"{where}: {name!r} is none of the {len(self._pool):,} chunks: give those searched"
-            )
-        whole = self._document(document_id or name, where)
+        whole = self._document(document_id, where)
         if whole.text:
             places = (Span(0, len(whole.text)),)
         return Retrieved(whole.id, places, score, id=name)
@@ -424,7 +280,7 @@ class _RunReader:
         if name:
             problem = (
                 f"{name!r} is none of the {len(self._documents):,} documents of {self._benchmark.name!r}: give the "
-                "documents that were searched or, for a run of chunks, the file of chunks"
+                "documents that were searched"
             )
         else:
             problem = 'there are "spans", and no "document_id" that says what they are of: give both, or the text alone'
@@ -486,15 +342,11 @@ def write_runs(
     benchmark: Benchmark,
     folder: Path,
 ) -> list[Path]:
-    """Write each report's run, and the chunks that it names.
-
-    The files of a system are its number and name with the endings ``.jsonl`` and ``.chunks.jsonl``.
-    """
+    """Write each report's run: its number and name with the ending ``.run.jsonl``."""
     digits = len(str(len(reports)))
     paths = []
     for number, report in enumerate(reports, start=1):
-        if report.run is not None and report.run.pool is not None:
+        if report.run is not None:
             stem = f"{number:0{digits}}-{_NO_FILE_NAME.sub('_', report.name)[:80].strip('_')}"
-            paths.append(write_run(report.run, folder / f"{stem}.jsonl", benchmark))
-            paths.append(write_pool(report.run.pool, folder / f"{stem}.chunks.jsonl", benchmark))
+            paths.append(write_run(report.run, folder / f"{stem}.run.jsonl", benchmark))
     return paths

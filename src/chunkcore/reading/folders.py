@@ -395,7 +395,7 @@ _OUTPUTS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("report.json", "scores.csv"), (*REPORT_NAMES, ANSWERS)),
     (BENCHMARK_NAMES, ()),
     ((CHECKSUMS,), ("questions.jsonl",)),
-    (("*.chunks.jsonl", "*.jsonl"), ()),
+    (("*.run.jsonl",), ()),
     (("*.rejected.jsonl", "*.info.json", "*.jsonl"), ()),
 )
 
