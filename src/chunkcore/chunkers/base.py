@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -47,6 +47,9 @@ from chunkcore.text import (
     text_of_spans,
 )
 from chunkcore.tokens import TokenCounter, TokenizedText
+
+if TYPE_CHECKING:
+    from chunkcore.models.llm import LLM
 
 # Small documents are split together: fewer array operations.
 _BATCH_CHARACTERS = 200_000
@@ -184,7 +187,7 @@ class Chunker(ABC):
 
     counter: TokenCounter | str = "cl100k_base"
 
-    def __new__(cls, *values: object, **options: Any) -> Any:
+    def __new__(cls, *values: object, **options: object) -> Any:
         if values:
             raise OptionError(
                 f"options are given by name, as in {cls.__name__}(size=200); got {echo(values[0])}"
@@ -441,8 +444,15 @@ chunkers: Registry[type[Chunker]] = Registry(
 )
 
 
+# An option of a chunker: a plain value, separators, a model or its name, a counter, a splitter, another chunker.
+Option: TypeAlias = (
+    "str | float | Sequence[str] | Mapping[str, object] | Embedder | LLM | TokenCounter | Chunker "
+    "| Callable[..., object] | None"
+)
+
+
 def get_chunker(
-    spec: str | Mapping[str, Any] | Chunker, /, *unnamed: Any, **options: Any
+    spec: str | Mapping[str, object] | Chunker, /, *unnamed: object, **options: Option
 ) -> Chunker:
     r"""The chunker that a string or mapping describes; a `Chunker` is returned unchanged.
 
@@ -464,7 +474,7 @@ def get_chunker(
             )
         return spec
     if isinstance(spec, Mapping):
-        settings = dict(spec)
+        settings: dict[str, Any] = dict(spec)
         name = settings.pop("name", None)
     else:
         name, settings = split_spec(spec)
