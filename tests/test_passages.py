@@ -16,6 +16,7 @@ from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, chunk_corpus, get_retriever
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.retrieval.passages import windows as scoring
+from chunkcore.retrieval.passages.tables import reader_of
 from chunkcore.text import Chunk, Document, Span, text_of_spans
 from chunkcore.tokens import get_counter
 from hypothesis import given, settings
@@ -306,15 +307,47 @@ def test_rows_that_repeat_their_tables_header_make_passages_that_have_it_once(do
 @pytest.mark.parametrize(
     ("document", "header"), [(CSV, "part,stock"), (MARKDOWN, "| part | note |"), (HTML, "part stock")]
 )
-def test_rows_of_a_table_come_with_its_header_once(document, header) -> None:
-    index = get_retriever("passages:lexical").index(
-        chunk_corpus([document], get_chunker("auto:size=70,counter=cl100k_base"))
-    )
+@pytest.mark.parametrize("chunker", ["auto:size=70,counter=cl100k_base", "sentence:size=50"])
+def test_a_row_of_a_table_comes_with_its_header_once(chunker, document, header) -> None:
+    index = get_retriever("passages:lexical").index(chunk_corpus([document], chunker))
     found = index.retrieve("pump 17, pump 18", max_tokens=120)
     assert "pump 17" in found[0].text or "pump 18" in found[0].text
     assert "".join(passage.text for passage in found).count(header) == 1
     assert found[0].text.startswith(header)
     assert sum(get_counter("cl100k_base").count(passage.text) for passage in found) <= 120
+
+
+TABLES = {
+    "md": "| tea | heat |\n|---|---|\n| oolong | 90 |\n\n"
+    "| cup | price |\n|---|---|\n| mug | 5 |\n\n| no | rule |\n| jug | 7 |",
+    "html": "<table><tr><th>tea</th><th>heat</th></tr><tr><td>oolong</td><td>90</td></tr></table><p>mug</p>"
+    "<table><tr><th>jug</th><td>7</td></tr></table>",
+    "csv": "tea,heat\noolong,90\nsencha,70\n",
+    "txt": "tea,heat\noolong,90\nsencha,70\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "header"),
+    [
+        ("md", "| oolong", "| tea | heat |\n|---|---|"),
+        ("md", "| mug", "| cup | price |\n|---|---|"),
+        ("md", "| jug", ""),
+        ("md", "| tea", ""),
+        ("html", "oolong", "tea heat"),
+        ("html", "mug", ""),
+        ("html", "7", ""),
+        ("html", "tea", ""),
+        ("csv", "sencha", "tea,heat"),
+        ("csv", "tea", ""),
+        ("txt", "sencha", ""),
+    ],
+)
+def test_a_row_has_the_header_of_its_own_table(kind, row, header) -> None:
+    text = TABLES[kind]
+    reader = reader_of(Document(f"a.{kind}", text))
+    spans = reader(text, text.index(row)) if reader else ()
+    assert text_of_spans(text, spans) == header
 
 
 def test_interleaved_chunks_are_no_rows_of_a_table() -> None:

@@ -426,6 +426,21 @@ def _runs(
 # ---- Tables
 
 
+def header_tokens(
+    row: Retrieved, header: Sequence[Span], budget: Budget, documents: Documents
+) -> int:
+    """What to hold back of a budget for the header of the best row: none if it is too long, or comes with its table."""
+    if not header:
+        return 0
+    text, start = documents[row.document_id].text, header[0].start
+    if text.startswith("|", row.spans[0].start):
+        rows = text[start : min(row.spans[-1].end, start + _LONGEST_HEADER)]
+        if budget.counter.count(rows) <= KEPT[2] * budget.left:
+            return 0
+    tokens = budget.counter.count(text_of_spans(text, header) + "\n")
+    return 0 if 2 * tokens >= budget.left else tokens
+
+
 def with_table_headers(
     passages: Sequence[Retrieved],
     headers: Mapping[tuple[str, Span], tuple[Span, ...]],

@@ -33,6 +33,7 @@ from chunkcore.retrieval.passages.assembly import (
     first_cut,
     goes_on,
     has_text,
+    header_tokens,
     in_order,
     passages_of,
     with_source,
@@ -52,6 +53,7 @@ from chunkcore.retrieval.passages.enough import (
 )
 from chunkcore.retrieval.passages.links import Links
 from chunkcore.retrieval.passages.names import Names, name_of
+from chunkcore.retrieval.passages.tables import Header, Reader, reader_of
 from chunkcore.retrieval.passages.windows import (
     DenseWindows,
     LexicalWindows,
@@ -209,6 +211,7 @@ class WindowIndex(PassageIndex):
             -1,
             dtype=np.int32,
         )
+        self._readers: dict[str, Reader | None] = {}  # of tables, by document
         self._goes_on = np.full(len(self.units), -1, dtype=np.int8)  # see `goes_on`; -1: unknown
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
@@ -664,12 +667,11 @@ class WindowIndex(PassageIndex):
             answer.goes_on(units),
         )
         headers = answer.headers(units)
-        texts = [
-            text_of_spans(self.sources[name].text, spans) for (name, _), spans in headers.items()
-        ]
-        reserved = min(map(budget.counter.count, texts), default=0)
-        if 2 * reserved >= budget.left:
-            reserved = 0
+        reserved = 0
+        if headers:
+            best = answer.piece(int(units[answer.scores[units].argmax()]))
+            header = headers.get((best.document_id, best.spans[0]), ())
+            reserved = header_tokens(best, header, budget, self.sources)
         budget.left -= reserved
         passages: Sequence[Retrieved] = passages_of(
             row,
@@ -906,19 +908,28 @@ class _Candidates:
         spans = self.cut.get(unit, whole)
         return Retrieved(name, spans, text=self.text(unit, spans))
 
-    def headers(self, units: Numbers) -> dict[tuple[str, Span], tuple[Span, ...]]:
+    def headers(self, units: Numbers) -> dict[tuple[str, Span], Header]:
         """The header of each of these units that are rows of a table, by its document and its first span of rows."""
         headers = {}
-        corpus = self._index.corpus
         for unit in units.tolist():
-            number = self._chunk(unit)
-            if number not in corpus.repeating or unit in self.cut:
-                continue
             name, rows = self._place(unit)
-            if name not in self._index.sources:
+            if unit in self.cut or name not in self._index.sources:
                 continue
-            header = corpus[number].spans[: corpus.repeating[number]]
-            starts, ends = (as_ranges(header) + self._places.begin(name)).T
-            if self._shown.covers(starts, ends).all():
-                headers[name, rows[0]] = header
+            header = self._header(unit, name, rows[0].start)
+            if header:
+                starts, ends = (as_ranges(header) + self._places.begin(name)).T
+                if self._shown.covers(starts, ends).all():
+                    headers[name, rows[0]] = header
         return headers
+
+    def _header(self, unit: int, name: str, place: int) -> Header:
+        """The header that a unit repeats, or that stands above its rows."""
+        corpus, readers = self._index.corpus, self._index._readers
+        number = self._chunk(unit)
+        if number in corpus.repeating:
+            return corpus[number].spans[: corpus.repeating[number]]
+        document = self._index.sources[name]
+        if name not in readers:
+            readers[name] = reader_of(document)
+        reader = readers[name]
+        return () if reader is None else reader(document.text, place)
