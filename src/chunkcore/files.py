@@ -94,7 +94,7 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
 
 
 _OUTSIDE = "is a link out of the folder: copy the file in, or allow links (--follow-links, follow_links=True)"
-_REGULAR = "expected a file, a folder or, where one is named, a pipe; or - for standard input"
+_REGULAR = "expected a file or a folder, or - for standard input"
 
 
 def read_text(path: Path) -> str:

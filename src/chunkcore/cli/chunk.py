@@ -66,7 +66,7 @@ def chunk(
 
 def _read(files: Iterable[Path], *, follow_links: bool) -> list[Document]:
     """The documents of all inputs. Raises `DataError`: two share an id."""
-    from chunkcore.files import decoded
+    from chunkcore.files import decoded, read_text
     from chunkcore.reading import load_documents
     from chunkcore.text import Document
 
@@ -78,6 +78,8 @@ def _read(files: Iterable[Path], *, follow_links: bool) -> list[Document]:
             if not text:
                 raise DataError("standard input is empty: pipe a text into the command")
             found = [Document("-", text)]
+        elif path.is_fifo():  # <(a command) of a shell
+            found = [Document(str(path), read_text(path))]
         else:
             found = load_documents(path, follow_links=follow_links)
         for document in found:

@@ -148,7 +148,7 @@ def controlled(needs: Scores, miss: float) -> float:
     Raises `UnattainableError`: there is none.
 
     >>> controlled(np.arange(24.0), 0.1)
-    22.0
+    23.0
     """
     count = len(needs)
     if _allowed(count, miss) < 0:
