@@ -286,7 +286,7 @@ def test_the_line_joins_what_no_other_point_beats():
 
 
 def test_no_colour_stands_for_two_systems_and_points_of_one_place_stand_beside_each_other():
-    points = [plots.Point(number, "", 100, 50, 40, 60) for number in range(1, 14)]
+    points = [plots.Point(number, "", 100 + number % 3, 50, 40, 60) for number in range(1, 14)]
     drawn = plots.scatter(points, width=860, x_label="", y_label="", title="")
     dots = re.findall(r'class="dot s(\d)" cx="([\d.]+)"', drawn)
     assert [tone for tone, _ in dots] == [*"12345678", *"00000"]

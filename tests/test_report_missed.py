@@ -50,6 +50,24 @@ def test_each_miss_has_its_reason(question, evidence, hits, depth, reason) -> No
     assert missed.evidence == "The otter swims in the cold brook."
     assert bool(missed.passage) == bool(hits)
     assert missed.recall < 1
+    start, end = missed.marked or (0, 0)
+    overlaps = [piece.spans[0] for piece in hits if piece.document_id == "d" and piece.spans[0].start >= OTTER.start]
+    assert missed.passage[start:end] == (TEXT[overlaps[0].start : overlaps[0].end].strip() if overlaps else "")
+
+
+def test_a_long_passage_is_cut_around_the_evidence_it_holds() -> None:
+    text = "Nothing of it here. " * 30 + "The otter\nswims in the brook. " + "Nor here at all. " * 30
+    piece = Evidence("d", Span(text.index("The otter"), text.index("brook.") + 6))
+    asked = Benchmark("toy", [Document("d", text)], [Query("q", "Where?", (piece,))])
+    report = score(Run("r", {"q": [Retrieved("d", (Span(0, len(text)),))]}), asked, ["Recall@3tok"])
+    page = ReportPage(compare([report], resamples=100), asked)
+    (missed,) = missed_by(page, "r")
+    start, end = missed.marked
+    assert missed.passage[start:end] == "The otter swims in the brook."
+    assert missed.passage.startswith("[…] ")
+    assert missed.passage.endswith(" […]")
+    assert len(missed.passage) < 600
+    assert "<mark>The otter swims in the brook.</mark>" in html_report(page)
 
 
 @pytest.mark.parametrize(

@@ -561,8 +561,8 @@ def _caveats(comparison: Comparison) -> Iterator[str]:
         yield f"{comparison.measure} is not defined for {enumerated(undefined)}"
     for report in comparison.standing:
         if report.unanswered:
-            count = f"{len(report.unanswered):,} of {len(report.query_ids):,}"
-            yield f"{report.name} left {count} questions unanswered, scored as 0"
+            whole = counted(len(report.query_ids), "question")
+            yield f"{report.name} left {len(report.unanswered):,} of {whole} unanswered, scored as 0"
         if report.unlocated_share >= _UNLOCATED:
             what = f"{100 * report.unlocated_share:.0f} % of what {report.name} retrieved"
             yield f"{what} was found in no document, and counts as no evidence"

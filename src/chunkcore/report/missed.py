@@ -32,6 +32,7 @@ class Missed:
     recall: float  # the share of its evidence that was found, 0 to 1
     evidence: str  # the piece of which least was found
     passage: str  # the first that overlaps that piece, else the first retrieved; "" for none
+    marked: tuple[int, int] | None  # where that piece's part stands in `passage`
     reason: str  # why, in one sentence, from the ranking
 
 
@@ -71,12 +72,23 @@ class _Ranking:
         assert self._report.run is not None
         hits = self._report.run.results.get(query.id, ())
         ranks = [rank for rank, hit in enumerate(hits) if overlap(hit, piece)]
-        passage = ""
-        if len(hits):
-            passage = self._text(hits[ranks[0] if ranks else 0])
+        passage, held = "", ""
+        if ranks:
+            best = hits[ranks[0]]
+            passage, held = self._text(best), self._held(best, piece)
+        elif len(hits):
+            passage = self._text(hits[0])
         evidence = text_of_spans(self._texts[piece.document_id], [piece.span])
         reason = self._reason(query, piece, hits, ranks)
-        return Missed(query.text, recall, _excerpt(evidence), _excerpt(passage), reason)
+        return Missed(query.text, recall, _excerpt(evidence), *_marked(passage, held), reason)
+
+    def _held(self, hit: Retrieved, piece: Evidence) -> str:
+        """The first part of a piece of evidence that is in a hit."""
+        for span in hit.spans:
+            start, end = max(span.start, piece.span.start), min(span.end, piece.span.end)
+            if start < end:
+                return self._texts[piece.document_id][start:end]
+        return ""
 
     def _reason(
         self, query: Query, piece: Evidence, hits: Sequence[Retrieved], ranks: Sequence[int]
@@ -149,6 +161,23 @@ def _excerpt(text: str) -> str:
         return shown
     words = shown[:_EXCERPT].rpartition(" ")[0] or shown[:_EXCERPT]
     return f"{words} […]"
+
+
+def _marked(passage: str, held: str) -> tuple[str, tuple[int, int] | None]:
+    """An excerpt of a passage that shows the evidence it holds, and where that stands in it."""
+    shown, evidence = " ".join(passage.split()), _excerpt(held).removesuffix(" […]")
+    start = shown.find(evidence)
+    if not evidence or start < 0:
+        return _excerpt(passage), None
+    if start + len(evidence) > _EXCERPT:  # begins half an excerpt before the evidence
+        cut = shown.rfind(" ", 0, max(0, start - _EXCERPT // 2)) + 1
+        if cut:
+            shown = f"[…] {shown[cut:]}"
+        start = shown.find(evidence)
+    end = start + len(evidence)
+    if len(shown) > max(end, _EXCERPT):
+        shown = f"{shown[:end]}{_excerpt(shown[end:])}"
+    return shown, (start, end)
 
 
 def missed_table(missed: Sequence[Missed]) -> Table[Missed] | None:

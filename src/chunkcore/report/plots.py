@@ -125,14 +125,22 @@ def scatter(
 
 
 def _beside(places: Sequence[float]) -> list[float]:
-    """Places that are almost the same, moved apart by a disc's width."""
-    groups: dict[int, list[int]] = {}
-    for index, place in enumerate(places):
-        groups.setdefault(round(place / _RADIUS), []).append(index)
+    """Places that are less than a disc's width apart, moved to stand side by side around their mean."""
+    gap = 2 * _RADIUS + 1
+    groups: list[list[int]] = []
+    centres: list[float] = []
+    for index in sorted(range(len(places)), key=lambda index: places[index]):
+        group, centre = [index], places[index]
+        while groups and centre - centres[-1] < gap * (len(group) + len(groups[-1])) / 2:
+            group = groups.pop() + group
+            centres.pop()
+            centre = sum(places[member] for member in group) / len(group)
+        groups.append(group)
+        centres.append(centre)
     moved = list(places)
-    for group in groups.values():
+    for group, centre in zip(groups, centres, strict=True):
         for rank, index in enumerate(group):
-            moved[index] += (rank - (len(group) - 1) / 2) * (2 * _RADIUS + 1)
+            moved[index] = centre + (rank - (len(group) - 1) / 2) * gap
     return moved
 
 

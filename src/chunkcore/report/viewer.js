@@ -473,6 +473,7 @@ const viewer = (() => {
   const open = async (number, evidence) => {
     const [, start, , , document] = data.questions[number].evidence[evidence];
     const opened = choose({ question: number, document }, start);
+    by("viewer").classList.remove("folded");
     by("viewer").scrollIntoView();
     by("v-heading").focus({ preventScroll: true });
     await opened;
