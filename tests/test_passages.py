@@ -350,6 +350,21 @@ def test_a_row_has_the_header_of_its_own_table(kind, row, header) -> None:
     assert text_of_spans(text, spans) == header
 
 
+@pytest.mark.parametrize(("report", "part"), [("# {}\n\n", "## {}\n\n"), ("<h1>{}</h1>", "<h2><b>{}</b></h2>")])
+def test_the_headings_above_a_unit_count_as_its_words(report, part) -> None:
+    text = ""
+    for year in (2021, 2022, 2023):
+        text += report.format(f"Report {year}")
+        for title in ("Staff", "Liquidity", "Outlook"):
+            text += part.format(title) + "".join(f"<p>Sums of {n} were paid.</p>\n\n" for n in range(200))
+    document = Document("report.html" if "<" in report else "report.md", text)
+    index = get_retriever("passages:lexical").index(chunk_corpus([document], "sentence:size=20"))
+    begin = text.index("Liquidity", text.index("Report 2022"))
+    found = index.search(["What of liquidity in report 2022?"], len(index.corpus)).row(0)[0]
+    far = [index.corpus[n].start for n in found.tolist() if "Sums of 100 " in index.corpus[n].text]
+    assert (len(far), begin < far[0] < text.index("Outlook", begin)) == (9, True)
+
+
 def test_interleaved_chunks_are_no_rows_of_a_table() -> None:
     document = Document("d", "one two three four")
     spans = [(Span(0, 3), Span(8, 13)), (Span(4, 7), Span(14, 18))]

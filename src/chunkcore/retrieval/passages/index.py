@@ -51,6 +51,7 @@ from chunkcore.retrieval.passages.enough import (
     presence,
     shown_units,
 )
+from chunkcore.retrieval.passages.headings import Headings
 from chunkcore.retrieval.passages.links import Links
 from chunkcore.retrieval.passages.names import Names, name_of
 from chunkcore.retrieval.passages.tables import Header, Reader, reader_of
@@ -99,7 +100,8 @@ class Passages(RetrievalMethod):
     The chunks are units, in the order of their documents: small ones, such as ``sentence:size=50``. For a question,
     each kind (dense, lexical) scores every unit's windows at all scales: see the module `windows`. A unit's
     score is `balance` times dense and 1 - `balance` times lexical. Words of a document's name (its file, title, company
-    and year) count in all its units, see `Names`. `search` ranks the units, ties by their place;
+    and year) count in all its units, see `Names`, and those of a heading in all under it. `search` ranks the units,
+    ties by their place;
     `retrieve` returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the first k at a budget of
     1,000 tokens. A unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among
     fewer than ten units, none that has a word of the question. A unit that says of the question what a better one of
@@ -242,6 +244,13 @@ class WindowIndex(PassageIndex):
         return Names(texts, self._options.words)
 
     @cached_property
+    def _headings(self) -> Headings:
+        documents = self.corpus.documents
+        numbers = self.units.by_unit(self.corpus.document_numbers)[self.units.firsts[:-1]]
+        given = [documents[n] if n < len(documents) else None for n in numbers.tolist()]
+        return Headings(self.units, given, self._options.words)
+
+    @cached_property
     def _places(self) -> UnitPlaces:
         return UnitPlaces(self.units, self.corpus)
 
@@ -287,12 +296,13 @@ class WindowIndex(PassageIndex):
             yield scores
 
     def _lexical_scores(self, query: str) -> Scores:
-        """By words; all units of a document that the query names gain up to the best unit's score."""
+        """By words; all units of a document or a section that the query names gain up to the best unit's score."""
         matches, left = self._names.of(query)
         scores = mean_of_squares(self._lexical.scales(query, left), len(self.units))
+        best = float(scores.max(initial=0.0))
         if left:
-            best = float(scores.max(initial=0.0))
             scores += best * np.repeat(matches, np.diff(self.units.firsts))
+        scores += best * self._headings.matches(self._lexical.word_weights(query))
         return scores
 
     def word_scores(self, query: str) -> Scores:
