@@ -121,10 +121,6 @@ def haystack_cut(name: str, text: str) -> list[Any]:
     return chunks
 
 
-def haystack_passages(hits: Sequence[Any], question: str, **options: Any) -> list[Any]:
-    return haystack.ChunkcorePassageRanker(**options).run(question, list(hits))["documents"]
-
-
 def _place(metadata: dict[str, Any], start: str, end: str) -> dict[str, Any]:
     return metadata | {"start": metadata.get(start), "end": metadata.get(end)}
 
@@ -166,7 +162,9 @@ FRAMEWORKS = {
     "Haystack": Framework(
         haystack_cut,
         lambda text, name, metadata: HaystackDocument(id=name, content=text, meta=metadata),
-        haystack_passages,
+        lambda hits, question, **options: haystack.ChunkcorePassageRanker(**options).run(question, list(hits))[
+            "documents"
+        ],
         lambda hits, question, **options: asyncio.run(
             haystack.ChunkcorePassageRanker(**options).run_async(question, list(hits))
         )["documents"],
@@ -940,11 +938,7 @@ def test_a_folder_that_another_process_saves_into_is_opened_again(name: str, tmp
     index_of_one = get_retriever("passages:lexical").index(chunk_corpus([source], "sentence:size=50"))
     index_of_one.save(folder)
     hits = [framework.document("The door is blue.", "code.md", {"source_id": "code.md"})]
-    one: Any = {
-        "LangChain": langchain.PassageCompressor,
-        "LlamaIndex": llamaindex.PassagePostprocessor,
-        "Haystack": haystack.ChunkcorePassageRanker,
-    }[name](index=str(folder), show="whole")
+    one = BEHIND[name](index=str(folder), show="whole")
 
     def ask(question: str) -> list[Any]:
         if name == "LangChain":

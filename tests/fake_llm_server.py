@@ -159,10 +159,6 @@ def redirected(handler: Handler, body: dict[str, Any]) -> None:
     handler.send(b"", int(body["model"][-3:]), location="/elsewhere/v1/chat/completions")
 
 
-def told_key(handler: Handler, body: dict[str, Any]) -> None:
-    handler.error(401, f"Wrong key: {handler.headers['Authorization']}")
-
-
 FAULTS: dict[str, Callable[[Handler, dict[str, Any]], None]] = {
     "refusal": lambda handler, body: handler.complete(None, refusal="I can't help with that."),
     "filtered": lambda handler, body: handler.complete("", finish="content_filter"),
@@ -190,7 +186,7 @@ FAULTS: dict[str, Callable[[Handler, dict[str, Any]], None]] = {
     "http_500": lambda handler, body: handler.error(500, "oops", retry_after="0.01"),
     "http_503": lambda handler, body: handler.send(b"<html>busy</html>", 503, "text/html", retry_after="0.01"),
     "http_400": lambda handler, body: handler.error(400, "your messages are too long"),
-    "http_401": told_key,
+    "http_401": lambda handler, body: handler.error(401, f"Wrong key: {handler.headers['Authorization']}"),
     "http_404": lambda handler, body: handler.error(404, "no such model"),
     "filter_400": lambda handler, body: handler.error(400, "this was filtered", "content_filter"),
     "without_schema": without_schema,

@@ -101,11 +101,7 @@ def samples() -> Iterator[Chunker]:
         yield get_chunker(spec.replace(",overlap=semantic", ""), **{name: models[name] for name in names})
 
 
-def describe(chunker: Chunker) -> str:
-    return chunker.spec
-
-
-every_chunker = pytest.mark.parametrize("chunker", list(samples()), ids=describe)
+every_chunker = pytest.mark.parametrize("chunker", list(samples()), ids=lambda chunker: chunker.spec)
 hard = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 
 HARD_TEXTS = {

@@ -14,10 +14,6 @@ from tests.strategies import hard_text, prose
 windows = st.integers(1, 12).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size - 1)))
 
 
-def ranges(chunker: FixedToken, text: str) -> list[tuple[int, int]]:
-    return [(span.start, span.end) for (span,) in chunker.spans(text)]
-
-
 def test_windows_of_words_advance_by_size_less_overlap_and_stop_at_the_end() -> None:
     chunker = FixedToken(size=4, overlap=2, counter="words")
     assert chunker.split_text("a b c d e f") == ["a b c d ", "c d e f"]
@@ -52,7 +48,7 @@ def test_a_character_of_several_tokens_goes_whole_to_the_windows_with_its_last_t
 
 @given(hard_text(), windows)
 def test_windows_cover_the_text_and_both_their_ends_advance(text: str, sizes: tuple[int, int]) -> None:
-    found = ranges(FixedToken(size=sizes[0], overlap=sizes[1]), text)
+    found = [(span.start, span.end) for (span,) in FixedToken(size=sizes[0], overlap=sizes[1]).spans(text)]
     assert found == sorted(set(found))
     assert not text or (found[0][0] == 0 and found[-1][1] == len(text))
     for (start, end), (next_start, next_end) in pairwise(found):

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
 
@@ -26,29 +27,11 @@ RUN = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u
 _MESSAGE = re.compile(r'^msgstr(?:\[\d\])? ((?:".*"\n)+)', re.MULTILINE)
 
 
-def thai() -> Callable[[str], Iterable[str]]:
-    from pythainlp.tokenize import word_tokenize
-
-    return word_tokenize
-
-
 def japanese() -> Callable[[str], Iterable[str]]:
     from fugashi import Tagger
 
     tagger = Tagger()
     return lambda text: (word.surface for word in tagger(text))
-
-
-def chinese() -> Callable[[str], Iterable[str]]:
-    import jieba
-
-    return jieba.cut
-
-
-def khmer() -> Callable[[str], Iterable[str]]:
-    from khmercut import tokenize
-
-    return tokenize
 
 
 def burmese() -> Callable[[str], Iterable[str]]:
@@ -57,7 +40,13 @@ def burmese() -> Callable[[str], Iterable[str]]:
     return lambda text: tokenize(text, form="word")
 
 
-REFERENCES = {"th": thai, "ja": japanese, "zh_Hans": chinese, "km": khmer, "my": burmese}
+REFERENCES: dict[str, Callable[[], Callable[[str], Iterable[str]]]] = {
+    "th": lambda: import_module("pythainlp.tokenize").word_tokenize,
+    "ja": japanese,
+    "zh_Hans": lambda: import_module("jieba").cut,
+    "km": lambda: import_module("khmercut").tokenize,
+    "my": burmese,
+}
 
 
 def messages(language: str) -> Iterator[str]:

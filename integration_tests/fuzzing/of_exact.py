@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
+from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core.utils import globals_helper
 from tests.fuzzing.targets import inner_test, target
 from tests.fuzzing.texts import texts
@@ -23,10 +23,7 @@ def langchains_character_splitter_is_copied_exactly(
     text: str, separator: str, keep: Any, sizes: tuple[int, int], strip: bool
 ) -> None:
     """The same texts, and where each stands."""
-    splitter = CharacterTextSplitter(
-        separator=separator, keep_separator=keep, chunk_size=sizes[0], chunk_overlap=sizes[1], strip_whitespace=strip
-    )
-    test_exact.check(splitter.split_text(text), test_exact.cut(splitter, text), text, joiner="" if keep else separator)
+    inner_test(test_exact.test_langchain_character_on_generated_text)(text, separator, keep, sizes, strip)
 
 
 @target(
