@@ -501,16 +501,6 @@ def test_a_name_leads_to_another_document(named, other, is_found) -> None:
     assert found == {"itself": is_found, "hits": is_found, "hit documents": False, "all": is_found}
 
 
-def test_the_first_hit_comes_first_though_others_have_more_words() -> None:
-    first = "Close the valve by a quarter turn and wait until the needle falls. Then open it again, slowly."
-    texts = [first, *(f"Page {n} says how the pump is primed. Rain falls on field {n}." for n in range(30))]
-    texts += [f"Snow falls on road {n} of the town. A crow sings in tree {n}." for n in range(60)]
-    pages = [Document(str(n), text) for n, text in enumerate(texts)]
-    index = get_retriever("passages:lexical").index(chunk_corpus(pages, "sentence:size=50"))
-    answer = index.behind("How is the pump primed?", index.corpus.retrieved[:40], max_tokens=100)
-    assert [passage.document_id for passage in answer][:2] == ["0", "1"]
-
-
 def test_passages_of_one_document_can_stand_in_its_order() -> None:
     rain = "Rain falls on the road and the river for a whole day. " * 8
     pages = [Document("a", f"The cat sleeps. {rain} The cat and the dog eat."), Document("b", f"A dog runs. {rain}")]

@@ -63,7 +63,6 @@ from chunkcore.retrieval.passages.windows import (
 )
 from chunkcore.retrieval.passages.worth import (
     BALANCE,
-    FIRST_GAIN,
     Said,
     Show,
     Shown,
@@ -562,10 +561,7 @@ class WindowIndex(PassageIndex):
         if budget.left > 0 and (placed or show == "all"):
             scores, shown = self._behind_scores(question, ranked, placed, show, balance)
             if level is None:
-                share = _LEAST / (
-                    1 + FIRST_GAIN
-                )  # the first hit stands out more than the best words do
-                passages = self._assembled(question, scores, budget, shown, share=share)
+                passages = self._assembled(question, scores, budget, shown)
             else:
                 passages = self._up_to(level, question, scores, budget.counter, shown)
         for number, hit in alone:
@@ -655,19 +651,16 @@ class WindowIndex(PassageIndex):
         shown: Shown,
         k: int | None = None,
         least: float | None = None,
-        share: float = _LEAST,
     ) -> RankedList:
-        """The passages of the best units, of what is shown of them. `least`: the score of a unit, or `share` of the
-        best one; see `_least`.
-        """
+        """The passages of the best units, of what is shown of them. `least`: the score of a unit; see `_least`."""
         answer = _Candidates(self, query, scores, shown)
         is_given = least is not None
         if least is None:
-            least = self._least(query, answer.scores, share)
+            least = self._least(query, answer.scores)
             answer.follow_names(budget)
         units, sizes = self._candidates(answer, budget, least)
         if answer.copies and not is_given:
-            least = self._least(query, answer.scores, share, len(answer.copied))
+            least = self._least(query, answer.scores, len(answer.copied))
         row = Row(
             LazySequence(cache(answer.piece), units.tolist()),
             answer.scores[units].tolist(),
@@ -730,7 +723,7 @@ class WindowIndex(PassageIndex):
                 tokens[place] = counter.count(answer.text(unit, answer.cut[unit]))
         return tokens
 
-    def _least(self, query: str, scores: Scores, share: float, copies: int = 0) -> float:
+    def _least(self, query: str, scores: Scores, copies: int = 0) -> float:
         """A unit with a lower score becomes no part of a passage. Among few units, any with a word of the query may.
 
         So many units are copies.
@@ -738,7 +731,7 @@ class WindowIndex(PassageIndex):
         best = float(scores.max(initial=0.0))
         least = -math.inf
         if best > 0:
-            least = share * best
+            least = _LEAST * best
         if len(scores) - copies < _FEW and "lexical" in self._shares:
             for units in self._lexical.with_words(query):
                 least = min(least, float(scores[units].min()))

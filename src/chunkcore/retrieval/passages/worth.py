@@ -1,10 +1,10 @@
 """What another retriever's hits are worth to an index's units, and what passages may show of the documents.
 
-A hit is worth log((N + 1) / rank) (1 + 2 / rank) to the units that it covers, N the number of hits: a retriever that is
-right is right in its first hits. A unit's worth has two scales, each divided by its best unit: two thirds of the hits
-as they are, one third of each with as much text again on either side. The words' score is divided by its best unit,
-too, so that the first hit has the same share of what the best words are worth in a small collection and in a large one;
-a lesser one where the hits hold the question's clearest words no more than chance gives.
+A hit is worth log((N + 1) / rank) to the units that it covers, N the number of hits. A unit's worth has two scales,
+each divided by its best unit: two thirds of the hits as they are, one third of each with as much text again on either
+side. The words' score is divided by its best unit, too, so that the first hit has the same share of what the best
+words are worth in a small collection and in a large one; a lesser one where the hits hold the question's clearest
+words no more than chance gives.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from chunkcore.text import Span
 
 # Or ids of documents: these are shown whole; of other documents only the hits' text.
 Show = Literal["hits", "whole", "all"] | Collection[str]
-BALANCE = 0.35
-FIRST_GAIN = 2  # so many times more the first hit is worth than by the logarithm alone, the second half as much
+BALANCE = 0.3
 _SCALES = (
     (0, 2 / 3),
     (1, 1 / 3),
@@ -131,7 +130,7 @@ class UnitPlaces:
         count: int,
     ) -> tuple[Numbers, Scores]:
         """The units that these hits, of `count` in all, are worth something to, ascending; and how much, at most 1."""
-        gains = np.log((count + 1) / ranks) * (1 + FIRST_GAIN / ranks)
+        gains = np.log((count + 1) / ranks)
         scales = []
         for wider, _ in _SCALES:
             ranges, owner = self.ranges(hits, wider)
