@@ -69,7 +69,7 @@ def test_the_tables_of_passages_are_those_that_the_program_prints() -> None:
 
 
 def test_where_passages_lose_the_page_says_so() -> None:
-    whole, recall = (line for line in EVIDENCE if line.startswith("- **"))
+    whole, _, recall = (line for line in EVIDENCE if line.startswith("- **"))
     for name, row in results_of("passages").items():
         for kind, said in (("whole", whole), ("recall", recall)):
             for own, (_, _, high) in zip(row[kind][MAIN], row.get(f"{kind} against best", []), strict=False):
