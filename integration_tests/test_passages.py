@@ -35,10 +35,10 @@ from chunkadapters.llamaindex.retrieval import hit_of as llamaindex_hit_of
 from chunkadapters.scores import QuestionScorer
 from chunkcore import Benchmark, Document, Evidence, Mark, Query, Span, get_counter, get_retriever
 from chunkcore.chunkers import get_chunker
-from chunkcore.folder_index import index_files
 from chunkcore.locating import Hit, Locator, read_spans
 from chunkcore.retrieval import chunk_corpus
 from chunkcore.retrieval.passages.enough import Enough
+from chunkcore.scale.folder_index import index_files
 from chunkcore.text import text_of_spans
 from haystack import Document as HaystackDocument
 from haystack import Pipeline

@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from chunkcore import folder_index
 from chunkcore.cli import main
 from chunkcore.cli.options import default_cache
-from chunkcore.folder_index import index_files, open_index
 from chunkcore.reading import folders, read_file
 from chunkcore.retrieval import load_index
 from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.retrieval.saved import read_manifest
+from chunkcore.scale import folder_index
+from chunkcore.scale.folder_index import index_files, open_index
 from chunkcore.tokens import get_counter
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -14,20 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chunkcore import (
-    DataError,
-    Document,
-    Index,
-    OptionError,
-    Retrieved,
-    chunk_corpus,
-    folder_index,
-    get_chunker,
-    get_retriever,
-)
-from chunkcore.folder_index import index_files, open_index
+from chunkcore import DataError, Document, Index, OptionError, Retrieved, chunk_corpus, get_chunker, get_retriever
 from chunkcore.retrieval import ChunkedCorpus, TextVectors, load_index
 from chunkcore.retrieval.saved import read_manifest
+from chunkcore.scale import folder_index
+from chunkcore.scale.folder_index import index_files, open_index
 from chunkcore.text import Chunk, Mark, Span
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("mcp", reason="mcp (the extra mcp) is not installed")
 
 from chunkcore.files import installed_version
-from chunkcore.folder_index import index_files, open_index, tool_server
+from chunkcore.scale.folder_index import index_files, open_index, tool_server
 from mcp import Client, StdioServerParameters, stdio_client
 
 FERRY = "# Ferry\n\nThe ferry to Saltholm leaves at noon.\nDogs travel free on the ferry.\n"

@@ -251,7 +251,7 @@ def office() -> None:
 def mcp() -> None:
     """Makes the tool server of an index."""
     from chunkcore import Document, chunk_corpus, get_retriever
-    from chunkcore.folder_index import FolderIndex, tool_server
+    from chunkcore.scale.folder_index import FolderIndex, tool_server
 
     corpus = chunk_corpus([Document("story.txt", TEXT)], "recursive:size=8,overlap=0")
     assert tool_server(FolderIndex(get_retriever("bm25").index(corpus))).name == "chunkcore"

@@ -41,7 +41,7 @@ from chunkcore.text import Document, Span, page_marks
 from chunkcore.tokens import TokenCounter, get_counter
 
 if TYPE_CHECKING:
-    from chunkcore.folder_index import FolderIndex
+    from chunkcore.scale.folder_index import FolderIndex
 
 UNITS = "sentence:size=50"
 FETCH_K = 100
@@ -306,7 +306,7 @@ class LocalIndex:
         self._saved: FolderIndex | None = None
         if isinstance(index, str | Path):
             # With scores and benchmarks, only for a folder.
-            from chunkcore.folder_index import open_index
+            from chunkcore.scale.folder_index import open_index
 
             self._saved = open_index(Path(index))
             self._opened: HitIndex = OpenedIndex(self._saved.index, self._saved)

@@ -15,7 +15,7 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from chunkcore.errors import DataError
-from chunkcore.reading import base, folders, read_file
+from chunkcore.reading import base, opening, read_file
 from hypothesis import strategies as st
 
 from tests.files import lines_of, paragraph, pdf_bytes, table, word_xml
@@ -59,7 +59,7 @@ FAMILIES: dict[str, tuple[str, Callable[[int], bytes]]] = {
 LIMITS: dict[str, tuple[object, tuple[float, ...]]] = {
     "SECONDS": (base, (0.01, base.SECONDS)),
     "OUTPUT": (base, (10, 1000, base.OUTPUT)),
-    "LARGEST": (folders, (10, 1000, folders.LARGEST)),
+    "LARGEST": (opening, (10, 1000, opening.LARGEST)),
 }
 
 

@@ -19,10 +19,10 @@ from chunkcore.escaping import terminal_text
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from chunkcore.folder_index import FolderIndex
     from chunkcore.models.base import Embedder
     from chunkcore.retrieval import Index
     from chunkcore.run import Retrieved
+    from chunkcore.scale.folder_index import FolderIndex
 
 _WORDS = re.compile(r"(\w+)")
 _SPACE = re.compile(r"([ \t\n]+)")
@@ -56,7 +56,7 @@ class Opening:
 
     def open(self) -> FolderIndex:
         """A saved index as it is, or the index of files as they are now, kept in the user's cache."""
-        from chunkcore.folder_index import NotSavedError, index_files, is_index, open_index
+        from chunkcore.scale.folder_index import NotSavedError, index_files, is_index, open_index
 
         _check_source(self.docs)
         model = (
@@ -138,7 +138,7 @@ def search(
 
 
 def _check_question(docs: Path, question: str) -> None:
-    from chunkcore.folder_index import check_question
+    from chunkcore.scale.folder_index import check_question
 
     check_question(question)
     if not docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
@@ -204,8 +204,8 @@ def index(
 
     Example: chunkcore index docs/ -o docs.index && chunkcore search docs.index "how is a pump primed?"
     """
-    from chunkcore.folder_index import index_files, is_index
     from chunkcore.retrieval import get_retriever
+    from chunkcore.scale.folder_index import index_files, is_index
 
     _check_source(docs)
     if is_index(docs):
@@ -237,7 +237,7 @@ def serve(opening: Opening) -> None:
     Files that change, and an index that is saved anew while it serves, are seen at the next question.
     Put into the client's configuration: {"command": "chunkcore", "args": ["serve", "docs/"]}
     """
-    from chunkcore.folder_index import is_index, tool_server
+    from chunkcore.scale.folder_index import is_index, tool_server
 
     reopen = None if is_index(opening.docs) else opening.open
     tool_server(opening.open(), reopen).run("stdio")

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
         readers as readers,
     )
     from chunkcore.reading.folders import load_documents as load_documents
-    from chunkcore.reading.folders import read_file as read_file
+    from chunkcore.reading.opening import read_file as read_file
 
 on_first_use(
     __name__,
     {
         "chunkcore.files": "UnreadError",
         "chunkcore.reading.base": "FileNotes Reader Reading readers",
-        "chunkcore.reading.folders": "load_documents read_file",
+        "chunkcore.reading.folders": "load_documents",
+        "chunkcore.reading.opening": "read_file",
     },
 )

@@ -1,0 +1,1 @@
+"""Indexes of folders: `folder_index`."""
