@@ -20,10 +20,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from chunkadapters.langchain import PassageRetriever, evaluate_retriever
 from chunkadapters.neighbours import StoreIndex
 from chunkcore import Span, chunk_corpus
@@ -34,6 +33,9 @@ from chunkcore.run import Retrieved
 from integration_tests.benchmarks.passages_table import BUDGETS, COLLECTIONS, STORE, UNITS, benchmark_of
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 HITS, BATCH, DIMENSIONS = 50, 50_000, 384
 
@@ -78,6 +80,8 @@ def _words(question: str) -> str:
 def table_of(
     ids: Sequence[int], sources: Sequence[str], starts: Sequence[int], texts: Sequence[str], vectors: Any
 ) -> pa.Table:
+    import pyarrow as pa
+
     flat = pa.FixedSizeListArray.from_arrays(np.ascontiguousarray(vectors, np.float32).ravel(), DIMENSIONS)
     return pa.table({"id": ids, "source": sources, "start": starts, "text": texts, "vector": flat})
 
