@@ -355,7 +355,7 @@ def test_compare_prints_table_and_verdict_and_last_the_reports_path(docs, questi
     assert "search: 3 of 3" in err
     page = html.read_text("utf-8")
     assert "many" in page
-    assert "cluster_semantic:counter=cl100k_base,size=100" in page
+    assert "cluster_semantic:counter=cl100k_base,size=100" in page.replace("<wbr>", "")
 
 
 def test_the_report_of_an_earlier_run_is_no_document(docs, questions, tmp_path, capfd, fake):

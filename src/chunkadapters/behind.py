@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, ca
 
 from chunkadapters.configuration import counter_of
 from chunkadapters.places import (
+    ALSO_IN,
     BOOKKEEPING,
     CONTEXT,
     PAGE_MARKS,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 UNITS = "sentence:size=50"
 FETCH_K = 100
-ALSO_IN = "also_in"
 _PAGE_KEYS = (PAGES, "page", "page_label", "page_number")
 # What a hit says of its own text: a passage with more text than the hits' does not inherit it.
 _OF_A_SECTION = ("headings", CONTEXT, *_PAGE_KEYS)

@@ -37,6 +37,7 @@ DERIVED = "derived"
 PAGES = "pages"
 PAGE_MARKS = "page_marks"
 SEGMENTS = "segments"
+ALSO_IN = "also_in"  # other places that say the same as a passage
 SPANS = "spans"
 LOCATED = "located"  # how `exact` found a piece; see `chunkcore.run.MatchKind`
 WHITE_SPACE = "white_space"  # the white space between a chunk and the next one

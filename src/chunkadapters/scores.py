@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 from typing_extensions import Unpack
 
-from chunkadapters.behind import ALSO_IN
 from chunkadapters.models import at_once, finished, secrets_within, without_secrets
-from chunkadapters.places import SPANS
+from chunkadapters.places import ALSO_IN, SPANS
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError, echo, warn_user
 from chunkcore.locating import Hit, Locator, Reason, Verdict

@@ -41,7 +41,6 @@ from pydantic import SkipValidation
 from typing_extensions import Self
 
 from chunkadapters.behind import (
-    ALSO_IN,
     FETCH_K,
     Behind,
     IndexLike,
@@ -61,7 +60,7 @@ from chunkadapters.llamaindex.node_parser import (
     source_of_passage,
     stated_place,
 )
-from chunkadapters.places import is_derived, marks_of
+from chunkadapters.places import ALSO_IN, is_derived, marks_of
 from chunkadapters.scores import DeployedRetriever, RetrieverHooks
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.locating import Hit, names_of, score_of
