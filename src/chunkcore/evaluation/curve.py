@@ -12,7 +12,7 @@ import numpy as np
 from chunkcore.evaluation.resampling import column_means, resampled_means, share_intervals
 from chunkcore.spans import Scores
 
-BUDGETS = (125, 250, 500, 1000, 2000, 4000, 8000)
+BUDGETS = (250, 500, 1000, 2000, 4000, 8000)
 SHARES = (0.8, 0.9)  # of the evidence, whose budgets are said
 
 
@@ -45,7 +45,7 @@ def budgets_up_to(tokens: float) -> list[int]:
     """The budgets, up to the first that holds so many tokens: a larger one would show no more.
 
     >>> budgets_up_to(400)
-    [125, 250, 500]
+    [250, 500]
     """
     below = [budget for budget in BUDGETS if budget < tokens]
     return list(BUDGETS[: len(below) + 1])

@@ -181,9 +181,6 @@ def default_chunkers(retrievers: Sequence[str] = DEFAULT_RETRIEVERS) -> list[str
     return [spec for spec in DEFAULT_CHUNKERS if with_model or not embeds([spec], [])]
 
 
-_CURVED = (
-    4  # systems: of more, evidence against tokens is measured of the best and the baseline alone
-)
 BEHIND = "hits"  # passages behind a retriever show the hits' own text
 
 
@@ -264,14 +261,6 @@ class StudySettings:
             margin=self.margin,
             by=self.by,
         )
-
-    def curved(self, reports: Sequence[Report]) -> list[str]:
-        """The systems of which evidence against tokens is measured, which takes as long as all the other scores."""
-        names = [report.name for report in reports]
-        if len(names) <= _CURVED:
-            return names
-        chosen = {self.compare(reports).ranked[0].name, self._baseline_of(reports) or names[0]}
-        return [name for name in names if name in chosen]
 
     def race(self, benchmark: Benchmark) -> Race | None:
         """The race in which systems are stopped that are surely behind; None where all questions are asked."""
@@ -420,7 +409,7 @@ class _Study:
             self.built_with,
             self.models,
             measures=self.settings.measures,
-            curved=self.settings.curved,
+            curved=True,
             race=self.settings.race(self.scorer.benchmark),
             retrievers=retrievers,
             progress=self.progress,
@@ -453,7 +442,7 @@ class _Study:
             retrievers=[system.retriever],
             behind=[BEHIND],
             measures=self.settings.measures,
-            curved=self.settings.curved if len(self.reports) < _CURVED else None,
+            curved=True,
         )
         changed = replace(system, behind=BEHIND)
         same = {step: report.seconds[step] for step in ("chunk", "embed") if step in report.seconds}

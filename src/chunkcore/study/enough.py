@@ -111,12 +111,12 @@ class Needs:
         )
 
     def curve(self) -> list[CurvePoint]:
-        """Tokens in the mean against the share of questions with all evidence in them: a point for each of `BUDGETS`,
-        with 95 % bands.
+        """Tokens in the mean against the share of questions with all evidence in them: a point for some budgets, with
+        95 % bands.
         """
         rising = np.unique(np.concatenate([row[np.isfinite(row)] for row, _ in self.curves]))
         chosen = []
-        for budget in BUDGETS:
+        for budget in (125, *BUDGETS):
             low, high = 0, len(rising) - 1
             while low < high:
                 middle = (low + high) // 2

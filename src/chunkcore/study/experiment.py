@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap, Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
@@ -145,7 +145,7 @@ def run_experiment(
     retrievers: Sequence[str | RetrievalMethod] = ("dense",),
     behind: Sequence[str] = ("",),
     measures: Iterable[Measure | str] | Measure | str | None = None,
-    curved: Callable[[Sequence[Report]], Collection[str]] | None = None,
+    curved: bool = False,
     race: Race | None = None,
     progress: Progress | None = None,
     done: Callable[[Report], None] | None = None,
@@ -167,8 +167,8 @@ def run_experiment(
         behind: what stands behind each retriever: "" for nothing, "hits" for passages of the hits' own text, "whole"
             for passages of the hits' documents. Retrievers that make passages have nothing behind them.
         measures: by default `measures_at()`. MRR, MAP and nDCG without a depth use the deepest of the others.
-        curved: of an embedder's reports, the names of those that are also asked for budgets up to 8,000 tokens, for
-            `Report.curve`; seconds are without that.
+        curved: whether systems that were asked everything are asked for other budgets, too, for `Report.curve`;
+            seconds are without that.
         race: systems that are surely behind are not asked all questions.
         progress: called with a step ("chunk", "embed", "queries", "search"), the count done, and the total.
         done: called with each finished report.
@@ -192,7 +192,7 @@ def run_experiment(
         if number:  # a system without a model has the same result with the next one
             systems = [system for system in systems if system.embedder]
         bench.cut(systems)
-        scored_here: dict[str, Report] = {}
+        scored_here: list[Report] = []
         for place, system in enumerate(systems, start=1):
             parts = [
                 system.chunker,
@@ -201,13 +201,13 @@ def run_experiment(
                 system.stage if len(stages) > 1 else "",
             ]
             report = bench.report(system, system_name(*parts), race)
-            scored_here[report.name] = report
+            scored_here.append(report)
             if done is not None:
                 done(report)
             bench.progress("search", place, len(systems))
-        for name in curved([*scored_here.values()]) if curved else ():
-            scored_here[name] = bench.with_curve(scored_here[name])
-        reports += scored_here.values()
+        for report in scored_here:
+            is_whole = report.asked is None
+            reports.append(bench.with_curve(report) if curved and is_whole else report)
     return reports
 
 

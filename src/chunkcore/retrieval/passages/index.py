@@ -97,22 +97,21 @@ class Passages(RetrievalMethod):
     """Passages of any size: exact spans under a budget of tokens, from small chunks that are indexed once.
 
     The chunks are units, in the order of their documents: small ones, such as ``sentence:size=50``. For a question,
-    each kind (dense, lexical) scores every unit's windows at all scales: see the module `windows`. A unit's
-    score is `balance` times dense and 1 - `balance` times lexical. Words of a document's name (its file, title, company
-    and year) count in all its units, see `Names`, and those of a heading in all under it. `search` ranks the units,
-    ties by their place;
-    `retrieve` returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the first k at a budget of
-    1,000 tokens. A unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among
-    fewer than ten units, none that has a word of the question. A unit that says of the question what a better one of
-    another document has said, up to small edits, becomes one of its passage's `sources`. A rare name that the best
-    units have and the question has not leads to another document, for up to a quarter of the budget. `is_related` says
-    whether a question has more in common with the collection than chance. By words alone: a unit's words of the
-    question, by their weights, exceed 0.55 of the root of the sum of squares of all. With vectors, a unit with over
-    half of the words is related, and so is one that is nearer than most of sixteen questions on everyday things, such
-    as "Who wrote Hamlet?", are to any: by the cosine, of which 0 is what those questions have in the middle, and a
-    third of the share of those words. So it holds for models whose cosines are all high. A question without a known
-    word, or with vectors one that is not related and of whose words none tells units apart, has no answer. An index
-    that `chunkcore.study.enough.calibrate` made calls a question related by its `presence`.
+    each kind (dense, lexical) scores every unit's windows at all scales: see the module `windows`. A unit's score is
+    `balance` times dense and 1 - `balance` times lexical. Words of a document's name (its file, title, company and
+    year) count in all its units, see `Names`, and those of a heading in all under it. `search` ranks the units, ties by
+    their place; `retrieve` returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the first k at
+    a budget of 1,000 tokens. A unit that scores under 0.15 of the best one is left out, so that a budget need not be
+    used up; among fewer than ten units, none that has a word of the question. A unit that says of the question what a
+    better one of another document has said, up to small edits, becomes one of its passage's `sources`. A rare name that
+    the best units have and the question has not leads to another document, for up to a quarter of the budget.
+    `is_related` says whether a question has more in common with the collection than chance. By words alone: a unit's
+    words of the question, by their weights, exceed 0.55 of the root of the sum of squares of all. With vectors, a unit
+    with over half of the words is related, and so is one that is nearer than most of sixteen questions on everyday
+    things, such as "Who wrote Hamlet?", are to any: by the cosine, of which 0 is what those questions have in the
+    middle, and a third of the share of those words. So it holds for models whose cosines are all high. A question
+    without a known word, or with vectors one that is not related and of whose words none tells units apart, has no
+    answer. An index that `chunkcore.study.enough.calibrate` made calls a question related by its `presence`.
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -236,17 +235,22 @@ class WindowIndex(PassageIndex):
         )
 
     @cached_property
+    def _document_numbers(self) -> list[int]:
+        """Of each document with units, its number in the corpus."""
+        by_unit = self.units.by_unit(self.corpus.document_numbers)
+        numbers: list[int] = by_unit[self.units.firsts[:-1]].tolist()
+        return numbers
+
+    @cached_property
     def _names(self) -> Names:
         names, metadata = self.corpus.described
-        numbers = self.units.by_unit(self.corpus.document_numbers)[self.units.firsts[:-1]]
-        texts = [name_of(names[number], metadata[number]) for number in numbers.tolist()]
+        texts = [name_of(names[number], metadata[number]) for number in self._document_numbers]
         return Names(texts, self._options.words)
 
     @cached_property
     def _headings(self) -> Headings:
-        documents = self.corpus.documents
-        numbers = self.units.by_unit(self.corpus.document_numbers)[self.units.firsts[:-1]]
-        given = [documents[n] if n < len(documents) else None for n in numbers.tolist()]
+        documents: dict[int, Document] = dict(enumerate(self.corpus.documents))
+        given = [documents.get(number) for number in self._document_numbers]
         return Headings(self.units, given, self._options.words)
 
     @cached_property
@@ -525,8 +529,8 @@ class WindowIndex(PassageIndex):
         The hits count by their order, whatever their scores; the words of the question count in the index's units. A
         hit without spans, with spans beyond its document, or of which the index's units hold nothing, is a passage of
         its own at its rank, if it has a text and the retriever's hits up to it are within the budget; if the answer
-        would be empty, the first one is cut to the budget. Spans are taken
-        at their word: `chunkcore.locating` finds those of a hit whose text may have changed.
+        would be empty, the first one is cut to the budget. Spans are taken at their word: `chunkcore.locating` finds
+        those of a hit whose text may have changed.
 
         Args:
             question: the question.
