@@ -41,8 +41,10 @@ def test_a_curve_has_at_each_budget_what_the_measure_has_there_whatever_the_syst
     for report in page.reports:
         found = report.curve[min(1000, max(report.curve))]
         np.testing.assert_array_equal(found, report.values("Recall@1000tok"), err_msg=report.name)
-        is_mine = report.name.startswith("mine")
-        assert list(report.curve) == (list(BUDGETS[:2]) if is_mine else list(BUDGETS))
+        asked = list(report.curve)
+        assert asked == list(BUDGETS[: len(asked)])
+        is_found = np.nanmean(report.curve[asked[-1]]) >= 0.9
+        assert len(asked) == 2 if report.name.startswith("mine") else is_found or len(asked) == len(BUDGETS)
 
 
 def test_the_budget_that_is_said_holds_the_share(page: ReportPage) -> None:

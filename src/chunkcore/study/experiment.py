@@ -20,6 +20,7 @@ from chunkcore.columns import blocks
 from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
+from chunkcore.evaluation.curve import SHARES
 from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
 from chunkcore.evaluation.results import STAGES, Report, System, system_name
 from chunkcore.evaluation.scoring import Scorer
@@ -34,7 +35,7 @@ from chunkcore.models.loading import (
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.retrieval.base import PassageIndex, check_limits
 from chunkcore.run import Answers, Retrieved, Retriever, Run
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Scores
 from chunkcore.study.behind import (
     HITS,
     Limit,
@@ -346,14 +347,19 @@ class _Bench:
         return score_limits(self.scorer, runs, limits, scored)
 
     def with_curve(self, report: Report) -> Report:
-        """The report with `Report.curve`; the system is indexed once more."""
-        system, measures = report.system, recalls(self.scorer)
+        """The report with `Report.curve`, up to where the largest of `SHARES` is found; it is indexed once more."""
+        system, queries = report.system, self.scorer.benchmark.queries
         index = self.methods[system.retriever].index(
             self._cuts[system.chunker].corpus, self._vectors
         )
-        limits = self._limits(index, system, measures)
-        runs = self._runs(index, system, limits, system.name, self.scorer.benchmark.queries)
-        return replace(report, curve=curve_of(score_limits(self.scorer, runs, limits, measures)))
+        curve: dict[int, Scores] = {}
+        # Passages are asked for each budget anew; chunks once for all.
+        for limit in self._limits(index, system, recalls(self.scorer)):
+            runs = self._runs(index, system, [limit], system.name, queries)
+            curve |= curve_of(score_limits(self.scorer, runs, [limit], limit.measures))
+            if any(np.nanmean(shares) >= SHARES[-1] for shares in curve.values()):
+                break
+        return replace(report, curve=curve)
 
     def _limits(self, index: Index, system: System, measures: Sequence[Measure]) -> list[Limit]:
         depth = max([1, *(measure.k for measure in measures if isinstance(measure.k, int))])
