@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,10 @@ def test_needs_tell_tokens_against_evidence_and_what_passes_without_documents() 
     assert (measure_needs(index_of(one, chunker="sentence:size=12"), one).absent[:, 0] > 0).all(), (
         "only the evidence is taken out"
     )
+    both = replace(towns, documents=[*towns.documents, Document("copy", towns.documents[0].text)])
+    again = measure_needs(index_of(both), both)
+    assert again.repeated == {f"{TOWNS[0]}-{thing}": "copy" for thing in THINGS}, "the copy answers these as well"
+    assert len(again.absent) == len(again.unanswered) == len(towns.queries) - len(THINGS)
     with pytest.raises(OptionError, match="an index of the retriever passages"):
         calibrate(get_retriever("bm25").index(chunk_corpus(towns.documents, "sentence:size=30")), towns)
 
@@ -185,8 +190,12 @@ def test_the_command_prints_the_curve_and_keeps_the_thresholds_or_says_what_it_w
     assert kept.enough is not None
     assert kept.enough.questions == 80
     assert kept.retrieve("Who built the pump in Tarn?", max_tokens="auto")
+    (tmp_path / "docs" / "copy.txt").write_text(towns.documents[0].text.replace("was", "is"))
     assert main(["index", str(tmp_path / "docs"), "-o", index]) == 0
     assert load_index(index).enough == kept.enough
+    questions.write_text("\n".join(map(json.dumps, rows)))
+    assert main(["calibrate", index, "--questions", str(questions)]) == 0
+    assert f"left out there: copy.txt answers {TOWNS[0]}-pump as well" in capfd.readouterr().out
     questions.write_text("\n".join(map(json.dumps, rows)))
     assert main(["check", index, "--questions", str(questions)]) == 0
     assert "presence is as it was" in capfd.readouterr().out

@@ -117,11 +117,12 @@ def _promise_lines(needs: Needs, enough: Enough) -> Iterator[str]:
     yield (
         f"at most {enough.miss:.0%} of questions like these lack evidence: {enough.tokens:,.0f} tokens in the mean"
     )
-    share, low, high = needs.passing(enough.least)
-    yield (
-        f"at most {enough.refuse:.0%} are called unrelated; asked without their documents, {share:.0%} "
-        f"({low:.0%} to {high:.0%}) are still called related"
-    )
+    yield f"at most {enough.refuse:.0%} are called unrelated"
+    if len(needs.unanswered):
+        share, low, high = needs.passing(enough.least)
+        yield f"asked without their documents, {share:.0%} ({low:.0%} to {high:.0%}) are still called related"
+    for question, document in needs.repeated.items():
+        yield f"left out there: {document} answers {question} as well"
 
 
 def _paste_lines(folder: Path) -> Iterator[str]:

@@ -6,7 +6,7 @@ Source: Angelopoulos, Bates, Fisch, Lei and Schuster, Conformal Risk Control (IC
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,13 +27,12 @@ from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Numbers, Scores
 
 _ALARM = 0.05  # of `drift`
-_POINTS, _SELDOM = (
-    0.05,
-    0.1,
-)  # a promise is broken by more than so much in at most this share of calibrations
+_POINTS = 0.05  # a promise is broken by more than so much
+_SELDOM = 0.1  # in at most this share of calibrations
 _DOCUMENTS = 1000  # whose ids are kept
 _FEWER = 0.05  # of the units: as many may go in edits
 _ERRORS = 0.8  # standard errors of what is out of reach, taken from what is promised
+_AGAIN = 0.7  # of a unit's words, by weight, are said again
 _LARGE = 1 / 2  # of an index; of larger documents only the evidence is taken out
 
 
@@ -53,14 +52,16 @@ class UnattainableError(DataError):
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """What labelled questions need of an index. Arrays have one row a question.
+    """What labelled questions need of an index. Arrays have one row a question, in the order of `by_document`.
 
     Attributes:
         levels: the level that shows all evidence; infinite if none does.
         curves: the rising levels of the units, and the tokens that each shows.
         present: `Signs` of the question and the index.
         absent: the same without the question's documents; of documents that are over half of the index, without the
-            evidence.
+            evidence. Of the questions in `unanswered` alone.
+        unanswered: the rows of the questions whose evidence is then gone.
+        repeated: the ids of the other questions, and of the document that says their evidence again.
         clusters: the questions' documents, where questions share them.
         behind: whether the passages are behind another retriever.
         index: what was measured.
@@ -70,6 +71,8 @@ class Needs:
     curves: Sequence[tuple[Scores, Numbers]]
     present: Scores
     absent: Scores
+    unanswered: Numbers
+    repeated: Mapping[str, str]
     clusters: Sequence[str] | None
     by_words: bool
     behind: bool
@@ -85,7 +88,7 @@ class Needs:
 
     @cached_property
     def presences(self) -> tuple[Scores, Scores]:
-        """The presence of each question's answer, and without its documents."""
+        """The presence of each question's answer, and of those that are then `unanswered` without its documents."""
 
         def of(rows: Scores) -> Scores:
             return np.array(
@@ -130,9 +133,12 @@ class Needs:
         return curve_points(tokens, columns, clusters=self.clusters)
 
     def passing(self, least: float) -> tuple[float, float, float]:
-        """The share of questions without their documents whose presence is at least this, and its 95 % interval."""
+        """The share of unanswered questions whose presence is at least this, and its 95 % interval."""
         column = (self.presences[1] >= least).astype(np.float64)[:, None]
-        (point,) = curve_points([0.0], column, clusters=self.clusters)
+        clusters = self.clusters
+        if clusters is not None:
+            clusters = [clusters[row] for row in self.unanswered.tolist()]
+        (point,) = curve_points([0.0], column, clusters=clusters)
         return point.share, point.low, point.high
 
 
@@ -350,16 +356,13 @@ def measure_needs(
         raise OptionError(
             f"calibrate takes an index of the retriever passages, got {type(index).__name__}"
         )
-
-    def documents(query: Query) -> list[str]:
-        return sorted(piece.document_id for piece in query.evidence)
-
-    queries = sorted(benchmark.queries, key=documents)
+    queries = by_document(benchmark.queries)
     if index.vectors is not None:
         index.vectors.queries([query.text for query in queries])  # in one batch
     rest = _Rest(index)
-    levels, curves, present, absent = [], [], [], []
-    for query in queries:
+    levels, curves, present, absent, unanswered = [], [], [], [], []
+    repeated: dict[str, str] = {}
+    for row, query in enumerate(queries):
         part = index
         if query.where is not None:
             part = index.within(query.where)  # type: ignore[assignment]
@@ -368,18 +371,31 @@ def measure_needs(
         levels.append(level)
         curves.append(part.levels(scores))
         present.append(index.signs(query.text))
-        absent.append(rest.without(query).signs(query.text))
+        without = rest.without(query)
+        sayer = rest.sayer(query, without)
+        if sayer is None:
+            unanswered.append(row)
+            absent.append(without.signs(query.text))
+        else:
+            repeated[query.id] = sayer
     names = [query.evidence[0].document_id for query in queries]
     return Needs(
         np.array(levels),
         curves,
         np.array(present),
-        np.array(absent),
+        np.array(absent).reshape(-1, len(Signs._fields)),
+        np.array(unanswered, dtype=np.int64),
+        repeated,
         shared_documents(names, "auto"),
         index.vectors is None,
         behind is not None,
         index_facts(index),
     )
+
+
+def by_document(queries: Iterable[Query]) -> list[Query]:
+    """The questions in the order of the rows of `Needs`."""
+    return sorted(queries, key=lambda query: sorted(piece.document_id for piece in query.evidence))
 
 
 def _places(query: Query) -> list[Retrieved]:
@@ -402,10 +418,7 @@ class _Rest:
         key: tuple[object, ...] = tuple(sorted(names))
         if gone.mean() > _LARGE:
             gone[:] = False
-            for piece in query.evidence:
-                is_there = corpus.document_numbers == self._names.index(piece.document_id)
-                starts, ends = corpus.extents.T
-                gone |= is_there & (starts < piece.span.end) & (ends > piece.span.start)
+            gone[self._evidence(query)] = True
             key = query.evidence
         if key not in self._parts:
             kept = np.flatnonzero(~gone)
@@ -413,3 +426,23 @@ class _Rest:
             assert isinstance(part, WindowIndex)
             self._parts = {key: part}  # questions of one document often follow each other
         return self._parts[key]
+
+    def sayer(self, query: Query, part: WindowIndex) -> str | None:
+        """The document of a part that says the first evidence again, if all evidence is said again in the part."""
+        sayers = []
+        for chunk in self._evidence(query).tolist():
+            share, document_id = part.most_alike(self._index.corpus[chunk].text)
+            if share < _AGAIN:
+                return None
+            sayers.append(document_id)
+        return sayers[0] if sayers else None
+
+    def _evidence(self, query: Query) -> Numbers:
+        """The chunks that hold some of the evidence."""
+        corpus = self._index.corpus
+        starts, ends = corpus.extents.T
+        holds = np.zeros(len(starts), dtype=np.bool_)
+        for piece in query.evidence:
+            is_there = corpus.document_numbers == self._names.index(piece.document_id)
+            holds |= is_there & (starts < piece.span.end) & (ends > piece.span.start)
+        return np.flatnonzero(holds)

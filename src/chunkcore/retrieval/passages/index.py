@@ -413,6 +413,15 @@ class WindowIndex(PassageIndex):
         phrase = phrase_share(keys, lexical.word_weights(question), texts)
         return Signs(float(relation.max()), float(wider.max()), lead, phrase)
 
+    def most_alike(self, text: str) -> tuple[float, str]:
+        """The largest share of a text's words, by weight, that one unit has; and the unit's document."""
+        if not len(self.units):
+            return 0.0, ""
+        shares = self._lexical.shares(text)
+        best = int(shares.argmax())
+        chunk = int(self.units.chunks(np.array([best]))[0])
+        return float(shares[best]), self.corpus[chunk].document_id
+
     # ---- Passages
 
     def passages(
