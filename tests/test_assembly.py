@@ -54,7 +54,7 @@ def assemble(hits, max_tokens=1000, *, k=None, documents=(), counter="cl100k_bas
     scores = [each.score for each in units]
     row = Row(units, scores, sizes.tolist(), [beside(*pair) for pair in pairwise(units)])
     check_limits(k, max_tokens)
-    return passages_of(row, Budget(max_tokens, tokens), k=k, documents=sources)
+    return passages_of(row, Budget(max_tokens, tokens), sources)[:k]
 
 
 @given(libraries(), st.integers(1, 40), st.sampled_from(["words", "characters", "cl100k_base"]), st.booleans())
@@ -139,7 +139,7 @@ def test_a_reader_gets_whole_sentences_and_tables_no_crumbs_and_what_a_text_refe
     scores = [0.0, 0.5, 9.0, 0.0, 0.0, 0.0]
     units = [hit(10 * n, 10 * n + 10, scores[n], text) for n, text in enumerate(texts)]
     row = Row(units, scores, [10] * 6, [True] * 5, 5.0, needs)
-    assert spans(passages_of(row, Budget(budget, "characters"), documents={})) == [[span]]
+    assert spans(passages_of(row, Budget(budget, "characters"), {})) == [[span]]
 
 
 @pytest.mark.parametrize("budget", [10, 30, 50])

@@ -12,6 +12,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from chunkcore.chunkers import get_chunker
+from chunkcore.datasets import load_dataset
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, chunk_corpus, get_retriever
 from chunkcore.retrieval.lexicon import word_keys
@@ -190,6 +191,29 @@ def test_a_limit_is_a_whole_number_of_at_least_1(limits: dict[str, Any]) -> None
     )
     with pytest.raises(OptionError, match=f"{next(iter(limits))} is a"):
         index.retrieve("fox", **limits)
+
+
+def test_an_answer_is_the_same_whatever_was_asked_before() -> None:
+    """What answers to a question share is kept."""
+    lochmere, passages = load_dataset("lochmere"), get_retriever("passages:lexical")
+    corpus = chunk_corpus(lochmere.documents[:3], "sentence:size=50")
+    questions = [query.text for query in lochmere.queries[:6]]
+    hits = get_retriever("bm25").index(corpus).retrieve(questions[0], 20)
+    kept = passages.index(corpus)
+    for counter in map(get_counter, ("cl100k_base", "words")):
+        for limits in ((None, 90), (None, 400), (1, None), (9, None)):
+            answers = passages.index(corpus).answers(questions, *limits, counter=counter)
+            assert kept.answers(questions, *limits, counter=counter) == answers
+    for some, show, balance in (
+        (hits, "hits", 0.3),
+        (hits[::-1], "hits", 0.3),
+        (hits, "whole", 0.3),
+        (hits, "whole", 1),
+    ):
+        for tokens in (200, 900):
+            options = {"max_tokens": tokens, "show": show, "balance": balance}
+            answer = passages.index(corpus).behind(questions[0], some, **options)
+            assert kept.behind(questions[0], some, **options) == answer
 
 
 def test_blocks_and_float32_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,7 +193,6 @@ def run_experiment(
         if number:  # a system without a model has the same result with the next one
             systems = [system for system in systems if system.embedder]
         bench.cut(systems)
-        scored_here: list[Report] = []
         for place, system in enumerate(systems, start=1):
             parts = [
                 system.chunker,
@@ -201,14 +200,11 @@ def run_experiment(
                 system.embedder if len(meters) > 1 else "",
                 system.stage if len(stages) > 1 else "",
             ]
-            report = bench.report(system, system_name(*parts), race)
-            scored_here.append(report)
+            report = bench.report(system, system_name(*parts), race, curved=curved)
+            reports.append(report)
             if done is not None:
                 done(report)
             bench.progress("search", place, len(systems))
-        for report in scored_here:
-            is_whole = report.asked is None
-            reports.append(bench.with_curve(report) if curved and is_whole else report)
     return reports
 
 
@@ -255,6 +251,7 @@ class _Bench:
         self.methods = {method.name: method for method in methods}
         self.strategies = {strategy.name: strategy for strategy in strategies}
         self.progress: Progress = progress or no_progress
+        self._hits: tuple[Index, Run] | None = None  # of all queries, for passages behind them
 
     def systems(self, model: str, behind: Sequence[str]) -> Iterator[System]:
         for method, strategy, stage in product(
@@ -304,7 +301,9 @@ class _Bench:
         if pieces:
             self._vectors.embed_ahead(pieces, later)
 
-    def report(self, system: System, name: str, race: Race | None) -> Report:
+    def report(
+        self, system: System, name: str, race: Race | None, *, curved: bool = False
+    ) -> Report:
         """Index the system's chunks, ask the questions, and score the answers."""
         cut = self._cuts[system.chunker]
         corpus, queries = cut.corpus, self.scorer.benchmark.queries
@@ -339,27 +338,32 @@ class _Bench:
             return asked_alone(report, asked)
         if race is not None:
             race.add(report)
-        return report
+        if not curved:
+            return report
+        known = {}
+        for limit, run in zip(limits, runs, strict=True):
+            if limit.k is None and limit.max_tokens is not None:
+                known[limit.max_tokens] = run
+        return replace(report, curve=self._curve(index, system, known))
 
     def _scored(self, runs: Sequence[Run], limits: Sequence[Limit]) -> Report:
         within = {measure for limit in limits for measure in limit.measures}
         scored = [measure for measure in self.measures if measure in within]
         return score_limits(self.scorer, runs, limits, scored)
 
-    def with_curve(self, report: Report) -> Report:
-        """The report with `Report.curve`, up to where the largest of `SHARES` is found; it is indexed once more."""
-        system, queries = report.system, self.scorer.benchmark.queries
-        index = self.methods[system.retriever].index(
-            self._cuts[system.chunker].corpus, self._vectors
-        )
+    def _curve(self, index: Index, system: System, known: Mapping[int, Run]) -> dict[int, Scores]:
+        """`Report.curve`, up to where the largest of `SHARES` is found. `known`: passages by their budget."""
         curve: dict[int, Scores] = {}
+        queries = self.scorer.benchmark.queries
         # Passages are asked for each budget anew; chunks once for all.
         for limit in self._limits(index, system, recalls(self.scorer)):
-            runs = self._runs(index, system, [limit], system.name, queries)
-            curve |= curve_of(score_limits(self.scorer, runs, [limit], limit.measures))
+            run = known.get(limit.max_tokens or 0)
+            if run is None:
+                (run,) = self._runs(index, system, [limit], system.name, queries)
+            curve |= curve_of(score_limits(self.scorer, [run], [limit], limit.measures))
             if any(np.nanmean(shares) >= SHARES[-1] for shares in curve.values()):
                 break
-        return replace(report, curve=curve)
+        return curve
 
     def _limits(self, index: Index, system: System, measures: Sequence[Measure]) -> list[Limit]:
         depth = max([1, *(measure.k for measure in measures if isinstance(measure.k, int))])
@@ -383,8 +387,9 @@ class _Bench:
     ) -> list[Run]:
         counter = self.scorer.counter
         if system.behind:
-            hits = run_retriever(index, queries, HITS)
-            return self._behind.runs(hits, limits, system.behind, name)
+            if self._hits is None or self._hits[0] is not index:
+                self._hits = index, run_retriever(index, queries, HITS)
+            return self._behind.runs(self._hits[1], limits, system.behind, name)
         sizes = None
         if any(limit.max_tokens for limit in limits):
             sizes = self.scorer.token_counts(index.corpus.retrieved)

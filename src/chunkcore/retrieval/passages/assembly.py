@@ -6,7 +6,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Literal
 
@@ -41,6 +41,7 @@ _LINE_ENDS = ("\n", "\r")
 
 Documents = Mapping[str, Document]
 Order = Literal["score", "document"]
+Counted = dict[tuple[str, int, int], int]  # tokens of what stands in a document between two places
 
 
 # ---- The text of pieces
@@ -181,6 +182,7 @@ class Row:
         joined: of each unit but the last, whether the next one is its neighbour.
         least: a unit with a lower score becomes no part of a passage.
         goes_on: of each unit but the last, whether a reader needs the next one; see `goes_on`.
+        counted: the tokens of runs of units, as far as they are known.
     """
 
     units: Sequence[Retrieved]
@@ -189,17 +191,21 @@ class Row:
     joined: Sequence[bool]
     least: float = -math.inf
     goes_on: Sequence[int] = ()
+    counted: Counted = field(default_factory=dict)
 
     def is_joined(self, unit: int) -> bool:
         """Whether the unit after this one is its neighbour."""
         return 0 <= unit < len(self.joined) and self.joined[unit]
 
 
+def extent_of(first: Retrieved, last: Retrieved) -> tuple[str, int, int]:
+    """Where a run of units stands: its document, its begin and its end."""
+    return first.document_id, first.spans[0].start, last.spans[-1].end
+
+
 def passages_of(
     row: Row,
     budget: Budget,
-    *,
-    k: int | None = None,
     documents: Documents,
 ) -> RankedList:
     """The runs of neighbouring units that are worth most together, within a budget of tokens: passages, best first.
@@ -208,8 +214,7 @@ def passages_of(
     unit is above t. The runs that are worth most together become passages, at the least t at which they come within
     the budget; what is left goes to the next best units that fit. Units that a reader needs together stay together, up
     to a share of the budget; a run of few tokens takes a neighbour. A passage has the score of its best unit; its
-    `parts` are its units in reading order. Equal scores keep the units' order; with `k`, the best k passages are
-    returned.
+    `parts` are its units in reading order. Equal scores keep the units' order.
 
     If the best unit alone is over the budget, it is the only passage, cut at its last whole token within the budget;
     `match` is then "part", of the passage and its part. (If not one character fits, the next best unit is tried.)
@@ -231,7 +236,7 @@ def passages_of(
             runs.add(*(block if runs.beside(*block) else blocks.wide(*block)))
     if order and not runs.ends:
         runs.add(order[0], order[0])
-    return RankedList(runs.passages(order)[:k])
+    return RankedList(runs.passages(order))
 
 
 def first_cut(units: Iterable[Retrieved], budget: Budget) -> RankedList:
@@ -358,14 +363,14 @@ class _Runs:
         return passages
 
     def _size(self, low: int, high: int) -> int:
+        row = self._row
         if low == high:
-            return self._row.sizes[low]
-        passage = passage_of(
-            self._row.units[low : high + 1],
-            0.0,
-            self._documents,
-        )
-        return self._budget.counter.count(passage.text)
+            return row.sizes[low]
+        place = extent_of(row.units[low], row.units[high])
+        if place not in row.counted:
+            passage = passage_of(row.units[low : high + 1], 0.0, self._documents)
+            row.counted[place] = self._budget.counter.count(passage.text)
+        return row.counted[place]
 
 
 def _within_budget(
@@ -516,6 +521,9 @@ def _bare_header(text: str, span: Span) -> int | None:
     for _ in range(3):  # header, rule and row
         line = text.rfind("\n", 0, max(line, 0))
     first = max(line + 1, last - _LONGEST_HEADER)
+    end = text.find("\n", last)
+    if "|" not in text[first : end if end >= 0 else None]:
+        return None  # of most spans
     for header in _HEADER.finditer(text, first, last + _LONGEST_HEADER):
         if header.start() <= last < header.start() + len(header.group().rstrip()) - 1:
             return header.start()

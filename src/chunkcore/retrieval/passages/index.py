@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from itertools import chain
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -26,12 +25,11 @@ from chunkcore.retrieval.base import (
 )
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words, word_keys, words
-from chunkcore.retrieval.passages import links
 from chunkcore.retrieval.passages.assembly import (
     Order,
     Row,
+    extent_of,
     first_cut,
-    goes_on,
     has_text,
     header_tokens,
     in_order,
@@ -40,6 +38,7 @@ from chunkcore.retrieval.passages.assembly import (
     with_table_headers,
     without_bare_headers,
 )
+from chunkcore.retrieval.passages.candidates import Candidates, Filled, Question, UnitTexts
 from chunkcore.retrieval.passages.enough import (
     MOST,
     NEAREST,
@@ -52,9 +51,7 @@ from chunkcore.retrieval.passages.enough import (
     shown_units,
 )
 from chunkcore.retrieval.passages.headings import Headings
-from chunkcore.retrieval.passages.links import Links
 from chunkcore.retrieval.passages.names import Names, name_of
-from chunkcore.retrieval.passages.tables import Header, Reader, reader_of
 from chunkcore.retrieval.passages.windows import (
     DenseWindows,
     LexicalWindows,
@@ -63,7 +60,6 @@ from chunkcore.retrieval.passages.windows import (
 )
 from chunkcore.retrieval.passages.worth import (
     BALANCE,
-    Said,
     Show,
     Shown,
     UnitPlaces,
@@ -73,9 +69,11 @@ from chunkcore.retrieval.passages.worth import (
 )
 from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors, best_of
 from chunkcore.run import RankedList, Retrieved
-from chunkcore.spans import Floats, Numbers, Scores, as_ranges
-from chunkcore.text import Document, Span, text_of_spans
+from chunkcore.spans import Floats, Numbers, Scores
+from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
+
+T = TypeVar("T")
 
 KINDS = ("dense", "lexical")
 _FEW = 10  # units, among fewer of which no score stands out
@@ -86,8 +84,10 @@ _WORDS = 1.5  # of the share of the words beside nearness, in `signs`
 _NARROW = 0.99  # a model whose unrelated texts have a higher cosine tells nothing
 _BY_WORDS = 0.55  # where words are all that relates: what a unit has of the question's, by norm 2
 _MOST_COPIES = 300  # that an answer reads: more leave it shorter
-_NEEDED = 8  # units on either side that a reader may need with one
-_KEPT = 2**26  # bytes of the last questions' scores
+_KEPT = (
+    2**26
+)  # bytes of the last questions: three scores a unit, and about so much for the best units
+_BEST = 2**18
 _LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
 
 
@@ -203,16 +203,15 @@ class WindowIndex(PassageIndex):
         self._vectors = vectors or TextVectors()
         self._shares = options.shares()
         self._dense: DenseWindows | None = None
-        self._last_scores: tuple[tuple[str, ...], list[Scores]] | None = None
+        self._last: dict[str, Question] = {}  # questions, the last ones last
+        self._last_behind: dict[str, tuple[object, Question]] = {}  # with their hits
         self._last_words: tuple[str, Scores] | None = None
-        self.questions_kept: int = max(1, _KEPT // (8 * max(1, len(self.units))))
+        self.questions_kept: int = max(1, _KEPT // (24 * len(self.units) + _BEST))
         self._sizes: Numbers = np.full(
             len(self.units),
             -1,
             dtype=np.int32,
         )
-        self._readers: dict[str, Reader | None] = {}  # of tables, by document
-        self._goes_on = np.full(len(self.units), -1, dtype=np.int8)  # see `goes_on`; -1: unknown
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
             measured = self._vectors.norms(options.name, corpus)
@@ -254,13 +253,17 @@ class WindowIndex(PassageIndex):
         return Headings(self.units, given, self._options.words)
 
     @cached_property
-    def _places(self) -> UnitPlaces:
-        return UnitPlaces(self.units, self.corpus)
+    def _texts(self) -> UnitTexts:
+        return UnitTexts(self.units, self.corpus)
 
-    @cached_property
+    @property
+    def _places(self) -> UnitPlaces:
+        return self._texts.places
+
+    @property
     def sources(self) -> dict[str, Document]:
         """The documents by id."""
-        return {document.id: document for document in self.corpus.documents}
+        return self._texts.sources
 
     # ---- Scores
 
@@ -275,16 +278,31 @@ class WindowIndex(PassageIndex):
             rows.append((self.units.chunks(best), scores[best]))
         return Hits.of(rows)
 
-    def _scores(self, queries: Sequence[str]) -> Iterable[Scores]:
-        """Each query's scores of all units. Of the last queries they are kept: a report asks at several limits."""
-        questions, last = tuple(queries), self._last_scores  # another thread may ask meanwhile
-        if last is not None and last[0] == questions:
-            return last[1]
-        scores: Iterable[Scores] = self._scored(questions)
-        if len(questions) <= self.questions_kept:
-            scores = list(scores)
-            self._last_scores = questions, scores
-        return scores
+    def _scores(self, queries: Sequence[str]) -> Iterator[Scores]:
+        """Each query's scores of all units."""
+        return (question.scores for question in self._questions(queries))
+
+    def _questions(self, queries: Sequence[str]) -> Iterator[Question]:
+        """The queries; the last ones are kept: a report asks at several limits."""
+        kept = {query: self._last[query] for query in queries if query in self._last}
+        new = self._scored([query for query in queries if query not in kept])
+        for query in queries:
+            question = kept.get(query) or self._question(query, next(new), self._everything)
+            self._keep(self._last, query, question)
+            yield question
+
+    def _keep(self, last: dict[str, T], query: str, value: T) -> None:
+        last[query] = value
+        if len(last) > self.questions_kept:
+            last.pop(next(iter(last)), None)  # another thread may ask meanwhile
+
+    def _question(self, text: str, scores: Scores, shown: Shown) -> Question:
+        lexical = self._lexical if "lexical" in self._shares else None
+        return Question(text, scores, shown, self._texts, lexical, self._options.words)
+
+    @cached_property
+    def _everything(self) -> Shown:
+        return Shown.everything(self._places)
 
     def _scored(self, queries: Sequence[str]) -> Iterator[Scores]:
         if self._dense is not None and queries:
@@ -431,13 +449,14 @@ class WindowIndex(PassageIndex):
         max_tokens: int | None,
         counter: TokenCounter,
     ) -> list[list[Retrieved]]:
-        shown = Shown.everything(self._places)
         answers: list[list[Retrieved]] = []
-        for query, scores in zip(queries, self._scores(queries), strict=True):
+        for question in self._questions(queries):
             passages = RankedList()
-            if self._has_answer(query):
+            if question.has_answer is None:
+                question.has_answer = self._has_answer(question.text)
+            if question.has_answer:
                 budget = Budget(max_tokens or MAX_TOKENS, counter)
-                passages = self._assembled(query, scores, budget, shown, k)
+                passages = self._assembled(question, budget, k)
                 passages = in_order(passages, self._options.order)
             answers.append(passages)
         return answers
@@ -446,9 +465,8 @@ class WindowIndex(PassageIndex):
         level = self._level(behind=False)
         if not self._has_answer(query):
             return RankedList()
-        scores = next(iter(self._scores([query])))
-        shown = Shown.everything(self._places)
-        passages = self._up_to(level, query, scores, get_counter(self.counter), shown)
+        question = next(self._questions([query]))
+        passages = self._up_to(level, question, get_counter(self.counter))
         return in_order(passages[:k], self._options.order)
 
     def _level(self, *, behind: bool) -> float:
@@ -461,23 +479,22 @@ class WindowIndex(PassageIndex):
             )
         return self.enough.level
 
-    def _up_to(
-        self,
-        level: float,
-        query: str,
-        scores: Scores,
-        counter: TokenCounter,
-        shown: Shown,
-    ) -> RankedList:
+    def _answer(self, question: Question, budget: Budget, level: float | None) -> RankedList:
+        if level is None:
+            return self._assembled(question, budget)
+        return self._up_to(level, question, budget.counter)
+
+    def _up_to(self, level: float, question: Question, counter: TokenCounter) -> RankedList:
         """The passages of all units up to a level, and of gaps between them."""
-        visible = _Candidates(self, query, scores, shown).scores
+        visible = question.visible
         units = shown_units(visible, self._unit_tokens, level)
         if not len(units):
             return RankedList()
         tokens = int(self._unit_tokens[units].sum())
         budget = Budget(2 * tokens + MAX_TOKENS, counter)
         least = float(visible[units].min())
-        return self._assembled(query, scores, budget, shown, least=least)
+        filled = self._filled(question, budget, least)
+        return self._finished(filled, budget, filled.passages)
 
     @cached_property
     def _unit_tokens(self) -> Numbers:
@@ -499,17 +516,16 @@ class WindowIndex(PassageIndex):
             places: of its evidence.
             hits: of another retriever, for passages behind it.
         """
-        shown = Shown.everything(self._places)
         if hits is None:
-            scores = next(iter(self._scores([question])))
+            asked = next(self._questions([question]))
             is_there = self._has_answer(question)
         else:
             ranked = distinct_hits(hits)
             placed = self._placed(ranked, "hits")
             located = [ranked[number] for number in placed]
-            scores, shown = self._behind_scores(question, ranked, placed, "hits", BALANCE)
+            asked = self._behind_question(question, ranked, placed, "hits", BALANCE)
             is_there = holds_all(located, places, self.sources)
-        scores = _Candidates(self, question, scores, shown).scores
+        scores = asked.visible
         ranges, _ = self._places.ranges(places)
         _, units = self._places.covered(ranges)
         if not is_there:
@@ -572,11 +588,8 @@ class WindowIndex(PassageIndex):
         alone = self._alone(ranked, placed, budget)
         passages = RankedList()
         if budget.left > 0 and (placed or show == "all"):
-            scores, shown = self._behind_scores(question, ranked, placed, show, balance)
-            if level is None:
-                passages = self._assembled(question, scores, budget, shown)
-            else:
-                passages = self._up_to(level, question, scores, budget.counter, shown)
+            asked = self._behind_question(question, ranked, placed, show, balance)
+            passages = self._answer(asked, budget, level)
         for number, hit in alone:
             passages.insert(number, hit)
         if not passages and level is None:
@@ -584,15 +597,19 @@ class WindowIndex(PassageIndex):
             passages = first_cut([hit for hit in others if hit.text.strip()], budget)
         return in_order(passages[:k], order)
 
-    def _behind_scores(
+    def _behind_question(
         self,
         question: str,
         hits: Sequence[Retrieved],
         placed: Sequence[int],
         show: Show,
         balance: float,
-    ) -> tuple[Scores, Shown]:
-        """The units' scores by words and by the hits, of which those `placed` stand in the index; and what is shown."""
+    ) -> Question:
+        """The question, scored by words and by the hits, of which those `placed` stand in the index."""
+        hits_of = hits, placed, show, balance
+        last, asked = self._last_behind.get(question, (None, None))
+        if asked is not None and last == hits_of:
+            return asked
         located = [hits[number] for number in placed]
         ranks = np.array(placed, dtype=np.int64) + 1
         words = self.word_scores(question)
@@ -601,7 +618,9 @@ class WindowIndex(PassageIndex):
         scores = (1 - balance) * word_shares(words)
         held, worth = self._places.worth(located, ranks, len(hits))
         scores[held] += balance * worth
-        return scores, self._shown(located, show)
+        asked = self._question(question, scores, self._shown(located, show))
+        self._keep(self._last_behind, question, (hits_of, asked))
+        return asked
 
     def _placed(
         self,
@@ -656,31 +675,33 @@ class WindowIndex(PassageIndex):
             np.concatenate((ranges, self._places.whole(whole))),
         )
 
-    def _assembled(
-        self,
-        query: str,
-        scores: Scores,
-        budget: Budget,
-        shown: Shown,
-        k: int | None = None,
-        least: float | None = None,
-    ) -> RankedList:
-        """The passages of the best units, of what is shown of them. `least`: the score of a unit; see `_least`."""
-        answer = _Candidates(self, query, scores, shown)
+    def _assembled(self, question: Question, budget: Budget, k: int | None = None) -> RankedList:
+        """The passages of the best units, of what is shown of them: within the budget, and at most `k`."""
+        counter, tokens = budget.counter, budget.left
+        last = question.last
+        if last is None or last[0] is not counter or last[1] != tokens:
+            last = question.last = counter, tokens, self._filled(question, budget)
+        budget.left = last[2].left
+        return self._finished(last[2], budget, last[2].passages[:k])
+
+    def _filled(self, question: Question, budget: Budget, least: float | None = None) -> Filled:
+        """The passages that fill a budget. `least`: the score of a unit; see `_least`."""
+        answer = Candidates(question)
         is_given = least is not None
         if least is None:
-            least = self._least(query, answer.scores)
+            least = self._least(question.text, answer.scores)
             answer.follow_names(budget)
         units, sizes = self._candidates(answer, budget, least)
         if answer.copies and not is_given:
-            least = self._least(query, answer.scores, len(answer.copied))
+            least = self._least(question.text, answer.scores, len(answer.copied))
         row = Row(
-            LazySequence(cache(answer.piece), units.tolist()),
+            LazySequence(answer.piece, units.tolist()),
             answer.scores[units].tolist(),
             sizes.tolist(),
             answer.joined(units),
             least,
-            answer.goes_on(units),
+            self._texts.all_go_on(units[:-1]),
+            question.counted(budget.counter),
         )
         headers = answer.headers(units)
         reserved = 0
@@ -689,21 +710,23 @@ class WindowIndex(PassageIndex):
             header = headers.get((best.document_id, best.spans[0]), ())
             reserved = header_tokens(best, header, budget, self.sources)
         budget.left -= reserved
-        passages: Sequence[Retrieved] = passages_of(
-            row,
-            budget,
-            k=k,
-            documents=self.sources,
-        )
-        budget.left += reserved
-        if headers:
-            passages = with_table_headers(passages, headers, budget, self.sources)
+        passages = passages_of(row, budget, self.sources)
+        return Filled(passages, answer, headers, budget.left + reserved)
+
+    def _finished(
+        self, filled: Filled, budget: Budget, passages: Sequence[Retrieved]
+    ) -> RankedList:
+        """Passages of an answer with their tables' headers, and what says the same as they."""
+        budget.left = filled.left
+        if filled.headers:
+            passages = with_table_headers(passages, filled.headers, budget, self.sources)
         whole = without_bare_headers(passages, self.sources)
-        return RankedList(answer.with_sources(passage) for passage in whole if has_text(passage))
+        with_sources = filled.candidates.with_sources
+        return RankedList(with_sources(passage) for passage in whole if has_text(passage))
 
     def _candidates(
         self,
-        answer: _Candidates,
+        answer: Candidates,
         budget: Budget,
         least: float,
     ) -> tuple[Numbers, Numbers]:
@@ -713,7 +736,7 @@ class WindowIndex(PassageIndex):
         while True:
             units = answer.with_needed(self.units.with_gaps(answer.scores, count))
             units = answer.without_copies(units, least)
-            sizes = self._tokens(units, answer, budget.counter)
+            sizes = self._tokens(units, answer.question, budget.counter)
             if count >= most or sizes.sum() > budget.left or len(answer.copied) > _MOST_COPIES:
                 return units, sizes
             count = min(2 * count, most)
@@ -721,7 +744,7 @@ class WindowIndex(PassageIndex):
     def _tokens(
         self,
         units: Numbers,
-        answer: _Candidates,
+        question: Question,
         counter: TokenCounter,
     ) -> Numbers:
         """The tokens of units, by a counter; those of a whole unit, by the index's counter, are counted once."""
@@ -729,11 +752,16 @@ class WindowIndex(PassageIndex):
         is_usual = type(counter) is type(usual) and counter.name == usual.name
         sizes = self._sizes if is_usual else np.full_like(self._sizes, -1)
         new = units[sizes[units] < 0]
-        sizes[new] = counter.count_many([answer.text(unit) for unit in new.tolist()])
+        sizes[new] = counter.count_many([self._texts.text(unit) for unit in new.tolist()])
         tokens = sizes[units]
+        counted = question.counted(counter)
         for place, unit in enumerate(units.tolist()):
-            if unit in answer.cut:
-                tokens[place] = counter.count(answer.text(unit, answer.cut[unit]))
+            if unit in question.cut:
+                piece = question.piece(unit)
+                extent = extent_of(piece, piece)
+                if extent not in counted:
+                    counted[extent] = counter.count(piece.text)
+                tokens[place] = counted[extent]
         return tokens
 
     def _least(self, query: str, scores: Scores, copies: int = 0) -> float:
@@ -754,198 +782,3 @@ class WindowIndex(PassageIndex):
     def _mean_tokens(self) -> float:
         counts = self.corpus.token_counts
         return max(1.0, float(counts.mean())) if len(counts) else 1.0
-
-
-class _Candidates:
-    """The units of one answer, as far as they are shown, with their scores: -inf of units that are not shown."""
-
-    def __init__(
-        self,
-        index: WindowIndex,
-        question: str,
-        scores: Scores,
-        shown: Shown,
-    ) -> None:
-        self._index = index
-        self._shown = shown
-        self._places = index._places
-        self.scores = np.where(shown.units, scores, -math.inf)
-        self.cut: dict[int, tuple[Span, ...]] = {}
-        self.copies: dict[tuple[str, tuple[Span, ...]], list[int]] = {}
-        self._weights = index._lexical.rarity(question) if "lexical" in index._shares else {}
-        self._said = Said(self._weights, index._options.words)
-        self.copied: set[int] = set()
-        self._read: set[int] = set()
-        self._around: dict[int, range] = {}
-        for unit in shown.cut_units.tolist():
-            spans = shown.cut(*self._place(unit))
-            self.cut[unit] = spans
-            if not spans or not self.text(unit, spans).strip():
-                self.scores[unit] = -math.inf
-
-    def _chunk(self, unit: int) -> int:
-        order = self._index.units.order
-        return unit if order is None else int(order[unit])
-
-    def _place(self, unit: int) -> tuple[str, tuple[Span, ...]]:
-        """A unit's document and spans, without the header of a table that is repeated before its rows."""
-        number, corpus = self._chunk(unit), self._index.corpus
-        if (
-            number not in corpus.special
-        ):  # most units: without a Chunk of its own it takes a fifth of the time
-            document, _, start, end, _ = corpus.columns[:, number].tolist()
-            return corpus.documents[document].id, (Span(start, end),)
-        chunk = corpus[number]
-        return chunk.document_id, chunk.spans[corpus.repeating.get(number, 0) :]
-
-    def text(self, unit: int, spans: tuple[Span, ...] | None = None) -> str:
-        """The text of a unit, or of these of its spans."""
-        name, whole = self._place(unit)
-        document = self._index.sources.get(name)
-        if document is not None:
-            return text_of_spans(document.text, whole if spans is None else spans)
-        chunk = self._index.corpus[self._chunk(unit)]
-        if whole == chunk.spans or len(whole) > 1:
-            return chunk.text
-        return chunk.text[-len(whole[0]) :]
-
-    def piece(self, unit: int) -> Retrieved:
-        name, whole = self._place(unit)
-        spans = self.cut.get(unit, whole)
-        chunk = self._index.corpus[self._chunk(unit)]
-        score = float(self.scores[unit])
-        return Retrieved(
-            name,
-            spans,
-            score,
-            self.text(unit, spans),
-            id=chunk.id,
-        )
-
-    def shown_text(self, unit: int) -> str:
-        """What is shown of a unit's text; "": nothing."""
-        if not np.isfinite(self.scores[unit]):
-            return ""
-        return self.text(unit, self.cut.get(unit))
-
-    def follow_names(self, budget: Budget) -> None:
-        """Units that a rare name in the best ones leads to score next to these, up to a share of the budget."""
-        best = best_of(self.scores, links.SOURCES)
-        top = self.scores[best].max(initial=0.0)
-        if top <= 0 or not self._weights:
-            return
-        names = Links(self._index._lexical, self._index.units, self._weights, self.shown_text)
-        near = best[self.scores[best] >= links.NEAR * top].tolist()
-        leads = sorted(chain.from_iterable(map(names.of, near)))
-        best_leads = sorted({lead.unit: lead for lead in leads}.values(), reverse=True)
-        room = links.SHARE * budget.left
-        for lead in best_leads[: links.MOST]:
-            room -= budget.counter.count(self.shown_text(lead.unit))
-            worth = links.NEXT * self.scores[lead.source]
-            if room >= 0 and worth > self.scores[lead.unit]:
-                self.scores[lead.unit] = worth
-
-    def joined(self, units: Numbers) -> list[bool]:
-        """Of each of the units but the last, whether the next one is its neighbour, and what is between them shown."""
-        documents = self._index.units.documents[units]
-        is_next = (np.diff(units) == 1) & (np.diff(documents) == 0)
-        starts, ends = self._places.starts[units], self._places.ends[units]
-        for place, unit in enumerate(units.tolist()):
-            if unit in self.cut:
-                begin = self._places.begin(self._place(unit)[0])
-                starts[place] = begin + self.cut[unit][0].start
-                ends[place] = begin + self.cut[unit][-1].end
-        is_shown = self._shown.covers(ends[:-1], starts[1:])
-        joined: list[bool] = (is_next & is_shown).tolist()
-        return joined
-
-    def goes_on(self, units: Numbers) -> list[int]:
-        """Of each of the units but the last, whether a reader needs the next unit of its document, too: `goes_on`."""
-        return [self._goes_on(unit) for unit in units[:-1].tolist()]
-
-    def _goes_on(self, unit: int) -> int:
-        known = self._index._goes_on
-        if known[unit] < 0:
-            known[unit] = 0
-            name, spans = self._place(unit)
-            document = self._index.sources.get(name)
-            if document is not None and unit + 1 < self._index.units.end_of_document[unit]:
-                known[unit] = goes_on(document.text, spans[-1], self._place(unit + 1)[1][0].start)
-        return int(known[unit])
-
-    def with_needed(self, units: Numbers) -> Numbers:
-        """These units, their neighbours, and what a reader needs with each, as far as it is shown."""
-        needed: set[int] = set()
-        for unit in units.tolist():
-            if unit not in self._around:
-                self._around[unit] = self._reach(unit)
-            needed.update(self._around[unit])
-        wide = np.array(sorted(needed), dtype=np.int64)
-        return wide[np.isfinite(self.scores[wide])]
-
-    def _reach(self, unit: int) -> range:
-        """A unit, its neighbours, and what a reader needs with it."""
-        low = int(self._index.units.first_of_document[unit])
-        high = int(self._index.units.end_of_document[unit]) - 1
-        first, last = max(low, unit - 1), min(high, unit + 1)
-        for _ in range(_NEEDED):
-            if first > low and self._goes_on(first - 1):
-                first -= 1
-            if last < high and self._goes_on(last):
-                last += 1
-        return range(first, last + 1)
-
-    def without_copies(self, units: Numbers, least: float) -> Numbers:
-        """These units without those that say what a better one of them has said, which become its `copies`."""
-        order = units[np.argsort(-self.scores[units], kind="stable")]
-        for unit in order.tolist():
-            if unit in self._read or not self.scores[unit] >= least:
-                continue
-            self._read.add(unit)
-            name, whole = self._place(unit)
-            text = self.text(unit, self.cut.get(unit, whole))
-            other = self._said.sayer(text, name, unit)
-            if other is not None:
-                name, spans = self._place(other)
-                place = name, self.cut.get(other, spans)
-                self.copies.setdefault(place, []).append(unit)
-                self.copied.add(unit)
-                self.scores[unit] = -math.inf
-        return units[np.isfinite(self.scores[units])]
-
-    def with_sources(self, passage: Retrieved) -> Retrieved:
-        """The passage with the places that say the same as its parts."""
-        rows = [self.copies.get((part.document_id, part.spans), ()) for part in passage.parts]
-        sources = tuple(map(self._source, chain.from_iterable(rows)))
-        return replace(passage, sources=sources) if sources else passage
-
-    def _source(self, unit: int) -> Retrieved:
-        name, whole = self._place(unit)
-        spans = self.cut.get(unit, whole)
-        return Retrieved(name, spans, text=self.text(unit, spans))
-
-    def headers(self, units: Numbers) -> dict[tuple[str, Span], Header]:
-        """The header of each of these units that are rows of a table, by its document and its first span of rows."""
-        headers = {}
-        for unit in units.tolist():
-            name, rows = self._place(unit)
-            if unit in self.cut or name not in self._index.sources:
-                continue
-            header = self._header(unit, name, rows[0].start)
-            if header:
-                starts, ends = (as_ranges(header) + self._places.begin(name)).T
-                if self._shown.covers(starts, ends).all():
-                    headers[name, rows[0]] = header
-        return headers
-
-    def _header(self, unit: int, name: str, place: int) -> Header:
-        """The header that a unit repeats, or that stands above its rows."""
-        corpus, readers = self._index.corpus, self._index._readers
-        number = self._chunk(unit)
-        if number in corpus.repeating:
-            return corpus[number].spans[: corpus.repeating[number]]
-        document = self._index.sources[name]
-        if name not in readers:
-            readers[name] = reader_of(document)
-        reader = readers[name]
-        return () if reader is None else reader(document.text, place)

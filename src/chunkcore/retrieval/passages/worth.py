@@ -277,24 +277,57 @@ class _Sentence(NamedTuple):
     decisive: frozenset[str]  # names, numbers, negations; words of scripts without spaces
 
 
-class Said:
-    """What an answer has said of a question, sentence by sentence.
+class _Claim(NamedTuple):
+    keys: frozenset[str]  # words of the question
+    sentence: _Sentence
 
-    What a text says of the question is its sentences with more than half as much of the question's words, by weight,
-    as the best of them, if these are nearly half of it. A sentence is said again where at most one in seven of its
-    words are new, and its words of the question, numbers, names and negations are the same.
 
-    >>> said = Said({"pump": 1.0, "prime": 2.0}, "first5")
-    >>> said.sayer("Version 1. The pump is primed with two litres of clean water.", "a", 1)
-    >>> said.sayer("Version 2. The pump is primed with two litres of fresh water!", "b", 2)
-    1
-    >>> said.sayer("Version 3. The pump is primed with six litres of clean water.", "c", 3)
+class Claims:
+    """What texts say of a question: of each, its sentences that do, and whether these are nearly half of it.
+
+    Those are its sentences with more than half as much of the question's words, by weight, as the best of them.
     """
 
     def __init__(self, weights: Mapping[str, float], form: str) -> None:
         self._form = form
         self._weights = weights
         self._keys = frozenset(weights)
+        self._of_texts: dict[str, tuple[list[_Claim], bool]] = {}
+
+    def of(self, text: str) -> tuple[list[_Claim], bool]:
+        """The claims of a text, which are kept."""
+        if text not in self._of_texts:
+            self._of_texts[text] = self._of(text)
+        return self._of_texts[text]
+
+    def _of(self, text: str) -> tuple[list[_Claim], bool]:
+        sentences = _sentences(text, self._form)
+        keys = [row.words & self._keys for row in sentences]
+        worths = [sum(self._weights[key] for key in row) for row in keys]
+        least = max(worths, default=0.0) / 2
+        claims = list(map(_Claim, keys, sentences))
+        relevant = [claim for claim, worth in zip(claims, worths, strict=True) if worth > least]
+        relevant = relevant or claims
+        size = sum(len(claim.sentence.words) for claim in relevant)
+        is_most = size >= _LEAST * sum(len(row.words) for row in sentences)
+        return relevant, is_most
+
+
+class Said:
+    """What an answer has said of a question, sentence by sentence: see `Claims`.
+
+    A sentence is said again where at most one in seven of its words are new, and its words of the question, numbers,
+    names and negations are the same.
+
+    >>> said = Said(Claims({"pump": 1.0, "prime": 2.0}, "first5"))
+    >>> said.sayer("Version 1. The pump is primed with two litres of clean water.", "a", 1)
+    >>> said.sayer("Version 2. The pump is primed with two litres of fresh water!", "b", 2)
+    1
+    >>> said.sayer("Version 3. The pump is primed with six litres of clean water.", "c", 3)
+    """
+
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
         self._texts: dict[str, tuple[str, int]] = {}
         self._by_keys: defaultdict[frozenset[str], list[tuple[_Sentence, str, int]]] = defaultdict(
             list
@@ -305,29 +338,21 @@ class Said:
         name, first = self._texts.get(text, (document_id, number))
         if name != document_id:
             return first
-        sentences = _sentences(text, self._form)
-        worths = [sum(self._weights[key] for key in row.words & self._keys) for row in sentences]
-        least = max(worths, default=0.0) / 2
-        relevant = [row for row, worth in zip(sentences, worths, strict=True) if worth > least]
-        relevant = relevant or list(sentences)
-        size = sum(len(row.words) for row in relevant)
-        sayers = [self._sayer(row, document_id) for row in relevant]
-        if (
-            sayers
-            and None not in sayers
-            and size >= _LEAST * sum(len(row.words) for row in sentences)
-        ):
+        claims, is_most = self._claims.of(text)
+        sayers = [self._sayer(claim, document_id) for claim in claims]
+        if sayers and None not in sayers and is_most:
             return sayers[0]
         self._texts[text] = document_id, number
-        for row in relevant:
-            self._by_keys[row.words & self._keys].append((row, document_id, number))
+        for claim in claims:
+            self._by_keys[claim.keys].append((claim.sentence, document_id, number))
         return None
 
-    def _sayer(self, sentence: _Sentence, document_id: str) -> int | None:
-        for other, name, number in self._by_keys[sentence.words & self._keys]:
-            new = len(sentence.words - other.words)
-            is_same = new <= _SHARE * len(sentence.words) and sentence.decisive == other.decisive
-            if is_same and name != document_id:
+    def _sayer(self, claim: _Claim, document_id: str) -> int | None:
+        sentence = claim.sentence
+        for other, name, number in self._by_keys[claim.keys]:
+            if name == document_id or sentence.decisive != other.decisive:
+                continue
+            if len(sentence.words - other.words) <= _SHARE * len(sentence.words):
                 return number
         return None
 

@@ -1,0 +1,326 @@
+"""The units that passages are made of: `Question` has what its answers share, `Candidates` what one answer has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from chunkcore.retrieval.base import Budget
+from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.passages import links
+from chunkcore.retrieval.passages.assembly import Counted, goes_on
+from chunkcore.retrieval.passages.links import Lead, Links
+from chunkcore.retrieval.passages.tables import Header, Reader, reader_of
+from chunkcore.retrieval.passages.windows import LexicalWindows, Units
+from chunkcore.retrieval.passages.worth import Claims, Said, Shown, UnitPlaces
+from chunkcore.retrieval.vectors import best_of
+from chunkcore.run import RankedList, Retrieved
+from chunkcore.spans import Numbers, Scores, as_ranges
+from chunkcore.text import Span, text_of_spans
+from chunkcore.tokens import TokenCounter
+
+_NEEDED = 8  # units on either side that a reader may need with one
+
+Place = tuple[str, tuple[Span, ...]]  # the document, and spans in it
+
+
+class Filled(NamedTuple):
+    """An answer within a budget: its passages before they get their tables' headers, and the tokens that are left."""
+
+    passages: RankedList
+    candidates: Candidates
+    headers: dict[tuple[str, Span], Header]
+    left: int
+
+
+class UnitTexts:
+    """Where an index's units stand, their texts, and what a reader needs with each.
+
+    Attributes:
+        sources: the documents by id.
+        places: the units on one axis.
+    """
+
+    def __init__(self, units: Units, corpus: ChunkedCorpus) -> None:
+        self.units = units
+        self.corpus = corpus
+        self.sources = {document.id: document for document in corpus.documents}
+        self.places = UnitPlaces(units, corpus)
+        self._readers: dict[str, Reader | None] = {}  # of tables, by document
+        self._goes_on = np.full(len(units), -1, dtype=np.int8)  # see `goes_on`; -1: unknown
+
+    def chunk(self, unit: int) -> int:
+        order = self.units.order
+        return unit if order is None else int(order[unit])
+
+    def place(self, unit: int) -> Place:
+        """A unit's document and spans, without the header of a table that is repeated before its rows."""
+        number, corpus = self.chunk(unit), self.corpus
+        if (
+            number not in corpus.special
+        ):  # most units: without a Chunk of its own it takes a fifth of the time
+            document, _, start, end, _ = corpus.columns[:, number].tolist()
+            return corpus.documents[document].id, (Span(start, end),)
+        chunk = corpus[number]
+        return chunk.document_id, chunk.spans[corpus.repeating.get(number, 0) :]
+
+    def text(self, unit: int, spans: tuple[Span, ...] | None = None) -> str:
+        """The text of a unit, or of these of its spans."""
+        name, whole = self.place(unit)
+        document = self.sources.get(name)
+        if document is not None:
+            return text_of_spans(document.text, whole if spans is None else spans)
+        chunk = self.corpus[self.chunk(unit)]
+        if whole == chunk.spans or len(whole) > 1:
+            return chunk.text
+        return chunk.text[-len(whole[0]) :]
+
+    def goes_on(self, unit: int) -> int:
+        """Whether a reader needs the next unit of the document, too: see the function `goes_on`."""
+        known = int(self._goes_on[unit])
+        if known < 0:
+            known = 0
+            name, spans = self.place(unit)
+            document = self.sources.get(name)
+            if document is not None and unit + 1 < self.units.end_of_document[unit]:
+                known = goes_on(document.text, spans[-1], self.place(unit + 1)[1][0].start)
+            self._goes_on[unit] = known
+        return known
+
+    def all_go_on(self, units: Numbers) -> list[int]:
+        for unit in units[self._goes_on[units] < 0].tolist():
+            self.goes_on(unit)
+        known: list[int] = self._goes_on[units].tolist()
+        return known
+
+    def reach(self, unit: int) -> range:
+        """A unit, its neighbours, and what a reader needs with it."""
+        low = int(self.units.first_of_document[unit])
+        high = int(self.units.end_of_document[unit]) - 1
+        first, last = max(low, unit - 1), min(high, unit + 1)
+        low, high = max(low, first - _NEEDED), min(high, last + _NEEDED)
+        while first > low and self.goes_on(first - 1):
+            first -= 1
+        while last < high and self.goes_on(last):
+            last += 1
+        return range(first, last + 1)
+
+    def header(self, unit: int) -> Header:
+        """The header that a unit repeats, or that stands above its rows."""
+        number = self.chunk(unit)
+        if number in self.corpus.repeating:
+            return self.corpus[number].spans[: self.corpus.repeating[number]]
+        name, rows = self.place(unit)
+        if name not in self._readers:
+            self._readers[name] = reader_of(self.sources[name])
+        reader = self._readers[name]
+        return () if reader is None else reader(self.sources[name].text, rows[0].start)
+
+
+@dataclass(eq=False)
+class Question:
+    """What the answers to a question share, within whatever budget.
+
+    Attributes:
+        text: the question.
+        scores: of all units.
+        shown: what of the documents passages may show.
+        texts: the units' texts.
+        lexical: the units' words; None if they do not count.
+        form: of words; see `word_keys`.
+        has_answer: whether the index has an answer; None: not known yet.
+        last: the counter and the tokens of the last budget, and what filled it.
+    """
+
+    text: str
+    scores: Scores
+    shown: Shown
+    texts: UnitTexts
+    lexical: LexicalWindows | None
+    form: str
+    has_answer: bool | None = None
+    last: tuple[TokenCounter, int, Filled] | None = None
+    _counted: tuple[TokenCounter | None, Counted] = (None, {})
+    _pieces: dict[int, Retrieved] = field(default_factory=dict)
+    _reached: dict[int, range] = field(default_factory=dict)
+    _headers: dict[int, Header] = field(default_factory=dict)
+
+    @cached_property
+    def weights(self) -> Mapping[str, float]:
+        """Of the question's words."""
+        return self.lexical.rarity(self.text) if self.lexical is not None else {}
+
+    @cached_property
+    def claims(self) -> Claims:
+        return Claims(self.weights, self.form)
+
+    @cached_property
+    def cut(self) -> dict[int, tuple[Span, ...]]:
+        """What is shown of the units of which a part is shown."""
+        units = self.shown.cut_units.tolist()
+        return {unit: self.shown.cut(*self.texts.place(unit)) for unit in units}
+
+    @cached_property
+    def visible(self) -> Scores:
+        """The units' scores; -inf of units of which nothing is shown."""
+        visible = np.where(self.shown.units, self.scores, -math.inf)
+        for unit, spans in self.cut.items():
+            if not spans or not self.texts.text(unit, spans).strip():
+                visible[unit] = -math.inf
+        return visible
+
+    def counted(self, counter: TokenCounter) -> Counted:
+        """The tokens of texts that were counted; those of the last counter are kept."""
+        last, counted = self._counted
+        if last is not counter:
+            counted = {}
+            self._counted = counter, counted
+        return counted
+
+    def piece(self, unit: int) -> Retrieved:
+        """What is shown of a unit."""
+        if unit not in self._pieces:
+            name, whole = self.texts.place(unit)
+            spans = self.cut.get(unit, whole)
+            number = self.texts.corpus[self.texts.chunk(unit)].id
+            text, score = self.texts.text(unit, spans), float(self.visible[unit])
+            self._pieces[unit] = Retrieved(name, spans, score, text, id=number)
+        return self._pieces[unit]
+
+    def shown_text(self, unit: int) -> str:
+        """What is shown of a unit's text; "": nothing."""
+        return self.piece(unit).text if np.isfinite(self.visible[unit]) else ""
+
+    def reach(self, unit: int) -> range:
+        """See `UnitTexts.reach`."""
+        if unit not in self._reached:
+            self._reached[unit] = self.texts.reach(unit)
+        return self._reached[unit]
+
+    def header(self, unit: int) -> Header:
+        """The header of a unit that is rows of a table, if it is shown; see `UnitTexts.header`."""
+        if unit not in self._headers:
+            self._headers[unit] = self._header(unit)
+        return self._headers[unit]
+
+    def _header(self, unit: int) -> Header:
+        name, _ = self.texts.place(unit)
+        if unit in self.cut or name not in self.texts.sources:
+            return ()
+        header = self.texts.header(unit)
+        if header:
+            starts, ends = (as_ranges(header) + self.texts.places.begin(name)).T
+            if not self.shown.covers(starts, ends).all():
+                return ()
+        return header
+
+    @cached_property
+    def leads(self) -> list[Lead]:
+        """The units that a rare name in the best ones leads to, the best first."""
+        best = best_of(self.visible, links.SOURCES)
+        top = self.visible[best].max(initial=0.0)
+        if top <= 0 or not self.weights or self.lexical is None:
+            return []
+        names = Links(self.lexical, self.texts.units, self.weights, self.shown_text)
+        near = best[self.visible[best] >= links.NEAR * top].tolist()
+        leads = sorted(chain.from_iterable(map(names.of, near)))
+        return sorted({lead.unit: lead for lead in leads}.values(), reverse=True)[: links.MOST]
+
+
+class Candidates:
+    """The units of one answer, with their scores.
+
+    Attributes:
+        scores: -inf of units that are not shown, and of copies.
+        copies: by what stands in an answer, the units that say the same.
+        copied: those units.
+    """
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.scores = question.visible.copy()
+        self.copies: dict[Place, list[int]] = {}
+        self.copied: set[int] = set()
+        self._said = Said(question.claims)
+        self._read: set[int] = set()
+
+    def piece(self, unit: int) -> Retrieved:
+        piece, score = self.question.piece(unit), float(self.scores[unit])
+        return piece if piece.score == score else piece.with_score(score)
+
+    def follow_names(self, budget: Budget) -> None:
+        """Units that a rare name in the best ones leads to score next to these, up to a share of the budget."""
+        room = links.SHARE * budget.left
+        for lead in self.question.leads:
+            room -= budget.counter.count(self.question.shown_text(lead.unit))
+            worth = links.NEXT * self.scores[lead.source]
+            if room >= 0 and worth > self.scores[lead.unit]:
+                self.scores[lead.unit] = worth
+
+    def joined(self, units: Numbers) -> list[bool]:
+        """Of each of the units but the last, whether the next one is its neighbour, and what is between them shown."""
+        texts, cut = self.question.texts, self.question.cut
+        documents = texts.units.documents[units]
+        is_next = (np.diff(units) == 1) & (np.diff(documents) == 0)
+        starts, ends = texts.places.starts[units], texts.places.ends[units]
+        for place, unit in enumerate(units.tolist()):
+            if unit in cut:
+                begin = texts.places.begin(texts.place(unit)[0])
+                starts[place] = begin + cut[unit][0].start
+                ends[place] = begin + cut[unit][-1].end
+        is_shown = self.question.shown.covers(ends[:-1], starts[1:])
+        joined: list[bool] = (is_next & is_shown).tolist()
+        return joined
+
+    def with_needed(self, units: Numbers) -> Numbers:
+        """These units, their neighbours, and what a reader needs with each, as far as it is shown."""
+        needed: set[int] = set()
+        for unit in units.tolist():
+            needed.update(self.question.reach(unit))
+        wide = np.array(sorted(needed), dtype=np.int64)
+        return wide[np.isfinite(self.scores[wide])]
+
+    def without_copies(self, units: Numbers, least: float) -> Numbers:
+        """These units without those that say what a better one of them has said, which become its `copies`."""
+        units_read = units[self.scores[units] >= least]
+        order = units_read[np.argsort(-self.scores[units_read], kind="stable")]
+        for unit in order.tolist():
+            if unit in self._read:
+                continue
+            self._read.add(unit)
+            piece = self.question.piece(unit)
+            sayer = self._said.sayer(piece.text, piece.document_id, unit)
+            if sayer is not None:
+                other = self.question.piece(sayer)
+                self.copies.setdefault((other.document_id, other.spans), []).append(unit)
+                self.copied.add(unit)
+                self.scores[unit] = -math.inf
+        return units[np.isfinite(self.scores[units])]
+
+    def with_sources(self, passage: Retrieved) -> Retrieved:
+        """The passage with the places that say the same as its parts."""
+        if not self.copies:
+            return passage
+        rows = [self.copies.get((part.document_id, part.spans), ()) for part in passage.parts]
+        sources = tuple(map(self._source, chain.from_iterable(rows)))
+        return replace(passage, sources=sources) if sources else passage
+
+    def _source(self, unit: int) -> Retrieved:
+        piece = self.question.piece(unit)
+        return Retrieved(piece.document_id, piece.spans, text=piece.text)
+
+    def headers(self, units: Numbers) -> dict[tuple[str, Span], Header]:
+        """The header of each of these units that are rows of a table, by its document and its first span of rows."""
+        headers = {}
+        for unit in units.tolist():
+            header = self.question.header(unit)
+            if header:
+                name, rows = self.question.texts.place(unit)
+                headers[name, rows[0]] = header
+        return headers
