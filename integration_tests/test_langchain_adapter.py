@@ -271,7 +271,7 @@ def test_a_questions_filter_comes_beside_no_other_and_reaches_the_store():
         every.bind(filter=len),
         every.with_fallbacks([own]),
         chosen,
-        PassageRetriever(own, documents=[]),
+        PassageRetriever(own, documents=BENCHMARK.documents),
     ):
         with pytest.raises(OptionError, match="would replace that of"):
             run_retriever(owning, benchmark)
@@ -279,7 +279,7 @@ def test_a_questions_filter_comes_beside_no_other_and_reaches_the_store():
     with pytest.raises(OptionError, match="the retriever ignored filter="):
         run_retriever(ignoring, benchmark)
     with pytest.raises(OptionError, match="a hit has 'tea' for 'tenant'"):
-        PassageRetriever(ignoring, documents=[]).invoke("tea", filter={"tenant": "bob"})
+        PassageRetriever(ignoring, documents=BENCHMARK.documents).invoke("tea", filter={"tenant": "bob"})
     with pytest.raises(OptionError, match="Canned drops the arguments"):
         run_retriever(every.with_fallbacks([Canned(answers={})]), benchmark)
 

@@ -78,7 +78,7 @@ def test_evidence_that_was_marked_in_other_texts_is_found_in_the_apps_by_its_wor
     ("entry", "row", "reason"),
     [
         ("The wolf", {}, "the excerpt 'The wolf' is not found in any of the 2 documents"),
-        ("The end.", {}, "occurs 2 times ('fox.txt' at 29, 'tales/cat.txt' at 13): give occurrence, or start and end"),
+        ("The end.", {}, "occurs 2 times ('fox.txt' at 29, 'tales/cat.txt' at 13): quote more words, or"),
         ({"text": "naps", "occurrence": 3}, {"document_id": "fox.txt"}, "occurs 2 times in 'fox.txt', not 3 times"),
         (
             {"document": "fox.txt", "start": 5, "end": 8, "text": "wolf"},

@@ -74,6 +74,10 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: run_retriever(THEIRS, BENCHMARK), "evaluate_retriever of its adapter"),
         (lambda: score(run_retriever(INDEX, BENCHMARK), BENCHMARK).mean(), r"report.mean\('Recall@1000tok'\)"),
         (lambda: get_chunker("recursive", max_tokens=200), "did you mean 'size'"),
+        (lambda: load_benchmark(docs=[TEA]), "did you mean 'documents'"),  # type: ignore[call-arg]
+        (lambda: run_experiment(BENCHMARK, "recursive", retriever="bm25"), "did you mean 'retrievers'"),  # type: ignore[call-arg]
+        (lambda: INDEX.retrieve("tea", top_k=3), "did you mean 'k'"),  # type: ignore[call-arg]
+        (lambda: load_benchmark([TEA], [{"q": "Mild?"}]), r"the line has \['q'\]"),
         (lambda: run_retriever(BENCHMARK, INDEX), "retriever first, then the benchmark"),  # type: ignore[arg-type]
         (lambda: load_benchmark([{"question": "Mild?"}], [TEA]), "documents first, then the questions"),  # type: ignore[list-item]
     ],
@@ -92,6 +96,8 @@ def test_a_guess_is_answered_in_one_sentence_of_the_library(guess: Callable[[], 
         ("compare DOCS --metric Recall@5", "--measure?"),
         ("compare DOCS --format json", "--output?"),
         ("index DOCS --save x", "--output?"),
+        ("index DOCS", "'--output' / '-o', such as -o docs.index;"),
+        ("search DOCS tea --size 100", "--max-tokens?"),
         ("search DOCS tea -n 3", "-k?"),
         ("questions generate DOCS --questions 200", "--count?"),
         ("questions generate DOCS --n 200", "--count?"),
@@ -125,11 +131,36 @@ def test_a_guess_at_the_command_line_works_or_one_line_says_what_is_meant(
     assert not answer or told.count("\n") == 0
 
 
-def test_sizes_by_place_are_named_by_the_splitter() -> None:
-    adapter = pytest.importorskip("chunkadapters.langchain", exc_type=ImportError)
-    for sizes in ((1000,), (1000, 200)):
-        with pytest.raises(ChunkcoreError, match="sizes have names: ChunkcoreTextSplitter"):
-            adapter.ChunkcoreTextSplitter(*sizes)
+@pytest.mark.parametrize(
+    ("framework", "names"),
+    [
+        ("langchain", "PassageCompressor IndexRetriever ChunkcoreTextSplitter PassageRetriever"),
+        ("llamaindex", "PassagePostprocessor IndexRetriever ChunkcoreNodeParser PassageRetriever"),
+        ("haystack", "ChunkcorePassageRanker ChunkcoreIndexRetriever"),
+    ],
+)
+def test_a_guess_for_a_framework_is_answered_without_a_frame_of_pydantic_or_python(framework: str, names: str) -> None:
+    adapter = pytest.importorskip(f"chunkadapters.{framework}", exc_type=ImportError)
+    documents = [adapter.from_document(TEA)]
+    passages, index, *more = (getattr(adapter, name) for name in names.split())
+    retriever = index(documents=documents)
+    guesses: dict[str, Callable[[], Any]] = {
+        "^give either an index": passages,
+        "did you mean 'max_tokens'": lambda: passages(documents=documents, max_token=5),
+        "did you mean 'documents'": lambda: passages(document=documents),
+        "^max_tokens is at least 1, got 0$": lambda: passages(documents=documents, max_tokens=0),
+        "^documents is empty": lambda: passages(documents=[]),
+        "documents=documents": lambda: passages(documents),
+        "evaluate.* no option 'metric'.*'measures'": lambda: adapter.evaluate_retriever(retriever, BENCHMARK, metric=1),
+        "a name; these have one: measures=, k=": lambda: adapter.evaluate_retriever(retriever, BENCHMARK, "Recall@5"),
+    }
+    if more:
+        guesses["sizes have names: Chunkcore"] = lambda: more[0](1000, 200)
+        guesses["PassageRetriever has no option 'top_k'.*'k'"] = lambda: more[1](retriever, top_k=5)
+    for answer, guess in guesses.items():
+        with pytest.raises(ChunkcoreError, match=answer) as caught:
+            guess()
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("sign", [",", ";", "\t"])

@@ -9,13 +9,16 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast
+
+from pydantic import ValidationError
 
 from chunkadapters.configuration import counter_of
 from chunkadapters.places import (
@@ -28,9 +31,9 @@ from chunkadapters.places import (
     PlaceKeys,
     shared_items,
 )
-from chunkcore.errors import DataError, OptionError, echo, kind_of, warn_user
+from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo, kind_of, warn_user
 from chunkcore.locating import Hit, Locator, Verdict, unplaced
-from chunkcore.options import check_number
+from chunkcore.options import check_number, check_option_names
 from chunkcore.plain import digest
 from chunkcore.retrieval import Index, WindowIndex, chunk_corpus, get_retriever
 from chunkcore.retrieval.base import Budget, MaxTokens, PassageIndex, check_limits
@@ -345,10 +348,50 @@ class LocalIndex:
         return LocalIndex, (self._opened,)
 
 
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Raise what pydantic refuses as the error of ours that it frames, or as an `OptionError`."""
+    try:
+        yield
+    except ValidationError as error:
+        details = error.errors()
+        refused = details[0].get("ctx", {}).get("error")
+        if isinstance(refused, ChunkcoreError):
+            raise refused from None
+        reasons = " or ".join(detail["msg"] for detail in details)
+        name, value = details[0]["loc"][0], echo(details[0]["input"])
+        raise OptionError(f"{name}: {reasons}; got {value}") from None
+
+
+class OneSentence:
+    """Before pydantic's `BaseModel`: a wrong option raises one sentence of ours, without pydantic's frame."""
+
+    if not TYPE_CHECKING:  # type checkers know the fields
+
+        def __init__(self, *by_place: object, **fields: object) -> None:
+            if by_place:
+                raise OptionError("options have names, as in documents=documents")
+            check_option_names(type(self).__name__, fields, type(self).model_fields)
+            with _one_sentence():
+                super().__init__(**fields)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            before = vars(self).get(name)
+            try:
+                with _one_sentence():
+                    super().__setattr__(name, value)
+            except ValueError:
+                if name in vars(self):  # pydantic checks an object after it has changed it
+                    vars(self)[name] = before
+                raise
+
+
 def check_source(index: object, documents: object) -> None:
     """Raise `OptionError` unless exactly one of both is there."""
     if (index is None) == (documents is None):
         raise OptionError("give either an index (its folder, or an index) or documents")
+    if documents == []:
+        raise OptionError("documents is empty: passages are made of the texts of your documents")
 
 
 class OpenedIndex(HitIndex):

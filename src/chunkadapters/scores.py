@@ -19,7 +19,7 @@ from chunkcore.errors import DataError, ModelError, OptionError, echo, warn_user
 from chunkcore.locating import Hit, Locator, Reason, Verdict
 from chunkcore.locating.alignment import find_quote
 from chunkcore.locating.hits import read_spans
-from chunkcore.options import check_number
+from chunkcore.options import check_number, suggesting
 from chunkcore.retrieval.where import allowed_documents
 from chunkcore.run import Retrieved, Run
 from chunkcore.text import Span
@@ -431,6 +431,7 @@ class RetrieverHooks(Generic[Retriever, Document]):
     ) -> None:
         self._system, self._hit_of, self._answer, self._advice = system, hit_of, answer, advice
 
+    @suggesting
     def run_retriever(
         self,
         retriever: Retriever,
@@ -475,6 +476,7 @@ class RetrieverHooks(Generic[Retriever, Document]):
         settings = ConcurrentRunSettings(**run)
         return await self.arun_system(self.system(retriever), benchmark, settings, pool)
 
+    @suggesting
     def evaluate_retriever(
         self,
         retriever: Retriever,
@@ -498,8 +500,10 @@ class RetrieverHooks(Generic[Retriever, Document]):
 
         Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
         """
+        settings = RunSettings(**run)
         scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
-        return scoring.report(self.run_retriever(retriever, scoring.benchmark, pool=pool, **run))
+        run_of_all = self.run_system(self.system(retriever), scoring.benchmark, settings, pool)
+        return scoring.report(run_of_all)
 
     async def aevaluate_retriever(
         self,

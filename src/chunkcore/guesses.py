@@ -7,11 +7,13 @@ from collections.abc import Mapping
 # Options: the first that a thing has is suggested.
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "base_retriever": ("retriever",),
+    "budget": ("max_tokens",),
     "breakpoint_threshold_amount": ("amount",),
     "breakpoint_threshold_type": ("threshold",),
     "buffer_size": ("buffer",),
     "chunk_overlap": ("overlap",),
     "chunk_size": ("size", "sentences"),
+    "docs": ("documents",),
     "embed_model": ("embedder",),
     "embedder": ("vectors",),
     "embeddings": ("embedder", "vectors"),
@@ -23,6 +25,8 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "length_function": ("counter",),
     "max_chunk_size": ("maximum", "size"),
     "max_tokens": ("size",),
+    "metric": ("measures", "measure"),
+    "metrics": ("measures",),
     "min_chunk_size": ("minimum",),
     "model_name": ("counter",),
     "separator": ("separators",),
@@ -31,6 +35,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "strip_whitespace": ("strip",),
     "tokenizer": ("counter",),
     "top_k": ("k",),
+    "top_n": ("k",),
     "vector_store": ("retriever",),
     "vectorstore": ("retriever",),
 }
@@ -67,6 +72,7 @@ RETRIEVERS = {
 
 # Options of the command line; a text after the name says how it is used.
 FLAGS = {
+    "--budget": "--max-tokens",
     "--chunk-overlap": "--chunker recursive:size=200,overlap=20",
     "--chunk-size": "--chunker recursive:size=200",
     "--chunk_size": "--chunker recursive:size=200",
@@ -94,6 +100,22 @@ FLAGS = {
     "--top_k": "-k",
     "--topk": "-k",
     "-n": "-k",
+}
+
+# The same where a command cuts nothing.
+FLAGS_OF_BUDGETS = {
+    "--chunk-size": "--max-tokens",
+    "--chunk_size": "--max-tokens",
+    "--size": "--max-tokens",
+}
+
+# What a missing argument may be.
+EXAMPLES = {
+    "--llm": "--llm openai:gpt-4o-mini",
+    "--output": "-o docs.index",
+    "--run": "--run run.jsonl",
+    "DOCS": "docs/",
+    "QUESTION": '"how long is the warranty?"',
 }
 
 COMMANDS = {

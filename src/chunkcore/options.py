@@ -6,16 +6,22 @@ import json
 import math
 import re
 import types
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
+from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+from typing_extensions import ParamSpec, TypeVar
 
 from chunkcore import guesses
 from chunkcore.errors import OptionError, echo, suggestion
 from chunkcore.plain import plain
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 def default_of(field: Any) -> Any:
@@ -48,6 +54,44 @@ def check_option_names(owner: str, options: Iterable[str], names: Iterable[str])
         expected = f"expected some of {', '.join(names)}{hint}"
     listed = ", ".join(map(echo, unknown[:3]))
     raise OptionError(f"{owner} has no option {listed}: {expected}")
+
+
+def suggesting(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """`function`, but no coroutine; an unknown argument raises an `OptionError` that suggests the right one.
+
+    >>> suggesting(shown_default)(feild=3)
+    Traceback (most recent call last):
+    chunkcore.errors.OptionError: shown_default has no option 'feild': expected some of field; did you mean 'field'?
+    """
+
+    @wraps(function)
+    def call(*arguments: _P.args, **options: _P.kwargs) -> _R:
+        try:
+            return function(*arguments, **options)
+        except TypeError:
+            _check_call(function, len(arguments), options)
+            raise
+
+    return call
+
+
+def _check_call(function: Callable[..., Any], count: int, options: Iterable[str]) -> None:
+    """Raise `OptionError`: `function` has no such option, or takes fewer than `count` arguments without a name."""
+    by_place, by_name = [], []
+    for name, parameter in signature(function).parameters.items():
+        if parameter.kind is Parameter.VAR_KEYWORD:  # of a TypedDict: Unpack[RunOptions]
+            kind = parameter.annotation.removeprefix("Unpack[").removesuffix("]")
+            by_name += function.__globals__[kind].__annotations__
+        elif parameter.kind is Parameter.KEYWORD_ONLY:
+            by_name.append(name)
+        else:
+            by_place.append(name)
+    owner = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    names = [name for name in by_place + by_name if name != "self"]
+    check_option_names(owner, options, names)
+    if count > len(by_place):
+        listed = ", ".join(f"{name}=" for name in by_name)
+        raise OptionError(f"{owner}: too many arguments without a name; these have one: {listed}")
 
 
 def _hints_of_guesses(names: Collection[str]) -> dict[str, str]:

@@ -196,7 +196,7 @@ def test_filters_drop_questions_and_change_none(vector: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["gone' occurs 2 times ('good' at 3): give occurrence", "gone\" it's occurs 2 times (give occurrence"]
+    "text", ["gone' occurs 2 times ('good' at 3): quote more words", "gone\" it's occurs 2 times (quote more words"]
 )
 def test_evidence_cannot_say_what_is_wrong_with_it(text: str) -> None:
     rows = [

@@ -36,6 +36,7 @@ from chunkadapters.scores import (
     check_foreign,
 )
 from chunkcore.errors import DataError, OptionError, kind_of
+from chunkcore.options import suggesting
 from chunkcore.run import Run
 
 if TYPE_CHECKING:
@@ -351,6 +352,7 @@ def _asked(
     return _system(retriever, **ask), run
 
 
+@suggesting
 def run_retriever(
     retriever: Component | Pipeline,
     benchmark: Benchmark | str,
@@ -390,6 +392,7 @@ async def arun_retriever(
     return await _hooks.arun_system(system, benchmark, ConcurrentRunSettings(**run), pool)
 
 
+@suggesting
 def evaluate_retriever(
     retriever: Component | Pipeline,
     benchmark: Benchmark | str,
@@ -412,9 +415,10 @@ def evaluate_retriever(
 
     Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
     """
+    system, run = _asked(retriever, options)
+    settings = RunSettings(**run)
     scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
-    run = run_retriever(retriever, scoring.benchmark, pool=pool, **options)
-    return scoring.report(run)
+    return scoring.report(_hooks.run_system(system, scoring.benchmark, settings, pool))
 
 
 async def aevaluate_retriever(

@@ -28,6 +28,7 @@ from chunkadapters.behind import (
     IndexLike,
     Limits,
     LocalIndex,
+    OneSentence,
     Passage,
     Show,
     TokenCounterLike,
@@ -52,6 +53,7 @@ from chunkadapters.scores import (
 )
 from chunkcore.errors import DataError, OptionError, echo, kind_of
 from chunkcore.locating import Hit, names_of, score_of
+from chunkcore.options import suggesting
 from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
@@ -250,7 +252,7 @@ Documents = Iterable[Document | CoreDocument]
 Question = Runnable[str, list[Document]]
 
 
-class _Indexed(BaseModel):
+class _Indexed(OneSentence, BaseModel):
     """The fields of every class with an index; a value that is refused leaves the old one."""
 
     model_config = ConfigDict(
@@ -269,15 +271,6 @@ class _Indexed(BaseModel):
         self._limits()
         self._local_index()
         return self
-
-    def __setattr__(self, name: str, value: object) -> None:
-        before = vars(self).get(name)
-        try:
-            super().__setattr__(name, value)
-        except ValueError:
-            if name in vars(self):  # pydantic checks an object after it has changed it
-                vars(self)[name] = before
-            raise
 
     def _limits(self, k: int | None = None, max_tokens: MaxTokens | None = None) -> Limits:
         """The limits of an answer; `k` and `max_tokens` are those of a call."""
@@ -386,6 +379,7 @@ class PassageRetriever(BaseRetriever, _Shown):
     fetch_k: int | None = Field(default=FETCH_K, ge=1)
     _has_warned: bool = PrivateAttr(default=False)
 
+    @suggesting
     def __init__(
         self,
         retriever: Runnable[str, list[Document]],
@@ -546,6 +540,7 @@ class IndexRetriever(BaseRetriever, _Indexed):
     [1, 0]
     """
 
+    @suggesting
     def __init__(
         self,
         index: IndexLike | None = None,

@@ -185,6 +185,8 @@ class ChunkcoreTextSplitter(TextSplitter):
         return cls(chunker, **more)
 
     def split_text(self, text: str) -> list[str]:
+        if not isinstance(text, str):
+            raise DataError(f"split_text expects a text, got {kind_of(text)}; see split_documents")
         return self._chunker.split_text(text)
 
     def create_documents(

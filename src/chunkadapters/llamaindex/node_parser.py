@@ -59,6 +59,7 @@ from chunkadapters.places import (
 )
 from chunkcore.chunkers import Chunker, chunkers
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
+from chunkcore.guesses import SIZES_BY_PLACE
 from chunkcore.text import Chunk, Span
 from chunkcore.text import Document as CoreDocument
 
@@ -263,7 +264,7 @@ class ChunkcoreNodeParser(NodeParser):
     def __init__(
         self,
         chunker: Chunker | str = DEFAULT_CHUNKER,
-        *,
+        *sizes: int,
         options: Mapping[str, object] | None = None,
         fit_to: Embedder | BaseEmbedding | str | None = None,
         metadata_aware: bool = False,
@@ -274,6 +275,8 @@ class ChunkcoreNodeParser(NodeParser):
         fingerprint: str = "",
         **more: Unpack[ChunkerOptions],
     ) -> None:
+        if sizes or isinstance(chunker, int):
+            raise OptionError(SIZES_BY_PLACE.format(type(self).__name__))
         # The fingerprint of dictionaries and pickles is made anew.
         model = embedder_of(fit_to, _as_model)
         if options and more and fingerprint:  # `from_dict` with a model that no dictionary holds

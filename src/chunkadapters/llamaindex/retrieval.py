@@ -46,6 +46,7 @@ from chunkadapters.behind import (
     IndexLike,
     Limits,
     LocalIndex,
+    OneSentence,
     Passage,
     Show,
     TokenCounterLike,
@@ -64,7 +65,7 @@ from chunkadapters.places import ALSO_IN, is_derived, marks_of
 from chunkadapters.scores import DeployedRetriever, RetrieverHooks
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.locating import Hit, names_of, score_of
-from chunkcore.options import check_number
+from chunkcore.options import check_number, suggesting
 from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
@@ -292,7 +293,7 @@ def _excluded(nodes: Iterable[BaseNode], field: str) -> list[str]:
     return list(dict.fromkeys(keys))
 
 
-class PassagePostprocessor(BaseNodePostprocessor):
+class PassagePostprocessor(OneSentence, BaseNodePostprocessor):
     """Passages behind a retriever: exact spans of its hits' text, of any size, under a budget of tokens.
 
     For ``node_postprocessors=[PassagePostprocessor(index=folder)]`` of a query engine, behind any retriever with any
@@ -399,6 +400,7 @@ class PassageRetriever(BaseRetriever):
     ['Tea is hot. It boils. Ice is cold.']
     """
 
+    @suggesting
     def __init__(
         self,
         retriever: BaseRetriever,
@@ -507,6 +509,7 @@ class IndexRetriever(BaseRetriever):
     ['Tea is hot.']
     """
 
+    @suggesting
     def __init__(
         self,
         index: IndexLike | None = None,

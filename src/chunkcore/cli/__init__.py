@@ -185,15 +185,19 @@ def _meant(message: str, options: Set[str]) -> str:
     flag = re.search(r"No such option: (--?[\w-]+)", message)
     command = re.search(r"No such command '(\w+)'", message)
     if flag is not None:
-        meant = guesses.FLAGS.get(flag[1], "")
-        if meant.partition(" ")[0] in options:
-            return f"No such option: {flag[1]}. Did you mean {meant}?"
+        for table in (guesses.FLAGS, guesses.FLAGS_OF_BUDGETS):
+            meant = table.get(flag[1], "")
+            if meant.partition(" ")[0] in options:
+                return f"No such option: {flag[1]}. Did you mean {meant}?"
     elif command is not None and command[1] in guesses.COMMANDS:
         return f"No such command '{command[1]}'. Did you mean chunkcore {guesses.COMMANDS[command[1]]}?"
     return ""
 
 
 def _advice(message: str, options: Set[str]) -> str:
+    missing = re.search(r"Missing (?:argument|option) '([\w-]+)'", message)
+    if missing is not None and missing[1] in guesses.EXAMPLES:
+        return f", such as {guesses.EXAMPLES[missing[1]]}"
     if "No such option: --docs" in message and options & {"docs", "files"}:
         return "; the documents are the first argument"
     if "extra argument" in message and "--docs" in options:

@@ -32,7 +32,7 @@ from chunkcore.evaluation.resampling import (
 )
 from chunkcore.evaluation.results import Report
 from chunkcore.frames import Frame, columns_of
-from chunkcore.options import check_number
+from chunkcore.options import check_number, suggesting
 from chunkcore.spans import Scores
 
 By = Literal["auto", "question", "document"]
@@ -284,6 +284,7 @@ class Comparison(Frame):
         return curves
 
 
+@suggesting
 def compare(
     reports: Sequence[Report],
     measure: Measure | str = "",

@@ -40,6 +40,7 @@ from chunkcore.evaluation.measures import (
 )
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.locating.text_search import occurrences
+from chunkcore.options import suggesting
 from chunkcore.reading.visible import SeenSpans
 from chunkcore.run import Answers, MatchKind, PieceColumns, RankedPieces, Retrieved, Run
 from chunkcore.spans import Numbers, Scores
@@ -50,6 +51,7 @@ MinRule = Literal["holding", "touching"]
 _OCCURRENCES = 1000  # of an ambiguous text that are tried
 
 
+@suggesting
 def score(
     run: Run,
     benchmark: Benchmark,

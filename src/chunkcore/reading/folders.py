@@ -17,6 +17,7 @@ from chunkcore.files import (
     json_lines,
     unreadable,
 )
+from chunkcore.options import suggesting
 from chunkcore.reading.base import FileNotes, listed
 from chunkcore.reading.opening import read_file
 from chunkcore.reading.visible import Html
@@ -25,6 +26,7 @@ from chunkcore.text import Document, Mark
 Row = tuple[str, Mapping[str, Any]]
 
 
+@suggesting
 def load_documents(
     path: str | Path,
     *,

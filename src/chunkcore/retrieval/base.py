@@ -22,6 +22,7 @@ from chunkcore.options import (
     check_options,
     format_spec,
     plain_options,
+    suggesting,
 )
 from chunkcore.registry import Registry
 from chunkcore.retrieval.corpus import ChunkedCorpus, check_documents, chunk_corpus
@@ -401,6 +402,7 @@ class Index(ABC):
             return self.pieces(self.rank(queries, k or max(len(self.corpus), 1)))
         return self.pieces(self.search_tokens(queries, k or FIRST_DEPTH, max_tokens, sizes))
 
+    @suggesting
     def retrieve(
         self,
         query: str,

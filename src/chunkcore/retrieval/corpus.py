@@ -16,6 +16,7 @@ from chunkcore.chunkers.base import Chunker, DocumentChunks, get_chunker
 from chunkcore.columns import LazyItems, LazySequence
 from chunkcore.errors import DataError, echo
 from chunkcore.frames import Frame
+from chunkcore.options import suggesting
 from chunkcore.reading.visible import has_markup
 from chunkcore.retrieval.lexicon import Postings, without_tags
 from chunkcore.run import PieceColumns, Retrieved
@@ -397,6 +398,7 @@ def check_documents(documents: Sequence[Document]) -> dict[str, int]:
     return numbers
 
 
+@suggesting
 def chunk_corpus(
     documents: Iterable[Document],
     chunker: Chunker | str,

@@ -31,7 +31,7 @@ from chunkcore.errors import ModelError, OptionError, echo
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, ask_twice, fetch
-from chunkcore.options import Bounds, format_spec, read_value, split_options
+from chunkcore.options import Bounds, format_spec, read_value, split_options, suggesting
 from chunkcore.registry import Registry
 from chunkcore.retrieval.base import (
     FIRST_DEPTH,
@@ -310,6 +310,7 @@ class Window(PassageStage):
                 )
 
 
+@suggesting
 def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
     """The retrieval method of a string (or a `RetrievalMethod` unchanged).
 

@@ -18,7 +18,7 @@ from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.comparison import shared_documents
 from chunkcore.evaluation.curve import BUDGETS, CurvePoint, curve_points
-from chunkcore.options import check_number
+from chunkcore.options import check_number, suggesting
 from chunkcore.plain import digest
 from chunkcore.retrieval.base import Index
 from chunkcore.retrieval.passages.enough import MOST, Enough, IndexFacts, Signs, presence
@@ -299,6 +299,7 @@ def index_changes(index: WindowIndex, questions: Sequence[str]) -> list[IndexCha
     return changes
 
 
+@suggesting
 def calibrate(
     index: Index,
     benchmark: Benchmark,

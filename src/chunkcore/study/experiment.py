@@ -32,6 +32,7 @@ from chunkcore.models.loading import (
     cached_embedder,
     get_embedder,
 )
+from chunkcore.options import suggesting
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.retrieval.base import PassageIndex, check_limits
 from chunkcore.run import Answers, Retrieved, Retriever, Run
@@ -55,6 +56,7 @@ _PIECES_A_CHUNK = 4  # about: for the forecast
 Chunkers = Sequence[Chunker | str] | Mapping[str, Chunker] | Chunker | str
 
 
+@suggesting
 def run_retriever(
     retriever: Retriever,
     queries: Benchmark | Iterable[Query],
@@ -138,6 +140,7 @@ def _pieces(answer: Sequence[Retrieved], retriever: Retriever) -> Sequence[Retri
     return answer
 
 
+@suggesting
 def run_experiment(
     benchmark: Benchmark | Scorer,
     chunkers: Chunkers | Callable[[Embedder], Chunkers],

@@ -31,7 +31,7 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.frames import Frame, columns_of
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder
-from chunkcore.options import Bounds, check_options, split_parts
+from chunkcore.options import Bounds, check_options, split_parts, suggesting
 from chunkcore.retrieval import get_retriever
 from chunkcore.spans import Scores
 from chunkcore.study.experiment import run_experiment
@@ -247,6 +247,7 @@ class Tuning(Frame):
         }
 
 
+@suggesting
 def tune(
     benchmark: Benchmark,
     chunkers: str | Sequence[str] = DEFAULT_CHUNKERS,

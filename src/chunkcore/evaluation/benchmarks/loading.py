@@ -39,6 +39,7 @@ from chunkcore.locating.text_search import (
     loosen,
     occurrences,
 )
+from chunkcore.options import suggesting
 from chunkcore.reading.visible import from_source, source_of
 from chunkcore.retrieval.lexicon import end_of_sign, without_tags
 from chunkcore.text import Document, Span, check_document
@@ -219,7 +220,8 @@ class EvidenceFinder:
             if len(places) > _NAMED:
                 named.append("...")
             raise AmbiguousError(
-                f"the excerpt {echo(text)} occurs {times} ({', '.join(named)}): give occurrence, or start and end"
+                f"the excerpt {echo(text)} occurs {times} ({', '.join(named)}): "
+                'quote more words, or add "occurrence": 2'
             )
 
     def _loosely(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
@@ -369,14 +371,16 @@ class QuestionReader:
             raise EvidenceError(row["left_out"])
         question = row.get("question")
         if not isinstance(question, str) or not question.strip():
-            raise EvidenceError(f"the question is a text that is not blank, got {echo(question)}")
+            raise EvidenceError(
+                f"the question is a text that is not blank, got {echo(question)}; the line has {echo(list(row))}"
+            )
         document_id = row.get("document_id")
         document_id = "" if document_id is None else document_name(document_id)
         evidence: tuple[Evidence, ...] = ()
         entries = _entries(row)
         if row.get("without_evidence") is not True:
             if not entries:
-                raise EvidenceError("it has no evidence")
+                raise EvidenceError(f"it has no evidence; the line has {echo(list(row))}")
             evidence = tuple(self._finder.find(entry, document_id) for entry in entries)
             document_id = evidence[0].document_id
         elif entries:
@@ -476,6 +480,7 @@ def _collection(document: Document) -> str:
     return named if isinstance(named, str) else folder
 
 
+@suggesting
 def load_benchmark(
     documents: str | Path | Sequence[Document],
     questions: Questions | None = None,
@@ -554,7 +559,10 @@ def contents_of(
 ) -> Contents:
     """What is read: documents, and rows of questions."""
     if isinstance(questions, str | Path) and not Path(questions).is_file():
-        problem = f"{questions} is no file: expected a questions.jsonl or a questions_df.csv"
+        problem = (
+            f"{questions} is no file: expected a questions.jsonl or a questions_df.csv; "
+            "chunkcore label writes one"
+        )
         if Path(questions).is_dir():
             problem += "; the documents come first: load_benchmark(documents, questions)"
         raise DataError(problem)

@@ -27,6 +27,7 @@ from chunkadapters.behind import (
 from chunkadapters.haystack.documents import KEYS, Serialized, check_documents, hit_of
 from chunkadapters.places import marks_of
 from chunkcore.errors import OptionError
+from chunkcore.options import suggesting
 from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
@@ -143,6 +144,7 @@ class ChunkcorePassageRanker(Indexed):
     ['Tea is hot. It boils.']
     """
 
+    @suggesting
     def __init__(
         self,
         index: IndexLike | None = None,

@@ -12,6 +12,7 @@ from haystack.utils.filters import document_matches_filter
 
 from chunkadapters.behind import IndexLike, Limits, TokenCounterLike
 from chunkcore.errors import OptionError, echo
+from chunkcore.options import suggesting
 from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.where import check_values
 from haystack_integrations.components.rankers.chunkadapters import (
@@ -65,6 +66,7 @@ class ChunkcoreIndexRetriever(Indexed):
     [1, 0]
     """
 
+    @suggesting
     def __init__(
         self,
         index: IndexLike | None = None,
