@@ -360,6 +360,9 @@ class Index(ABC):
         sizes: Numbers,
     ) -> Hits:
         """At least `k` chunks per query, and more until they hold `max_tokens` tokens, by `sizes`, or none are left."""
+        largest = np.cumsum(np.sort(sizes)[::-1])
+        while k < len(self.corpus) and largest[k - 1] < max_tokens:
+            k *= 2  # so many chunks never hold the tokens
         hits = self.rank(queries, k)
         while k < len(self.corpus):
             tokens = np.where(hits.indices >= 0, sizes[hits.indices], 0).sum(axis=1)

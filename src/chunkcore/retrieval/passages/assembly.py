@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Literal
 
 from chunkcore.errors import DataError, OptionError, echo
@@ -40,6 +40,7 @@ _REFERS = re.compile(
 _LINE_ENDS = ("\n", "\r")
 
 Documents = Mapping[str, Document]
+Run = tuple[int, int]  # neighbouring units: the numbers of the first and the last
 Order = Literal["score", "document"]
 Counted = dict[tuple[str, int, int], int]  # tokens of what stands in a document between two places
 
@@ -225,7 +226,7 @@ def passages_of(
         return first_cut([row.units[number] for number in order], budget)
     blocks = _Blocks(row, budget.left)
     runs = _Runs(row, budget, documents)
-    for first, last in _within_budget(row, blocks, budget.left):
+    for first, last in _within_budget(blocks, budget.left):
         runs.add(first, last)
     for first in list(runs.ends):
         if _REFERS.match(row.units[first].text.lstrip()) and row.is_joined(first - 1):
@@ -274,7 +275,7 @@ class _Blocks:
         self.ends: list[tuple[int, int]] = []
         self.sizes = [0, *accumulate(row.sizes)]
         self.worths = [0.0, *accumulate(row.scores)]
-        self._row = row
+        self.row = row
         self._least = min(CRUMB, tokens // 20)
         goes_on = row.goes_on or [0] * len(row.joined)
         for unit in range(len(row.scores)):
@@ -286,6 +287,33 @@ class _Blocks:
             else:
                 self.ends.append((unit, unit))
         self._firsts = [first for first, _ in self.ends]
+        self.counts = [last + 1 - first for first, last in self.ends]
+        self.gains = [self.worths[last + 1] - self.worths[first] for first, last in self.ends]
+        self._wide_sizes: dict[Run, int] = {}
+
+    def stretches(self) -> list[_Stretch]:
+        """The blocks in rows of neighbours."""
+        row = self.row
+        begins = [
+            place for place, (first, _) in enumerate(self.ends) if not row.is_joined(first - 1)
+        ]
+        stretches = []
+        for first, after in pairwise([*begins, len(self.ends)]):
+            units = slice(self.ends[first][0], self.ends[after - 1][1] + 1)
+            stretches.append(_Stretch(first, after, max(row.scores[units])))
+        return stretches
+
+    def worth(self, run: Run, threshold: float) -> float:
+        """What a run's scores are above a threshold, in all."""
+        first, last = run
+        return self.worths[last + 1] - self.worths[first] - threshold * (last + 1 - first)
+
+    def wide_size(self, run: Run) -> int:
+        """The tokens of a run that is made `wide`."""
+        if run not in self._wide_sizes:
+            first, last = self.wide(*run)
+            self._wide_sizes[run] = self.sizes[last + 1] - self.sizes[first]
+        return self._wide_sizes[run]
 
     def around(self, unit: int) -> tuple[int, int]:
         """The block of a unit."""
@@ -293,7 +321,7 @@ class _Blocks:
 
     def wide(self, first: int, last: int) -> tuple[int, int]:
         """A run with neighbouring blocks, the better first, until it is no crumb."""
-        row = self._row
+        row = self.row
         while self.sizes[last + 1] - self.sizes[first] < self._least:
             sides = []
             if row.is_joined(first - 1):
@@ -373,57 +401,82 @@ class _Runs:
         return row.counted[place]
 
 
-def _within_budget(
-    row: Row,
-    blocks: _Blocks,
-    tokens: int,
-) -> list[tuple[int, int]]:
-    """The runs at the least threshold at which they come within the budget, best first: first and last unit."""
+def _within_budget(blocks: _Blocks, tokens: int) -> list[Run]:
+    """The runs at the least threshold at which they come within the budget, best first."""
+    row, stretches = blocks.row, blocks.stretches()
     top = max(row.scores, default=0.0)
     least = max(min(row.scores, default=0.0), row.least)
     low, high, threshold = least, top, least
-    within: list[tuple[int, int]] = []
+    within: list[Run] = []
     for _ in range(_HALVINGS):
-        runs = sorted(_runs(row, blocks, threshold, PRICE * (top - threshold)))
-        wide = [blocks.wide(first, last) for _, first, last in runs]
-        if sum(blocks.sizes[last + 1] - blocks.sizes[first] for first, last in wide) <= tokens:
-            within, high = wide, threshold
+        for stretch in stretches:
+            stretch.choose(blocks, threshold, PRICE * (top - threshold))
+        runs = list(chain.from_iterable(stretch.runs for stretch in stretches))
+        if sum(map(blocks.wide_size, runs)) <= tokens:
+            within, high = runs, threshold
             if threshold == least:
                 break
+            for stretch in stretches:
+                stretch.above = stretch.runs
         else:
             low = threshold
+            for stretch in stretches:
+                stretch.below = stretch.runs
         threshold = (low + high) / 2
-    return within
+    best = sorted((PRICE * (top - high) - blocks.worth(run, high), run) for run in within)
+    return [blocks.wide(*run) for _, run in best]
 
 
-def _runs(
-    row: Row,
-    blocks: _Blocks,
-    threshold: float,
-    price: float,
-) -> list[tuple[float, int, int]]:
-    """The disjoint runs of neighbours that are worth most in all, each for a price: negative worth, first and last."""
+@dataclass(eq=False)
+class _Stretch:
+    """Blocks that are neighbours, and the disjoint runs of them that are worth most in all.
+
+    What runs are worth falls linearly with the threshold: those that are best at two thresholds are best between them.
+
+    Attributes:
+        first: the number of the first block.
+        after: the one after the last.
+        best: the best unit's score.
+        runs: at the last threshold.
+        above: at the lowest threshold that came within the budget; at the best unit of all there is no run.
+        below: at the highest threshold that did not; None: not known.
+    """
+
+    first: int
+    after: int
+    best: float
+    runs: list[Run] = field(default_factory=list)
+    above: list[Run] = field(default_factory=list)
+    below: list[Run] | None = None
+
+    def choose(self, blocks: _Blocks, threshold: float, price: float) -> None:
+        """Find the runs at a threshold between the two, each for a price."""
+        if self.below == self.above:
+            return
+        self.runs = []
+        if self.best > threshold:
+            self.runs = _runs(blocks, range(self.first, self.after), threshold, price)
+
+
+def _runs(blocks: _Blocks, stretch: range, threshold: float, price: float) -> list[Run]:
     outside, inside = 0.0, -math.inf  # a dynamic programme over two states
-    begins: list[int] = []  # of the best run that ends at each block
-    closes: list[bool] = []  # whether the best of all up to a block ends with that run
-    worths = blocks.worths
-    for number, (first, last) in enumerate(blocks.ends):
+    begins: dict[int, int] = {}  # of the best run that ends at each block
+    closes: dict[int, bool] = {}  # whether the best of all up to a block ends with that run
+    for number in stretch:
         before, begin = outside - price, number
-        if row.is_joined(first - 1) and inside > before:
-            before, begin = inside, begins[-1]
-        begins.append(begin)
-        inside = before + worths[last + 1] - worths[first] - threshold * (last + 1 - first)
-        closes.append(inside > outside)
+        if inside > before:
+            before, begin = inside, begins[number - 1]
+        begins[number] = begin
+        inside = before + blocks.gains[number] - threshold * blocks.counts[number]
+        closes[number] = inside > outside
         outside = max(outside, inside)
     runs = []
-    number = len(begins) - 1
-    while number >= 0:
+    number = stretch[-1]
+    while number >= stretch[0]:
         if closes[number]:
             last = blocks.ends[number][1]
             number = begins[number]
-            first = blocks.ends[number][0]
-            worth = worths[last + 1] - worths[first] - threshold * (last + 1 - first)
-            runs.append((price - worth, first, last))
+            runs.append((blocks.ends[number][0], last))
         number -= 1
     return runs
 
