@@ -219,7 +219,7 @@ class _Bert:
         # All tokens are of segment 0: its row is added to every position here, once.
         segment = self.tensor("embeddings.token_type_embeddings.weight")[0]
         positions = self.tensor("embeddings.position_embeddings.weight") + segment
-        words = self.op.gather(self.tensor("embeddings.word_embeddings.weight"), ids, 0)
+        words = self.op.gather(self.constant("embeddings.word_embeddings.weight"), ids, 0)
         return self.normalized(words + self.op.gather(positions, places, 0), "embeddings.LayerNorm")
 
     def layer(self, x: Any, bias: Any, name: str) -> Any:
@@ -250,13 +250,15 @@ class _Bert:
         return self.op.reduce_sum(x * weight, [1]) / self.op.maximum(count, self.number(1e-9))
 
     def linear(self, x: Any, name: str) -> Any:
-        matrix: Any = self.tensor(f"{name}.weight")
         if self.precision == "int8":
             # Whole numbers of 8 bits and a factor a row, which the CPU multiplies as they are.
-            largest = np.abs(matrix).max(axis=1, keepdims=True)
+            weights = self.tensor(f"{name}.weight")
+            largest = np.abs(weights).max(axis=1, keepdims=True)
             factors = np.maximum(largest / 127, np.finfo(np.float32).tiny).astype(np.float32)
-            whole = self.op.constant(np.rint(matrix / factors).astype(np.int8))
+            whole = self.op.constant(np.rint(weights / factors).astype(np.int8))
             matrix = self.op.convert(whole, "f32") * factors
+        else:
+            matrix = self.constant(f"{name}.weight")
         return self.op.matmul(x, matrix, False, True) + self.tensor(f"{name}.bias")
 
     def normalized(self, x: Any, name: str) -> Any:
@@ -266,11 +268,15 @@ class _Bert:
     def number(self, value: float) -> Any:
         return self.op.constant(np.float32(value))
 
+    def constant(self, name: str) -> Any:
+        """A tensor that openvino reads where it is: a copy of all takes a second."""
+        return self.op.constant(self.tensor(name), shared_memory=True)
+
     def tensor(self, name: str) -> NDArray[np.float32]:
         weight = self.weights.get(name, self.weights.get(f"bert.{name}"))
         if weight is None:
             raise ValueError(f"its weights have no {name}")
-        return weight.astype(np.float32)
+        return weight.astype(np.float32, copy=False)
 
 
 def has_bf16() -> bool:
