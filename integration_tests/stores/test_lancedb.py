@@ -67,7 +67,7 @@ class TestLangChainsOwnPackage(LangChainContract):
         chosen = {"filter": {"source_id": "none"}}
         assert len(store.as_retriever().invoke("tea", **chosen)) == len(chunks)
         with pytest.raises(ValueError, match="the retriever ignored filter="):
-            PassageRetriever(store.as_retriever(), documents=[]).invoke("tea", **chosen)
+            PassageRetriever(store.as_retriever(), documents=texts()).invoke("tea", **chosen)
 
 
 class TestLlamaIndex(LlamaIndexContract):
