@@ -160,7 +160,7 @@ def join_ranges(
         owners = np.searchsorted(source.parts[:, 1], table[:, 0], side="right")
         changes = [True, *(owners[1:] != owners[:-1]).tolist()]
         gaps = [None if change else gap for gap, change in zip(gaps, changes, strict=True)]
-    sizes = source.counts(table[:, 0], table[:, 1]).tolist()
+    sizes = source.counts(*table.T).tolist()
     groups = join_small(
         sizes,
         gaps,
@@ -234,7 +234,7 @@ def split_ranges_to_maximum(
     """
     if maximum is None or not len(ranges):
         return ranges
-    over = source.counts(ranges[:, 0], ranges[:, 1]) > maximum
+    over = source.counts(*ranges.T) > maximum
     if not over.any():
         return ranges
     parts: list[tuple[int, int]] = []

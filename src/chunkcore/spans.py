@@ -17,10 +17,14 @@ Floats = NDArray[np.floating]  # of any shape and width
 Flags = NDArray[np.bool_]
 
 
+def as_table(pairs: Sequence[tuple[int, int]]) -> Ranges:
+    """Starts and ends as an ``(n, 2)`` int64 array."""
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
 def as_ranges(spans: Iterable[Span]) -> Ranges:
     """Spans as an ``(n, 2)`` int64 array."""
-    pairs = [(span.start, span.end) for span in spans]
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return as_table([(span.start, span.end) for span in spans])
 
 
 def shifted(spans: Iterable[Span], by: int) -> tuple[Span, ...]:

@@ -314,7 +314,7 @@ class Chunker(ABC):
         ranges: Ranges = np.array(cuts, dtype=np.int64).reshape(-1, 2)
         for start, end in ranges[(ranges[:, 0] < 0) | (ranges[:, 0] >= ranges[:, 1])].tolist():
             Span(start, end)  # raises
-        counts = source.counts(ranges[:, 0], ranges[:, 1])
+        counts = source.counts(*ranges.T)
         recounted = [
             place
             for place, draft in enumerate(drafts)

@@ -83,7 +83,7 @@ class ClusterSemantic(Chunker):
         pieces = np.array(self._splitter.cut(source), dtype=np.int64).reshape(-1, 2)
         if len(pieces) < 2:
             return [(start, end) for start, end in pieces.tolist()]
-        texts = [source.text[start:end] for start, end in pieces.tolist()]
+        texts = source.slices(pieces)
         vectors = embed(get_embedder(self.embedder), texts)
         most = min(self.size // self.piece_size, len(pieces))
         fits = None if self.size_of == "pieces" else self._fitting(source, pieces, most)

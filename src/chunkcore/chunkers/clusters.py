@@ -64,8 +64,8 @@ class SentenceClusters(SentenceChunker, ABC):
                 f"{self.name}: the text has {len(ranges):,} sentences, and comparing all of over {MOST_SENTENCES:,} "
                 "takes hours: cut the text into documents first"
             )
-        sizes = source.counts(ranges[:, 0], ranges[:, 1])
-        unit = unit_rows(self._embed([source.text[start:end] for start, end in ranges.tolist()]))
+        sizes = source.counts(*ranges.T)
+        unit = unit_rows(self._embed(source.slices(ranges)))
         clusters = defaultdict(list)
         for sentence, cluster in enumerate(self.clusters(unit, sizes).tolist()):
             clusters[cluster].append(sentence)

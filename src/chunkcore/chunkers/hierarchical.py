@@ -83,7 +83,7 @@ class Hierarchical(SentenceChunker):
         ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), most)
         edges = [0, len(ranges)] if len(ranges) else []
         if len(ranges) > 1:
-            texts = [source.text[start:end] for start, end in ranges.tolist()]
+            texts = source.slices(ranges)
             edges[1:1] = segment_starts(self._embed(texts), self.window, self.deviations).tolist()
         fits = _within(source, ranges, most)
         segments = []
@@ -99,7 +99,7 @@ class Hierarchical(SentenceChunker):
     ) -> list[Cluster]:
         if len(segments) < 2:
             return [(0, 1)] * len(segments)
-        vectors = self._embed([source.text[start:end] for start, end in segments.tolist()])
+        vectors = self._embed(source.slices(segments))
         unit = unit_rows(vectors)
         mean, deviation = pair_statistics(unit)
         threshold = mean + self.k * deviation

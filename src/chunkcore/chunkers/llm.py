@@ -164,7 +164,7 @@ class WindowChunker(LLMChunker, ABC):
     ) -> list[Section]:
         if end == first + 1:
             return [Section(first)]
-        texts = [source.text[start:stop] for start, stop in pieces[first:end].tolist()]
+        texts = source.slices(pieces[first:end])
         sections, problem = self._ask(self._question(texts, final=end == len(pieces)))
         if sections is None:
             return [Section(first, {"fallback": "cut by size", "fallback_reason": problem})]
@@ -427,7 +427,7 @@ class Lumber(WindowChunker):
         edges = [0, *(match.end() for match in find(source.text)), len(source.text)]
         rows = [trim(source.text, start, end) for start, end in pairwise(edges)]
         whole = np.array([row for row in rows if row[0] < row[1]], dtype=np.int64).reshape(-1, 2)
-        over = source.counts(whole[:, 0], whole[:, 1]) > self.size
+        over = source.counts(*whole.T) > self.size
         parts: list[tuple[int, int]] = []
         for (start, end), is_over in zip(whole.tolist(), over.tolist(), strict=True):
             if is_over:

@@ -239,7 +239,7 @@ class Breakpoint(SentenceChunker):
         pieces = sentence_ranges(source.text, self.splitter)
         distances = np.empty(0)
         if len(pieces) > 1:
-            texts = [source.text[start:end] for start, end in pieces.tolist()]
+            texts = source.slices(pieces)
             if self.empty_end and _match_ends(source.text, self.splitter):
                 texts.append("")
             distances = neighbour_distances(self._embed(window_texts(texts, self.buffer)))
@@ -301,7 +301,7 @@ def group_pieces(
     gaps = before[firsts].tolist()
     if maximum is None:
         return join_ranges(source, rows, minimum, maximum, gaps)
-    over = (source.counts(whole[:, 0], whole[:, 1]) > maximum).tolist()
+    over = (source.counts(*whole.T) > maximum).tolist()
     if any(over):
         sums = running_counts(source, pieces)
         chunks = list(zip(rows, gaps, firsts.tolist(), afters.tolist(), over, strict=True))
@@ -378,7 +378,7 @@ class KamradtModified(SentenceChunker):
         is_bounded = self.goal == "maximum"
         distances = np.empty(0)
         if len(pieces) > 1:
-            texts = [source.text[start:end] for start, end in pieces.tolist()]
+            texts = source.slices(pieces)
             vectors = self._embed(window_texts(texts, self.buffer))
             distance = neighbour_distances if is_bounded else _float32_distances
             distances = distance(vectors)
@@ -408,7 +408,7 @@ class KamradtModified(SentenceChunker):
         self, source: TokenizedText, pieces: Ranges, distances: Floats
     ) -> NDArray[np.bool_]:
         """The cuts of the report's code, which takes the last threshold tried."""
-        cuts = int(source.counts(pieces[:, 0], pieces[:, 1]).sum()) // self.size
+        cuts = int(source.counts(*pieces.T).sum()) // self.size
         lower, upper, threshold = 0.0, 1.0, 0.5
         while upper - lower > 1e-6:
             threshold = (lower + upper) / 2
@@ -475,8 +475,8 @@ class DualSemantic(SentenceChunker):
         if self.size_of == "text":
             blocks = split_ranges_to_maximum(source, blocks, self.size)
         if len(blocks) < 2:
-            return [(start, end) for start, end in blocks.tolist()]
-        unit = unit_rows(self._embed([source.text[start:end] for start, end in blocks.tolist()]))
+            return blocks
+        unit = unit_rows(self._embed(source.slices(blocks)))
         firsts = self._firsts(source, blocks, unit)
         afters = [*firsts[1:], len(blocks)]
         starts = blocks[firsts, 0].tolist()
@@ -490,7 +490,7 @@ class DualSemantic(SentenceChunker):
         """The first block of each chunk: section 3.3."""
         mean, deviation = band_statistics(unit, self.d)
         threshold = mean + self.k * deviation + _TIE  # equation 2
-        sizes = source.counts(blocks[:, 0], blocks[:, 1]).tolist()
+        sizes = source.counts(*blocks.T).tolist()
         bounds = blocks.tolist()
         firsts, first, size = [0], 0, sizes[0]
         for block in range(1, len(bounds)):

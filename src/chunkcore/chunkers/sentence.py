@@ -87,7 +87,7 @@ class Sentence(Chunker):
         topics: Numbers | None = None
         if isinstance(self.overlap, SemanticOverlap):
             # The model is asked once, not for each section.
-            texts = [source.text[start:end] for start, end in sentences.tolist()]
+            texts = source.slices(sentences)
             topics = np.array(self.overlap.topics(texts), dtype=np.int64)
         rows: list[tuple[int, int]] = []
         for first, after in pairwise([0, *cuts, len(sentences)]):
@@ -182,7 +182,7 @@ def _with_whole_lines(source: TokenizedText, sentences: Ranges, size: int) -> Ra
     inside = np.flatnonzero(places[:, 0] < places[:, 1])  # lines in which a sentence begins
     is_whole = starts[places[inside, 0]] == lines[inside, 0]
     changed = inside[~is_whole | (places[inside, 1] - places[inside, 0] > 1)]
-    fits = source.counts(lines[changed, 0], lines[changed, 1]) <= size
+    fits = source.counts(*lines[changed].T) <= size
     for number in changed[fits].tolist():
         first, after = places[number].tolist()
         goes_on[first : after - 1] = True

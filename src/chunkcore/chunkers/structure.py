@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import takewhile
+from dataclasses import dataclass, field
+from os.path import commonprefix
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from chunkcore.errors import OptionError, echo
 from chunkcore.options import Bounds
 from chunkcore.packing import join_small, split_to_maximum, trim
 from chunkcore.reading.visible import VisibleDocument
+from chunkcore.spans import as_table
 from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
@@ -61,6 +62,14 @@ class HeadingChunker(BlockChunker, ABC):
 
     heading_level: int = 6
     bounds: ClassVar[Bounds] = {"heading_level": (0, 6)}
+
+    def cut(self, source: TokenizedText) -> list[Draft]:
+        packed = pack_blocks(source, self.blocks(source), self, opening=self.heading_level)
+        return drafts_of(packed)
+
+    @abstractmethod
+    def blocks(self, source: TokenizedText) -> list[Block]:
+        """The blocks of a text, in order."""
 
 
 class Packed(NamedTuple):
@@ -111,32 +120,34 @@ def pack_blocks(
     block if a piece of that fits. A chunk that begins inside a table repeats the table's header if it fits. Blocks of
     level 1 to `opening` begin a chunk; with `apart`, so does the block after a cut block.
     """
-    packer = _Packer(source, chunker, opening, apart=apart)
+    packer = _Packer(source, chunker, opening, apart)
     packed = packer.pack(blocks)
-    return _joined(packed, packer, chunker) if chunker.minimum else packed
+    return packer.joined(packed) if chunker.minimum else packed
 
 
+def drafts_of(
+    packed: Sequence[Packed], metadata: Mapping[str, str] | None = None, path: str = "headings"
+) -> list[Draft]:
+    """The chunks, with their paths in the metadata under the name `path`."""
+    return [Draft(chunk.spans, {**(metadata or {}), path: list(chunk.path)}) for chunk in packed]
+
+
+@dataclass
 class _Packer:
     """State: the growing chunk (`units`, `size`, `header`), and the units after it, next one last (`waiting`)."""
 
-    def __init__(
-        self,
-        source: TokenizedText,
-        chunker: BlockChunker,
-        opening: int,
-        *,
-        apart: bool,
-    ) -> None:
-        self.source = source
-        self.chunker = chunker
-        self.maximum = chunker.hard_maximum
-        self.opening = opening
-        self.apart = apart
-        self.waiting: list[_Unit] = []
-        self.units: list[_Unit] = []
-        self.size = 0
-        self.header: tuple[int, int] | None = None
-        self.found: list[Packed] = []
+    source: TokenizedText
+    chunker: BlockChunker
+    opening: int
+    apart: bool
+    waiting: list[_Unit] = field(default_factory=list)
+    units: list[_Unit] = field(default_factory=list)
+    size: int = 0
+    header: tuple[int, int] | None = None
+    packed: list[Packed] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.maximum: int = self.chunker.hard_maximum
 
     def pack(self, blocks: Sequence[Block]) -> list[Packed]:
         self._wait(blocks, 0, 0)
@@ -154,16 +165,13 @@ class _Packer:
                 self._close()
             if self.units and not self.waiting:
                 self._close()
-        return self.found
+        return self.packed
 
     def _wait(self, blocks: Sequence[Block], after: int, depth: int) -> None:
-        starts = np.array([block.start for block in blocks], dtype=np.int64)
-        ends = np.array([block.end for block in blocks], dtype=np.int64)
-        before = np.concatenate((np.array([after], dtype=np.int64), ends))[: len(ends)]
-        both = self.source.counts(
-            np.concatenate((starts, before)), np.concatenate((ends, ends))
-        ).tolist()
-        alone, joined = both[: len(ends)], both[len(ends) :]
+        starts, ends = as_table([(block.start, block.end) for block in blocks]).T
+        before = np.append(after, ends[:-1])[: len(ends)]
+        both = self.source.counts(np.append(starts, before), np.append(ends, ends))
+        alone, joined = both.reshape(2, -1).tolist()
         units = zip(blocks, before.tolist(), alone, joined, strict=True)
         self.waiting.extend([_Unit(*unit, depth) for unit in units][::-1])
 
@@ -184,9 +192,8 @@ class _Packer:
         if self.units:
             return self.size + unit.joined, self.header
         header = unit.block.header
-        if header and not (
-            self.found and self.found[-1].spans[0].start > header[0]
-        ):  # or chunks were out of order
+        last = self.packed[-1].spans[0].start if self.packed else 0
+        if header and last <= header[0]:  # else chunks were out of order
             size = self.count(unit.block.start, unit.block.end, header)
             if size <= self.maximum:
                 return size, header
@@ -224,19 +231,8 @@ class _Packer:
             ranges = lines(self.source.text, block.start, block.end)
         else:
             ranges = split_to_maximum(self.source, block.start, block.end, self.maximum)
-        path, leads, level, header = block.path, block.leads, block.level, block.header
-        return [
-            Block(
-                start=start,
-                end=end,
-                path=path,
-                leads=leads,
-                level=level,
-                header=header,
-                text="words",
-            )
-            for start, end in ranges
-        ]
+        part = block._replace(whole=False, parts=None, text="words")
+        return [part._replace(start=start, end=end) for start, end in ranges]
 
     def _close(self) -> None:
         """Make a chunk of the units; surplus units and leading ones at the end wait again."""
@@ -249,7 +245,7 @@ class _Packer:
         paths = [unit.block.path for unit in self.units[:keep] if not unit.block.leads]
         path = _common(paths or [unit.block.path for unit in self.units[:keep]])
         cut = (self.opening + 1 - first.block.level if self._opens(first) else 0, -first.depth)
-        self.found.append(Packed(first.block.start, last.end, self.header, path, cut, size))
+        self.packed.append(Packed(first.block.start, last.end, self.header, path, cut, size))
         self.waiting.extend(self.units[keep:][::-1])
         self.units, self.size, self.header = [], 0, None
 
@@ -271,25 +267,22 @@ class _Packer:
         return self.source.counter.count(text)
 
 
-def _joined(packed: list[Packed], packer: _Packer, chunker: BlockChunker) -> list[Packed]:
-    """Chunks under the minimum join the neighbour across the weaker cut."""
+    def joined(self, packed: list[Packed]) -> list[Packed]:
+        """Chunks under the minimum join the neighbour across the weaker cut."""
 
-    def together(first: int, last: int) -> int:
-        return packer.count(packed[first].start, packed[last - 1].end, packed[first].header)
+        def together(first: int, last: int) -> int:
+            return self.count(packed[first].start, packed[last - 1].end, packed[first].header)
 
-    sizes, cuts = [chunk.size for chunk in packed], [chunk.cut for chunk in packed]
-    joined = []
-    for first, last in join_small(sizes, cuts, chunker.minimum, chunker.hard_maximum, together):
-        path = _common([chunk.path for chunk in packed[first:last]])
-        joined.append(packed[first]._replace(end=packed[last - 1].end, path=path))
-    return joined
+        sizes, cuts = [chunk.size for chunk in packed], [chunk.cut for chunk in packed]
+        joined = []
+        for first, last in join_small(sizes, cuts, self.chunker.minimum, self.maximum, together):
+            path = _common([chunk.path for chunk in packed[first:last]])
+            joined.append(packed[first]._replace(end=packed[last - 1].end, path=path))
+        return joined
 
 
 def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(
-        names[0]
-        for names in takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False))
-    )
+    return tuple(commonprefix(paths))
 
 
 @chunkers.register("markdown")
@@ -315,9 +308,8 @@ class Markdown(HeadingChunker):
     ['Tea', 'Green'] '## Green\n\nSteam it.\n\n- Sencha'
     """
 
-    def cut(self, source: TokenizedText) -> list[Draft]:
-        packed = pack_blocks(source, markdown_blocks(source.text), self, opening=self.heading_level)
-        return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
+    def blocks(self, source: TokenizedText) -> list[Block]:
+        return markdown_blocks(source.text)
 
 
 @chunkers.register("html")
@@ -347,9 +339,8 @@ class Html(HeadingChunker):
     ['<p>Tea <b>is</b> hot.</p>']
     """
 
-    def cut(self, source: TokenizedText) -> list[Draft]:
-        packed = pack_blocks(source, _html_blocks(source), self, opening=self.heading_level)
-        return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
+    def blocks(self, source: TokenizedText) -> list[Block]:
+        return _html_blocks(source)
 
 
 def _html_blocks(source: TokenizedText) -> list[Block]:
@@ -358,9 +349,8 @@ def _html_blocks(source: TokenizedText) -> list[Block]:
     if document is not None and document.metadata.get("format") == "markdown":
         return markdown_blocks(source.text)
     page = _page_of(source)
-    if page is not None:
-        return html_blocks(page.text, only_text=True)[0]
-    return html_blocks(source.text)[0]
+    text = source.text if page is None else page.text
+    return html_blocks(text, only_text=page is not None)[0]
 
 
 def _page_of(source: TokenizedText) -> Document | None:
@@ -423,12 +413,11 @@ def draft_code(
 ) -> list[Draft]:
     """The chunks of source code, with more `metadata`."""
     blocks = code_blocks(source.text, language)
-    details: dict[str, Any] = {**metadata, "language": language}
+    details = {**metadata, "language": language}
     if blocks is None:
         blocks = code_blocks(source.text, "other") or []
         details["fallback"] = "blank lines"
-    packed = pack_blocks(source, blocks, chunker, apart=True)
-    return [Draft(chunk.spans, {**details, "scope": list(chunk.path)}) for chunk in packed]
+    return drafts_of(pack_blocks(source, blocks, chunker, apart=True), details, "scope")
 
 
 @chunkers.register("auto")
@@ -469,12 +458,7 @@ class Auto(BlockChunker):
         if kind == "code":
             return draft_code(source, language, self, {"chunker": "code"})
         if kind == "table":
-            return [
-                Draft(row.spans, {"chunker": kind})
-                for row in pack_blocks(source, table_blocks(text), self)
-            ]
+            packed = pack_blocks(source, table_blocks(text), self)
+            return [Draft(row.spans, {"chunker": kind}) for row in packed]
         blocks = markdown_blocks(text) if kind == "markdown" else _html_blocks(source)
-        packed = pack_blocks(source, blocks, self, opening=6)
-        return [
-            Draft(chunk.spans, {"chunker": kind, "headings": list(chunk.path)}) for chunk in packed
-        ]
+        return drafts_of(pack_blocks(source, blocks, self, opening=6), {"chunker": kind})

@@ -180,6 +180,10 @@ class TokenizedText:
         seconds: Numbers = places[(places - first) % 2 == 1]
         return seconds
 
+    def slices(self, ranges: Numbers) -> list[str]:
+        """Each ``text[start:end]`` of ranges of shape (n, 2)."""
+        return [self.text[start:end] for start, end in ranges.tolist()]
+
     def count(self, start: int, end: int) -> int:
         """Tokens of ``text[start:end]``, encoded separately."""
         return int(self.counts(np.array([start]), np.array([end]))[0])
