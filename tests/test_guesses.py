@@ -62,7 +62,6 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: INDEX.retrieve("tea", k=0), "k is at least 1"),
         (lambda: get_chunker("recursiv"), "did you mean 'recursive'"),
         (lambda: Recursive(chunk_size=50), "did you mean 'size'"),  # type: ignore[call-arg]
-        (lambda: get_chunker("recursive", 200), "options have names, as in"),
         (lambda: chunk_corpus([TEA], 3), "a chunker is given as name:option=value"),
         (lambda: chunk_corpus(["text"], "recursive"), r'write Document\("faq.md", text\)'),  # type: ignore[list-item]
         (lambda: chunk_corpus([THEIRS], "recursive"), r"join_pages_by_source\(documents\) of chunkadapters.langchain"),

@@ -12,7 +12,7 @@ import regex
 
 from chunkcore.boundaries.words import word_ends
 from chunkcore.columns import LazySequence
-from chunkcore.spans import Numbers, Ranges
+from chunkcore.spans import Numbers, Ranges, as_table
 from chunkcore.spans import trim as trim
 from chunkcore.tokens import TokenizedText
 
@@ -244,7 +244,7 @@ def split_ranges_to_maximum(
             if is_over
             else [(start, end)]
         )
-    return np.array(parts, dtype=np.int64).reshape(-1, 2)
+    return as_table(parts)
 
 
 def _reach(source: TokenizedText, start: int, tokens: int) -> int:

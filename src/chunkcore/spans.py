@@ -17,7 +17,7 @@ Floats = NDArray[np.floating]  # of any shape and width
 Flags = NDArray[np.bool_]
 
 
-def as_table(pairs: Sequence[tuple[int, int]]) -> Ranges:
+def as_table(pairs: Ranges | Sequence[tuple[int, int]]) -> Ranges:
     """Starts and ends as an ``(n, 2)`` int64 array."""
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 

@@ -16,7 +16,7 @@ import numpy as np
 import regex
 
 from chunkcore.errors import DataError, OptionError, echo
-from chunkcore.spans import Numbers, Ranges, ragged_indices
+from chunkcore.spans import Numbers, Ranges, as_table, ragged_indices
 from chunkcore.tokens import TokenizedText
 
 Find = Callable[[str], Sequence["re.Match[str]"]]
@@ -200,7 +200,7 @@ def find_regex(
             spans += _outside_groups(match) if keep_groups else (match.span(),)
         counts.append(len(spans) - before)
     texts_of = np.repeat(np.arange(len(texts)), counts)
-    starts, ends = (np.array(spans, dtype=np.int64).reshape(-1, 2) + texts[texts_of, :1]).T.copy()
+    starts, ends = (as_table(spans) + texts[texts_of, :1]).T.copy()
     return Places(starts, ends, texts_of)
 
 

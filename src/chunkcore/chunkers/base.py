@@ -35,13 +35,14 @@ from chunkcore.reading.visible import (
     without_pictures,
 )
 from chunkcore.registry import Registry
-from chunkcore.spans import Numbers, Ranges, merge_touching, shifted
+from chunkcore.spans import Numbers, Ranges, as_ranges, as_table, merge_touching, shifted
 from chunkcore.text import (
     Chunk,
     Chunks,
     Document,
     Span,
     check_document,
+    page_marks,
     pages_of_all,
     slice_id,
     text_of_spans,
@@ -108,13 +109,13 @@ class DocumentChunks(LazyItems[Chunk]):
         ranges: Ranges,
         counts: Numbers,
         fingerprint: str = "",
-        special: Mapping[int, Chunk] = MappingProxyType({}),
+        special: dict[int, Chunk] | None = None,
     ) -> None:
         self.document = document
         self.ranges = ranges
         self.counts = counts
         self.fingerprint = fingerprint
-        self.special = special
+        self.special = special or {}
 
     def __len__(self) -> int:
         return len(self.ranges)
@@ -138,27 +139,25 @@ class DocumentChunks(LazyItems[Chunk]):
         return [slice_id(name, fingerprint, start, end) for start, end in self.ranges.tolist()]
 
 
-def _in_source(chunks: DocumentChunks, counter: TokenCounter) -> DocumentChunks:
+def _in_source(
+    chunks: DocumentChunks, seen: VisibleDocument, source: Document, counter: TokenCounter
+) -> DocumentChunks:
     """The chunks of a visible document as chunks of its source."""
-    seen = chunks.document
-    if not isinstance(seen, VisibleDocument) or seen.source is None:
-        return chunks
     placed: dict[int, Chunk] = {}
     for chunk in chunks:
         spans = merge_touching(seen.places(chunk.spans))
         if not spans:
             continue
-        text = chunk.text if chunk.derived else text_of_spans(seen.source.text, spans)
+        text = chunk.text if chunk.derived else text_of_spans(source.text, spans)
         count = chunk.token_count if text == chunk.text else counter.count(text)
-        segments = tuple(seen.places(part) for part in chunk.segments)
+        segments = tuple(map(seen.places, chunk.segments))
         place = len(placed)
         placed[place] = replace(
             chunk, index=place, spans=spans, text=text, token_count=count, segments=segments
         )
-    first = [(chunk.spans[0].start, chunk.spans[0].end) for chunk in placed.values()]
-    ranges: Ranges = np.array(first, dtype=np.int64).reshape(-1, 2)
+    ranges = as_ranges(chunk.spans[0] for chunk in placed.values())
     counts = np.array([chunk.token_count for chunk in placed.values()], dtype=np.int64)
-    return DocumentChunks(seen.source, ranges, counts, chunks.fingerprint, placed)
+    return DocumentChunks(source, ranges, counts, chunks.fingerprint, placed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,11 +186,7 @@ class Chunker(ABC):
 
     counter: TokenCounter | str = "cl100k_base"
 
-    def __new__(cls, *values: object, **options: object) -> Any:
-        if values:
-            raise OptionError(
-                f"options are given by name, as in {cls.__name__}(size=200); got {echo(values[0])}"
-            )
+    def __new__(cls, **options: object) -> Any:
         check_option_names(cls.name or cls.__name__, options, cls.option_names())
         return super().__new__(cls)
 
@@ -229,18 +224,12 @@ class Chunker(ABC):
 
     @property
     def token_counter(self) -> TokenCounter:
-        return get_counter(self.counter)
+        return cast("TokenCounter", self.counter)  # since `__post_init__`
 
     def drafts(self, source: TokenizedText) -> list[Draft]:
         """What `cut` returns, each as a `Draft`; touching spans are merged."""
-        drafts = []
-        for item in self.cut(source):
-            if isinstance(item, Draft):
-                drafts.append(item._replace(spans=merge_touching(item.spans)))
-            else:
-                start, end = item
-                drafts.append(Draft((Span(start, end),)))
-        return drafts
+        cuts = self.cut(source)
+        return _merged(cuts) or [Draft((Span(*ends),)) for ends in cuts]
 
     def spans(self, text: str) -> list[tuple[Span, ...]]:
         """The chunks of `text` in order, each as its spans (code points, half-open)."""
@@ -293,7 +282,8 @@ class Chunker(ABC):
 
     def _chunked(self, document: Document) -> DocumentChunks:
         shown = self._shown(document)
-        return self._build([shown], self._tokenize([shown]))[0]
+        (chunks,) = self._build([shown], self._tokenize([shown]))
+        return chunks
 
     def _tokenize(self, documents: Sequence[Document]) -> TokenizedText:
         sources = [self.token_counter.tokenize(document.text) for document in documents]
@@ -306,67 +296,54 @@ class Chunker(ABC):
 
     def _build(self, documents: Sequence[Document], source: TokenizedText) -> list[DocumentChunks]:
         cuts = self.cut(source)
-        drafts: list[Draft] = []
-        if len(cuts) and isinstance(cuts[0], Draft):
-            written = cast("Sequence[Draft]", cuts)
-            drafts = [draft._replace(spans=merge_touching(draft.spans)) for draft in written]
-            cuts = [(draft.spans[0].start, draft.spans[0].end) for draft in drafts]
-        ranges: Ranges = np.array(cuts, dtype=np.int64).reshape(-1, 2)
-        for start, end in ranges[(ranges[:, 0] < 0) | (ranges[:, 0] >= ranges[:, 1])].tolist():
-            Span(start, end)  # raises
+        drafts = _merged(cuts)
+        if drafts:
+            ranges = as_ranges(draft.spans[0] for draft in drafts)
+        else:
+            ranges = as_table(cast("Ranges", cuts))
+        for ends in ranges[(ranges[:, 0] < 0) | (ranges[:, 0] >= ranges[:, 1])].tolist():
+            Span(*ends)  # raises
         counts = source.counts(*ranges.T)
-        recounted = [
-            place
+        texts = {
+            place: draft.text(source.text)
             for place, draft in enumerate(drafts)
             if len(draft.spans) > 1 or draft.derived is not None
-        ]
-        if recounted:
-            texts = [drafts[place].text(source.text) for place in recounted]
-            counts[recounted] = self.token_counter.count_many(texts)
+        }
+        if texts:
+            counts[list(texts)] = self.token_counter.count_many(list(texts.values()))
         edges = ranges[:, 0].searchsorted(source.parts).tolist()
         offsets = source.parts[:, 0].tolist()
         built = []
         for document, (first, last), offset in zip(documents, edges, offsets, strict=True):
-            chunks = DocumentChunks(
-                document, ranges[first:last] - offset, counts[first:last], self.fingerprint
-            )
-            placed = [_shifted(draft, -offset) for draft in drafts[first:last]]
-            chunks.special = self._special(chunks, placed)
-            built.append(_in_source(chunks, self.token_counter))
+            placed = ranges[first:last] - offset
+            chunks = DocumentChunks(document, placed, counts[first:last], self.fingerprint)
+            if drafts:
+                chunks.special = _written(
+                    chunks, [_shifted(d, -offset) for d in drafts[first:last]]
+                )
+            self._add_metadata(chunks)
+            if isinstance(document, VisibleDocument) and document.source is not None:
+                chunks = _in_source(chunks, document, document.source, self.token_counter)
+            built.append(chunks)
         return built
 
-    def _special(self, chunks: DocumentChunks, drafts: Sequence[Draft]) -> dict[int, Chunk]:
-        """The chunks that are more than one slice of their document."""
-        special = {}
-        counts = chunks.counts.tolist() if drafts else []
-        for place, draft in enumerate(drafts):
-            if draft != Draft(draft.spans[:1]):
-                special[place] = Chunk(
-                    document_id=chunks.document.id,
-                    index=place,
-                    spans=draft.spans,
-                    text=draft.text(chunks.document.text),
-                    token_count=counts[place],
-                    context=draft.context,
-                    metadata=dict(draft.metadata),
-                    fingerprint=chunks.fingerprint,
-                    segments=draft.segments,
-                    derived=draft.derived is not None,
-                )
-        more: dict[int, dict[str, Any]] = {}
-        if self.hard_maximum is not None:
-            for place in (chunks.counts > self.hard_maximum).nonzero()[0].tolist():
-                more[place] = {"over_maximum": True}
+    def _add_metadata(self, chunks: DocumentChunks) -> None:
+        """Say which chunks are over the maximum, and which pages hold each."""
+
+        def add(place: int, name: str, value: object) -> None:
+            chunk = chunks[place]
+            chunks.special[place] = replace(chunk, metadata={**chunk.metadata, name: value})
+
+        maximum = self.hard_maximum
+        if maximum is not None:
+            for place in (chunks.counts > maximum).nonzero()[0].tolist():
+                add(place, "over_maximum", True)
         marks = chunks.document.marks
-        if any(mark.kind == "page" for mark in marks):
-            spans = [special.get(place, chunk).spans for place, chunk in enumerate(chunks)]
+        if marks and any(page_marks(marks)):
+            spans = [chunk.spans for chunk in chunks]
             for place, pages in enumerate(pages_of_all(marks, spans)):
                 if pages:
-                    more[place] = more.get(place, {}) | {"pages": list(pages)}
-        for place, metadata in more.items():
-            chunk = special.get(place) or chunks[place]
-            special[place] = replace(chunk, metadata={**chunk.metadata, **metadata})
-        return special
+                    add(place, "pages", list(pages))
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
@@ -392,15 +369,14 @@ class Chunker(ABC):
         >>> get_chunker("recursive:overlap=20").label
         'recursive:size=200,overlap=20'
         """
-        changed = plain_options(self, changed=True)
+        options = plain_options(self, changed=True)
         size = getattr(self, "size", None)
-        if size is not None:
-            changed = {
-                name: changed.get(name, size)
-                for name in self.option_names()
-                if name in {*changed, "size"}
-            }
-        return format_spec(self.name, changed)
+        shown = {
+            name: options.get(name, size)
+            for name in self.option_names()
+            if name in options or (name == "size" and size is not None)
+        }
+        return format_spec(self.name, shown)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -451,9 +427,7 @@ Option: TypeAlias = (
 )
 
 
-def get_chunker(
-    spec: str | Mapping[str, object] | Chunker, /, *unnamed: object, **options: Option
-) -> Chunker:
+def get_chunker(spec: str | Mapping[str, object] | Chunker, /, **options: Option) -> Chunker:
     r"""The chunker that a string or mapping describes; a `Chunker` is returned unchanged.
 
     `spec` is ``name:option=value,option=value`` (see `split_spec`), a mapping as from `Chunker.to_dict`, or a chunker.
@@ -463,10 +437,6 @@ def get_chunker(
     >>> get_chunker('recursive:size=50,keep=end,separators=["\\n\\n",", "],counter=words').separators
     ('\n\n', ', ')
     """
-    if unnamed:
-        raise OptionError(
-            f"options have names, as in get_chunker('recursive', size=200); got {echo(unnamed[0])}"
-        )
     if isinstance(spec, Chunker):
         if options:
             raise OptionError(
@@ -509,6 +479,35 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
     if counter is None and tokenizing(embedder) is not None:
         sized["counter"] = "embedder"
     return sized
+
+
+def _merged(cuts: Cuts) -> list[Draft]:
+    """Cuts that are drafts, their touching spans merged; none of other cuts."""
+    if not len(cuts) or not isinstance(cuts[0], Draft):
+        return []
+    drafts = cast("Sequence[Draft]", cuts)
+    return [draft._replace(spans=merge_touching(draft.spans)) for draft in drafts]
+
+
+def _written(chunks: DocumentChunks, drafts: Sequence[Draft]) -> dict[int, Chunk]:
+    """The chunks that are more than one slice of their document."""
+    document, counts = chunks.document, chunks.counts.tolist()
+    written = {}
+    for place, draft in enumerate(drafts):
+        if draft != Draft(draft.spans[:1]):
+            written[place] = Chunk(
+                document.id,
+                place,
+                draft.spans,
+                draft.text(document.text),
+                counts[place],
+                draft.context,
+                dict(draft.metadata),
+                chunks.fingerprint,
+                draft.segments,
+                draft.derived is not None,
+            )
+    return written
 
 
 def _shifted(draft: Draft, by: int) -> Draft:

@@ -19,7 +19,7 @@ from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import Bounds
 from chunkcore.packing import join_ranges
-from chunkcore.spans import Ranges
+from chunkcore.spans import Ranges, as_table
 from chunkcore.tokens import TokenizedText
 
 BLOCK_ROWS = 512  # fit the processor's cache in float64
@@ -80,7 +80,7 @@ class ClusterSemantic(Chunker):
         )
 
     def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
-        pieces = np.array(self._splitter.cut(source), dtype=np.int64).reshape(-1, 2)
+        pieces = as_table(self._splitter.cut(source))
         if len(pieces) < 2:
             return [(start, end) for start, end in pieces.tolist()]
         texts = source.slices(pieces)

@@ -16,7 +16,7 @@ from chunkcore.chunkers.semantic import Floats, SentenceChunker
 from chunkcore.models.base import Vectors, row_lengths, unit_rows
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, split_ranges_to_maximum
-from chunkcore.spans import Numbers, Ranges
+from chunkcore.spans import Numbers, Ranges, as_table
 from chunkcore.text import Span
 from chunkcore.tokens import TokenizedText
 
@@ -92,7 +92,7 @@ class Hierarchical(SentenceChunker):
             for first, after in halves(edge, next_edge, fits):
                 segments.append((ranges[first, 0], ranges[after - 1, 1]))
                 sentences.append(after - first)
-        return np.array(segments, dtype=np.int64).reshape(-1, 2), sentences
+        return as_table(segments), sentences
 
     def _clusters(
         self, source: TokenizedText, segments: Ranges, sentences: list[int]

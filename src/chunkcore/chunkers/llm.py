@@ -39,7 +39,7 @@ from chunkcore.models.llm.base import (
 )
 from chunkcore.options import Bounds
 from chunkcore.packing import join_ranges, pack, running_counts, split_to_maximum, trim
-from chunkcore.spans import Numbers, Ranges
+from chunkcore.spans import Numbers, Ranges, as_table
 from chunkcore.text import Document, Span
 from chunkcore.tokens import TokenizedText
 
@@ -426,7 +426,7 @@ class Lumber(WindowChunker):
         find = finder(re.compile(self.paragraph_end), len(source.text))
         edges = [0, *(match.end() for match in find(source.text)), len(source.text)]
         rows = [trim(source.text, start, end) for start, end in pairwise(edges)]
-        whole = np.array([row for row in rows if row[0] < row[1]], dtype=np.int64).reshape(-1, 2)
+        whole = as_table([row for row in rows if row[0] < row[1]])
         over = source.counts(*whole.T) > self.size
         parts: list[tuple[int, int]] = []
         for (start, end), is_over in zip(whole.tolist(), over.tolist(), strict=True):
@@ -434,7 +434,7 @@ class Lumber(WindowChunker):
                 parts += self._packed(source, sentence_ranges(source.text[start:end]) + start)
             else:
                 parts.append((start, end))
-        return np.array(parts, dtype=np.int64).reshape(-1, 2)
+        return as_table(parts)
 
     def _window_end(self, sums: Numbers, first: int) -> int:
         reached = int(np.searchsorted(sums, sums[first] + self.window))

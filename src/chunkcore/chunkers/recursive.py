@@ -23,7 +23,7 @@ from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds
 from chunkcore.packing import join_ranges, pack, running_sizes, split_ranges_to_maximum, trim
-from chunkcore.spans import Numbers, Ranges
+from chunkcore.spans import Numbers, Ranges, as_table
 from chunkcore.tokens import TokenizedText
 
 # The Chroma report's separators, for chunkers that group small pieces.
@@ -170,14 +170,14 @@ class Recursive(Chunker):
         rows: list[tuple[int, int]] = []
         for first, last in pairwise(edges):
             rows.extend(pack(sums, self.size, self.overlap, gap=gap, first=first, last=last))
-        chunks = _table(rows)
+        chunks = as_table(rows)
         return np.column_stack(
             (pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]])
         )
 
     def _bounded(self, source: TokenizedText, rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
         parts = sorted(
-            split_ranges_to_maximum(source, _table(rows), self.size, strip=self.strip).tolist()
+            split_ranges_to_maximum(source, as_table(rows), self.size, strip=self.strip).tolist()
         )
         reached = [0, *accumulate((end for _, end in parts), max)]
         return [
@@ -194,10 +194,6 @@ def _word_ends(text: str, texts: Ranges) -> Places:
     return Places(places, places, np.repeat(np.arange(len(ends)), [*map(len, ends)]))
 
 
-def _table(rows: list[tuple[int, int]]) -> Ranges:
-    return np.array(rows, dtype=np.int64).reshape(-1, 2)
-
-
 def small_pieces(
     source: TokenizedText, size: int, size_of: Literal["pieces", "text"] = "text"
 ) -> Ranges:
@@ -205,4 +201,4 @@ def small_pieces(
     splitter = Recursive(
         size=size, separators=PROSE_SEPARATORS, size_of=size_of, counter=source.counter
     )
-    return _table(splitter.cut(source))
+    return as_table(splitter.cut(source))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
-from chunkcore.chunkers.base import Chunker, chunkers
+from chunkcore.chunkers.base import Chunker, Cuts, chunkers
 from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.errors import OptionError, echo
 from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
@@ -470,7 +470,7 @@ class DualSemantic(SentenceChunker):
     size_of: Literal["pieces", "text"] = "pieces"
     bounds: ClassVar[Bounds] = {"d": 1, "size": 1, "minimum": (0, "size")}
 
-    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def cut(self, source: TokenizedText) -> Cuts:
         blocks = sentence_ranges(source.text, self.splitter)
         if self.size_of == "text":
             blocks = split_ranges_to_maximum(source, blocks, self.size)

@@ -18,7 +18,7 @@ from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.semantic import SemanticOverlap, check_overlap
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, join_ranges, running_counts, split_to_maximum
-from chunkcore.spans import Numbers, Ranges
+from chunkcore.spans import Numbers, Ranges, as_table
 from chunkcore.tokens import TokenizedText
 
 # A chunk's sentences: the first, the first new one, and the one after the last.
@@ -177,7 +177,7 @@ def _with_whole_lines(source: TokenizedText, sentences: Ranges, size: int) -> Ra
     goes_on = np.zeros(len(sentences), dtype=bool)
     goes_on[headings] = True
     starts = sentences[:, 0].copy()
-    lines = np.array(records, dtype=np.int64).reshape(-1, 2)
+    lines = as_table(records)
     places = starts.searchsorted(lines)
     inside = np.flatnonzero(places[:, 0] < places[:, 1])  # lines in which a sentence begins
     is_whole = starts[places[inside, 0]] == lines[inside, 0]

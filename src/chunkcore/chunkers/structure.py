@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -266,7 +266,6 @@ class _Packer:
         text = text_of_spans(self.source.text, (Span(*header), Span(start, end)))
         return self.source.counter.count(text)
 
-
     def joined(self, packed: list[Packed]) -> list[Packed]:
         """Chunks under the minimum join the neighbour across the weaker cut."""
 
@@ -282,7 +281,8 @@ class _Packer:
 
 
 def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(commonprefix(paths))
+    levels = takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False))
+    return tuple(names[0] for names in levels)
 
 
 @chunkers.register("markdown")

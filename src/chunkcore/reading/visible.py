@@ -56,8 +56,10 @@ def has_markup(document: Document) -> bool:
 
 
 def is_html(document: Document) -> bool:
-    """Whether a document is HTML that is cut as a reader sees it, as ``metadata["html"]`` and `html_setting` allow."""
-    return has_markup(document) and "source" not in (document.metadata.get("html"), html_setting())
+    """Whether a document with tags is cut as a reader sees it, as ``metadata["html"]`` and `html_setting` allow."""
+    if "<" not in document.text or not has_markup(document):
+        return False
+    return "source" not in (document.metadata.get("html"), html_setting())
 
 
 def visible_document(document: Document) -> Document:
