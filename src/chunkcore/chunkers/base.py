@@ -297,10 +297,8 @@ class Chunker(ABC):
     def _build(self, documents: Sequence[Document], source: TokenizedText) -> list[DocumentChunks]:
         cuts = self.cut(source)
         drafts = _merged(cuts)
-        if drafts:
-            ranges = as_ranges(draft.spans[0] for draft in drafts)
-        else:
-            ranges = as_table(cast("Ranges", cuts))
+        first_spans = [draft.spans[0] for draft in drafts]
+        ranges = as_ranges(first_spans) if drafts else as_table(cast("Ranges", cuts))
         for ends in ranges[(ranges[:, 0] < 0) | (ranges[:, 0] >= ranges[:, 1])].tolist():
             Span(*ends)  # raises
         counts = source.counts(*ranges.T)
