@@ -19,7 +19,7 @@ from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache
 from chunkcore.questions import GenerationOptions, estimate_generation, generate_benchmark
 from chunkcore.questions.prompts import NotVerbatimError, Sample, Schedule, draw_sample, locate_excerpts, prompt_version
-from chunkcore.questions.validate import filter_questions, similarities_of
+from chunkcore.questions.validate import _overlapping, dropped_questions, filter_questions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -346,30 +346,14 @@ def places(count: int, document: str = "d") -> list[list[Evidence]]:
 
 
 def test_filters_drop_the_later_of_two_alike_and_whoever_has_an_excerpt_that_does_not_belong():
-    # Cosines: q1-q2 cos 10° = .985, q1-q3 cos 50° = .643; own excerpts cos 20° = .940, cos 90° = 0.
-    model = Fixed({"q1": 0, "q2": 10, "q3": 50, "q4": 51, "a": 20, "b": 30, "c": 70, "far": 141})
-    evidence = [*places(3), [Evidence("d", Span(50, 55)), Evidence("d", Span(60, 65))]]
-    excerpts = [["a"], ["b"], ["c"], ["c", "far"]]
+    alike = np.cos(np.radians(np.abs(np.subtract.outer([0, 25, 50, 51], [0, 25, 50, 51]))))
     questions = ["q1", "q2", "q3", "q4"]
-    similarities = similarities_of(questions, evidence, excerpts, model)
-    dropped = similarities.dropped(questions, 0.9, 0.5)
-    assert [(each.index, each.stage) for each in dropped] == [(1, "duplicate"), (3, "relevance")]
-    assert "cosine 0.985, over 0.900, with the question 'q1'" in dropped[0].reason
-    assert "cosine 0.000" in dropped[1].reason.replace("-0.000", "0.000")
-    assert similarities.least == pytest.approx([np.cos(np.radians(20))] * 3 + [0], abs=1e-6)
-    assert similarities.questions[0, 1] == pytest.approx(np.cos(np.radians(10)), abs=1e-6)
-    touching = [[Evidence("d", Span(0, 5))], [Evidence("d", Span(5, 9))], [Evidence("e", Span(0, 5))]]
-    near = similarities_of(questions[:3], touching, excerpts[:3], model)
-    assert near.apart.tolist() == [[False, True, True], [True, False, True], [True, True, False]]
-    assert not filter_questions(questions, evidence, excerpts, model).dropped  # too few for a threshold
-
-
-def test_a_question_that_was_dropped_takes_no_other_with_it():
     # q2 is like q1 and q3 is like q2, but q1 and q3 are not alike: with q2 gone q3 stays.
-    model = Fixed({"q1": 0, "q2": 25, "q3": 50, "e": 25})
-    questions = ["q1", "q2", "q3"]
-    dropped = similarities_of(questions, places(3), [["e"]] * 3, model).dropped(questions, 0.9, None)
-    assert [each.index for each in dropped] == [1]
+    dropped = list(dropped_questions(questions, alike, np.array([0.9, 0.9, 0.9, 0.1]), 0.9, 0.5))
+    assert [(drop.index, drop.stage) for drop in dropped] == [(1, "duplicate"), (3, "relevance")]
+    assert "cosine 0.906, over 0.900, with the question 'q1'" in dropped[0].reason
+    assert "cosine 0.100" in dropped[1].reason
+    assert not list(dropped_questions(questions, alike, np.zeros(4), None, None))
 
 
 def test_proposed_thresholds_follow_their_stated_rules():
@@ -387,6 +371,11 @@ def test_proposed_thresholds_follow_their_stated_rules():
     assert done.duplicate == pytest.approx(np.cos(np.radians(12)), abs=1e-6)
     assert done.relevance == pytest.approx(np.cos(np.radians(5)), abs=1e-6)
     assert 30 in {each.index for each in done.dropped}
+    few = filter_questions([f"q{number}" for number in range(19)], evidence[:19], excerpts[:19], Fixed(angles))
+    assert (few.duplicate, few.relevance, few.dropped) == (None, None, ())
+    # Places that touch share no character; those of another document neither.
+    touching = [[Evidence("d", Span(0, 5))], [Evidence("d", Span(5, 9))], [Evidence("e", Span(0, 5))]]
+    assert _overlapping(touching, np.arange(3)).tolist() == np.eye(3, dtype=bool).tolist()
 
 
 # ---- the command line

@@ -43,7 +43,7 @@ from chunkcore.questions.prompts import (
     prompt_version,
     question_about,
 )
-from chunkcore.questions.validate import Dropped, Filtered, filter_questions
+from chunkcore.questions.validate import Filtered, filter_questions
 from chunkcore.text import Document, Span
 
 
@@ -117,6 +117,9 @@ class Kept(NamedTuple):
         return [span.slice(self.sample.document.text) for span in self.spans]
 
 
+_Waiting = deque[tuple[str, Sample, Future[Written]]]  # questions under way, in the order of asking
+
+
 class QuestionWriter:
     """The questions so far. Answers are used in the order of asking, not of arrival."""
 
@@ -144,7 +147,7 @@ class QuestionWriter:
         """Ask until there are enough questions or nothing is left to ask. Raises `BudgetError`, after what was asked
         before is answered.
         """
-        waiting: deque[tuple[str, Sample, Future[Written]]] = deque()
+        waiting: _Waiting = deque()
         spent: ModelError | None = None
         pool = ThreadPoolExecutor(min(threads, self.options.concurrency))
         try:
@@ -166,44 +169,27 @@ class QuestionWriter:
         if spent is not None:
             raise spent
 
-    def _ask_more(
-        self,
-        waiting: deque[tuple[str, Sample, Future[Written]]],
-        llm: LLM,
-        pool: ThreadPoolExecutor,
-    ) -> None:
+    def _ask_more(self, waiting: _Waiting, llm: LLM, pool: ThreadPoolExecutor) -> None:
         """Ask as many questions at once as there may be."""
-        lacking = self.options.questions - len(self.kept)
-        while len(waiting) < min(self.options.concurrency, lacking):
+        options = self.options
+        lacking = options.questions - len(self.kept)
+        while len(waiting) < min(options.concurrency, lacking):
             sample = self.schedule.draw()
             if sample is None:
                 break
-            waiting.append(self._asked(sample, llm, pool))
-
-    def _asked(
-        self, sample: Sample, llm: LLM, pool: ThreadPoolExecutor
-    ) -> tuple[str, Sample, Future[Written]]:
-        self.asked += 1
-        earlier = self._earlier(sample.document.id)
-        question = question_about(sample.text, earlier, self.options.mode, _EXCERPTS, self.asked)
-        return (
-            f"g{self.asked}",
-            sample,
-            pool.submit(ask, llm, question, retries=self.options.retries),
-        )
+            self.asked += 1
+            earlier = self._earlier(sample.document.id)
+            question = question_about(sample.text, earlier, options.mode, _EXCERPTS, self.asked)
+            answer = pool.submit(ask, llm, question, retries=options.retries)
+            waiting.append((f"g{self.asked}", sample, answer))
 
     def _earlier(self, document_id: str) -> list[str]:
         """Earlier questions in order, those of this document first, sampled if there are too many."""
         drawn = np.random.default_rng([self.options.seed, self.asked])
-        places: dict[bool, list[int]] = {True: [], False: []}
-        for place, (name, _) in enumerate(self._written):
-            places[name == document_id].append(place)
-        order = [
-            *drawn.permutation(places[True]).tolist(),
-            *drawn.permutation(places[False]).tolist(),
-        ]
-        chosen = sorted(map(int, order[:_EARLIER]))
-        return [self._written[place][1] for place in chosen]
+        is_own = np.array([name == document_id for name, _ in self._written], dtype=bool)
+        order = [drawn.permutation(np.flatnonzero(part)) for part in (is_own, ~is_own)]
+        chosen = np.sort(np.concatenate(order)[:_EARLIER])
+        return [self._written[place][1] for place in chosen.tolist()]
 
     def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
         outcome = self._judge(name, sample, answer)
@@ -224,24 +210,15 @@ class QuestionWriter:
             return Kept(name, written.question, sample, (sample.span,))
 
         def rejected(stage: Stage, reason: str) -> Rejection:
-            return Rejection(
-                name,
-                sample.document.id,
-                sample.span,
-                stage,
-                reason,
-                written.question,
-                written.excerpts,
-            )
+            said = written.question, written.excerpts
+            return Rejection(name, sample.document.id, sample.span, stage, reason, *said)
 
         folded = fold(written.question).text
         if folded in self._folded:
             return rejected("question", f"it was asked before, as {self._folded[folded]}")
         if len(folded) >= _LEAK and folded in fold(sample.text).text:
-            return rejected(
-                "question",
-                "it stands in the passage word for word, so that any search finds it there",
-            )
+            copied = "it stands in the passage word for word, so that any search finds it there"
+            return rejected("question", copied)
         try:
             spans = locate_excerpts(sample, written.excerpts)
         except NotVerbatimError as error:
@@ -314,13 +291,19 @@ def generate_benchmark(
     """
     options = options or GenerationOptions()
     model = get_llm(llm)
-    capped = _capped(model, max_calls)
+    capped: CappedLLM | CachedLLM = CappedLLM(model, max_calls)
+    if isinstance(model, CachedLLM):  # answers of its cache do not count
+        capped = CachedLLM(CappedLLM(model.llm, max_calls), model.cache)
     writer = QuestionWriter(documents, options)
     interrupted = _asked(writer, capped, progress)
     filtered = _filtered(writer.kept, embedder)
     dropped = {drop.index: drop for drop in filtered.dropped} if filtered else {}
-    rejections = [_rejection(writer.kept[number], drop) for number, drop in dropped.items()]
-    rejections = sorted([*writer.rejections, *rejections], key=lambda one: int(one.id[1:]))
+    rejections = list(writer.rejections)
+    for number, drop in dropped.items():
+        name, text, sample, _ = question = writer.kept[number]
+        why = drop.stage, drop.reason, text, tuple(question.excerpts)
+        rejections.append(Rejection(name, sample.document.id, sample.span, *why))
+    rejections.sort(key=lambda rejection: int(rejection.id[1:]))
     kept = [question for number, question in enumerate(writer.kept) if number not in dropped]
     given_up = ""
     if len(writer.kept) < options.questions:
@@ -335,13 +318,6 @@ def generate_benchmark(
         unfinished=bool(interrupted),
         info=_info(documents, model, writer, filtered, embedder),
     )
-
-
-def _capped(model: LLM, max_calls: int | None) -> CappedLLM | CachedLLM:
-    """The model under a cap, which answers of its cache do not touch."""
-    if isinstance(model, CachedLLM):
-        return CachedLLM(CappedLLM(model.llm, max_calls), model.cache)
-    return CappedLLM(model, max_calls)
 
 
 def _asked(writer: QuestionWriter, llm: CappedLLM | CachedLLM, progress: Progress | None) -> str:
@@ -366,15 +342,11 @@ def _asked(writer: QuestionWriter, llm: CappedLLM | CachedLLM, progress: Progres
 def _filtered(kept: Sequence[Kept], embedder: Embedder | None) -> Filtered | None:
     if embedder is None or not kept:
         return None
-    return filter_questions(
-        [question.text for question in kept],
-        [
-            [Evidence(question.sample.document.id, span) for span in question.spans]
-            for question in kept
-        ],
-        [question.excerpts for question in kept],
-        embedder,
-    )
+    evidence = []
+    for _, _, sample, spans in kept:
+        evidence.append([Evidence(sample.document.id, span) for span in spans])
+    excerpts = [question.excerpts for question in kept]
+    return filter_questions([question.text for question in kept], evidence, excerpts, embedder)
 
 
 def estimate_generation(
@@ -399,19 +371,6 @@ def _row(kept: Kept, mode: Mode) -> dict[str, Any]:
         "mode": mode,
         "sample": [kept.sample.span.start, kept.sample.span.end],
     }
-
-
-def _rejection(kept: Kept, dropped: Dropped) -> Rejection:
-    sample = kept.sample
-    return Rejection(
-        kept.id,
-        sample.document.id,
-        sample.span,
-        dropped.stage,
-        dropped.reason,
-        kept.text,
-        tuple(kept.excerpts),
-    )
 
 
 def _info(
@@ -498,10 +457,10 @@ def write_generated(questions: Path, generated: Generated) -> None:
         raise OptionError(
             f"the questions go into a file whose name ends in .jsonl, got {questions}"
         )
-    rejected = (
-        {**asdict(row), "sample": [row.sample.start, row.sample.end]}
+    rejected = [
+        utf8_line({**asdict(row), "sample": [row.sample.start, row.sample.end]})
         for row in generated.rejections
-    )
+    ]
     info = {
         "questions": len(generated.rows),
         "rejected": len(generated.rejections),
@@ -512,7 +471,7 @@ def write_generated(questions: Path, generated: Generated) -> None:
     }
     write_checked(
         {
-            questions.with_suffix(".rejected.jsonl"): b"".join(map(utf8_line, rejected)),
+            questions.with_suffix(".rejected.jsonl"): b"".join(rejected),
             questions.with_suffix(".info.json"): json.dumps(info, indent=2).encode("ascii") + b"\n",
             questions: b"".join(map(utf8_line, generated.rows)),
         }

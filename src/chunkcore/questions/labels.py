@@ -66,25 +66,25 @@ def label_states(documents: Sequence[Document], path: Path) -> list[LabelState]:
     finder = _Finder(documents)
     states = []
     for number, row in json_lines(path):
-        for text, name, start in _excerpts(row):
-            state, found = finder.state(text, name, start)
-            states.append(LabelState(f"line {number}", str(row.get("id", "")), text, state, found))
+        for _, excerpt in _excerpts(row):
+            state, found = finder.state(excerpt)
+            query, text = str(row.get("id", "")), excerpt["text"]
+            states.append(LabelState(f"line {number}", query, text, state, found))
     return states
 
 
-def _excerpts(row: Mapping[str, Any]) -> Iterator[tuple[str, str, int | None]]:
-    """Each excerpt of a row, its document's name, and where it begins, as far as they are stated."""
+def _excerpts(row: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The excerpts of a row by their places in its list, each with the name of its document, "" for any."""
     entries = row.get("evidence") or ()
     if isinstance(entries, str):
         entries = [entries]
     default = row.get("document_id") or ""
-    for entry in entries:
+    for place, entry in enumerate(entries if isinstance(entries, list) else ()):
         if isinstance(entry, str):
-            yield entry, document_name(default), None
-        elif isinstance(entry, Mapping) and isinstance(entry.get("text"), str):
+            entry = {"text": entry}
+        if isinstance(entry, Mapping) and isinstance(entry.get("text"), str):
             name = entry.get("document_id", entry.get("document", default))
-            start = entry.get("start")
-            yield entry["text"], document_name(name), start if isinstance(start, int) else None
+            yield place, {**entry, "document_id": document_name(name)}
 
 
 class _Finder:
@@ -97,14 +97,15 @@ class _Finder:
     def _loose(self) -> Aligner:
         return Aligner(self._documents, similarity=_ALIKE)
 
-    def state(self, text: str, name: str, start: int | None) -> tuple[State, tuple[Retrieved, ...]]:
+    def state(self, excerpt: Mapping[str, Any]) -> tuple[State, tuple[Retrieved, ...]]:
+        text, name, start = excerpt["text"], excerpt["document_id"], excerpt.get("start")
         source = self._texts.get(name, "")
-        if start is not None and source.startswith(text, start):
+        if isinstance(start, int) and source.startswith(text, start):
             place = Retrieved(name, (Span(start, start + len(text)),), text=text)
             return "there", (place,)
         found = self._located(self._exact, text, name)
         if found.match in _PLACED:
-            return ("moved" if start is not None else "there"), (found,)
+            return ("moved" if isinstance(start, int) else "there"), (found,)
         pieces = self._sentences(text, name)
         if len(pieces) > 1 and all(piece.match in _PLACED for piece in pieces):
             return "split", tuple(pieces)
@@ -173,60 +174,41 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[Fix]:
     10 The quick fox naps. The dog barks. 0.93
     >>> folder.cleanup()
     """
-    fixer = _Fixer(documents)
+    finder, aligner = EvidenceFinder(documents), Aligner(documents, similarity=_LEAST)
+    by_id = {document.id: document for document in documents}
     rows: list[dict[str, Any]] = []
     fixes: list[Fix] = []
     for number, row in json_lines(path):
-        fixes += fixer.fixes(f"line {number}", row)
         rows.append(row)
+        if isinstance(row.get("evidence"), str):
+            row["evidence"] = [row["evidence"]]
+        for place, excerpt in _excerpts(row):
+            located = _resembling(excerpt, finder, aligner)
+            if located is None:
+                continue
+            document = by_id[located.document_id]
+            span = Span(located.spans[0].start, located.spans[-1].end)
+            in_file = in_source(document, [span])[0]
+            evidence = {"document": document.id, "start": in_file.start, "end": in_file.end}
+            evidence["text"] = span.slice(document.text)
+            row["evidence"][place] = evidence
+            query, text = str(row.get("id", "")), excerpt["text"]
+            fixes.append(Fix(f"line {number}", query, text, evidence, located.certainty))
     if fixes:
         write_checked({path: b"".join(map(utf8_line, rows))})
     return fixes
 
 
-class _Fixer:
-    def __init__(self, documents: Sequence[Document]) -> None:
-        self._finder = EvidenceFinder(documents)
-        self._aligner = Aligner(documents, similarity=_LEAST)
-        self._documents = {document.id: document for document in documents}
-
-    def fixes(self, place: str, row: dict[str, Any]) -> Iterator[Fix]:
-        """The fixes of a row, whose evidence is replaced by them."""
-        entries = row.get("evidence")
-        if isinstance(entries, str):
-            entries = [entries]
-        if not isinstance(entries, list):
-            return
-        for number, entry in enumerate(entries):
-            fix = self._fix(place, row, entry)
-            if fix is not None:
-                entries[number] = dict(fix.evidence)
-                row["evidence"] = entries
-                yield fix
-
-    def _fix(self, place: str, row: Mapping[str, Any], entry: Any) -> Fix | None:
-        excerpt = entry.get("text") if isinstance(entry, Mapping) else entry
-        if not isinstance(excerpt, str) or not excerpt.strip():
-            return None
-        name = ""
-        try:
-            name = document_name(row.get("document_id") or "")
-            if isinstance(entry, Mapping):
-                name = document_name(entry.get("document_id", entry.get("document", name)))
-            self._finder.find(entry, name)
-        except (EvidenceError, TypeError):
-            located = self._aligner.locate(excerpt, document_id=name)
-        else:
-            return None
-        if located.match in _UNSURE or located.certainty < _LEAST:
-            return None
-        document = self._documents[located.document_id]
-        span = Span(located.spans[0].start, located.spans[-1].end)
-        in_file = in_source(document, [span])[0]
-        evidence = {
-            "document": document.id,
-            "start": in_file.start,
-            "end": in_file.end,
-            "text": span.slice(document.text),
-        }
-        return Fix(place, str(row.get("id", "")), excerpt, evidence, located.certainty)
+def _resembling(
+    excerpt: Mapping[str, Any], finder: EvidenceFinder, aligner: Aligner
+) -> Retrieved | None:
+    """What surely resembles an excerpt that is not found; None for any other."""
+    if not excerpt["text"].strip():
+        return None
+    try:
+        finder.find(excerpt)
+    except (EvidenceError, TypeError):
+        located = aligner.locate(excerpt["text"], document_id=excerpt["document_id"])
+        if located.match not in _UNSURE and located.certainty >= _LEAST:
+            return located
+    return None

@@ -317,72 +317,9 @@ class Dropped:
 
 
 @dataclass(frozen=True, eq=False)
-class Similarities:
-    """Cosines of n questions with each other and with all m excerpts."""
-
-    questions: Floats  # (n, n)
-    excerpts: Floats  # (n, m)
-    is_answer: NDArray[np.bool_]  # (n, m): which excerpts belong to the question
-    elsewhere: NDArray[np.bool_]  # (n, m): which excerpts share no character with the question's
-    apart: NDArray[np.bool_]  # (n, n): which questions share no character of evidence
-
-    @cached_property
-    def least(self) -> Floats:
-        """For each question, the cosine of its least similar excerpt."""
-        least: Floats = np.where(self.is_answer, self.excerpts, np.inf).min(axis=1)
-        return least
-
-    def propose_duplicate(self) -> float | None:
-        """The cosine over which two questions are duplicates; None with fewer than 20 questions.
-
-        The 95th percentile, over questions, of the cosine with the most similar question of disjoint evidence.
-        """
-        likest = np.where(self.apart, self.questions, -np.inf).max(axis=1, initial=-np.inf)
-        likest = likest[np.isfinite(likest)]
-        return float(np.percentile(likest, _NEAREST)) if len(likest) >= _ENOUGH else None
-
-    def propose_relevance(self) -> float | None:
-        """The cosine under which an excerpt is unrelated to its question; None with fewer than 20 questions.
-
-        It minimises the share of a question's excerpts under it plus the share of other questions' excerpts over it
-        (Youden, "Index for rating diagnostic tests", Cancer 3, 1950).
-        """
-        if len(self.questions) < _ENOUGH or not self.elsewhere.any():
-            return None
-        answers = np.sort(self.excerpts[self.is_answer])
-        others = np.sort(self.excerpts[self.elsewhere])
-        under = np.arange(len(answers)) / len(answers)
-        over = 1 - np.searchsorted(others, answers, side="left") / len(others)
-        return float(answers[int(np.argmin(under + over))])
-
-    def dropped(
-        self, questions: Sequence[str], duplicate: float | None, relevance: float | None
-    ) -> list[Dropped]:
-        """The questions over or under these cosines; None drops none."""
-        dropped: list[Dropped] = []
-        kept: list[int] = []
-        for index, cosines in enumerate(self.questions):
-            least = float(self.least[index])
-            likest = max(kept, key=cosines.__getitem__, default=index)
-            if relevance is not None and least < relevance:
-                reason = (
-                    f"an excerpt has cosine {least:.3f} with the question, under {relevance:.3f}"
-                )
-                dropped.append(Dropped(index, "relevance", reason))
-            elif duplicate is not None and likest != index and cosines[likest] > duplicate:
-                cosine = f"cosine {cosines[likest]:.3f}, over {duplicate:.3f}"
-                reason = f"it has {cosine}, with the question {questions[likest]!r}"
-                dropped.append(Dropped(index, "duplicate", reason))
-            else:
-                kept.append(index)
-        return dropped
-
-
-@dataclass(frozen=True, eq=False)
 class Filtered:
-    """What the filters did: the cosines, the thresholds (None without a filter), and the dropped questions in order."""
+    """What the filters did: the thresholds (None without a filter), and the dropped questions in order."""
 
-    similarities: Similarities
     duplicate: float | None
     relevance: float | None
     dropped: tuple[Dropped, ...]
@@ -397,31 +334,71 @@ def filter_questions(
     """Questions to drop: first those with an unrelated excerpt, then duplicates, of which the first stays.
 
     `evidence` and `excerpts` hold each question's places and texts. The thresholds follow from the data: see
-    `Similarities`. O(n²) time and memory for n questions.
+    `duplicate_over` and `unrelated_under`. O(n²) time and memory for n questions.
     """
-    similarities = similarities_of(questions, evidence, excerpts, embedder)
-    duplicate, relevance = similarities.propose_duplicate(), similarities.propose_relevance()
-    dropped = similarities.dropped(questions, duplicate, relevance)
-    return Filtered(similarities, duplicate, relevance, tuple(dropped))
-
-
-def similarities_of(
-    questions: Sequence[str],
-    evidence: Sequence[Sequence[Evidence]],
-    excerpts: Sequence[Sequence[str]],
-    embedder: Embedder,
-) -> Similarities:
-    """The cosines of questions with each other and with their excerpts; see `filter_questions`."""
     queries = unit_rows(embed(embedder, questions, queries=True))
     answers = unit_rows(embed(embedder, [text for texts in excerpts for text in texts]))
+    alike, related = queries @ queries.T, queries @ answers.T
     owners = np.repeat(np.arange(len(questions)), list(map(len, excerpts)))
-    is_answer = owners[None, :] == np.arange(len(questions))[:, None]
+    is_answer = owners == np.arange(len(questions))[:, None]
     shared = _overlapping(evidence, owners)
-    apart = np.ones((len(questions), len(questions)), dtype=bool)
+    apart = np.ones(alike.shape, dtype=bool)
     for index, row in enumerate(shared):
-        apart[index, owners[row]] = False
-    cosines = queries @ queries.T, queries @ answers.T
-    return Similarities(*cosines, is_answer, ~shared & ~is_answer, apart & apart.T)
+        apart[index, owners[row]] = apart[owners[row], index] = False
+    duplicate = duplicate_over(alike, apart)
+    relevance = unrelated_under(related[is_answer], related[~shared & ~is_answer])
+    if len(questions) < _ENOUGH:
+        relevance = None
+    least = np.where(is_answer, related, np.inf).min(axis=1)
+    dropped = dropped_questions(questions, alike, least, duplicate, relevance)
+    return Filtered(duplicate, relevance, tuple(dropped))
+
+
+def duplicate_over(alike: Floats, apart: NDArray[np.bool_]) -> float | None:
+    """The cosine over which two questions are duplicates; None with fewer than 20 questions.
+
+    The 95th percentile, over questions, of the cosine with the most similar question of disjoint evidence. Both arrays
+    have the shape (questions, questions).
+    """
+    likest = np.where(apart, alike, -np.inf).max(axis=1, initial=-np.inf)
+    likest = likest[np.isfinite(likest)]
+    return float(np.percentile(likest, _NEAREST)) if len(likest) >= _ENOUGH else None
+
+
+def unrelated_under(answers: Floats, others: Floats) -> float | None:
+    """The cosine under which an excerpt is unrelated to its question; None without other questions' excerpts.
+
+    It minimises the share of a question's excerpts under it plus the share of other questions' excerpts over it
+    (Youden, "Index for rating diagnostic tests", Cancer 3, 1950).
+    """
+    if not len(others):
+        return None
+    answers, others = np.sort(answers), np.sort(others)
+    under = np.arange(len(answers)) / len(answers)
+    over = 1 - np.searchsorted(others, answers, side="left") / len(others)
+    return float(answers[int(np.argmin(under + over))])
+
+
+def dropped_questions(
+    questions: Sequence[str],
+    alike: Floats,
+    least: Floats,
+    duplicate: float | None,
+    relevance: float | None,
+) -> Iterator[Dropped]:
+    """The questions over or under these cosines; None drops none. `least` is of each one's least related excerpt."""
+    kept: list[int] = []
+    for index, (cosines, lowest) in enumerate(zip(alike, least.tolist(), strict=True)):
+        likest = max(kept, key=cosines.__getitem__, default=index)
+        if relevance is not None and lowest < relevance:
+            reason = f"an excerpt has cosine {lowest:.3f} with the question, under {relevance:.3f}"
+            yield Dropped(index, "relevance", reason)
+        elif duplicate is not None and likest != index and cosines[likest] > duplicate:
+            cosine = f"cosine {cosines[likest]:.3f}, over {duplicate:.3f}"
+            reason = f"it has {cosine}, with the question {questions[likest]!r}"
+            yield Dropped(index, "duplicate", reason)
+        else:
+            kept.append(index)
 
 
 def _overlapping(evidence: Sequence[Sequence[Evidence]], owners: Numbers) -> NDArray[np.bool_]:
