@@ -424,7 +424,7 @@ def test_what_the_command_writes_is_told_loads_and_can_be_compared_on(docs, mode
     benchmark = load_benchmark(docs, output)
     assert not benchmark.problems
     info = json.loads(output.with_suffix(".info.json").read_text())
-    assert (info["seed"], info["model"], info["prompt"]) == (0, "honest", prompt_version("factual"))
+    assert (info["seed"], info["model"], info["prompt"]) == (0, "honest", prompt_version())
     assert info["questions"] == len(benchmark.queries)
     assert info["options"]["sample_size"] == 400
     rejected = [json.loads(line) for line in output.with_suffix(".rejected.jsonl").read_text().splitlines()]
@@ -468,7 +468,6 @@ def test_a_cap_is_told_with_how_to_go_on_and_is_exit_code_1(docs, model, tmp_pat
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--mode", "odd"], "mode is one of 'factual', 'realistic'"),
         (["--output", "{docs}/questions.jsonl"], "would be taken for a document"),
         (["--output", "{docs}/../q.csv"], "ends in .jsonl"),
         (["--docs", "{docs}/none"], "does not exist"),

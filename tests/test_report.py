@@ -211,21 +211,14 @@ def test_the_table_shows_means_and_the_verdicts_interval(plain):
     assert (recall.details, precision.details) == ((f"{100 * low:.1f} to {100 * high:.1f}",), ())
 
 
-def test_differences_read_the_same_from_both_sides(plain):
+def test_differences_are_those_from_the_baseline(plain):
     rows = difference_table(plain).rows
-    for i in range(3):
-        for j in range(3):
-            there, back = rows[i][j + 1], rows[j][i + 1]
-            if i == j:
-                assert there.text == "·"
-                continue
-            assert there.strong == back.strong
-            flip = str.maketrans("+\u2212", "\u2212+")
-            assert there.text.translate(flip) == back.text
-            low, high = there.details[0].split(" to ")
-            assert back.details == (f"{high.translate(flip)} to {low.translate(flip)}",)
-    a, b = plain.reports[0], plain.reports[2]
-    assert rows[0][3].text == plots.signed(100 * (a.mean("Recall@5") - b.mean("Recall@5")))
+    a, b = plain.reports[0], plain.comparison.baseline
+    assert [row[0].text for row in rows] == [report.name for report in plain.reports if report.name != b]
+    gap = plain.comparison.between(a.name, b)
+    assert rows[0][1].text == plots.signed(100 * gap.mean)
+    assert rows[0][1].details == (f"{plots.signed(100 * gap.low)} to {plots.signed(100 * gap.high)}",)
+    assert [cell.text for cell in rows[0][2:]] == [str(gap.wins), str(gap.losses)]
 
 
 def test_warnings_name_what_was_truncated_unanswered_and_lost():

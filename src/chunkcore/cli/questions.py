@@ -37,9 +37,6 @@ class Generation:
     questions: Annotated[
         int, options.number("How many, before the filters.", 1, "--count", "-n")
     ] = 100
-    mode: Annotated[str, options.value("MODE", "factual, or realistic: a vague user's.")] = (
-        "factual"
-    )
     seed: options.Seed = 0
     sample_size: Annotated[int, options.number("Characters of a passage.", 100)] = 4_000
     concurrency: Annotated[int, options.number("Questions at once.", 1)] = 4
@@ -51,7 +48,7 @@ class Generation:
     def settings(self) -> GenerationOptions:
         from chunkcore.questions import GenerationOptions
 
-        names = ("questions", "mode", "seed", "sample_size", "concurrency")
+        names = ("questions", "seed", "sample_size", "concurrency")
         return GenerationOptions(**{name: getattr(self, name) for name in names})
 
 

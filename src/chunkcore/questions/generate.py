@@ -34,7 +34,6 @@ from chunkcore.models.llm import (
 from chunkcore.models.llm.base import awaited, count_message_tokens
 from chunkcore.options import check_options, check_ranges
 from chunkcore.questions.prompts import (
-    Mode,
     NotVerbatimError,
     Sample,
     Schedule,
@@ -53,7 +52,6 @@ class GenerationOptions:
 
     Attributes:
         questions: how many to make, before the filters.
-        mode: "factual" asks for facts, as the Chroma report does; "realistic" asks vaguely, in everyday words.
         sample_size: characters of a document shown at once.
         seed: of the samples and of the earlier questions shown.
         concurrency: questions under way at once, not shown to each other: the questions depend on it.
@@ -62,7 +60,6 @@ class GenerationOptions:
     """
 
     questions: int = 100
-    mode: Mode = "factual"
     sample_size: int = 4_000
     seed: int = 0
     concurrency: int = 4
@@ -179,7 +176,7 @@ class QuestionWriter:
                 break
             self.asked += 1
             earlier = self._earlier(sample.document.id)
-            question = question_about(sample.text, earlier, options.mode, _EXCERPTS, self.asked)
+            question = question_about(sample.text, earlier, _EXCERPTS, self.asked)
             answer = pool.submit(ask, llm, question, retries=options.retries)
             waiting.append((f"g{self.asked}", sample, answer))
 
@@ -310,7 +307,7 @@ def generate_benchmark(
         given_up = f"every document was given up after {options.patience} rejections in a row"
     return Generated(
         documents=documents,
-        rows=tuple(_row(question, options.mode) for question in kept),
+        rows=tuple(map(_row, kept)),
         rejections=tuple(rejections),
         usage=capped.usage,
         filtered=filtered,
@@ -361,14 +358,13 @@ def estimate_generation(
     return estimator.usage
 
 
-def _row(kept: Kept, mode: Mode) -> dict[str, Any]:
+def _row(kept: Kept) -> dict[str, Any]:
     places = zip(kept.spans, kept.excerpts, strict=True)
     return {
         "id": kept.id,
         "question": kept.text,
         "document_id": kept.sample.document.id,
         "evidence": [{"start": span.start, "end": span.end, "text": text} for span, text in places],
-        "mode": mode,
         "sample": [kept.sample.span.start, kept.sample.span.end],
     }
 
@@ -385,7 +381,7 @@ def _info(
         "chunkcore": installed_version(),
         "model": llm.name,
         "model_fingerprint": llm.fingerprint,
-        "prompt": prompt_version(writer.options.mode),
+        "prompt": prompt_version(),
         "seed": writer.options.seed,
         "options": asdict(writer.options),
         "documents": len(documents),

@@ -141,7 +141,6 @@ def html_report(page: ReportPage) -> str:
             means=both_widths(_means, page),
             forest=both_widths(_forest, page),
             differences=tables.difference_table(page),
-            pairs_note=tables.pairs_note(page),
             meanings=_meanings(page, views),
             chunks=tables.chunk_table(page),
             problems=tables.problem_table(page),

@@ -57,8 +57,9 @@ def markdown_report(page: ReportPage) -> str:
         parts += ["## Tokens that hold the evidence", "\n".join(lines)]
     note = "For one system, as if it were alone. Seconds are this run's."
     parts += _titled(tables.cost_table(page), note)
-    note = f"Row minus column, in points; {tables.pairs_note(page)}."
-    parts += _titled(tables.difference_table(page), note)
+    if comparison.against:
+        note = "In points, with the interval; bold where the questions show it."
+        parts += _titled(tables.difference_table(page), note)
     for table in tables.tuning_tables(tuning) if tuning else ():
         parts += _titled(table)
     parts += _titled(tables.chunk_table(page))

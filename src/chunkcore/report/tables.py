@@ -16,7 +16,7 @@ import numpy as np
 
 from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem
-from chunkcore.evaluation.comparison import listed, rounded
+from chunkcore.evaluation.comparison import Difference, listed, rounded
 from chunkcore.evaluation.curve import SHARES, CurvePoint, tokens_for
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.results import Cost, Report
@@ -51,7 +51,6 @@ class Column(Generic[Row]):
     kind: Literal["number", "text"] = "number"  # sets the alignment
     meaning: str = ""  # one sentence for readers of the page
     qualified: bool = False  # Markdown writes the group before the title
-    number: int = 0  # of the system in this column; 0 for none
     short: str = ""  # heading in a terminal; "" leaves the column out there
     # The order in a terminal: a narrow one drops the last ones, but never those of 0.
     priority: int = 0
@@ -340,30 +339,24 @@ def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked] | 
 _UNKNOWN = (math.nan, math.nan, 0)
 
 
-def difference_table(page: ReportPage) -> Table[Ranked]:
-    """Row minus column, in points, with its interval; `pairs_note` explains the signs."""
+def difference_table(page: ReportPage) -> Table[Difference]:
+    """Each other system's difference from the baseline, in points, with its interval; the best first."""
 
-    def difference(other: Ranked, row: Ranked) -> Cell:
-        if row == other:
-            return Cell("·")
-        gap = page.comparison.between(row.report.name, other.report.name)
+    def points(gap: Difference) -> Cell:
         if not math.isfinite(gap.mean):
             return Cell(MISSING)
-        alike = "≈ " if gap.equivalent else ""
         interval = f"{signed(100 * gap.low)} to {signed(100 * gap.high)}"
-        return Cell(f"{alike}{signed(100 * gap.mean)}", (interval,), strong=gap.distinct)
+        return Cell(signed(100 * gap.mean), (interval,), strong=gap.distinct)
 
-    columns = _system_columns(page, "Row minus column")
-    for other in page.systems:
-        columns.append(Column(str(other.number), partial(difference, other), number=other.number))
-    return Table(f"Differences of {page.comparison.measure}", tuple(columns), page.systems)
-
-
-def pairs_note(page: ReportPage) -> str:
-    """Explains the signs of `difference_table`."""
-    margin = page.comparison.margin
-    within = f"{100 * margin:g} points" if page.comparison.measure.is_share else f"{margin:g}"
-    return f"bold where the difference is significant, ≈ where it is less than {within}, by an equivalence test"
+    comparison = page.comparison
+    columns = (
+        Column[Difference]("System", lambda gap: gap.a, kind="text"),
+        Column[Difference]("Points", points),
+        Column[Difference]("Questions better", lambda gap: amount(gap.wins)),
+        Column[Difference]("Questions worse", lambda gap: amount(gap.losses)),
+    )
+    title = f"Differences of {comparison.measure} from {comparison.baseline}"
+    return Table(title, columns, comparison.against)
 
 
 def chunk_table(page: ReportPage) -> Table[Ranked] | None:
