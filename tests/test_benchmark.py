@@ -154,7 +154,7 @@ def test_documents_jsonl_keeps_the_rest_as_metadata(tmp_path: Path) -> None:
         (
             "questions.jsonl",
             b'{"question": "?", "evidence": []}',
-            "none of the 1 questions can be used; the first, 'q1'",
+            "none of the 1 question can be used; the first, 'q1'",
         ),
         ("questions.jsonl", b"\xff\xfe", "is not UTF-8 text (byte 0 is 0xff)"),
         (
@@ -186,7 +186,7 @@ def test_nothing_there(tmp_path: Path) -> None:
         load_benchmark(tmp_path, [])
     with pytest.raises(DataError, match="is no file"):
         load_benchmark([CAT], tmp_path / "gone.jsonl")
-    with pytest.raises(DataError, match="1 documents and no questions"):
+    with pytest.raises(DataError, match="1 document and no questions"):
         load_benchmark([CAT])
     with pytest.raises(DataError, match="the questions holds no questions"):
         load_benchmark([CAT], [])
@@ -216,7 +216,7 @@ def test_the_chroma_layout(tmp_path: Path) -> None:
     ("row", "reason"),
     [
         (GOOD.replace("14", "13"), "at 13-19 of 'cats' stands"),
-        (GOOD.replace(",cats", ",dogs"), "its document 'dogs' is not among the 1 documents"),
+        (GOOD.replace(",cats", ",dogs"), "its document 'dogs' is not among the 1 document"),
         ("?,[],cats", "it has no evidence"),
         ("?", "it has no evidence"),
         ('?,"[{""content"": ""A cat""}]",cats', "occurs 2 times"),

@@ -377,7 +377,7 @@ def test_documents_are_resampled_and_small_differences_pass_where_asked_for(docs
     assert "documents, which were resampled whole" in verdict["text"]
     assert _compare(docs, questions, tmp_path / "one", "--by", "document") == 2
     assert "by document needs questions about two documents or more" in capfd.readouterr().err
-    assert "≈ where it is less than 5 points" in (tmp_path / "out" / "report.md").read_text("utf-8")
+    assert "≈ where it is under 5.0 points" in (tmp_path / "out" / "report.md").read_text("utf-8")
 
 
 def test_a_strategy_that_names_the_default_model_keeps_it_under_another(docs, questions, tmp_path, capfd, monkeypatch):

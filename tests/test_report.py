@@ -216,7 +216,7 @@ def test_differences_are_those_from_the_baseline(plain):
     a, b = plain.reports[0], plain.comparison.baseline
     assert [row[0].text for row in rows] == [report.name for report in plain.reports if report.name != b]
     gap = plain.comparison.between(a.name, b)
-    assert rows[0][1].text == plots.signed(100 * gap.mean)
+    assert rows[0][1].text == f"{'≈ ' * gap.equivalent}{plots.signed(100 * gap.mean)}"
     assert rows[0][1].details == (f"{plots.signed(100 * gap.low)} to {plots.signed(100 * gap.high)}",)
     assert [cell.text for cell in rows[0][2:]] == [str(gap.wins), str(gap.losses)]
 

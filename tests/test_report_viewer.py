@@ -95,7 +95,7 @@ def decoded(pack: Pack) -> tuple[list[tuple[int, int, list[tuple[int, int]], str
     data = opened(pack)
     columns, hits = data["pieces"], data["hits"]
     starts, lengths = list(accumulate(columns["start"])), columns["length"]
-    counts = columns["spans"] or [1] * len(columns["document"])
+    counts = columns["spans"]
     spans = [(start, start + length) for start, length in zip(starts, lengths, strict=True)]
     ends = list(accumulate(counts))
     texts = dict(columns["text"])
@@ -105,8 +105,7 @@ def decoded(pack: Pack) -> tuple[list[tuple[int, int, list[tuple[int, int]], str
             zip(accumulate(columns["document"]), accumulate(columns["number"]), counts, ends, strict=True)
         )
     ]
-    size = len(hits["piece"])
-    rows = list(zip(hits["piece"], hits["score"], hits["how"] or [0] * size, hits["sure"] or [100] * size, strict=True))
+    rows = list(zip(hits["piece"], hits["score"], hits["how"], hits["sure"], strict=True))
     ends = list(accumulate(hits["kept"]))
     return pieces, [rows[end - count : end] for count, end in zip(hits["kept"], ends, strict=True)]
 

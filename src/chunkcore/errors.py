@@ -50,6 +50,11 @@ def echo(value: object, most: int = 60) -> str:
     )
 
 
+def counted(count: int, noun: str) -> str:
+    """A count with its noun: 1 question, 2 questions."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def _readable(text: str) -> str:
     """`text` with what turns it around escaped, and combining marks from the third in a row on, which cover lines."""
     if text.isascii():

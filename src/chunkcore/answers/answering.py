@@ -15,7 +15,7 @@ import numpy as np
 
 from chunkcore.chunkers.base import Chunker
 from chunkcore.concurrency import Progress
-from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, echo
+from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, counted, echo
 from chunkcore.evaluation.answer_measures import AnsweredQuestion, AnswerMeasure, AnswerModels
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import (
@@ -378,11 +378,11 @@ class AnswerComparison:
     def _notes_on(self, report: Report, run: AnswerRun) -> Iterator[str]:
         failures = [answer.failure for answer in run.answers.values() if answer.failure]
         if failures:
-            count = f"{len(failures):,} of {len(run.answers):,} questions"
+            count = f"{len(failures):,} of {counted(len(run.answers), 'question')}"
             yield f"{count} have no valid answer and score 0; the first: {failures[0]}"
         empty = sum(not answer.text and not answer.failure for answer in run.answers.values())
         if empty:
-            yield f"of {empty:,} questions the model says that the passages do not answer them."
+            yield f"of {counted(empty, 'question')} the model says that the passages do not answer them."
         has_text = np.array([bool(run.answers[query].text) for query in report.query_ids])
         for name in judged(self.measures):
             unknown = int((np.isnan(self._values(report, name)) & has_text).sum())

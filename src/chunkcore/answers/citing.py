@@ -157,19 +157,7 @@ _UNITS = (
 _AMOUNT = re.compile(
     rf"([$€£¥]?)\s?((?<![\w.,)\]])[-−])?(\d+(?:[.,]\d+)*)(?:[\s-]?({_UNITS})(?!\w))?", re.IGNORECASE
 )
-_WORDS = (
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-)
+_WORDS = re.findall(r"\w+", "two three four five six seven eight nine ten eleven twelve")
 _NUMBERS = {word: str(number) for number, word in enumerate(_WORDS, start=2)}
 _NEGATION = re.compile(
     r"\b(?:no|not|never|none|nobody|nothing|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE

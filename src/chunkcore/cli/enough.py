@@ -11,6 +11,7 @@ import typer
 
 from chunkcore.cli import options, running
 from chunkcore.cli.search import Opening
+from chunkcore.errors import counted
 
 if TYPE_CHECKING:
     from chunkcore.retrieval.passages.enough import Enough
@@ -45,7 +46,7 @@ def calibrate(
     benchmark = load_benchmark(opened.index.corpus.documents, questions)
     needs = measure_needs(opened.index, benchmark)
     running.say(
-        f"{running.several(len(needs.levels), 'question')}: tokens in the mean, and questions with all evidence"
+        f"{counted(len(needs.levels), 'question')}: tokens in the mean, and questions with all evidence"
     )
     _print(_curve_lines(needs))
     try:
@@ -92,8 +93,8 @@ def check(
     states = label_states(index.corpus.documents, questions)
     counts = Counter(state.state for state in states)
     _print(str(state) for state in states if state.state != "there")
-    counted = ", ".join(f"{count} {state}" for state, count in counts.items())
-    running.say(f"{running.several(len(states), 'excerpt')}: {counted}")
+    listed = ", ".join(f"{count} {state}" for state, count in counts.items())
+    running.say(f"{counted(len(states), 'excerpt')}: {listed}")
     has_failed = bool(counts["split"] + counts["changed"] + counts["gone"])
     if index.enough is not None:
         assert isinstance(index, WindowIndex)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import DataError, MissingExtraError, OptionError, echo
+from chunkcore.errors import DataError, MissingExtraError, OptionError, counted, echo
 
 if TYPE_CHECKING:
     from chunkcore.models import CachedEmbedder
@@ -102,7 +102,7 @@ def _end(generated: Generated, resume: str) -> None:
     from chunkcore.questions.generate import INTERRUPTED
 
     if generated.stopped == INTERRUPTED:
-        count = running.several(len(generated.rows), "question")
+        count = counted(len(generated.rows), "question")
         raise running.StoppedError(f"stopped before the end, with {count}; {resume}")
     if generated.stopped:
         raise typer.Exit(1)
@@ -138,7 +138,8 @@ def _summary(generated: Generated, used: str, output: Path) -> Iterator[str]:
 
     about = {row["document_id"] for row in generated.rows}
     yield (
-        f"{len(generated.rows):,} questions about {len(about):,} of {len(generated.documents):,} documents; "
+        f"{counted(len(generated.rows), 'question')} about {len(about):,} of "
+        f"{counted(len(generated.documents), 'document')}; "
         f"{len(generated.rejections):,} rejected"
     )
     counts: Counter[str] = Counter(rejection.stage for rejection in generated.rejections)
@@ -219,7 +220,9 @@ def label(
             with _opened(server.address) if browser else nullcontext():
                 server.serve_forever()
         except KeyboardInterrupt:
-            running.say(f"{labelled.done:,} of {len(labelled):,} questions are done: {output}")
+            running.say(
+                f"done: {labelled.done:,} of {counted(len(labelled), 'question')}, in {output}"
+            )
 
 
 @contextmanager
@@ -302,7 +305,7 @@ def _fix(source: options.Documents, questions: Path | None) -> None:
         raise OptionError(f"--fix rewrites a questions.jsonl, got {file}")
     fixes = fix_questions(source.read(), file)
     running.say(*map(str, fixes), err=True)
-    running.say(f"{running.several(len(fixes), 'excerpt')} placed in {file}", err=True)
+    running.say(f"{counted(len(fixes), 'excerpt')} placed in {file}", err=True)
 
 
 @app.command()
@@ -319,7 +322,7 @@ def accept(
 
     rows = sum(1 for _ in json_lines(edited))
     accept_edit(edited)
-    running.say(f"{edited} is accepted as it is, with {running.several(rows, 'line')}")
+    running.say(f"{edited} is accepted as it is, with {counted(rows, 'line')}")
 
 
 _LISTED = 20  # of a kind

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, counted
 from chunkcore.escaping import terminal_text
 from chunkcore.reading.folders import ANSWERS
 
@@ -173,7 +173,7 @@ def _embedding_notes(
             if systems.embed_price is not None:
                 cost = f", cost {tokens * systems.embed_price / 1e6:,.4f}"
             yield (
-                f"chunkcore: {model.name} reads about {tokens:,} tokens for {running.several(len(chunkers), 'chunker')}"
+                f"chunkcore: {model.name} reads about {tokens:,} tokens for {counted(len(chunkers), 'chunker')}"
                 f"{cost}. What the cache holds is not sent again"
             )
 
@@ -319,8 +319,8 @@ def _planned(
     asking = {spec: chunker for spec, chunker in built.items() if isinstance(chunker, LLMChunker)}
     if asking:
         yield from running.estimates(asking, benchmark.documents, prices)
-    count = running.several(len(configurations), "configuration")
-    yield f"{count}, {running.several(len(benchmark.queries), 'question')}"
+    count = counted(len(configurations), "configuration")
+    yield f"{count}, {counted(len(benchmark.queries), 'question')}"
 
 
 ANSWERED_CHUNKERS = ("recursive:size=100", "recursive:size=200", "recursive:size=400")

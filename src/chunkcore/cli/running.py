@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
+from chunkcore.errors import counted
 from chunkcore.escaping import terminal_text
 
 if TYPE_CHECKING:
@@ -117,11 +118,6 @@ def reporting(stream: TextIO) -> Iterator[Progress]:
                 progress.update(tasks[step], completed=done, total=total)
 
             yield show
-
-
-def several(number: int, name: str) -> str:
-    """A count with its noun."""
-    return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
 # ---- being stopped
@@ -273,7 +269,7 @@ def estimates(
 def spent(usage: Usage, prices: Prices | None) -> str:
     """Calls, tokens and, with prices, their cost."""
     parts = [
-        several(usage.calls, "call"),
+        counted(usage.calls, "call"),
         f"{usage.input_tokens:,} tokens in",
         f"{usage.output_tokens:,} tokens out",
     ]

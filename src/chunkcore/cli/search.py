@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import OptionError, echo, warn_user
+from chunkcore.errors import OptionError, counted, echo, warn_user
 from chunkcore.escaping import terminal_text
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def search(
         running.say(f"chunkcore: no document has {' and '.join(where)} in its metadata", err=True)
         return
     passages = index.retrieve(question, k, max_tokens)
-    documents = running.several(len(searched.index.corpus.documents), "document")
+    documents = counted(len(searched.index.corpus.documents), "document")
     advice = "try other words" if opening.dense else "try other words, or --dense"
     if not passages:
         running.say(f"chunkcore: nothing relevant in {documents}: {advice}", err=True)
@@ -134,7 +134,7 @@ def search(
     running.say(*_warnings(searched, index, question, passages, advice), err=True)
     _print(searched, question, passages, as_json=as_json)
     if not as_json:
-        running.say(f"{running.several(len(passages), 'passage')} from {documents}", err=True)
+        running.say(f"{counted(len(passages), 'passage')} from {documents}", err=True)
 
 
 def _check_question(docs: Path, question: str) -> None:
@@ -157,12 +157,12 @@ def _warnings(
     from chunkcore.retrieval.passages import WindowIndex
 
     if isinstance(index, WindowIndex) and not index.is_related(question):
-        documents = running.several(len(searched.index.corpus.documents), "document")
+        documents = counted(len(searched.index.corpus.documents), "document")
         nearest = f"these passages are no nearer to the question than chance; {advice}"
         yield f"chunkcore: nothing relevant in {documents}: {nearest}"
     old = searched.changed({passage.document_id for passage in passages})
     if old:
-        several = running.several(len(old), "document")
+        several = counted(len(old), "document")
         what = f"{several} changed since the index was made, such as {min(old)}"
         yield f"chunkcore: {what}: this is the old text; run chunkcore index again"
 
@@ -223,9 +223,9 @@ def index(
     corpus = indexed.index.corpus
     read = "nothing had changed"
     if indexed.read:
-        read = f"{running.several(indexed.read, 'document')} read"
-    documents = running.several(len(corpus.documents), "document")
-    units = running.several(len(corpus), "unit")
+        read = f"{counted(indexed.read, 'document')} read"
+    documents = counted(len(corpus.documents), "document")
+    units = counted(len(corpus), "unit")
     running.say(f"{output}: {documents}, {units}; {read}")
 
 

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, OptionError, counted, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
 from chunkcore.evaluation.curve import CurvePoint, curve_points
 from chunkcore.evaluation.measures import Measure, get_measure
@@ -589,11 +589,6 @@ def listed(names: Sequence[str]) -> str:
     if len(names) <= _NAMED:
         return enumerated(names)
     return enumerated([*names[:_NAMED], f"{len(names) - _NAMED} more"])
-
-
-def counted(count: int, noun: str) -> str:
-    """A count with its noun: 1 question, 2 questions."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def rounded(count: float) -> str:

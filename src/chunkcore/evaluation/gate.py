@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, OptionError, counted, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.comparison import compare, counted
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import FEWEST_UNALIKE
 from chunkcore.evaluation.results import Report
@@ -164,14 +164,12 @@ def check_baseline(
 def _common(report: Report, earlier: Report, paired: Report) -> str:
     """The questions of both reports, and how many only one of them has."""
     common = len(paired.query_ids)
-    new, gone = len(report.query_ids) - common, len(earlier.query_ids) - common
     others = ""
-    if new:
-        others += f", {new:,} new"
-    if gone:
-        others += f", {gone:,} gone"
-    kind = "common questions" if others else "questions"
-    return f"on {common:,} {kind}{others}"
+    for side, state in ((report, "new"), (earlier, "gone")):
+        if len(side.query_ids) > common:
+            others += f", {len(side.query_ids) - common:,} {state}"
+    noun = "common question" if others else "question"
+    return f"on {counted(common, noun)}{others}"
 
 
 def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, Report]:

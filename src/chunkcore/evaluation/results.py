@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, counted
 from chunkcore.evaluation.measures import Depth, Measure, RetrievalMeasure, get_measure, parse_depth
 from chunkcore.evaluation.resampling import mean_std
 from chunkcore.frames import Frame, Markup, columns_of, html_table
@@ -279,7 +279,8 @@ class Report(Frame):
         return self.located.get("unlocated", 0) / max(1, sum(self.located.values()))
 
     def __repr__(self) -> str:
-        questions = f"{self.name!r} on {self.benchmark!r}: {len(self.query_ids):,} questions"
+        count = counted(len(self.query_ids), "question")
+        questions = f"{self.name!r} on {self.benchmark!r}: {count}"
         for measure in self.scores:  # the first
             mean = measure.show(self.mean(measure))
             return f"Report({questions}, {measure} {mean}{measure.suffix})"

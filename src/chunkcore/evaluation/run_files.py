@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -28,11 +28,6 @@ def _header(body: Sequence[bytes]) -> dict[str, Any]:
     """The first line of a file that we write, for `_checked_rows`."""
     checksum = digest(b"".join(body))
     return {"format": _FORMAT, "lines": len(body), "checksum": checksum}
-
-
-def _with_header(lines: Iterable[bytes]) -> list[bytes]:
-    body = list(lines)
-    return [utf8_line(_header(body)), *body]
 
 
 def _checked_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -115,7 +110,8 @@ def write_run(
     """
     place = Path(path)
     _check_name(place)
-    return write_parts(place, _with_header(_json_run(run, benchmark)))
+    body = list(_json_run(run, benchmark))
+    return write_parts(place, [utf8_line(_header(body)), *body])
 
 
 def _check_name(path: Path) -> None:
@@ -295,9 +291,8 @@ def _number(
     if value is None:
         return None
     number = math.nan
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        with suppress(ValueError, OverflowError):
-            number = float(value)
+    with suppress(TypeError, ValueError, OverflowError):
+        number = float(value)  # type: ignore[arg-type]
     if not math.isfinite(number):
         raise DataError(f"{where}: the {what} is a finite number, got {value!r:.60}")
     return number

@@ -11,12 +11,11 @@ from importlib.util import find_spec
 import numpy as np
 
 from chunkcore.chunkers.base import chunkers, get_chunker
-from chunkcore.errors import ChunkcoreError
+from chunkcore.errors import ChunkcoreError, counted
 from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.comparison import (
     Comparison,
     Difference,
-    counted,
     listed,
     rounded,
 )

@@ -113,7 +113,7 @@ def scatter(
     x_ticks = ticks(0, max(point.x for point in shown) * 1.04, 6 if width > 500 else 4)
     x = Scale(x_ticks[0], x_ticks[-1], 46, width - 16)
     y = Scale(y_ticks[0], y_ticks[-1], height - 44, 26)
-    places = _beside([x(point.x) for point in shown])
+    places = _apart([x(point.x) for point in shown], 2 * _RADIUS + 1, x.first, x.last)
     front = pareto_front([(point.x, point.y) for point in shown])
     joined = dict.fromkeys(f"{places[index]:.1f},{y(shown[index].y):.1f}" for index in front)
     parts = [*_axes(x, y, x_ticks, y_ticks), svg_text(4, 13, y_label, "label")]
@@ -122,26 +122,6 @@ def scatter(
     for point, at in zip(shown, places, strict=True):
         parts.append(_mark(point, at, y, x_unit))
     return figure(width, height, title, parts)
-
-
-def _beside(places: Sequence[float]) -> list[float]:
-    """Places that are less than a disc's width apart, moved to stand side by side around their mean."""
-    gap = 2 * _RADIUS + 1
-    groups: list[list[int]] = []
-    centres: list[float] = []
-    for index in sorted(range(len(places)), key=lambda index: places[index]):
-        group, centre = [index], places[index]
-        while groups and centre - centres[-1] < gap * (len(group) + len(groups[-1])) / 2:
-            group = groups.pop() + group
-            centres.pop()
-            centre = sum(places[member] for member in group) / len(group)
-        groups.append(group)
-        centres.append(centre)
-    moved = list(places)
-    for group, centre in zip(groups, centres, strict=True):
-        for rank, index in enumerate(group):
-            moved[index] = centre + (rank - (len(group) - 1) / 2) * gap
-    return moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,44 +166,31 @@ def curves(
     drawn = [_curve(line, across, y) for line in shown]
     parts += [band for band, _ in drawn] + [line for _, line in drawn]
     for line, end in zip(shown, ends, strict=True):
-        parts.append(_ending(line, right + 16, end, narrow=narrow))
+        parts.append(_disc(line.number, right + 16, end))
+        if not narrow:
+            parts.append(svg_text(right + 31, end + 4.5, shorten(line.name, 36), "name"))
     return figure(width, height, f"{y_label} against {x_label}, a line a system", parts)
 
 
 def _curve(line: Line, across: Scale, y: Scale) -> tuple[str, str]:
     """A line's band, and the line with a mark at each point."""
     tone = _tone(line.number)
-    places = [across(math.log(point.tokens)) for point in line.points]
-    middles = [y(point.share) for point in line.points]
-    upper = [(x, y(point.high)) for x, point in zip(places, line.points, strict=True)]
-    lower = [(x, y(point.low)) for x, point in zip(places, line.points, strict=True)]
-    joined = list(zip(places, middles, strict=True))
-    band = f'<polygon class="band {tone}" points="{_joined([*upper, *reversed(lower)])}"/>'
-    drawn = f'<polyline class="curve {tone}" points="{_joined(joined)}"/>'
-    for (x, middle), point in zip(joined, line.points, strict=True):
+    upper, middle, lower, marks = [], [], [], ""
+    for point in line.points:
+        x = across(math.log(point.tokens))
+        upper.append(f"{x:.1f},{y(point.high):.1f}")
+        middle.append(f"{x:.1f},{y(point.share):.1f}")
+        lower.append(f"{x:.1f},{y(point.low):.1f}")
         tip = f"{line.number} {line.name}: {point.share:.1f} % in {point.tokens:,.0f} tokens"
         tip += f" (interval {point.low:.1f} to {point.high:.1f})"
-        mark = f'<circle class="{tone}" cx="{x:.1f}" cy="{middle:.1f}" r="3"/>'
-        drawn += f"<g><title>{_safe(tip)}</title>{mark}</g>"
-    return band, drawn
-
-
-def _joined(places: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-
-
-def _ending(line: Line, x: float, y: float, *, narrow: bool) -> str:
-    """The disc at a line's end, and its name."""
-    tone = _tone(line.number)
-    disc = f'<circle class="dot {tone}" cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS:g}"/>'
-    disc += svg_text(x, y + 4.5, str(line.number), f"digit {tone}", anchor="middle")
-    if narrow:
-        return disc
-    return disc + svg_text(x + 15, y + 4.5, shorten(line.name, 36), "name")
+        mark = f'<circle class="{tone}" cx="{x:.1f}" cy="{y(point.share):.1f}" r="3"/>'
+        marks += f"<g><title>{_safe(tip)}</title>{mark}</g>"
+    band = f'<polygon class="band {tone}" points="{" ".join([*upper, *reversed(lower)])}"/>'
+    return band, f'<polyline class="curve {tone}" points="{" ".join(middle)}"/>{marks}'
 
 
 def _apart(places: Sequence[float], gap: float, first: float, last: float) -> list[float]:
-    """Heights at least a gap apart, each as near to its place as that allows, from `first` to `last`."""
+    """Places at least a gap apart, each as near to its own as that allows, from `first` to `last`."""
     order = sorted(range(len(places)), key=lambda index: places[index])
     moved = list(places)
     above = first - gap
@@ -261,10 +228,14 @@ def _mark(point: Point, at: float, y: Scale, x_unit: str) -> str:
         whisker = svg_line(at, low, at, high, f"whisker {tone}")
         for end in (low, high):
             whisker += svg_line(at - 4, end, at + 4, end, f"whisker {tone}")
-    middle = y(point.y)
-    disc = f'<circle class="dot {tone}" cx="{at:.1f}" cy="{middle:.1f}" r="{_RADIUS:g}"/>'
-    digits = svg_text(at, middle + 4.5, str(point.number), f"digit {tone}", anchor="middle")
-    return f"<g><title>{_safe(tip)}</title>{whisker}{disc}{digits}</g>"
+    return f"<g><title>{_safe(tip)}</title>{whisker}{_disc(point.number, at, y(point.y))}</g>"
+
+
+def _disc(number: int, x: float, y: float) -> str:
+    """A system's disc with its number."""
+    tone = _tone(number)
+    circle = f'<circle class="dot {tone}" cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS:g}"/>'
+    return circle + svg_text(x, y + 4.5, str(number), f"digit {tone}", anchor="middle")
 
 
 def intervals(
@@ -317,10 +288,7 @@ def _value_scale(
     ends = [end for row in rows for end in (row.low, row.high, row.mean)]
     if differences:
         ends.append(0.0)
-    count = 8
-    if left < 100:
-        count = 5
-    x_ticks = ticks(np.nanmin(ends), np.nanmax(ends), count)
+    x_ticks = ticks(np.nanmin(ends), np.nanmax(ends), 8 if left > 100 else 5)
     return Scale(x_ticks[0], x_ticks[-1], left, right), x_ticks
 
 

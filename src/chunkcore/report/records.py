@@ -58,7 +58,7 @@ def markdown_report(page: ReportPage) -> str:
     note = "For one system, as if it were alone. Seconds are this run's."
     parts += _titled(tables.cost_table(page), note)
     if comparison.against:
-        note = "In points, with the interval; bold where the questions show it."
+        note = f"Bold where the questions show it, ≈ where it is under {comparison.within}."
         parts += _titled(tables.difference_table(page), note)
     for table in tables.tuning_tables(tuning) if tuning else ():
         parts += _titled(table)

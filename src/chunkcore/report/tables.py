@@ -346,7 +346,8 @@ def difference_table(page: ReportPage) -> Table[Difference]:
         if not math.isfinite(gap.mean):
             return Cell(MISSING)
         interval = f"{signed(100 * gap.low)} to {signed(100 * gap.high)}"
-        return Cell(signed(100 * gap.mean), (interval,), strong=gap.distinct)
+        alike = "≈ " if gap.equivalent else ""
+        return Cell(f"{alike}{signed(100 * gap.mean)}", (interval,), strong=gap.distinct)
 
     comparison = page.comparison
     columns = (

@@ -71,7 +71,7 @@ const fromColumns = ({ pool, pieces: columns, hits }) => {
     document += step;
     number += columns.number[index];
     const spans = [];
-    for (let left = columns.spans.length ? columns.spans[index] : 1; left > 0; left -= 1, at += 1) {
+    for (let left = columns.spans[index]; left > 0; left -= 1, at += 1) {
       if (at >= columns.start.length) break;
       start += columns.start[at];
       spans.push([start, start + columns.length[at]]);
@@ -91,11 +91,11 @@ const fromColumns = ({ pool, pieces: columns, hits }) => {
     for (let hit = firsts[question]; hit < firsts[question + 1]; hit += 1) {
       found.push({
         rank: hit - firsts[question] + 1, piece: pieces[hits.piece[hit]], score: hits.score[hit],
-        how: hits.how.length ? hits.how[hit] : 0, sure: hits.sure.length ? hits.sure[hit] : 100,
+        how: hits.how[hit], sure: hits.sure[hit],
         parts: threes(partsOf.get(hit) ?? []),
       });
     }
-    return { hits: found, all: hits.found.length ? hits.found[question] : found.length };
+    return { hits: found, all: hits.found[question] };
   };
   return { pool, byDocument, answer };
 };

@@ -147,8 +147,6 @@ def _parts(text: str, ranges: Ranges) -> list[int | str]:
     return parts
 
 
-_Place = tuple[str, tuple[Span, ...]]
-
 ANSWER_ROOM = 7_000_000  # characters of the page, all systems together
 MATCHES: tuple[MatchKind, ...] = get_args(MatchKind)
 TEXT = 400  # characters kept of a text that is not in the documents
@@ -225,31 +223,25 @@ def _columns(
     sources = {document.id: document.text for document in benchmark.documents}
     results = [run.results.get(query.id, ()) for query in benchmark.queries]
     hits = [piece for row in results for piece in row[:depth]]  # one question after another
-    counts = [len(row) for row in results]
-    kept = [min(count, depth) for count in counts]
-    matches = [MATCHES.index(piece.match) for piece in hits]
-    sure = [round(100 * piece.certainty) for piece in hits]
     columns = {
-        "kept": kept,
-        "found": [] if counts == kept else counts,
+        "kept": [min(len(row), depth) for row in results],
+        "found": list(map(len, results)),
         "piece": [pieces.number(piece, sources) for piece in hits],
         "score": [_rounded(piece.score) for piece in hits],
-        "how": matches if any(matches) else [],  # empty if each was located by its spans
-        "sure": [] if set(sure) <= {100} else sure,
+        "how": [MATCHES.index(piece.match) for piece in hits],
+        "sure": [round(100 * piece.certainty) for piece in hits],
         "parts": [[number, _parts_of(piece)] for number, piece in enumerate(hits) if piece.parts],
     }
     return {"pool": chunks is not None, "pieces": pieces.columns(), "hits": columns}
 
 
 class _PieceRows:
-    """Distinct pieces in order of appearance: the pool first."""
+    """Distinct pieces in order of appearance: the pool first. Pieces of one place are one, whatever their text."""
 
     def __init__(self, documents: Mapping[str, int]) -> None:
         self._documents = documents
-        # By key, and by place: systems send different text along.
-        self._numbers: dict[tuple[object, ...], int] = {}
-        # Document, spans and chunk number.
-        self._rows: list[tuple[str, tuple[Span, ...], int]] = []
+        self._numbers: dict[object, int] = {}
+        self._rows: list[tuple[int, tuple[Span, ...], int]] = []  # document, spans, chunk number
         self._texts: dict[int, str] = {}
 
     def add_pool(self, pool: Sequence[Retrieved]) -> None:
@@ -258,43 +250,36 @@ class _PieceRows:
         for piece in pool:
             counts[piece.document_id] += 1
             if piece.document_id in self._documents:
+                self._numbers.setdefault(_place(piece), len(self._rows))
                 self._add(piece, counts[piece.document_id])
 
     def number(self, piece: Retrieved, sources: Mapping[str, str]) -> int:
         """The piece's row; its text is kept if the listed documents lack it."""
-        at = self._numbers.get(_key(piece))
-        if at is None and piece.spans:
-            at = self._numbers.get(_place(piece))
-        if at is None:
-            at = self._add(piece, 0)
+        key = _place(piece) if piece.spans else hash(piece.text)
+        at = self._numbers.setdefault(key, len(self._rows))
+        if at == len(self._rows):
+            self._add(piece, 0)
         if at not in self._texts:
-            source = ""
-            if piece.document_id in self._documents:
-                source = sources[piece.document_id]
-            text = _unlike(piece, source)
+            is_listed = piece.document_id in self._documents
+            text = _unlike(piece, sources[piece.document_id] if is_listed else "")
             if text:
                 self._texts[at] = text
         return at
 
-    def _add(self, piece: Retrieved, number: int) -> int:
-        at = len(self._rows)
-        self._rows.append((piece.document_id, piece.spans, number))
-        self._numbers[_key(piece)] = at
-        self._numbers.setdefault(_place(piece), at)
-        return at
+    def _add(self, piece: Retrieved, number: int) -> None:
+        document = self._documents.get(piece.document_id, -1)
+        self._rows.append((document, () if document < 0 else piece.spans, number))
 
     def columns(self) -> dict[str, Any]:
         """Differences between consecutive rows, which pack well."""
-        placed = [spans if document in self._documents else () for document, spans, _ in self._rows]
-        spans = [span for row in placed for span in row]
-        counts = [len(row) for row in placed]
+        spans = [span for _, row, _ in self._rows for span in row]
         return {
-            "document": _steps(self._documents.get(document, -1) for document, _, _ in self._rows),
+            "document": _steps(document for document, _, _ in self._rows),
             "number": _steps(number for _, _, number in self._rows),
-            "spans": [] if all(count == 1 for count in counts) else counts,
+            "spans": [len(row) for _, row, _ in self._rows],
             "start": _steps(span.start for span in spans),
             "length": [span.end - span.start for span in spans],
-            "text": [[at, text] for at, text in self._texts.items()],
+            "text": list(self._texts.items()),
         }
 
 
@@ -308,11 +293,7 @@ def _parts_of(passage: Retrieved) -> list[float]:
     return values
 
 
-def _key(piece: Retrieved) -> tuple[str, tuple[Span, ...], int]:
-    return *_place(piece), hash(piece.text)  # the text itself would stay in memory
-
-
-def _place(piece: Retrieved) -> _Place:
+def _place(piece: Retrieved) -> tuple[str, tuple[Span, ...]]:
     return piece.document_id, piece.spans
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import cast
 
 from chunkcore.chunkers.base import get_chunker
-from chunkcore.errors import echo
+from chunkcore.errors import counted, echo
 from chunkcore.evaluation.benchmarks.benchmark import Query
 from chunkcore.evaluation.curve import budgets_up_to
 from chunkcore.evaluation.measures import Measure, budget_of, get_measure
@@ -44,7 +44,7 @@ def ask_each(
     if failures:
         first, reason = next(iter(failures.items()))
         warnings.warn(
-            f"{name} failed at {len(failures):,} of {len(questions):,} questions, which count as unanswered; "
+            f"{name} failed at {len(failures):,} of {counted(len(questions), 'question')}, which count as unanswered; "
             f"the first is {echo(first)} ({reason})",
             stacklevel=3,
         )

@@ -9,8 +9,6 @@ from datetime import datetime, timezone
 from functools import cache, cached_property
 from typing import Any, NamedTuple, get_args
 
-import numpy as np
-
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.chunkers.llm import llms_of
 from chunkcore.concurrency import Progress
@@ -491,14 +489,10 @@ class _Study:
                 return None
             index, sizes = known
             hits, _ = index.search([question], len(index.corpus)).row(0)
-            names, _ = index.corpus.described
-            if piece.document_id not in names:
-                return None
-            number = names.index(piece.document_id)
-            chunks = np.flatnonzero(index.corpus.document_numbers == number).tolist()
-            holding = [chunk for chunk in chunks if overlap(index.corpus.retrieved[chunk], piece)]
-            places = np.flatnonzero(np.isin(hits, holding))
-            return sizes[hits[: places[0]]] if len(places) else None
+            for place, chunk in enumerate(hits.tolist()):
+                if overlap(index.corpus.retrieved[chunk], piece):
+                    return sizes[hits[:place]]
+            return None
 
         return above
 

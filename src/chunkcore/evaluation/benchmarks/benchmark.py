@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chunkcore.errors import DataError, echo, warn_user
+from chunkcore.errors import DataError, counted, echo, warn_user
 from chunkcore.files import (
     check_unchanged,
     csv_rows,
@@ -119,7 +119,8 @@ class Benchmark:
     without_evidence: tuple[Query, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Benchmark({self.name!r}: {len(self.documents):,} documents, {len(self.queries):,} questions)"
+        documents = counted(len(self.documents), "document")
+        return f"Benchmark({self.name!r}: {documents}, {counted(len(self.queries), 'question')})"
 
     def __post_init__(self) -> None:
         for document in self.documents:

@@ -16,7 +16,7 @@ from typing import Any
 
 from chunkcore import guesses
 from chunkcore.columns import LazySequence
-from chunkcore.errors import DataError, echo, warn_user
+from chunkcore.errors import DataError, counted, echo, warn_user
 from chunkcore.evaluation.benchmarks.benchmark import (
     QUESTION_KEYS,
     QUESTION_NAMES,
@@ -171,7 +171,7 @@ class EvidenceFinder:
         groups = self._names.groups([document_id])
         if not groups:
             raise NotFoundError(
-                f"its document {echo(document_id)} is not among the {len(self._documents)} documents"
+                f"its document {echo(document_id)} is not among the {counted(len(self._documents), 'document')}"
             )
         return [self._documents[name] for name in groups[0]]
 
@@ -542,8 +542,8 @@ def load_benchmark(
     if problems:
         first = problems[0]
         warn_user(
-            f"left out: {len(problems):,} of {len(rows):,} questions (each is in the benchmark's `problems`); the "
-            f"first, {echo(first.query_id)}: {first.reason}"
+            f"left out: {len(problems):,} of {counted(len(rows), 'question')} (each is in the benchmark's `problems`); "
+            f"the first, {echo(first.query_id)}: {first.reason}"
         )
     return Benchmark(
         name, contents.documents, reader.queries, problems, tuple(reader.without_evidence)
@@ -582,7 +582,7 @@ def contents_of(
         return read_own(root, questions, leave_out, follow_links=follow_links)
     if questions is None:
         raise DataError(
-            f"there are {len(documents)} documents and no questions: give a questions.jsonl, or its lines"
+            f"{counted(len(documents), 'document')} and no questions: give a questions.jsonl, or its lines"
         )
     for document in documents:
         if isinstance(document, Mapping):
@@ -603,8 +603,8 @@ def _check_usable(reader: QuestionReader, source: str, *, require_evidence: bool
         raise DataError(
             f'{source} holds no questions: expected lines like {{"question": ..., "evidence": [...]}}'
         )
-    first = reader.problems[0]
+    first, questions = reader.problems[0], counted(len(reader.problems), "question")
     raise DataError(
-        f"{source}: none of the {len(reader.problems)} questions can be used; the first, {echo(first.query_id)}: "
+        f"{source}: none of the {questions} can be used; the first, {echo(first.query_id)}: "
         f'{first.reason}; expected lines like {{"question": ..., "evidence": ["words of a document"]}}'
     )
