@@ -251,7 +251,7 @@ def test_a_deployed_index_is_scored_by_its_nodes_places():
 
 def test_what_is_no_retriever_or_no_answer_is_an_error_that_says_what_is():
     index = VectorStoreIndex([], embed_model=MockEmbedding(4))
-    with pytest.raises(DataError, match=r"pass its .as_retriever\(\)"):
+    with pytest.raises(OptionError, match=r"pass its .as_retriever\(\)"):
         run_retriever(index, BENCHMARK)
     with pytest.raises(DataError, match="expected a LlamaIndex retriever, got builtin_function"):
         run_retriever(len, BENCHMARK)

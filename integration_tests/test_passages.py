@@ -843,7 +843,7 @@ def test_llamaindex_filters_images_and_query_engines() -> None:
     assert sum(COUNTER.count(node.text) for node in engine.query("tea?").source_nodes) <= 150
     picture = NodeWithScore(node=ImageNode(image_path="a.png"), score=0.5)
     assert picture in processor.postprocess_nodes([picture, NodeWithScore(node=nodes[0])], query_str="tea")
-    with pytest.raises(ValueError, match="VectorStoreIndex is an index, not a retriever"):
+    with pytest.raises(ValueError, match="VectorStoreIndex is no retriever"):
         llamaindex.PassageRetriever(index, index=INDEX)
     with pytest.raises(ValueError, match="give query_str"):
         processor.postprocess_nodes([NodeWithScore(node=nodes[0])])

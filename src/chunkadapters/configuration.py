@@ -18,7 +18,7 @@ from uuid import uuid4
 import numpy as np
 
 from chunkcore.chunkers import Chunker, chunkers, get_chunker
-from chunkcore.chunkers.base import DocumentChunks, sized_options
+from chunkcore.chunkers.base import sized_options
 from chunkcore.errors import OptionError, echo, warn_user
 from chunkcore.models.base import Embedder, TokenCountingEmbedder
 from chunkcore.models.loading import EmbedderCounter, get_embedder
@@ -331,12 +331,16 @@ def embedder_of(model: object, as_model: Callable[[Any], Any]) -> Embedder | Non
     return None if model is None else get_embedder(as_model(model))
 
 
-def is_bridged(value: object) -> bool:
-    """Whether it is a framework's model, also behind a cache, or a chunker with one."""
-    if isinstance(value, Chunker):
-        return any(is_bridged(getattr(value, option)) for option in value.option_names())
-    name = value if isinstance(value, str) else getattr(value, "name", "")
-    return isinstance(name, str) and name.startswith(_BRIDGED)
+def options_of(chunker: Chunker) -> dict[str, Any]:
+    """The options as plain values. Raises `OptionError`: a configuration could not name the chunker."""
+    if chunkers.find(chunker.name) is not type(chunker):
+        raise OptionError(
+            f"{type(chunker).__name__} is not registered, so a configuration could not name it: "
+            'decorate the class with @chunkers.register("its_name")'
+        )
+    return {
+        name: value for name, value in chunker.to_dict().items() if name not in ("chunker", "name")
+    }
 
 
 def _translated(name: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -378,24 +382,27 @@ def _translated_value(alias: str, value: object) -> Any:
     )
 
 
-def workers_for(chunker: Chunker, documents: int) -> int:
-    """The number of threads: several for a chunker that only tokenizes, and more than one document."""
-    return min(4, os.cpu_count() or 1, documents) if chunker.tokens_only and documents else 1
-
-
 class TruncationWarning(UserWarning):
     """Chunks are over the token limit of the model that will embed them: it would cut off their ends."""
 
 
 def chunks_of(
-    chunker: Chunker, documents: Sequence[Document], are_chunks: Iterable[bool]
-) -> Iterator[DocumentChunks]:
-    """The chunks of each document; of HTML those of what a reader sees, unless it is a chunk already."""
-    seen = [
-        as_it_is(document) if is_chunk else document
-        for document, is_chunk in zip(documents, are_chunks, strict=True)
-    ]
-    return chunker.chunks_per_document(seen, workers=workers_for(chunker, len(seen)))
+    chunker: Chunker,
+    documents: Iterable[Document],
+    are_chunks: Iterable[bool],
+    fit_to: Embedder | None,
+) -> Iterator[Sequence[Chunk]]:
+    """The chunks of each document; of HTML those of what a reader sees, unless it is a chunk already.
+
+    At the end, a `TruncationWarning` if the embedder `fit_to` would cut any of them off.
+    """
+    seen = []
+    for document, is_chunk in zip(documents, are_chunks, strict=True):
+        seen.append(as_it_is(document) if is_chunk else document)
+    workers = min(4, os.cpu_count() or 1, len(seen))
+    if not chunker.tokens_only or not seen:
+        workers = 1
+    return warn_on_truncation(chunker.chunks_per_document(seen, workers=workers), fit_to)
 
 
 def as_it_is(document: Document) -> Document:

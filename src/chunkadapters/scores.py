@@ -170,6 +170,10 @@ class RetrievalWarning(UserWarning):
     """Some questions were not answered, or some hits could not be located as they say."""
 
 
+Ask = Callable[[str], object]
+AsyncAsk = Callable[[str], Awaitable[object]]
+
+
 @dataclass(frozen=True, slots=True)
 class DeployedRetriever:
     """How a framework's retriever is asked.
@@ -183,8 +187,8 @@ class DeployedRetriever:
     """
 
     name: str
-    ask: Callable[[str], object]
-    aask: Callable[[str], Awaitable[object]]
+    ask: Ask
+    aask: AsyncAsk
     parts: object = None
     filtered: Callable[[Mapping[str, object]], DeployedRetriever] | None = None
 
@@ -196,42 +200,6 @@ class RunOptions(TypedDict, total=False):
     retries: int
     retry_wait: float
     progress: Progress | None
-
-
-class ConcurrentRunOptions(RunOptions, total=False):
-    """The same for the asynchronous functions."""
-
-    concurrency: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunSettings:
-    """The defaults and ranges of `RunOptions`."""
-
-    name: str | None = None
-    retries: int = 2
-    retry_wait: float = 0.5
-    progress: Progress | None = None
-
-    def __post_init__(self) -> None:
-        check_number("retries", self.retries)
-        check_number("retry_wait", self.retry_wait, whole=False)
-
-    @property
-    def waits(self) -> list[float]:
-        """The seconds before each try of a question."""
-        return [0.0, *(self.retry_wait * 2**turn for turn in range(self.retries))]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConcurrentRunSettings(RunSettings):
-    """The defaults and ranges of `ConcurrentRunOptions`."""
-
-    concurrency: int = 8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number("concurrency", self.concurrency, 1)
 
 
 def check_filter(query_id: str, where: Mapping[str, object]) -> None:
@@ -259,10 +227,19 @@ class RetrieverRun:
         system: DeployedRetriever,
         hits_of: Callable[[object], list[Hit]],
         benchmark: Benchmark | str,
-        settings: RunSettings,
+        name: str | None = None,
+        retries: int = 2,
+        retry_wait: float = 0.5,
+        progress: Progress | None = None,
     ) -> None:
+        check_number("retries", retries)
+        check_number("retry_wait", retry_wait, whole=False)
         self.benchmark = _benchmark(benchmark)
-        self._system, self._hits_of, self._settings = system, hits_of, settings
+        self._system = system
+        self._hits_of = hits_of
+        self._name = name or system.name
+        self._waits = [0.0, *(retry_wait * 2**turn for turn in range(retries))]
+        self._progress = progress
         self._places = BenchmarkPlaces(self.benchmark)
         self._verdicts: dict[str, list[Verdict]] = {}
         self._failures: dict[str, str] = {}
@@ -287,9 +264,10 @@ class RetrieverRun:
             ask = at_once(self._systems.get(query.id, self._system).ask)
             finished(self._ask(query, ask, at_once(time.sleep)))
 
-    async def ask_concurrently(self, most: int) -> None:
+    async def ask_concurrently(self, concurrency: int) -> None:
         """Ask all questions by the asynchronous method, at most so many at a time."""
-        free = asyncio.Semaphore(most)
+        check_number("concurrency", concurrency, 1)
+        free = asyncio.Semaphore(concurrency)
 
         async def ask(query: Query) -> None:
             async with free:
@@ -303,12 +281,10 @@ class RetrieverRun:
             for task in tasks:
                 task.cancel()
 
-    async def _ask(
-        self, query: Query, ask: Callable[[str], Awaitable[object]], pause: Pause
-    ) -> None:
+    async def _ask(self, query: Query, ask: AsyncAsk, pause: Pause) -> None:
         """Ask one question, again after an exception."""
         reason: Exception | None = None
-        for wait in self._settings.waits:
+        for wait in self._waits:
             await pause(wait)
             try:
                 hits = self._hits_of(await ask(query.text))
@@ -322,9 +298,9 @@ class RetrieverRun:
                 break
         if query.id not in self._verdicts:
             self._fail(query, reason)
-        if self._settings.progress is not None:
+        if self._progress is not None:
             done = len(self._verdicts) + len(self._failures)
-            self._settings.progress("retrieve", done, len(self.benchmark.queries))
+            self._progress("retrieve", done, len(self.benchmark.queries))
 
     def _fail(self, query: Query, reason: Exception | None) -> None:
         message = without_secrets(reason, secrets_within(self._system.parts))
@@ -336,7 +312,7 @@ class RetrieverRun:
         first, failure = next(iter(self._failures.items()))
         raise ModelError(
             f"the retriever answered none of the first {len(self._failures)} questions, each asked "
-            f"{len(self._settings.waits)} times; {first}: {failure}"
+            f"{len(self._waits)} times; {first}: {failure}"
         )
 
     def run(self, pool: Sequence[Hit] | None) -> Run:
@@ -345,7 +321,7 @@ class RetrieverRun:
         everything = None if pool is None else _pieces(self._places.locate(pool))
         order = [query.id for query in self.benchmark.queries]
         run = Run(
-            name=self._settings.name or self._system.name,
+            name=self._name,
             results={key: _pieces(self._verdicts[key]) for key in order if key in self._verdicts},
             pool=everything,
             seconds=seconds,
@@ -462,7 +438,9 @@ class RetrieverHooks(Generic[Retriever, Document]):
             ModelError: every question failed, or the first five did.
             OptionError: a number is out of range, or the retriever takes no filter in a call and a question has one.
         """
-        return self.run_system(self.system(retriever), benchmark, RunSettings(**run), pool)
+        asked, everything = self._start(retriever, benchmark, pool, run)
+        asked.ask_all()
+        return asked.run(everything)
 
     async def arun_retriever(
         self,
@@ -470,11 +448,13 @@ class RetrieverHooks(Generic[Retriever, Document]):
         benchmark: Benchmark | str,
         *,
         pool: Iterable[Document] | None = None,
-        **run: Unpack[ConcurrentRunOptions],
+        concurrency: int = 8,
+        **run: Unpack[RunOptions],
     ) -> Run:
         """`run_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-        settings = ConcurrentRunSettings(**run)
-        return await self.arun_system(self.system(retriever), benchmark, settings, pool)
+        asked, everything = self._start(retriever, benchmark, pool, run)
+        await asked.ask_concurrently(concurrency)
+        return asked.run(everything)
 
     @suggesting
     def evaluate_retriever(
@@ -500,10 +480,8 @@ class RetrieverHooks(Generic[Retriever, Document]):
 
         Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
         """
-        settings = RunSettings(**run)
-        scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
-        run_of_all = self.run_system(self.system(retriever), scoring.benchmark, settings, pool)
-        return scoring.report(run_of_all)
+        scoring = _Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
+        return scoring.report(self.run_retriever(retriever, scoring.benchmark, pool=pool, **run))
 
     async def aevaluate_retriever(
         self,
@@ -514,51 +492,26 @@ class RetrieverHooks(Generic[Retriever, Document]):
         k: Depth | Sequence[Depth] = DEPTHS,
         counter: str = "cl100k_base",
         pool: Iterable[Document] | None = None,
-        **run: Unpack[ConcurrentRunOptions],
+        concurrency: int = 8,
+        **run: Unpack[RunOptions],
     ) -> Report:
         """`evaluate_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-        scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
-        return scoring.report(
-            await self.arun_retriever(retriever, scoring.benchmark, pool=pool, **run)
-        )
-
-    def system(self, retriever: Retriever) -> DeployedRetriever:
-        """How the retriever is asked. Raises `DataError`: it is none."""
-        check_foreign(retriever)
-        return self._system(retriever)
-
-    def run_system(
-        self,
-        system: DeployedRetriever,
-        benchmark: Benchmark | str,
-        settings: RunSettings,
-        pool: Iterable[Document] | None = None,
-    ) -> Run:
-        run, everything = self._start(system, benchmark, settings, pool)
-        run.ask_all()
-        return run.run(everything)
-
-    async def arun_system(
-        self,
-        system: DeployedRetriever,
-        benchmark: Benchmark | str,
-        settings: ConcurrentRunSettings,
-        pool: Iterable[Document] | None = None,
-    ) -> Run:
-        run, everything = self._start(system, benchmark, settings, pool)
-        await run.ask_concurrently(settings.concurrency)
-        return run.run(everything)
+        scoring = _Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
+        asked, everything = self._start(retriever, scoring.benchmark, pool, run)
+        await asked.ask_concurrently(concurrency)
+        return scoring.report(asked.run(everything))
 
     def _start(
         self,
-        system: DeployedRetriever,
+        retriever: Retriever,
         benchmark: Benchmark | str,
-        settings: RunSettings,
         pool: Iterable[Document] | None,
+        run: RunOptions,
     ) -> tuple[RetrieverRun, list[Hit] | None]:
         """A run, and what the retriever could have returned; mistakes are found before the first question."""
+        check_foreign(retriever)
         everything = None if pool is None else self._hits(list(pool))
-        return RetrieverRun(system, self._hits, benchmark, settings), everything
+        return RetrieverRun(self._system(retriever), self._hits, benchmark, **run), everything
 
     def _hits(self, answer: object) -> list[Hit]:
         if isinstance(answer, list | tuple):
@@ -579,9 +532,17 @@ def check_foreign(retriever: object) -> None:
         raise DataError(
             "an index is scored by chunkcore's score(run_retriever(index, benchmark), benchmark)"
         )
+    check_is_retriever(retriever)
 
 
-class Scoring:
+def check_is_retriever(retriever: object) -> None:
+    """Raise `OptionError` for a framework's store or index."""
+    if hasattr(retriever, "as_retriever"):
+        name = type(retriever).__name__
+        raise OptionError(f"{name} is no retriever, but has one: pass its .as_retriever()")
+
+
+class _Scoring:
     """What a deployed retriever is scored by; mistakes are found before the first question."""
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 from haystack import Document, Pipeline, SuperComponent
 from haystack.core.component import Component
@@ -26,13 +26,11 @@ from chunkadapters.haystack.documents import (
 from chunkadapters.models import at_once, finished
 from chunkadapters.scores import (
     DEPTHS,
-    ConcurrentRunOptions,
-    ConcurrentRunSettings,
+    Ask,
+    AsyncAsk,
     DeployedRetriever,
     RetrieverHooks,
     RunOptions,
-    RunSettings,
-    Scoring,
     check_foreign,
 )
 from chunkcore.errors import DataError, OptionError, kind_of
@@ -189,15 +187,12 @@ def _system(
     return DeployedRetriever(type(retriever).__name__, ask, aask, parts, filtered)
 
 
-RetrieverRun = tuple[Callable[[str], object], Callable[[str], Awaitable[object]]]
-
-
 def _of_pipeline(
     pipeline: Pipeline,
     query_socket: str | Sequence[str] | None,
     documents_socket: str | None,
     constant: Inputs,
-) -> RetrieverRun:
+) -> tuple[Ask, AsyncAsk]:
     inputs, outputs = pipeline_sockets(pipeline)
     queries = find_queries(inputs, query_socket)
     documents = find_documents(outputs, documents_socket)
@@ -233,7 +228,7 @@ def _of_component(
     query_socket: str | Sequence[str] | None,
     documents_socket: str | None,
     constant: Inputs,
-) -> RetrieverRun:
+) -> tuple[Ask, AsyncAsk]:
     inputs, outputs = sockets_of(retriever)
     documents = find_documents(outputs, documents_socket)
     mandatory = [socket for socket in inputs if socket.mandatory]
@@ -321,8 +316,8 @@ def _check_inputs(inputs: Sequence[Socket], queries: Sequence[Socket], constant:
         )
 
 
-_hooks: RetrieverHooks[Component | Pipeline, Document] = RetrieverHooks(
-    _system, hit_of, "Haystack documents"
+_hooks: RetrieverHooks[DeployedRetriever, Document] = RetrieverHooks(
+    lambda system: system, hit_of, "Haystack documents"
 )
 
 
@@ -339,17 +334,13 @@ class HaystackRunOptions(AskOptions, RunOptions, total=False):
     """How a component or a pipeline is asked, and run."""
 
 
-class ConcurrentHaystackRunOptions(AskOptions, ConcurrentRunOptions, total=False):
-    """The same for the asynchronous functions."""
-
-
 def _asked(
-    retriever: Component | Pipeline, options: Mapping[str, object]
-) -> tuple[DeployedRetriever, Inputs]:
+    retriever: Component | Pipeline, options: HaystackRunOptions
+) -> tuple[DeployedRetriever, RunOptions]:
     """The retriever, asked by the options, and the options of the run."""
     run: Inputs = dict(options)
     ask: Inputs = {name: run.pop(name) for name in AskOptions.__annotations__ if name in run}
-    return _system(retriever, **ask), run
+    return _system(retriever, **ask), cast(RunOptions, run)
 
 
 @suggesting
@@ -377,7 +368,7 @@ def run_retriever(
     refused where one of them would not get it.
     """
     system, run = _asked(retriever, options)
-    return _hooks.run_system(system, benchmark, RunSettings(**run), pool)
+    return _hooks.run_retriever(system, benchmark, pool=pool, **run)
 
 
 async def arun_retriever(
@@ -385,11 +376,12 @@ async def arun_retriever(
     benchmark: Benchmark | str,
     *,
     pool: Iterable[Document] | None = None,
-    **options: Unpack[ConcurrentHaystackRunOptions],
+    concurrency: int = 8,
+    **options: Unpack[HaystackRunOptions],
 ) -> Run:
     """`run_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
     system, run = _asked(retriever, options)
-    return await _hooks.arun_system(system, benchmark, ConcurrentRunSettings(**run), pool)
+    return await _hooks.arun_retriever(system, benchmark, pool=pool, concurrency=concurrency, **run)
 
 
 @suggesting
@@ -416,9 +408,9 @@ def evaluate_retriever(
     Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
     """
     system, run = _asked(retriever, options)
-    settings = RunSettings(**run)
-    scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
-    return scoring.report(_hooks.run_system(system, scoring.benchmark, settings, pool))
+    return _hooks.evaluate_retriever(
+        system, benchmark, measures=measures, k=k, counter=counter, pool=pool, **run
+    )
 
 
 async def aevaluate_retriever(
@@ -429,9 +421,18 @@ async def aevaluate_retriever(
     k: Depth | Sequence[Depth] = DEPTHS,
     counter: str = "cl100k_base",
     pool: Iterable[Document] | None = None,
-    **options: Unpack[ConcurrentHaystackRunOptions],
+    concurrency: int = 8,
+    **options: Unpack[HaystackRunOptions],
 ) -> Report:
     """`evaluate_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-    scoring = Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
-    run = await arun_retriever(retriever, scoring.benchmark, pool=pool, **options)
-    return scoring.report(run)
+    system, run = _asked(retriever, options)
+    return await _hooks.aevaluate_retriever(
+        system,
+        benchmark,
+        measures=measures,
+        k=k,
+        counter=counter,
+        pool=pool,
+        concurrency=concurrency,
+        **run,
+    )

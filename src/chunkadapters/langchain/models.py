@@ -167,37 +167,37 @@ def for_children(config: RunnableConfig | None) -> Iterator[None]:
         var_child_runnable_config.reset(token)
 
 
-def dropping(
-    runnable: AnyRunnable, names: Collection[str], config: RunnableConfig | None = None
-) -> AnyRunnable | None:
+def dropping(runnable: AnyRunnable, names: Collection[str]) -> AnyRunnable | None:
     """The runnable that would drop the arguments of a call in silence, of one and all inside; None if none would.
 
     A function that takes them is believed to use them.
     """
+    for part in _reached(runnable):
+        if isinstance(part, RunnableSequence):  # the first step alone gets them
+            for step in part.steps[1:]:
+                for retriever in _retrievers(step):
+                    return retriever
+        elif _drops(part, names):
+            return part
+    return None
+
+
+def _drops(runnable: AnyRunnable, names: Collection[str]) -> bool:
     if isinstance(runnable, BaseRetriever):
-        drops = not runnable._expects_other_args
-    elif isinstance(runnable, RunnableSequence):  # the first step alone gets them
-        later = [retriever for step in runnable.steps[1:] for retriever in _retrievers(step)]
-        if later:
-            return later[0]
-        drops = False
-    else:
-        drops = not isinstance(runnable, (RunnableLambda, *_WRAPPERS)) and not _takes(
-            runnable, names
-        )
-    if drops:
-        return runnable
-    inside = (dropping(child, names, each) for child, each in _children(runnable, config))
-    return next((child for child in inside if child is not None), None)
+        return not runnable._expects_other_args
+    if isinstance(runnable, (RunnableLambda, *_WRAPPERS)):
+        return False
+    return not set(names) <= signature(runnable.invoke).parameters.keys()
 
 
-def with_filter(runnable: AnyRunnable, config: RunnableConfig | None = None) -> AnyRunnable | None:
+def with_filter(runnable: AnyRunnable) -> AnyRunnable | None:
     """The runnable, of one and all inside, that has a filter which the filter of a call would replace; None if none."""
-    options = [getattr(runnable, field, None) for field in ("search_kwargs", "kwargs")]
-    if any(isinstance(values, Mapping) and values.get("filter") for values in options):
-        return runnable
-    inside = (with_filter(child, each) for child, each in _children(runnable, config))
-    return next((child for child in inside if child is not None), None)
+    for part in _reached(runnable):
+        for field in ("search_kwargs", "kwargs"):
+            options = getattr(part, field, None)
+            if isinstance(options, Mapping) and options.get("filter"):
+                return part
+    return None
 
 
 def check_obeyed(arguments: Mapping[str, object], documents: object) -> None:
@@ -208,31 +208,39 @@ def check_obeyed(arguments: Mapping[str, object], documents: object) -> None:
     for document in documents:
         for key, value in chosen.items():
             kept = getattr(document, "metadata", {}).get(key, value)
-            kinds = {isinstance(item, str) for item in (value, kept)}
-            are_plain = all(isinstance(item, str | int | float) for item in (value, kept))
-            if are_plain and len(kinds) == 1 and kept != value:
+            if kept != value and _are_comparable(kept, value):
                 raise OptionError(
                     f"the retriever ignored filter={dict(chosen)!r:.80}: a hit has {kept!r:.40} for {key!r}. Give its "
                     "store the filter as that takes it"
                 )
 
 
-def _children(
-    runnable: AnyRunnable, config: RunnableConfig | None
-) -> list[tuple[AnyRunnable, RunnableConfig | None]]:
-    """The runnables that get a call's arguments from this one, and their configurations."""
+def _are_comparable(one: object, other: object) -> bool:
+    """Whether both are texts or both are numbers: a store may make one of the other."""
+    if isinstance(one, str):
+        return isinstance(other, str)
+    return isinstance(one, int | float) and isinstance(other, int | float)
+
+
+Called: TypeAlias = "tuple[AnyRunnable, RunnableConfig | None]"  # with what it is called
+
+
+def _reached(runnable: AnyRunnable, config: RunnableConfig | None = None) -> Iterator[AnyRunnable]:
+    """The runnable, and all inside of it that get the arguments of its call."""
+    yield runnable
+    called: list[Called] = []
     if isinstance(runnable, _WRAPPERS):
-        return _called_by(runnable, config)
-    if not isinstance(runnable, BaseRetriever):
-        return []
-    held = [child for child in _held(_fields(runnable)) if _may_retrieve(child)]
-    # A retriever may hand its configuration on, or leave it to the context.
-    return [(child, each) for child in held for each in (config, None)]
+        called = _called_by(runnable, config)
+    elif isinstance(runnable, BaseRetriever):
+        for child in _held(_fields(runnable)):
+            if isinstance(child, (BaseRetriever, *_WRAPPERS)):
+                # A retriever may hand its configuration on, or leave it to the context.
+                called += [(child, config), (child, None)]
+    for child, each in called:
+        yield from _reached(child, each)
 
 
-def _called_by(
-    runnable: AnyRunnable, config: RunnableConfig | None
-) -> list[tuple[AnyRunnable, RunnableConfig | None]]:
+def _called_by(runnable: AnyRunnable, config: RunnableConfig | None) -> list[Called]:
     """The runnables to which a wrapper hands a call's arguments, with the configuration that they are called with."""
     if isinstance(runnable, DynamicRunnable):
         return [runnable.prepare(config)]
@@ -242,14 +250,6 @@ def _called_by(
         return [(child, config) for child in runnable.runnables]
     assert isinstance(runnable, RunnableSequence)
     return [(runnable.first, config)]
-
-
-def _takes(runnable: AnyRunnable, names: Collection[str]) -> bool:
-    return set(names) <= signature(runnable.invoke).parameters.keys()
-
-
-def _may_retrieve(runnable: AnyRunnable) -> bool:
-    return isinstance(runnable, (BaseRetriever, *_WRAPPERS))
 
 
 def _fields(runnable: AnyRunnable) -> list[object]:
@@ -277,16 +277,15 @@ def _retrievers(runnable: AnyRunnable) -> Iterator[BaseRetriever]:
 
 def stated_k(runnable: AnyRunnable, config: RunnableConfig | None = None) -> int | None:
     """The number of hits of a vector store's retriever that takes it in a call, also through wrappers; else None."""
-    search = VectorStoreRetriever._get_relevant_documents
     if isinstance(runnable, VectorStoreRetriever):
-        is_usual = type(runnable)._get_relevant_documents is search
+        search = type(runnable)._get_relevant_documents
+        is_usual = search is VectorStoreRetriever._get_relevant_documents
         return int(runnable.search_kwargs.get("k", _USUAL_K)) if is_usual else None
     if isinstance(runnable, RunnableSequence) or not isinstance(runnable, _WRAPPERS):
         return None
     numbers = [stated_k(child, each) for child, each in _called_by(runnable, config)]
-    known = [number for number in numbers if number is not None]
-    if len(known) < len(numbers):
+    if None in numbers:
         return None
     if isinstance(runnable, RunnableBindingBase):
-        return cast("int | None", runnable.kwargs.get("k", known[0]))
-    return max(known)
+        return cast("int | None", runnable.kwargs.get("k", numbers[0]))
+    return max(cast("list[int]", numbers))

@@ -49,6 +49,7 @@ from chunkadapters.scores import (
     DeployedRetriever,
     QuestionScorer,
     RetrieverHooks,
+    check_is_retriever,
     measures_of,
 )
 from chunkcore.errors import DataError, OptionError, echo, kind_of
@@ -94,10 +95,6 @@ def hit_of(document: object) -> Hit:
 def _system(retriever: Runnable[str, list[Document]]) -> DeployedRetriever:
     if isinstance(retriever, Runnable):
         return _asked_with(retriever, {})
-    if hasattr(retriever, "as_retriever"):
-        raise DataError(
-            f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()"
-        )
     raise DataError(
         f"expected a LangChain retriever or runnable, got {kind_of(retriever)}; "
         "wrap a function as RunnableLambda(function)"
@@ -396,10 +393,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
     ) -> None:
-        if hasattr(retriever, "as_retriever"):
-            raise OptionError(
-                f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()"
-            )
+        check_is_retriever(retriever)
         if not isinstance(retriever, Runnable):
             expected = "a LangChain retriever or RunnableLambda(function); an index alone is an IndexRetriever(index)"
             raise OptionError(f"retriever is {expected}; got {kind_of(retriever)}")

@@ -21,7 +21,6 @@ from chunkadapters.configuration import (
     embedder_of,
     merged,
     model_of,
-    warn_on_truncation,
 )
 from chunkadapters.places import (
     PAGES,
@@ -124,11 +123,8 @@ class ChunkcoreTextSplitter(TextSplitter):
         self._with_ids = with_ids
         self._fit_to = embedder_of(fit_to, _as_model)
         self._chunker = build(chunker, values, self._fit_to, _as_model)
-        if (
-            "chunk_size" in values
-            and not {"counter", "length_function"} & values.keys()
-            and fit_to is None
-        ):
+        has_counter = {"counter", "length_function"} & values.keys() or fit_to is not None
+        if "chunk_size" in values and not has_counter:
             warn_user(
                 f"chunk_size={values['chunk_size']} is in tokens here ({self._chunker.token_counter.name}), where "
                 'LangChain\'s splitters count characters: add counter="characters" to keep the size that you had, or '
@@ -192,52 +188,41 @@ class ChunkcoreTextSplitter(TextSplitter):
     def create_documents(
         self, texts: list[str], metadatas: list[Metadata] | None = None
     ) -> list[Document]:
-        listed = None if isinstance(texts, str) else _listed(texts, "texts")
-        if listed is None or not all(isinstance(text, str) for text in listed):
+        listed = [] if isinstance(texts, str) else list(texts)
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in listed):
             raise DataError("create_documents expects a list of texts; split_text takes one text")
-        metadata = _listed(metadatas or [{} for _ in listed], "metadata dictionaries")
-        if len(metadata) != len(listed):
+        metadata = list(metadatas or [{} for _ in listed])
+        if len(metadata) != len(listed) or not all(isinstance(row, dict) for row in metadata):
             raise DataError(
-                f"expected one metadata dictionary a text, got {len(metadata)} for {len(listed)} texts"
+                f"expected one metadata dictionary a text, got {len(metadata)} values for {len(listed)} texts"
             )
-        if wrong := [type(row).__name__ for row in metadata if not isinstance(row, dict)]:
-            raise DataError(f"expected one metadata dictionary a text, got {wrong[0]}")
-        return self._split(
-            [_Source(None, text, row) for text, row in zip(listed, metadata, strict=True)]
-        )
+        rows = zip(listed, metadata, strict=True)
+        return self._split([_Source(None, text, row) for text, row in rows])
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
-        if isinstance(documents, Document):  # which is iterable, of its fields
-            raise DataError(
-                "split_documents expects a list of documents, got one: put it into a list"
-            )
-        listed = _listed(documents, "documents")
-        if wrong := [row for row in listed if not isinstance(row, Document)]:
-            how = (
-                "from_document makes one"
-                if isinstance(wrong[0], CoreDocument)
-                else "see create_documents"
-            )
-            raise DataError(
-                f"split_documents expects LangChain documents, got {kind_of(wrong[0])}; {how}"
-            )
-        return self._split(
-            [_Source(document.id, document.page_content, document.metadata) for document in listed]
-        )
+        sources = []
+        for document in documents:  # one document gives its fields
+            if not isinstance(document, Document):
+                raise DataError(
+                    f"split_documents expects a list of LangChain documents, got {kind_of(document)}: put one document "
+                    "into a list; create_documents takes texts, and from_document makes one of chunkcore's"
+                )
+            sources.append(_Source(document.id, document.page_content, document.metadata))
+        return self._split(sources)
 
     def _split(self, sources: Sequence[_Source]) -> list[Document]:
         _warn_of_shared_sources(sources)
         texts = [source.document for source in sources]
-        chunked = chunks_of(self._chunker, texts, [source.is_chunk for source in sources])
+        are_chunks = [source.is_chunk for source in sources]
+        chunked = chunks_of(self._chunker, texts, are_chunks, self._fit_to)
         documents: list[Document] = []
         taken: set[str] = set()
-        for source, chunks in zip(sources, warn_on_truncation(chunked, self._fit_to), strict=True):
+        for source, chunks in zip(sources, chunked, strict=True):
             documents += _documents(source, chunks, taken)
-        return (
-            documents
-            if self._with_ids
-            else [document.model_copy(update={"id": None}) for document in documents]
-        )
+        if not self._with_ids:
+            for document in documents:
+                document.id = None
+        return documents
 
 
 class _Source:
@@ -254,9 +239,8 @@ class _Source:
 def _documents(source: _Source, chunks: Sequence[Chunk], taken: set[str]) -> list[Document]:
     parent = inherited(source.metadata, of_a_chunk=source.is_chunk)
     copied, documents = copier(parent), []
-    for text, chunk_id, record in chunk_records(
-        source.document, chunks, source.origin, parent, KEYS, taken
-    ):
+    records = chunk_records(source.document, chunks, source.origin, parent, KEYS, taken)
+    for text, chunk_id, record in records:
         metadata = {**copied(), **UNKNOWN, WHITE_SPACE: "", **record, "source_id": source.id}
         documents.append(Document(page_content=text, metadata=metadata, id=chunk_id))
     return documents
@@ -270,21 +254,11 @@ def from_document(document: CoreDocument) -> Document:
     return Document(page_content=document.text, metadata=with_page_marks(document), id=document.id)
 
 
-def _listed(values: Any, what: str) -> list[Any]:
-    try:
-        return list(values)
-    except TypeError:
-        raise DataError(f"expected a list of {what}, got {type(values).__name__}") from None
-
-
 def part_of(source: str, metadata: Mapping[str, object]) -> str:
     """The name of a source's part, such as a page: places refer to it."""
     # The pages of a chunk are no parts: its place is in the whole document.
-    keys = [
-        key
-        for key in _PARTS
-        if key in metadata and not (PAGES in metadata and key in ("page", "page_number"))
-    ]
+    no_parts = ("page", "page_number") if PAGES in metadata else ()
+    keys = [key for key in _PARTS if key in metadata and key not in no_parts]
     return "#".join([source, *(f"{key}={metadata[key]}" for key in keys)])
 
 
@@ -292,17 +266,15 @@ def _warn_of_shared_sources(sources: Iterable[_Source]) -> None:
     """Warn of documents that differ from others of their source only by text: offsets are in each of them."""
     texts: dict[str, set[str]] = defaultdict(set)
     for source in sources:
-        if (
-            source.document_id is None
-            and not source.is_chunk
-            and part_of(source.id, source.metadata) == source.id
-        ):
+        has_part = part_of(source.id, source.metadata) != source.id
+        if source.document_id is None and not source.is_chunk and not has_part:
             texts[source.id].add(source.text)
-    for name in [name for name in texts if len(texts[name]) > 1][:1]:
+    shared = [name for name in texts if len(texts[name]) > 1]
+    if shared:
         warn_user(
-            f"{len(texts[name])} documents share the source {name!r}, and neither an id nor a page tells them apart: "
-            "offsets are in each of them. If a splitter cut them, give it add_start_index=True; else give the "
-            "documents ids",
+            f"{len(texts[shared[0]])} documents share the source {shared[0]!r}, and neither an id nor a page tells "
+            "them apart: offsets are in each of them. If a splitter cut them, give it add_start_index=True; else give "
+            "the documents ids",
             SourceWarning,
         )
 
@@ -311,11 +283,10 @@ def source_of(document_id: str | None, text: str, metadata: Metadata) -> tuple[s
     """The id of the document that offsets refer to, and the place of `text` in it."""
     is_chunk = metadata.get(KEYS.start) is not None
     source = metadata.get("source")
-    parent_id = metadata.get("source_id") if is_chunk else None
-    source_id = str(
-        parent_id or document_id or (source if isinstance(source, str) else "") or digest(text)
-    )
-    return source_id, KEYS.origin(metadata, text) if is_chunk else WHOLE
+    name = document_id or (source if isinstance(source, str) else "") or digest(text)
+    if not is_chunk:
+        return name, WHOLE
+    return str(metadata.get("source_id") or name), KEYS.origin(metadata, text)
 
 
 def _whole(chunker: Chunker, name: str) -> int:

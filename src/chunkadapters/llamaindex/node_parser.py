@@ -40,6 +40,7 @@ from chunkadapters.configuration import (
     embedder_of,
     merged,
     model_of,
+    options_of,
     warn_on_truncation,
 )
 from chunkadapters.pieces import SplitPiece, Unplaced, placed_records
@@ -57,7 +58,7 @@ from chunkadapters.places import (
     inherited,
     with_page_marks,
 )
-from chunkcore.chunkers import Chunker, chunkers
+from chunkcore.chunkers import Chunker
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.guesses import SIZES_BY_PLACE
 from chunkcore.text import Chunk, Span
@@ -169,11 +170,9 @@ def _chunk_beside_metadata(
     """
     smaller: dict[int, Chunker] = {}
     for document, node in zip(documents, nodes, strict=True):
-        longer = max(
-            (node.get_metadata_str(mode=mode) for mode in (MetadataMode.LLM, MetadataMode.EMBED)),
-            key=len,
-        )
-        taken = chunker.token_counter.count(longer) + int(getattr(chunker, "beside_metadata", 0))
+        texts = map(node.get_metadata_str, (MetadataMode.LLM, MetadataMode.EMBED))
+        taken = chunker.token_counter.count(max(texts, key=len))
+        taken += int(getattr(chunker, "beside_metadata", 0))
         if taken not in smaller:
             smaller[taken] = _smaller(chunker, taken)
         yield smaller[taken].chunk(as_it_is(document) if _is_chunk(node) else document)
@@ -186,14 +185,17 @@ def _smaller(chunker: Chunker, taken: int) -> Chunker:
             f"the metadata count {taken}, which leaves nothing of size={size + taken}: choose a larger size, or "
             "keep some metadata from the models by excluded_embed_metadata_keys and excluded_llm_metadata_keys"
         )
-    within = {name: getattr(chunker, name, 0) for name in _WITHIN_THE_SIZE}
-    options: dict[str, Any] = {
-        name: min(value, size) for name, value in within.items() if type(value) is int and value > 0
-    }
-    options["size"] = size
-    if options.get("overlap") == size and within["overlap"] < size + taken:
+    if not taken:
+        return chunker
+    options: dict[str, Any] = {"size": size}
+    for name in _WITHIN_THE_SIZE:
+        value = getattr(chunker, name, 0)
+        if type(value) is int and value > 0:
+            options[name] = min(value, size)
+    overlap = getattr(chunker, "overlap", 0)
+    if size <= overlap < size + taken:
         options["overlap"] = size - 1  # some chunkers require an overlap under the size, and it was
-    return replace(chunker, **options) if taken else chunker
+    return replace(chunker, **options)
 
 
 # ---- The node parser
@@ -286,7 +288,7 @@ class ChunkcoreNodeParser(NodeParser):
             _size_of(built)
         fields: dict[str, Any] = {
             "chunker": built,
-            "options": _options(built),
+            "options": options_of(built),
             "fingerprint": built.fingerprint,
             "fit_to": model and model.name,
             "metadata_aware": metadata_aware,
@@ -363,18 +365,18 @@ class ChunkcoreNodeParser(NodeParser):
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
-        chunker = self.chunker
         documents = list(map(_core_document, nodes))
         if self.metadata_aware:
-            chunked = _chunk_beside_metadata(chunker, documents, nodes)
+            smaller = _chunk_beside_metadata(self.chunker, documents, nodes)
+            chunked = warn_on_truncation(smaller, self._fit_to)
         else:
-            chunked = chunks_of(chunker, documents, map(_is_chunk, nodes))
+            chunked = chunks_of(self.chunker, documents, map(_is_chunk, nodes), self._fit_to)
         chunk_nodes: list[BaseNode] = []
         taken: set[str] = set()
         parents = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
-        rows = zip(parents, documents, warn_on_truncation(chunked, self._fit_to), strict=True)
-        for parent, document, chunks in rows:
-            chunk_nodes += self._build(parent, document, chunks, taken) if chunks else []
+        for parent, document, chunks in zip(parents, documents, chunked, strict=True):
+            if chunks:
+                chunk_nodes += self._build(parent, document, chunks, taken)
         return chunk_nodes
 
     async def _aparse_nodes(
@@ -389,37 +391,23 @@ class ChunkcoreNodeParser(NodeParser):
         self, parent: BaseNode, document: CoreDocument, chunks: Sequence[Chunk], taken: set[str]
     ) -> list[TextNode]:
         pattern = _pattern(parent)
-        metadata = (
-            inherited(parent.metadata, of_a_chunk=_is_chunk(parent))
-            if self.include_metadata
-            else {}
-        )
-        records = chunk_records(
-            document, chunks, origin_of(parent, document.text), metadata, KEYS, taken
-        )
-        id_func = None if self.id_func is chunk_id_func else self.id_func
+        metadata: Metadata = {}
+        if self.include_metadata:
+            metadata = inherited(parent.metadata, of_a_chunk=_is_chunk(parent))
+        origin = origin_of(parent, document.text)
+        records = chunk_records(document, chunks, origin, metadata, KEYS, taken)
         nodes = []
-        unread: dict[
-            tuple[str, ...], tuple[list[str], list[str]]
-        ] = {}  # by keys, of which chunks have the same
         for number, (text, chunk_id, record) in enumerate(records):
-            start, end = record.pop(KEYS.start, None), record.pop(KEYS.end, None)
-            keys = tuple(record)
-            if keys not in unread:
-                unread[keys] = (
-                    _excluded(pattern.excluded_embed_metadata_keys, keys, _not_context),
-                    _excluded(pattern.excluded_llm_metadata_keys, keys, _is_bookkeeping),
-                )
-            embedder, llm = unread[keys]
+            if self.id_func is not chunk_id_func:
+                chunk_id = self.id_func(number, parent)
             values = {
-                KEYS.start: start,
-                KEYS.end: end,
-                "id_": id_func(number, parent) if id_func else chunk_id,
+                KEYS.start: record.pop(KEYS.start, None),
+                KEYS.end: record.pop(KEYS.end, None),
+                "id_": chunk_id,
                 "text": text,
                 "metadata": metadata | record,
                 "relationships": pattern.relationships.copy(),
-                "excluded_embed_metadata_keys": embedder.copy(),
-                "excluded_llm_metadata_keys": llm.copy(),
+                **_unread(pattern, record),
             }
             nodes.append(pattern.model_copy(update=values))
         return nodes
@@ -449,19 +437,6 @@ def _core_document(node: BaseNode) -> CoreDocument:
     )
 
 
-def _options(chunker: Chunker) -> dict[str, Any]:
-    """The options as plain values. Raises `OptionError`: a configuration could not name the chunker."""
-    if chunkers.find(chunker.name) is not type(chunker):
-        raise OptionError(
-            f"{type(chunker).__name__} is not registered, so a configuration could not name it: "
-            'decorate the class with @chunkers.register("its_name")'
-        )
-    options = chunker.to_dict()
-    options.pop("chunker", None)
-    options.pop("name", None)
-    return options
-
-
 def _pattern(incoming: BaseNode) -> TextNode:
     """A node without text, linked to its source: what all nodes of a document share."""
     try:
@@ -471,23 +446,24 @@ def _pattern(incoming: BaseNode) -> TextNode:
         readable = incoming.model_copy()
         text = incoming.get_content(metadata_mode=MetadataMode.NONE)
         readable.set_content(text.encode("utf-8", "replace").decode("utf-8"))
-        return build_nodes_from_splits([""], incoming, ref_doc=readable, id_func=lambda i, doc: "")[
-            0
-        ]
+        (node,) = build_nodes_from_splits([""], incoming, readable, id_func=lambda i, doc: "")
+        return node
 
 
-def _excluded(keys: list[str], record: Iterable[str], unread: Callable[[str], bool]) -> list[str]:
-    """The keys that a model does not read: the document's, and those of the chunk's record that are `unread`."""
-    return [*keys, *(key for key in record if unread(key) and key not in keys)]
+def _unread(node: BaseNode, record: Iterable[str]) -> dict[str, list[str]]:
+    """The keys that the models do not read: the node's own, and of a chunk's record all that it says of itself.
 
-
-def _is_bookkeeping(key: str) -> bool:
-    return key.removeprefix("chunk_") in BOOKKEEPING
-
-
-def _not_context(key: str) -> bool:
-    # So the model embeds `Chunk.embedded_text` and the document's own metadata.
-    return key.removeprefix("chunk_") != CONTEXT
+    The embedder reads its context, so it gets `Chunk.embedded_text` and the document's own metadata; the language model
+    all but bookkeeping.
+    """
+    embed, llm = node.excluded_embed_metadata_keys.copy(), node.excluded_llm_metadata_keys.copy()
+    for key in record:
+        name = key.removeprefix("chunk_")
+        if name != CONTEXT and key not in embed:
+            embed.append(key)
+        if name in BOOKKEEPING and key not in llm:
+            llm.append(key)
+    return {"excluded_embed_metadata_keys": embed, "excluded_llm_metadata_keys": llm}
 
 
 # ---- Any other parser
@@ -586,11 +562,8 @@ class PlacedNodeParser(NodeParser):
             source = CoreDocument(parent.node_id, text, parent.metadata)
             records = placed_records(source, pieces, origin, KEYS, self.unplaced)
             for child, (_, record) in zip(children, records, strict=True):
-                child.start_char_idx, child.end_char_idx = (
-                    record.pop(KEYS.start, None),
-                    record.pop(KEYS.end, None),
-                )
+                child.start_char_idx = record.pop(KEYS.start, None)
+                child.end_char_idx = record.pop(KEYS.end, None)
                 child.metadata.update(record)
-                embed, llm = child.excluded_embed_metadata_keys, child.excluded_llm_metadata_keys
-                child.excluded_embed_metadata_keys = _excluded(embed, record, _not_context)
-                child.excluded_llm_metadata_keys = _excluded(llm, record, _is_bookkeeping)
+                for field, keys in _unread(child, record).items():
+                    setattr(child, field, keys)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -50,7 +50,6 @@ from chunkadapters.behind import (
     Passage,
     Show,
     TokenCounterLike,
-    check_source,
     core_documents,
     warn_of_few,
     written_show,
@@ -62,7 +61,13 @@ from chunkadapters.llamaindex.node_parser import (
     stated_place,
 )
 from chunkadapters.places import ALSO_IN, is_derived, marks_of
-from chunkadapters.scores import DeployedRetriever, RetrieverHooks
+from chunkadapters.scores import (
+    Ask,
+    AsyncAsk,
+    DeployedRetriever,
+    RetrieverHooks,
+    check_is_retriever,
+)
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.options import check_number, suggesting
@@ -107,24 +112,15 @@ def hit_of(node_or_hit: object) -> Hit:
 
 
 def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
-    ask: Callable[[str], object]
-    aask: Callable[[str], Awaitable[object]]
+    name = type(retriever).__name__
     if isinstance(retriever, BaseRetriever):
         ask, aask = retriever.retrieve, retriever.aretrieve
-    elif isinstance(retriever, BaseQueryEngine):
-        ask, aask = _of_engine(retriever)
-    elif hasattr(retriever, "as_retriever"):
-        raise DataError(
-            f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()"
-        )
-    else:
-        raise DataError(
-            f"expected a LlamaIndex retriever, got {kind_of(retriever)}; subclass BaseRetriever"
-        )
-    filtered = None
-    if isinstance(retriever, BaseRetriever):
-        filtered = partial(_filtered, retriever)
-    return DeployedRetriever(type(retriever).__name__, ask, aask, retriever, filtered)
+        return DeployedRetriever(name, ask, aask, retriever, partial(_filtered, retriever))
+    if isinstance(retriever, BaseQueryEngine):
+        return DeployedRetriever(name, *_of_engine(retriever), retriever)
+    raise DataError(
+        f"expected a LlamaIndex retriever, got {kind_of(retriever)}; subclass BaseRetriever"
+    )
 
 
 def _filtered(retriever: BaseRetriever, where: Mapping[str, object]) -> DeployedRetriever:
@@ -153,13 +149,15 @@ def _narrowed(retriever: BaseRetriever, where: Mapping[str, object]) -> BaseRetr
     return narrowed
 
 
-def _check_filters(filters: MetadataFilters) -> None:
-    """Raise `OptionError`: a filter has a value that no metadata can equal."""
+def _check_filters(filters: object) -> None:
+    """Raise `OptionError`: not `MetadataFilters`, or with a value that no metadata can equal."""
+    if isinstance(filters, MetadataFilter):
+        check_values({filters.key: filters.value})
+        return
+    if not isinstance(filters, MetadataFilters):
+        raise OptionError(f"filters are MetadataFilters, got {kind_of(filters)}")
     for part in filters.filters:
-        if isinstance(part, MetadataFilters):
-            _check_filters(part)
-        else:
-            check_values({part.key: part.value})
+        _check_filters(part)
 
 
 def _both(
@@ -181,23 +179,20 @@ def _both(
     return MetadataFilters(filters=parts)
 
 
-def _of_engine(
-    engine: BaseQueryEngine,
-) -> tuple[Callable[[str], object], Callable[[str], Awaitable[object]]]:
+def _of_engine(engine: BaseQueryEngine) -> tuple[Ask, AsyncAsk]:
     """Functions that ask a query engine for its hits after post-processing; no answer is written."""
     if type(engine).retrieve is BaseQueryEngine.retrieve:
         raise DataError(
             f"{type(engine).__name__} does not tell what it retrieves: pass its retriever"
         )
-    asynchronous = getattr(engine, "aretrieve", None)
 
     def ask(question: str) -> object:
         return engine.retrieve(QueryBundle(question))
 
     async def aask(question: str) -> object:
-        if asynchronous is None:
-            return await asyncio.to_thread(ask, question)
-        return await asynchronous(QueryBundle(question))
+        if hasattr(engine, "aretrieve"):
+            return await engine.aretrieve(QueryBundle(question))
+        return await asyncio.to_thread(ask, question)
 
     return ask, aask
 
@@ -237,27 +232,18 @@ class _Sources:
     """An index, and the nodes that it was made of: they say what models read of their metadata, and how."""
 
     def __init__(self, index: IndexLike | None, documents: Documents | None) -> None:
-        check_source(index, documents)
         self.nodes: dict[str, BaseNode] = {}
-        if documents is None:
-            self.index = LocalIndex(index)
-            return
-        if isinstance(documents, Iterator):
-            documents = list(documents)
-        kind: Any = BaseNode
-        rows = core_documents(documents, kind, "LlamaIndex", _core_document)
-        for row, document in zip(rows, documents, strict=True):
-            if isinstance(document, BaseNode):
-                self.nodes[row.id] = document
-        self.index = LocalIndex(documents=rows)
+        rows = None
+        if documents is not None:
+            listed = list(documents) if isinstance(documents, Iterator) else documents
+            kind: Any = BaseNode
+            rows = core_documents(listed, kind, "LlamaIndex", _core_document)
+            named = zip(rows, listed, strict=True)
+            self.nodes = {row.id: node for row, node in named if isinstance(node, BaseNode)}
+        self.index = LocalIndex(index, rows)
 
-    def passages(
-        self, passages: Iterable[Passage], hits: Sequence[NodeWithScore]
-    ) -> list[NodeWithScore]:
-        """Passages as nodes."""
-        return [self._node(passage, hits) for passage in passages]
-
-    def _node(self, passage: Passage, hits: Sequence[NodeWithScore]) -> NodeWithScore:
+    def node(self, passage: Passage, hits: Sequence[NodeWithScore]) -> NodeWithScore:
+        """A passage as a node."""
         text, document = passage.retrieved.text, passage.document
         if document is None:
             hit = hits[passage.hits[0]].model_copy(deep=True)
@@ -275,22 +261,15 @@ class _Sources:
             nodes.append(self.nodes[document.id])
         values, _ = node_place(passage.retrieved.spans)
         values["metadata"] = metadata
-        values["relationships"] = {NodeRelationship.SOURCE: source}
+        # Keys that one of the nodes keeps from a model.
         for field in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
-            values[field] = _excluded(nodes, field)
+            values[field] = sorted(set().union(*(getattr(node, field) for node in nodes)))
         for template in ("text_template", "metadata_template", "metadata_separator"):
             if nodes and hasattr(nodes[0], template):
                 values[template] = getattr(nodes[0], template)
         node = _PassageNode(id_=passage.id, text=text, **values)
+        node.relationships[NodeRelationship.SOURCE] = source
         return NodeWithScore(node=node, score=passage.retrieved.score)
-
-
-def _excluded(nodes: Iterable[BaseNode], field: str) -> list[str]:
-    """The metadata keys that one of the nodes keeps from a model."""
-    keys: list[str] = []
-    for node in nodes:
-        keys += getattr(node, field)
-    return list(dict.fromkeys(keys))
 
 
 class PassagePostprocessor(OneSentence, BaseNodePostprocessor):
@@ -374,7 +353,8 @@ class PassagePostprocessor(OneSentence, BaseNodePostprocessor):
             raise OptionError("passages are chosen for a question: give query_str or query_bundle")
         assert self._sources is not None
         hits = [hit_of(node) for node in nodes]
-        return self._sources.passages(self._behind().passages(query_bundle.query_str, hits), nodes)
+        passages = self._behind().passages(query_bundle.query_str, hits)
+        return [self._sources.node(passage, nodes) for passage in passages]
 
 
 class PassageRetriever(BaseRetriever):
@@ -417,10 +397,7 @@ class PassageRetriever(BaseRetriever):
         callback_manager: CallbackManager | None = None,
     ) -> None:
         super().__init__(callback_manager=callback_manager)
-        if hasattr(retriever, "as_retriever"):
-            raise OptionError(
-                f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()"
-            )
+        check_is_retriever(retriever)
         if not isinstance(retriever, BaseRetriever):
             raise OptionError(f"retriever is a LlamaIndex retriever, got {kind_of(retriever)}")
         self.retriever = retriever
@@ -447,15 +424,12 @@ class PassageRetriever(BaseRetriever):
         super().__setattr__(name, value)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        nodes = self._deep_retriever().retrieve(query_bundle)
+        nodes = _deep(self.retriever, self.fetch_k).retrieve(query_bundle)
         return self._passages(query_bundle, nodes)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        nodes = await self._deep_retriever().aretrieve(query_bundle)
+        nodes = await _deep(self.retriever, self.fetch_k).aretrieve(query_bundle)
         return await asyncio.to_thread(self._passages, query_bundle, nodes)
-
-    def _deep_retriever(self) -> BaseRetriever:
-        return self.retriever if self.fetch_k is None else _deep(self.retriever, self.fetch_k)
 
     def _passages(
         self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
@@ -467,23 +441,23 @@ class PassageRetriever(BaseRetriever):
         return self.options.postprocess_nodes(nodes, query_bundle)
 
 
-def _parts(retriever: BaseRetriever) -> list[BaseRetriever]:
-    """The retrievers whose answers this one joins."""
-    return retriever._retrievers if isinstance(retriever, QueryFusionRetriever) else []
-
-
 def _takes_k(retriever: BaseRetriever) -> bool:
     """Whether it and its parts can be asked for more nodes. Passages are under limits of their own."""
     if isinstance(retriever, PassageRetriever | IndexRetriever):
         return True
+    parts = retriever._retrievers if isinstance(retriever, QueryFusionRetriever) else []
+    return _stated_k(retriever) is not None and all(map(_takes_k, parts))
+
+
+def _stated_k(retriever: BaseRetriever) -> int | None:
     k = getattr(retriever, "similarity_top_k", None)
-    return type(k) is int and all(map(_takes_k, _parts(retriever)))
+    return k if type(k) is int else None
 
 
-def _deep(retriever: BaseRetriever, k: int) -> BaseRetriever:
+def _deep(retriever: BaseRetriever, k: int | None) -> BaseRetriever:
     """The retriever, or a copy of it that gives at least so many nodes, as do its parts."""
-    stated = getattr(retriever, "similarity_top_k", None)
-    if type(stated) is not int:
+    stated = _stated_k(retriever)
+    if k is None or stated is None:
         return retriever
     deep = copy(retriever)
     deep.similarity_top_k = max(k, stated)  # type: ignore[attr-defined]
@@ -532,8 +506,6 @@ class IndexRetriever(BaseRetriever):
         """Assign an attribute. Raises `OptionError`: an option is out of range."""
         if name in ("max_tokens", "k", "counter"):
             _ = Limits(**{name: value})
-        if name == "filters" and not isinstance(value, MetadataFilters | None):
-            raise OptionError(f"filters are MetadataFilters, got {kind_of(value)}")
         if name == "filters" and value is not None:
             _check_filters(value)
         super().__setattr__(name, value)
@@ -542,7 +514,7 @@ class IndexRetriever(BaseRetriever):
         limits = Limits(self.max_tokens, self.k, self.counter)
         index = self._sources.index.opened
         passages = index.passages(query_bundle.query_str, limits, self._where())
-        return self._sources.passages(passages, [])
+        return [self._sources.node(passage, []) for passage in passages]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
@@ -610,14 +582,8 @@ def update_index(
             "is in it: build it with store_nodes_override=True"
         )
     old = _indexed(index, [document.node_id for document in documents])
-    now = {
-        node.node_id: node
-        for node in parser.get_nodes_from_documents(
-            [document for document in documents if document.text]
-        )
-    }
-    kept = {key for key, node in now.items() if key in old and _same(old[key], node)}
-    written = [node for key, node in now.items() if key not in kept]
+    nodes = parser.get_nodes_from_documents([document for document in documents if document.text])
+    written = [node for node in nodes if not _same(old.get(node.node_id), node)]
     before = {_read(node) for node in old.values()}
     moved = sum(_read(node) in before for node in written)
     by_text = _vectors(index, old.values())
@@ -626,14 +592,17 @@ def update_index(
     vectors = embed_nodes(written, index._embed_model)
     for node in written:
         node.embedding = vectors[node.node_id]
-    replaced = [key for key in now if key in old and key not in kept]
-    if replaced:
-        index.delete_nodes(replaced, delete_from_docstore=True)
+    _delete(index, [node.node_id for node in written if node.node_id in old])
     index.insert_nodes(written)
-    gone = [key for key in old if key not in now]
-    if gone:
-        index.delete_nodes(gone, delete_from_docstore=True)
-    return IndexUpdate(kept=len(kept), moved=moved, new=len(written) - moved, deleted=len(gone))
+    gone = old.keys() - {node.node_id for node in nodes}
+    _delete(index, sorted(gone))
+    kept = len(nodes) - len(written)
+    return IndexUpdate(kept, moved, new=len(written) - moved, deleted=len(gone))
+
+
+def _delete(index: VectorStoreIndex, node_ids: list[str]) -> None:
+    if node_ids:
+        index.delete_nodes(node_ids, delete_from_docstore=True)
 
 
 def _indexed(index: VectorStoreIndex, document_ids: Iterable[str]) -> dict[str, BaseNode]:
@@ -649,9 +618,10 @@ def _read(node: BaseNode) -> str:
     return node.get_content(metadata_mode=MetadataMode.EMBED)
 
 
-def _same(old: BaseNode, new: BaseNode) -> bool:
+def _same(old: BaseNode | None, new: BaseNode) -> bool:
     return (
-        _read(old) == _read(new)
+        old is not None
+        and _read(old) == _read(new)
         and old.metadata == new.metadata
         and _neighbours(old) == _neighbours(new)
     )

@@ -29,7 +29,7 @@ from chunkadapters.configuration import (
     chunks_of,
     embedder_of,
     merged,
-    warn_on_truncation,
+    options_of,
 )
 from chunkadapters.haystack.documents import (
     KEYS,
@@ -133,30 +133,24 @@ class ChunkcoreDocumentSplitter(Serialized):
     @property
     def options(self) -> dict[str, Any]:
         """The chunker's options as plain values, Haystack's components serialised. Raises `OptionError`."""
-        options = self.chunker.to_dict()
-        options.pop("chunker", None)
-        options.pop("name", None)
-        return {
-            name: written(getattr(self.chunker, name), value) for name, value in options.items()
-        }
+        options = options_of(self.chunker)
+        for name, value in options.items():
+            options[name] = written(getattr(self.chunker, name), value)
+        return options
 
     def _arguments(self) -> dict[str, Any]:
         """All options, so that changed defaults do not change a stored pipeline."""
-        if not self.chunker.name:
-            raise OptionError(
-                f"{type(self.chunker).__qualname__} has no name to be built from again; "
-                "decorate it with @chunkcore.chunkers.register"
-            )
+        arguments: dict[str, Any] = {"chunker": self.chunker.name, "options": self.options}
         for name, value in self.options.items():
             if isinstance(value, str) and value.startswith("function:"):
                 raise OptionError(
                     f"{name} is a function, which cannot be written down: name a chunker without one"
                 )
-        fit_to = (
-            {} if self._fit_to is None else {"fit_to": written(self._fit_to, self._fit_to.name)}
-        )
-        kept = {} if self.keep_white_space else {"keep_white_space": False}
-        return {"chunker": self.chunker.name, "options": self.options, **fit_to, **kept}
+        if self._fit_to is not None:
+            arguments["fit_to"] = written(self._fit_to, self._fit_to.name)
+        if not self.keep_white_space:
+            arguments["keep_white_space"] = False
+        return arguments
 
     def warm_up(self) -> None:
         if self._warm:
@@ -184,15 +178,12 @@ class ChunkcoreDocumentSplitter(Serialized):
                 )
         self.warm_up()
         kept = [document for document in documents if has_text(document)]
-        sources = list(map(_core_document, kept))
-        chunked = chunks_of(
-            self.chunker, sources, [KEYS.start in document.meta for document in kept]
-        )
+        sources = [_core_document(document) for document in kept]
+        are_chunks = [KEYS.start in document.meta for document in kept]
+        chunked = chunks_of(self.chunker, sources, are_chunks, self._fit_to)
         taken: set[str] = set()
         split: list[Document] = []
-        for document, source, chunks in zip(
-            kept, sources, warn_on_truncation(chunked, self._fit_to), strict=True
-        ):
+        for document, source, chunks in zip(kept, sources, chunked, strict=True):
             split += self._documents(document, source, chunks, taken)
         return {"documents": split}
 
@@ -201,26 +192,19 @@ class ChunkcoreDocumentSplitter(Serialized):
     ) -> list[Document]:
         if self.keep_white_space:
             chunks = _with_white_space(document, chunks)
-        parent = inherited(
-            document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT
-        )
+        is_chunk = KEYS.start in document.meta
+        parent = inherited(document.meta, of_a_chunk=is_chunk, drop=_OF_THE_PARENT)
         records = chunk_records(source, chunks, WHOLE, parent, KEYS, taken)
-        rows = zip(
-            records, page_numbers(document, chunks), root_places(document, chunks), strict=True
-        )
-        copied, split, context = (
-            copier(parent),
-            [],
-            f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT,
-        )
-        for number, ((text, chunk_id, record), page, root) in enumerate(rows):
+        pages, roots = page_numbers(document, chunks), root_places(document, chunks)
+        context = f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT
+        copied = copier(parent)
+        split = []
+        for number, (row, page, root) in enumerate(zip(records, pages, roots, strict=True)):
+            text, chunk_id, record = row
             place = {"source_id": document.id, "split_id": number, "page_number": page}
             meta = {**copied(), **place, **record, **root}
-            split.append(
-                Document(
-                    id=_id(chunk_id, str(record.get(context, "")), text), content=text, meta=meta
-                )
-            )
+            new_id = _id(chunk_id, str(record.get(context, "")), text)
+            split.append(Document(id=new_id, content=text, meta=meta))
         return split
 
 
@@ -237,11 +221,8 @@ def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[Metadat
         return
     for chunk in chunks:
         root = chunk_place(chunk, origin)
-        yield (
-            {"root_source_id": root_id, **ROOT.write(root)}
-            if root and (chain or len(root) > 1)
-            else {}
-        )
+        is_stated = root and (chain or len(root) > 1)
+        yield {"root_source_id": root_id, **ROOT.write(root)} if is_stated else {}
 
 
 def _root(document: Document) -> tuple[str, Origin] | None:
@@ -309,12 +290,11 @@ def page_numbers(document: Document, chunks: Sequence[Chunk]) -> list[int]:
     if "\f" not in text:
         return [first] * len(chunks)
     breaks = [place for place, character in enumerate(text) if character == "\f"]
-    return [
-        first
-        + bisect_left(breaks, chunk.spans[0].start)
-        + (0 if chunk.derived else _leading_breaks(chunk.text))
-        for chunk in chunks
-    ]
+    pages = []
+    for chunk in chunks:
+        page = first + bisect_left(breaks, chunk.spans[0].start)
+        pages.append(page if chunk.derived else page + _leading_breaks(chunk.text))
+    return pages
 
 
 def _leading_breaks(text: str) -> int:
@@ -357,9 +337,8 @@ class ChunkcoreExactSplitter(Serialized):
         split: list[Document] = []
         for document in documents:
             if document.content is None or has_text(document):
-                split += self._placed(
-                    document, self.splitter.run(documents=[document])["documents"]
-                )
+                chunks = self.splitter.run(documents=[document])["documents"]
+                split += self._placed(document, chunks)
         return {"documents": split}
 
     def _placed(self, document: Document, chunks: Sequence[Document]) -> list[Document]:
@@ -371,14 +350,13 @@ class ChunkcoreExactSplitter(Serialized):
         placed = [chunk if chunk.content else _without_place(chunk) for chunk in chunks]
         for source_id, places in by_source.items():
             parent = parents.get(source_id, document)
-            for place, chunk in zip(
-                places, self._children(parent, [chunks[i] for i in places]), strict=True
-            ):
-                placed[place] = chunk
+            children = self._children(parent, [chunks[place] for place in places])
+            for place, child in zip(places, children, strict=True):
+                placed[place] = child
         return placed
 
     def _children(self, parent: Document, chunks: Sequence[Document]) -> list[Document]:
-        source = CoreDocument(parent.id, parent.content or "", parent.meta)
+        source = _core_document(parent)
         pieces = [
             SplitPiece(chunk.content or "", start=chunk.meta.get(KEYS.start)) for chunk in chunks
         ]
@@ -393,19 +371,22 @@ class ChunkcoreExactSplitter(Serialized):
                 metas[-1]["page_number"] = page
             if "_split_overlap" in kept:
                 metas[-1]["_split_overlap"] = []
-        for (left, left_meta), (right, right_meta) in pairwise(zip(cut, metas, strict=True)):
-            if (
-                "_split_overlap" not in left_meta
-                or KEYS.start not in left_meta
-                or KEYS.start not in right_meta
-            ):
-                continue
-            start, end = right.spans[0].start, min(left.spans[-1].end, right.spans[-1].end)
-            for one, meta in ((left, right_meta), (right, left_meta)):
-                place = start - one.spans[0].start, end - one.spans[0].start
-                if start < end:
-                    meta["_split_overlap"].append({"doc_id": chunks[one.index].id, "range": place})
-        return [replace(chunk, meta=meta) for chunk, meta in zip(chunks, metas, strict=True)]
+        placed = [replace(chunk, meta=meta) for chunk, meta in zip(chunks, metas, strict=True)]
+        for left, right in pairwise(placed):
+            _write_overlap(left, right)
+        return placed
+
+
+def _write_overlap(left: Document, right: Document) -> None:
+    """The characters that two neighbours share, as Haystack's splitters write them, if they do."""
+    both = (left.meta, right.meta)
+    if "_split_overlap" not in left.meta or not all(KEYS.start in meta for meta in both):
+        return
+    start, end = right.meta[KEYS.start], min(meta[KEYS.end] for meta in both)
+    for one, other in ((left, right), (right, left)):
+        if start < end:
+            place = start - one.meta[KEYS.start], end - one.meta[KEYS.start]
+            other.meta["_split_overlap"].append({"doc_id": one.id, "range": place})
 
 
 def _without_place(chunk: Document) -> Document:
@@ -552,12 +533,8 @@ def exact_chunker(splitter: Component, unplaced: Unplaced = "mark") -> Chunker:
 
 def _pieces(splitter: Component, text: str) -> list[SplitPiece]:
     warm_up(splitter)
-    documents = splitter.run(documents=[Document(content=text)])["documents"] if text else []
-    return [
-        SplitPiece(
-            document.content or "",
-            {key: value for key, value in document.meta.items() if key not in _OF_A_PLACE},
-            document.meta.get("split_idx_start"),
-        )
-        for document in documents
-    ]
+    pieces = []
+    for document in splitter.run(documents=[Document(content=text)])["documents"] if text else ():
+        kept = {key: value for key, value in document.meta.items() if key not in _OF_A_PLACE}
+        pieces.append(SplitPiece(document.content or "", kept, document.meta.get(KEYS.start)))
+    return pieces

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,12 @@ from chunkadapters.behind import (
     core_documents,
     written_show,
 )
-from chunkadapters.haystack.documents import KEYS, Serialized, check_documents, hit_of
+from chunkadapters.haystack.documents import (
+    KEYS,
+    Serialized,
+    check_documents,
+    hit_of,
+)
 from chunkadapters.places import marks_of
 from chunkcore.errors import OptionError
 from chunkcore.options import suggesting
@@ -95,12 +100,8 @@ class Indexed(Serialized):
         return {**arguments, "index": str(self.index), "counter": name}
 
 
-def passage_documents(passages: Iterable[Passage], hits: Sequence[Document]) -> list[Document]:
-    """Passages as documents."""
-    return [_passage_document(passage, hits) for passage in passages]
-
-
-def _passage_document(passage: Passage, hits: Sequence[Document]) -> Document:
+def passage_document(passage: Passage, hits: Sequence[Document]) -> Document:
+    """A passage as a document."""
     text, document = passage.retrieved.text, passage.document
     if document is None:
         hit = deepcopy(hits[passage.hits[0]])
@@ -180,4 +181,4 @@ class ChunkcorePassageRanker(Indexed):
         check_documents(self, documents)
         behind = Behind.of(self, self.local_index)
         passages = behind.passages(query, [hit_of(document) for document in documents])
-        return {"documents": passage_documents(passages, documents)}
+        return {"documents": [passage_document(passage, documents) for passage in passages]}

@@ -18,7 +18,7 @@ from chunkcore.retrieval.where import check_values
 from haystack_integrations.components.rankers.chunkadapters import (
     Documents,
     Indexed,
-    passage_documents,
+    passage_document,
 )
 
 _NO_METADATA = {field.name for field in fields(Document)} - {"meta"}
@@ -98,4 +98,4 @@ class ChunkcoreIndexRetriever(Indexed):
         limits = Limits(self.max_tokens, self.k, self.counter)
         where = is_allowed if chosen else None
         passages = self.local_index.opened.passages(query, limits, where)
-        return {"documents": passage_documents(passages, [])}
+        return {"documents": [passage_document(passage, []) for passage in passages]}
