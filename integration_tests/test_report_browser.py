@@ -323,6 +323,17 @@ def test_the_page_itself_never_scrolls_sideways(tab, nasty, tmp_path, width):
     assert tab.ask("document.documentElement.scrollWidth") <= width
 
 
+def test_a_phone_shows_the_answer_and_the_scores_before_anything_that_can_wait(tab, tmp_path):
+    tab.size(390, 844)
+    show(tab, html_report(study(questions=40)), tmp_path)
+    assert tab.ask("document.getElementById('scores').getBoundingClientRect().y") < 2000
+    titles = "[...document.querySelectorAll('header details:not([open]) summary')].map((each) => each.textContent)"
+    assert {"The interval of each system", "LangChain"} < set(tab.ask(titles))
+    tab.ask("document.querySelector('header details:has(.means) summary').click()")
+    assert tab.ask("document.querySelector('.means').offsetHeight") > 100
+    tab.size(1280, 800)
+
+
 # ---- what the page says first, and its parts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integration_tests.stores.collection import texts
+from integration_tests.stores.collection import benchmark, texts
 from integration_tests.stores.contract_langchain import LangChainContract, chunks_of, embeddings
 from integration_tests.stores.contract_llamaindex import LlamaIndexContract
 
@@ -67,7 +67,7 @@ class TestLangChainsOwnPackage(LangChainContract):
         chosen = {"filter": {"source_id": "none"}}
         assert len(store.as_retriever().invoke("tea", **chosen)) == len(chunks)
         with pytest.raises(ValueError, match="the retriever ignored filter="):
-            PassageRetriever(store.as_retriever(), documents=texts()).invoke("tea", **chosen)
+            PassageRetriever(store.as_retriever(), documents=benchmark().documents).invoke("tea", **chosen)
 
 
 class TestLlamaIndex(LlamaIndexContract):

@@ -49,6 +49,20 @@ if (matchMedia("(max-width: 700px)").matches) {
     }
     for (const link of all(`a[href="#${section.id}"]`)) link.addEventListener("click", () => section.classList.remove("folded"));
   }
+  const fold = (title, part) => {
+    const folded = element("details", "", element("summary", "", title));
+    part.replaceWith(folded);
+    folded.append(part);
+  };
+  for (const figure of all(".means")) fold("The interval of each system", figure);
+  const advice = document.querySelector(".advice dl");
+  const later = element("dl", "", ...[...advice.children].slice(3));
+  if (later.children.length) {
+    advice.after(later);
+    fold("Why, what to avoid, what would settle it", later);
+  }
+  for (const code of all(".pasted details")) code.open = false;
+  document.querySelector(".contents").hidden = true; // the headings below are its list
 }
 
 // ---- code to copy
