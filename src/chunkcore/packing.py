@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -107,30 +108,29 @@ def join_small(
     waiting = [_Group(place, place + 1, size) for place, size in enumerate(sizes)][::-1]
 
     def joined(left: _Group, right: _Group) -> _Group | None:
-        if gaps[right.first] is None:
-            return None
         size = max(left.size, right.size)
         if maximum is not None or size < minimum:
             size = together(left.first, right.last)
-        return (
-            None if maximum is not None and size > maximum else _Group(left.first, right.last, size)
-        )
+        if maximum is not None and size > maximum:
+            return None
+        return _Group(left.first, right.last, size)
 
     while waiting:
         group = waiting.pop()
-        whole = None
-        if group.size < minimum:
-            before = gaps[group.first] if done else None
-            after = gaps[waiting[-1].first] if waiting else None
-            left_first = before is not None and (after is None or before <= after)
-            for left in (left_first, not left_first):
-                if left and done and (whole := joined(done[-1], group)):
-                    done.pop()
-                elif not left and waiting and (whole := joined(group, waiting[-1])):
-                    waiting.pop()
-                if whole:
-                    break
-        (waiting if whole else done).append(whole or group)
+        neighbours = []  # each with the gap between, and the list that holds it
+        if group.size < minimum and done and gaps[group.first] is not None:
+            neighbours.append((gaps[group.first], 0, done))
+        if group.size < minimum and waiting and gaps[group.last] is not None:
+            neighbours.append((gaps[group.last], 1, waiting))
+        for _, is_after, neighbour in sorted(neighbours, key=itemgetter(0, 1)):
+            pair = (group, neighbour[-1]) if is_after else (neighbour[-1], group)
+            whole = joined(*pair)
+            if whole is not None:
+                neighbour.pop()
+                waiting.append(whole)
+                break
+        else:
+            done.append(group)
     return [(group.first, group.last) for group in done]
 
 
@@ -189,20 +189,27 @@ def split_to_maximum(
     >>> [source.text[a:b] for a, b in split_to_maximum(source, 0, 33, 11)]
     ['five words,', 'extraordina', 'rily short']
     """
-    text = source.text
-    if strip:
-        start, end = trim(text, start, end)
+
+    def kept(begin: int, stop: int) -> tuple[int, int]:
+        return trim(source.text, begin, stop) if strip else (begin, stop)
+
+    def fits(stop: int) -> bool:
+        return source.count(start, kept(start, stop)[1]) <= maximum
+
+    start, end = kept(start, end)
     parts = []
     while start < end:
         # A range that is far too long is not recounted for each part cut off.
-        if end <= _reach(source, start, 8 * maximum + 64) and source.count(start, end) <= maximum:
+        if end <= _reach(source, start, 8 * maximum + 64) and fits(end):
             parts.append((start, end))
             break
-        cut = _last_cut(source, start, end, maximum, strip=strip)
-        parts.append(trim(text, start, cut) if strip else (start, cut))
+        limit = min(end, max(start + 1, _reach(source, start, maximum + 1)))
+        lasts = (_last_that_fits(cuts, fits) for cuts in _cuts(source, start, end, limit))
+        cut = next((last for last in lasts if last is not None), start + 1)
+        parts.append(kept(start, cut))
         start = cut
-        if strip and (letter := _NO_SPACE.search(text, cut, end)):
-            start = letter.start()
+        if strip and cut < end:
+            start = _NO_SPACE.search(source.text, cut, end).start()  # type: ignore[union-attr]
     return parts
 
 
@@ -239,11 +246,10 @@ def split_ranges_to_maximum(
         return ranges
     parts: list[tuple[int, int]] = []
     for (start, end), is_over in zip(ranges.tolist(), over.tolist(), strict=True):
-        parts += (
-            split_to_maximum(source, start, end, maximum, strip=strip)
-            if is_over
-            else [(start, end)]
-        )
+        if is_over:
+            parts += split_to_maximum(source, start, end, maximum, strip=strip)
+        else:
+            parts.append((start, end))
     return as_table(parts)
 
 
@@ -253,27 +259,18 @@ def _reach(source: TokenizedText, start: int, tokens: int) -> int:
     return int(source.boundaries[place]) if place < len(source.boundaries) else len(source.text)
 
 
-def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool) -> int:
-    limit = min(end, max(start + 1, _reach(source, start, maximum + 1)))
-    gaps = list(_SPACE.finditer(source.text, start + 1, limit))
-    cut = None
-    if _LINE_END.search(source.text, start + 1, limit):
-        line_ends = [gap.start() for gap in gaps if _LINE_END.search(gap.group())]
-        cut = _last_that_fits(source, start, line_ends, maximum, strip=strip)
-    if cut is None:
-        words = LazySequence(_word_end, gaps)
-        cut = _last_that_fits(source, start, words, maximum, strip=strip)
-    if cut is None:
-        ends = word_ends(source.text, start, limit, end)
-        cut = _last_that_fits(source, start, ends, maximum, strip=strip)
-    if cut is None:
-        graphemes = list(_grapheme_ends(source, start, end, limit))
-        cut = _last_that_fits(source, start, graphemes, maximum, strip=strip)
-        if cut is None:
-            first = graphemes[0] if graphemes else limit + 1
-            places = range(start + 1, min(first, limit + 1))
-            cut = _last_that_fits(source, start, places, maximum, strip=strip) or start + 1
-    return cut
+def _cuts(source: TokenizedText, start: int, end: int, limit: int) -> Iterator[Sequence[int]]:
+    """Where a part may end, best kind first: lines, words, words of scripts without spaces, graphemes, code points."""
+    text = source.text
+    gaps = list(_SPACE.finditer(text, start + 1, limit))
+    if _LINE_END.search(text, start + 1, limit):
+        yield [gap.start() for gap in gaps if _LINE_END.search(gap[0])]
+    yield LazySequence(_word_end, gaps)
+    yield word_ends(text, start, limit, end)
+    graphemes = list(_grapheme_ends(source, start, end, limit))
+    yield graphemes
+    first = graphemes[0] if graphemes else limit + 1
+    yield range(start + 1, min(first, limit + 1))
 
 
 def _word_end(gap: re.Match[str]) -> int:
@@ -301,13 +298,11 @@ def _grapheme_ends(source: TokenizedText, start: int, end: int, limit: int) -> I
             return
 
 
-def _last_that_fits(
-    source: TokenizedText, start: int, cuts: Sequence[int], maximum: int, *, strip: bool
-) -> int | None:
+def _last_that_fits(cuts: Sequence[int], fits: Callable[[int], bool]) -> int | None:
     """The last cut that fits, searched from the end in doubling steps: 0, 1, 2, 3, 4, 6, 10, ... back."""
-    for step in range(len(cuts).bit_length() + 3 if len(cuts) else 0):
-        place = len(cuts) - 1 - (step if step < 3 else 2 ** (step - 3) + 2)
-        cut = cuts[max(0, place)]
-        if source.count(start, trim(source.text, start, cut)[1] if strip else cut) <= maximum:
+    back = [0, 1, 2, *(2**step + 2 for step in range(len(cuts).bit_length()))]
+    for steps in back if len(cuts) else []:
+        cut = cuts[max(0, len(cuts) - 1 - steps)]
+        if fits(cut):
             return cut
     return None

@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from chunkcore.errors import DataError, echo, kind_of
@@ -109,12 +109,14 @@ def text_of_spans(text: str, spans: Sequence[Span]) -> str:
     """
     if len(spans) == 1:
         return text[spans[0].start : spans[0].end]
-    pieces: list[str] = []
-    for number, span in enumerate(spans):
-        if number:
-            pieces.append(joiner(text, spans[number - 1].end, span.start))
-        pieces.append(text[span.start : span.end])
-    return "".join(pieces)
+    pieces = zip(_joiners(text, spans), spans, strict=True)
+    return "".join([f"{between}{span.slice(text)}" for between, span in pieces])
+
+
+def _joiners(text: str, spans: Sequence[Span]) -> list[str]:
+    """What stands before each span in the text of all."""
+    joiners = [joiner(text, before.end, span.start) for before, span in pairwise(spans)]
+    return ["", *joiners][: len(spans)]
 
 
 def offsets_of_spans(text: str, spans: Sequence[Span]) -> list[int]:
@@ -123,14 +125,9 @@ def offsets_of_spans(text: str, spans: Sequence[Span]) -> list[int]:
     >>> offsets_of_spans("One is. Two is. Three is.", [Span(0, 7), Span(16, 25)])
     [0, 8]
     """
-    offsets: list[int] = []
-    place = 0
-    for number, span in enumerate(spans):
-        if number:
-            place += len(joiner(text, spans[number - 1].end, span.start))
-        offsets.append(place)
-        place += len(span)
-    return offsets
+    sizes = [len(between) for between in _joiners(text, spans)]
+    ends = accumulate(size + len(span) for size, span in zip(sizes, spans, strict=True))
+    return [end - len(span) for end, span in zip(ends, spans, strict=True)]
 
 
 def offsets_within(joined: str, spans: Sequence[Span]) -> list[int] | None:
@@ -212,16 +209,12 @@ class Document:
         >>> "<mark" in sky.highlight([Chunk("faq.md", 0, (Span(11, 14),), "sky", 1)])
         True
         """
-        strengths = []
-        for piece in pieces:
-            if piece.document_id == self.id:
-                strengths += _strengths(piece)
+        own = [_strengths(piece) for piece in pieces if piece.document_id == self.id]
         disjoint: list[tuple[int, int, float]] = []
         reached = 0
-        for start, end, strength in sorted(strengths):
-            begin = max(start, reached)
-            if end > begin:
-                disjoint.append((begin, end, strength))
+        for start, end, strength in sorted(chain.from_iterable(own)):
+            if end > reached:
+                disjoint.append((max(start, reached), end, strength))
                 reached = end
         return marked(self.text, disjoint, self.id)
 
@@ -309,16 +302,15 @@ def page_marks(marks: Iterable[Mark]) -> Iterator[Mark]:
 
 def _strengths(piece: Any) -> list[tuple[int, int, float]]:
     """Start and end of each span of a chunk, hit or passage, and how strongly it is marked: a part by its score."""
-    parts = getattr(piece, "parts", ()) or (piece,)
-    scores = [getattr(part, "score", 1.0) for part in parts]
-    most = max(scores)
-    rows = []
-    for part, score in zip(parts, scores, strict=True):
-        strength = 0.5
-        if len(parts) > 1 and most > 0:
-            strength = min(1.0, max(0.0, score / most))
-        rows += [(span.start, span.end, strength) for span in part.spans]
-    return rows
+    parts = getattr(piece, "parts", ())
+    most = max((part.score for part in parts), default=0.0)
+    if len(parts) < 2 or most <= 0:
+        return [(span.start, span.end, 0.5) for span in piece.spans]
+    return [
+        (span.start, span.end, min(1.0, max(0.0, part.score / most)))
+        for part in parts
+        for span in part.spans
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,11 +366,10 @@ class Chunk:
     @property
     def id(self) -> str:
         """32 hexadecimal digits, equal in every run: document id + chunker fingerprint + spans (+ derived text)."""
-        places = ",".join([f"{span.start}-{span.end}" for span in self.spans])
-        # A model can write several texts from one passage.
-        return _id(
-            self.document_id, self.fingerprint, places, *([self.text] if self.derived else [])
-        )
+        parts = [",".join([f"{span.start}-{span.end}" for span in self.spans])]
+        if self.derived:  # a model can write several texts from one passage
+            parts.append(self.text)
+        return _id(self.document_id, self.fingerprint, *parts)
 
     @property
     def embedded_text(self) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from chunkcore.spans import Ranges
 
@@ -25,6 +26,36 @@ _MARKED = re.compile(
     r"={1,6}[ \t]*\S|\*{1,6}[ \t]+\S|#{1,6}[ \t]+\S|!{1,3}[ \t]+\S"  # AsciiDoc, wikis, Org, Markdown
     r"|\\(?:part|chapter|(?:sub){0,2}section|(?:sub)?paragraph)\*?[{\[]"  # LaTeX
 )
+
+# A fenced block, or, of Markdown and of HTML, the level and the title.
+_HEADING = re.compile(
+    r"^ {0,3}(?:```|~~~).*?(?:^ {0,3}(?:```|~~~)|\Z)"
+    r"|^ {0,3}(#{1,6})[ \t]+([^\n]{1,300})|<h([1-6])\b[^<>]{0,300}>(.{1,300}?)</h[1-6]>",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
+
+
+class Heading(NamedTuple):
+    """A heading with the mark of its level, 1 to 6, by which a section begins."""
+
+    start: int
+    end: int
+    level: int
+    title: str
+
+
+def marked_headings(text: str) -> Iterator[Heading]:
+    r"""The headings of Markdown (``#``) and of HTML (``<h1>``) outside of fenced blocks. Linear time.
+
+    >>> list(marked_headings("```sh\n# make\n```\n## Use"))
+    [Heading(start=17, end=23, level=2, title='Use')]
+    """
+    for match in _HEADING.finditer(text):
+        marks, markdown, level, html = match.groups()
+        if marks:
+            yield Heading(*match.span(), len(marks), markdown)
+        elif level:
+            yield Heading(*match.span(), int(level), html)
 
 
 @lru_cache(maxsize=1)  # asked for twice of a text: for sentences, and for what stays whole

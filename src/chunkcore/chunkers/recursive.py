@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from itertools import chain, pairwise
+from operator import itemgetter
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -119,17 +120,11 @@ class Recursive(Chunker):
             if is_last or not len(left) + len(large):
                 break
             texts = np.sort(np.concatenate((left, large)), axis=0)
-        whole = np.concatenate(merged)
-        strips = np.repeat(
-            [self.strip, False], [len(whole), len(large)]
-        )  # the original keeps what it could not split
-        rows = np.column_stack((np.concatenate((whole, large)), strips))
-        rows = rows[np.argsort(rows[:, 0], kind="stable")]
-        stripped = (
-            trim(source.text, start, end) if strip else (start, end)
-            for start, end, strip in rows.tolist()
-        )
-        return [(start, end) for start, end in stripped if start < end]
+        rows = [(start, end) for start, end in np.concatenate(merged).tolist()]
+        if self.strip:  # but what it could not split, as the original
+            rows = [trim(source.text, *row) for row in rows]
+        rows += map(tuple, large.tolist())
+        return sorted((row for row in rows if row[0] < row[1]), key=itemgetter(0))
 
     @property
     def _is_default(self) -> bool:
@@ -165,26 +160,25 @@ class Recursive(Chunker):
         gap = source.counter.count(separator) if is_dropped else 0
         sums = running_sizes(sizes[small], gap)
         texts = pieces.texts[small]
-        run_ends = (small[1:] - small[:-1] > 1) | (texts[1:] > texts[:-1])
-        edges = [0, *(run_ends.nonzero()[0] + 1).tolist(), len(small)]
+        is_end = (small[1:] - small[:-1] > 1) | (texts[1:] > texts[:-1])
+        edges = np.unique([0, *is_end.nonzero()[0] + 1, len(small)])
+        fits = np.diff(sums[edges]) <= self.size + gap
         rows: list[tuple[int, int]] = []
-        for first, last in pairwise(edges):
-            rows.extend(pack(sums, self.size, self.overlap, gap=gap, first=first, last=last))
-        chunks = as_table(rows)
-        return np.column_stack(
-            (pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]])
-        )
+        for (first, last), is_whole in zip(pairwise(edges.tolist()), fits.tolist(), strict=True):
+            if is_whole:
+                rows.append((first, last))
+            else:
+                rows += pack(sums, self.size, self.overlap, gap=gap, first=first, last=last)
+        firsts, lasts = as_table(rows).T
+        return np.column_stack((pieces.starts[small[firsts]], pieces.ends[small[lasts - 1]]))
 
     def _bounded(self, source: TokenizedText, rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        parts = sorted(
-            split_ranges_to_maximum(source, as_table(rows), self.size, strip=self.strip).tolist()
-        )
-        reached = [0, *accumulate((end for _, end in parts), max)]
-        return [
-            (start, end)
-            for (start, end), before in zip(parts, reached, strict=False)
-            if end > before
-        ]
+        bounded = split_ranges_to_maximum(source, as_table(rows), self.size, strip=self.strip)
+        parts: list[tuple[int, int]] = []
+        for start, end in sorted(bounded.tolist()):
+            if not parts or end > parts[-1][1]:
+                parts.append((start, end))
+        return parts
 
 
 def _word_ends(text: str, texts: Ranges) -> Places:

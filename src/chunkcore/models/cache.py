@@ -116,14 +116,9 @@ class Cache:
     # ---- entries
 
     def _count(self, kind: str) -> int:
-        query, parameters = (
-            "SELECT count(*) FROM entries WHERE substr(space, 1, ?) = ?",
-            (len(kind), kind),
-        )
-        on_disk = (
-            self._on_disk(lambda disk: int(disk.execute(query, parameters).fetchone()[0])) or 0
-        )
-        return on_disk + sum(space.startswith(kind) for space, _ in self._memory)
+        query = "SELECT count(*) FROM entries WHERE space GLOB ?"
+        row = self._on_disk(lambda disk: disk.execute(query, (f"{kind}:*",)).fetchone()) or (0,)
+        return int(row[0]) + sum(space.startswith(kind) for space, _ in self._memory)
 
     def _read(
         self,
@@ -165,7 +160,7 @@ class Cache:
         query = "SELECT value, checksum, used FROM entries WHERE space = ? AND key = ?"
         for key in keys:
             for value, checksum, used in disk.execute(query, (space, key)):
-                if not (isinstance(value, bytes) and checksum == _checksum(space, key, value)):
+                if not isinstance(value, bytes) or checksum != _checksum(space, key, value):
                     damaged += 1
                     continue
                 values[key] = value
@@ -201,13 +196,10 @@ class Cache:
                 try:
                     with closing(_connect(self.path)) as disk:
                         return work(disk)
-                except (
-                    sqlite3.OperationalError,
-                    OSError,
-                    ValueError,
-                ) as error:  # locked, full, read-only, no folder
-                    if isinstance(error, OptionError):
-                        raise
+                except OptionError:
+                    raise
+                except (sqlite3.OperationalError, OSError, ValueError) as error:
+                    # Locked, full, read-only, or without a folder.
                     self._give_up(error, reads=not writes)
                 except sqlite3.DatabaseError as error:
                     self._set_aside(self.path, error)
@@ -220,8 +212,9 @@ class Cache:
         reads: bool,
     ) -> None:
         self._writable = False
-        self._readable = self._readable and not reads
-        what = "read" if not self._readable else "written to"
+        if reads:
+            self._readable = False
+        what = "written to" if self._readable else "read"
         self._warn(f"cannot be {what} ({reason}); going on with memory alone")
 
     def _set_aside(self, path: Path, reason: Exception) -> None:

@@ -39,7 +39,7 @@ from chunkcore.models.base import (
 )
 from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.endpoint import as_openai
-from chunkcore.models.openvino import OpenVinoEmbedder, has_bf16, is_bert_folder
+from chunkcore.models.openvino import OpenVinoEmbedder, Precision, has_bf16, is_bert_folder
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, TokenizedText
@@ -340,7 +340,9 @@ class CachedEmbedder:
         *,
         queries: bool,
     ) -> Vectors:
-        role = "" if self.symmetric else "query" if queries else "document"
+        role = "query" if queries else "document"
+        if self.symmetric:
+            role = ""
         unique, places = distinct(texts)
         keys = [text_key(text, role) for text in unique]
         with self._lock:
@@ -348,25 +350,15 @@ class CachedEmbedder:
             missing = np.flatnonzero(~is_kept)
             for batch in sorted_batches([len(unique[i]) for i in missing], size=self.batch_size):
                 rows = missing[batch]
-                answer = embed(
-                    self.embedder,
-                    [unique[i] for i in rows],
-                    queries=queries,
-                )
+                answer = embed(self.embedder, [unique[i] for i in rows], queries=queries)
+                width = answer.shape[1]
                 if vectors.shape[1] == 0:
-                    vectors = np.zeros(
-                        (len(keys), answer.shape[1]),
-                        dtype=np.float32,
-                    )
-                if answer.shape[1] != vectors.shape[1]:
+                    vectors = np.zeros((len(keys), width), dtype=np.float32)
+                if width != vectors.shape[1]:
                     raise ModelError(
                         f"the model {self.name!r} answered with vectors of several lengths"
                     )
-                self.cache.store(
-                    self.fingerprint,
-                    [keys[i] for i in rows],
-                    answer,
-                )
+                self.cache.store(self.fingerprint, [keys[i] for i in rows], answer)
                 vectors[rows] = answer
                 self.embedded += len(rows)
         return vectors if len(unique) == len(texts) else vectors[places]
@@ -406,17 +398,18 @@ def _openvino(model: str) -> Embedder:
 @embedders.register("openvino-bf16")
 def _openvino_bf16(model: str) -> Embedder:
     """The same in 16 bits, where the CPU has them: about twice as fast; cosines differ in the fourth place."""
-    return OpenVinoEmbedder(
-        _openvino_folder(model), name=f"openvino-bf16:{model}", precision="bf16"
-    )
+    return _reduced(model, "bf16")
 
 
 @embedders.register("openvino-int8")
 def _openvino_int8(model: str) -> Embedder:
     """The same with matrices in whole numbers of 8 bits: the fastest, a little less exact."""
-    return OpenVinoEmbedder(
-        _openvino_folder(model), name=f"openvino-int8:{model}", precision="int8"
-    )
+    return _reduced(model, "int8")
+
+
+def _reduced(model: str, precision: Precision) -> Embedder:
+    folder = _openvino_folder(model)
+    return OpenVinoEmbedder(folder, name=f"openvino-{precision}:{model}", precision=precision)
 
 
 @embedders.register("torch")
@@ -467,20 +460,19 @@ def _local_folder(model: str) -> Path | None:
 def _package_folder() -> Path | None:
     """The default model in its package, which is not imported; None where it is not installed."""
     package = find_spec(_PACKAGE)
-    folders = (
-        [Path(root) / "model" for root in (package.submodule_search_locations or [])]
-        if package
-        else []
-    )
-    return next((folder for folder in folders if folder.is_dir()), None)
+    roots = package and package.submodule_search_locations
+    for root in roots or []:
+        folder = Path(root, "model")
+        if folder.is_dir():
+            return folder
+    return None
 
 
 def _best_backend(folder: Path | None) -> str:
     openvino = all(find_spec(package) for package in ("openvino", "tokenizers", "safetensors"))
     torch = find_spec("sentence_transformers") is not None
-    if openvino and (
-        (folder is not None and is_bert_folder(folder)) or (folder is None and not torch)
-    ):
+    fits = is_bert_folder(folder) if folder else not torch
+    if openvino and fits:
         return "openvino"
     if torch:
         return "torch"

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
+from chunkcore.boundaries.records import marked_headings
 from chunkcore.errors import DataError
 from chunkcore.files import NoTextError, UnreadError, empty, open_file, unreadable
 from chunkcore.reading.base import Reader, Reading, read_guarded, readers
@@ -17,10 +18,6 @@ from chunkcore.reading.encodings import decode_text
 from chunkcore.reading.visible import Html, html_setting
 from chunkcore.text import Document, Mark, Span
 
-# A fenced block, or headings with nothing between them.
-_HEADINGS = re.compile(
-    r"^(```|~~~)(?s:.*?)(?:^\1|\Z)|^#{1,6}[ \t].*(?:\s*\n#{1,6}[ \t].*)*", re.MULTILINE
-)
 LARGEST = 512 * 1024**2  # bytes of a file that is read whole
 _HEAD = 1024
 _PAGE = re.compile(rb"\s*<(?:!doctype )?html", re.IGNORECASE)
@@ -90,12 +87,17 @@ def _read_open(path: Path, file: BinaryIO, name: str, html: Html) -> Reading:
 
 
 def _with_sections(reading: Reading) -> Reading:
-    """With a mark ``section`` from each heading of Markdown to the next, unless the reader has made such marks."""
+    """With a mark ``section`` from each heading, or the first of several, to the next, unless a reader made some."""
     document = reading.document
     has_sections = any(mark.kind == "section" for mark in document.marks)
     if has_sections or document.metadata.get("format") != "markdown":
         return reading
-    starts = [match.start() for match in _HEADINGS.finditer(document.text) if match[1] is None]
+    starts: list[int] = []
+    end = 0
+    for heading in marked_headings(document.text):
+        if not starts or document.text[end : heading.start].strip():
+            starts.append(heading.start)
+        end = heading.end
     sections = tuple(Mark("section", Span(*pair)) for pair in pairwise([*starts, document.size]))
     return reading._replace(document=replace(document, marks=document.marks + sections))
 

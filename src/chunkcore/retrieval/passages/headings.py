@@ -9,17 +9,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from chunkcore.boundaries.records import marked_headings
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.retrieval.passages.windows import Units
 from chunkcore.spans import Scores
 from chunkcore.text import Document
 
-# A fenced block, or, of Markdown and of HTML, the level and the title.
-_HEADING = re.compile(
-    r"^ {0,3}(?:```|~~~).*?(?:^ {0,3}(?:```|~~~)|\Z)"
-    r"|^ {0,3}(#{1,6})[ \t]+([^\n]{1,300})|<h([1-6])\b[^<>]{0,300}>(.{1,300}?)</h[1-6]>",
-    re.MULTILINE | re.DOTALL | re.IGNORECASE,
-)
 _TAG = re.compile(r"<[^<>]*>")
 
 
@@ -28,19 +23,12 @@ def heading_paths(text: str) -> Iterator[tuple[int, str]]:
 
     >>> list(heading_paths("# Report 2023\n\n## Liquidity\n\nCash fell."))
     [(0, 'Report 2023'), (15, 'Report 2023 Liquidity')]
-    >>> list(heading_paths("```sh\n# make\n```\n# Use"))
-    [(17, 'Use')]
     """
     path: list[tuple[int, str]] = []
-    for heading in _HEADING.finditer(text):
-        marks, markdown, level_of_tag, html = heading.groups()
-        if not marks and not level_of_tag:
-            continue
-        level = len(marks) if marks else int(level_of_tag)
-        title = _TAG.sub(" ", markdown or html)
-        path = [above for above in path if above[0] < level]
-        path.append((level, title))
-        yield heading.start(), " ".join([name for _, name in path])
+    for heading in marked_headings(text):
+        path = [above for above in path if above[0] < heading.level]
+        path.append((heading.level, _TAG.sub(" ", heading.title)))
+        yield heading.start, " ".join([title for _, title in path])
 
 
 class Headings:
