@@ -30,11 +30,16 @@ _NEEDED = 8  # units on either side that a reader may need with one
 Place = tuple[str, tuple[Span, ...]]  # the document, and spans in it
 
 
+Copies = dict[Place, list[int]]  # by what stands in an answer, the units that say the same
+
+
 class Filled(NamedTuple):
-    """An answer within a budget: its passages before they get their tables' headers, and the tokens that are left."""
+    """An answer within a budget: its passages before they get their tables' headers, what says the same as their parts,
+    and the tokens that are left.
+    """
 
     passages: RankedList
-    candidates: Candidates
+    copies: Copies
     headers: dict[tuple[str, Span], Header]
     left: int
 
@@ -169,7 +174,10 @@ class Question:
     @cached_property
     def visible(self) -> Scores:
         """The units' scores; -inf of units of which nothing is shown."""
-        visible = np.where(self.shown.units, self.scores, -math.inf)
+        units = self.shown.units
+        if units.all() and not self.cut:
+            return self.scores
+        visible = np.where(units, self.scores, -math.inf)
         for unit, spans in self.cut.items():
             if not spans or not self.texts.text(unit, spans).strip():
                 visible[unit] = -math.inf
@@ -232,20 +240,31 @@ class Question:
         leads = sorted(chain.from_iterable(map(names.of, near)))
         return sorted({lead.unit: lead for lead in leads}.values(), reverse=True)[: links.MOST]
 
+    def with_sources(self, passage: Retrieved, copies: Copies) -> Retrieved:
+        """The passage with the places that say the same as its parts."""
+        if not copies:
+            return passage
+        rows = [copies.get((part.document_id, part.spans), ()) for part in passage.parts]
+        sources = tuple(map(self._source, chain.from_iterable(rows)))
+        return replace(passage, sources=sources) if sources else passage
+
+    def _source(self, unit: int) -> Retrieved:
+        piece = self.piece(unit)
+        return Retrieved(piece.document_id, piece.spans, text=piece.text)
+
 
 class Candidates:
     """The units of one answer, with their scores.
 
     Attributes:
         scores: -inf of units that are not shown, and of copies.
-        copies: by what stands in an answer, the units that say the same.
-        copied: those units.
+        copied: those units that say the same as others.
     """
 
     def __init__(self, question: Question) -> None:
         self.question = question
         self.scores = question.visible.copy()
-        self.copies: dict[Place, list[int]] = {}
+        self.copies: Copies = {}
         self.copied: set[int] = set()
         self._said = Said(question.claims)
         self._read: set[int] = set()
@@ -302,18 +321,6 @@ class Candidates:
                 self.copied.add(unit)
                 self.scores[unit] = -math.inf
         return units[np.isfinite(self.scores[units])]
-
-    def with_sources(self, passage: Retrieved) -> Retrieved:
-        """The passage with the places that say the same as its parts."""
-        if not self.copies:
-            return passage
-        rows = [self.copies.get((part.document_id, part.spans), ()) for part in passage.parts]
-        sources = tuple(map(self._source, chain.from_iterable(rows)))
-        return replace(passage, sources=sources) if sources else passage
-
-    def _source(self, unit: int) -> Retrieved:
-        piece = self.question.piece(unit)
-        return Retrieved(piece.document_id, piece.spans, text=piece.text)
 
     def headers(self, units: Numbers) -> dict[tuple[str, Span], Header]:
         """The header of each of these units that are rows of a table, by its document and its first span of rows."""

@@ -84,10 +84,8 @@ _WORDS = 1.5  # of the share of the words beside nearness, in `signs`
 _NARROW = 0.99  # a model whose unrelated texts have a higher cosine tells nothing
 _BY_WORDS = 0.55  # where words are all that relates: what a unit has of the question's, by norm 2
 _MOST_COPIES = 300  # that an answer reads: more leave it shorter
-_KEPT = (
-    2**26
-)  # bytes of the last questions: three scores a unit, and about so much for the best units
-_BEST = 2**18
+_KEPT = 2**27  # bytes of the last questions: a score a unit, and what their answers share
+_SHARED = 2**18
 _LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
 
 
@@ -206,7 +204,7 @@ class WindowIndex(PassageIndex):
         self._last: dict[str, Question] = {}  # questions, the last ones last
         self._last_behind: dict[str, tuple[object, Question]] = {}  # with their hits
         self._last_words: tuple[str, Scores] | None = None
-        self.questions_kept: int = max(1, _KEPT // (24 * len(self.units) + _BEST))
+        self.questions_kept: int = max(1, _KEPT // (8 * len(self.units) + _SHARED))
         self._sizes: Numbers = np.full(
             len(self.units),
             -1,
@@ -494,7 +492,7 @@ class WindowIndex(PassageIndex):
         budget = Budget(2 * tokens + MAX_TOKENS, counter)
         least = float(visible[units].min())
         filled = self._filled(question, budget, least)
-        return self._finished(filled, budget, filled.passages)
+        return self._finished(question, filled, budget, filled.passages)
 
     @cached_property
     def _unit_tokens(self) -> Numbers:
@@ -682,7 +680,7 @@ class WindowIndex(PassageIndex):
         if last is None or last[0] is not counter or last[1] != tokens:
             last = question.last = counter, tokens, self._filled(question, budget)
         budget.left = last[2].left
-        return self._finished(last[2], budget, last[2].passages[:k])
+        return self._finished(question, last[2], budget, last[2].passages[:k])
 
     def _filled(self, question: Question, budget: Budget, least: float | None = None) -> Filled:
         """The passages that fill a budget. `least`: the score of a unit; see `_least`."""
@@ -711,18 +709,19 @@ class WindowIndex(PassageIndex):
             reserved = header_tokens(best, header, budget, self.sources)
         budget.left -= reserved
         passages = passages_of(row, budget, self.sources)
-        return Filled(passages, answer, headers, budget.left + reserved)
+        return Filled(passages, answer.copies, headers, budget.left + reserved)
 
     def _finished(
-        self, filled: Filled, budget: Budget, passages: Sequence[Retrieved]
+        self, question: Question, filled: Filled, budget: Budget, passages: Sequence[Retrieved]
     ) -> RankedList:
         """Passages of an answer with their tables' headers, and what says the same as they."""
         budget.left = filled.left
         if filled.headers:
             passages = with_table_headers(passages, filled.headers, budget, self.sources)
         whole = without_bare_headers(passages, self.sources)
-        with_sources = filled.candidates.with_sources
-        return RankedList(with_sources(passage) for passage in whole if has_text(passage))
+        return RankedList(
+            question.with_sources(passage, filled.copies) for passage in whole if has_text(passage)
+        )
 
     def _candidates(
         self,

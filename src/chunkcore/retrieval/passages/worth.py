@@ -301,15 +301,18 @@ class Claims:
         return self._of_texts[text]
 
     def _of(self, text: str) -> tuple[list[_Claim], bool]:
-        sentences = _sentences(text, self._form)
-        keys = [row.words & self._keys for row in sentences]
-        worths = [sum(self._weights[key] for key in row) for row in keys]
+        weight_of = self._weights.__getitem__
+        claims, worths = [], []
+        for sentence in _sentences(text, self._form):
+            keys = sentence.words & self._keys
+            claims.append(_Claim(keys, sentence))
+            worths.append(sum(map(weight_of, keys)))
         least = max(worths, default=0.0) / 2
-        claims = list(map(_Claim, keys, sentences))
         relevant = [claim for claim, worth in zip(claims, worths, strict=True) if worth > least]
-        relevant = relevant or claims
+        if not relevant or len(relevant) == len(claims):
+            return claims, True
         size = sum(len(claim.sentence.words) for claim in relevant)
-        is_most = size >= _LEAST * sum(len(row.words) for row in sentences)
+        is_most = size >= _LEAST * sum(len(claim.sentence.words) for claim in claims)
         return relevant, is_most
 
 
