@@ -42,32 +42,29 @@ class Headings:
 
     def __init__(self, units: Units, documents: Sequence[Document | None], form: str) -> None:
         self._size = len(units)
-        self._ranges: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        edges: dict[str, list[int]] = defaultdict(list)
         for number, document in enumerate(documents):
-            if document is not None:
-                first, end = units.firsts[number : number + 2].tolist()
-                self._add(document.text, units.starts[first:end], first, form)
-
-    def _add(self, text: str, starts: np.ndarray, first: int, form: str) -> None:
-        sections = list(heading_paths(text))
-        places = np.searchsorted(starts, [start for start, _ in sections]) + first
-        ends = [*places.tolist(), first + len(starts)]
-        for (_, titles), (begin, end) in zip(sections, pairwise(ends), strict=True):
-            if begin == end:
+            if document is None:
                 continue
-            for key in set(word_keys(titles, form)):
-                ranges = self._ranges[key]
-                if ranges and ranges[-1][1] == begin:
-                    begin_of_range, _ = ranges.pop()
-                    ranges.append((begin_of_range, end))
-                else:
-                    ranges.append((begin, end))
+            first, end = units.firsts[number : number + 2].tolist()
+            sections = list(heading_paths(document.text))
+            begins = [start for start, _ in sections]
+            places = np.searchsorted(units.starts[first:end], begins) + first
+            ranges = pairwise([*places.tolist(), end])
+            for (_, titles), (begin, after) in zip(sections, ranges, strict=True):
+                if begin < after:
+                    for key in set(word_keys(titles, form)):
+                        edges[key] += begin, after
+        # Where the headings that have a word begin to stand above units, and where they end.
+        self._edges = {key: np.array(places).reshape(-1, 2).T for key, places in edges.items()}
 
     def matches(self, weights: Mapping[str, float]) -> Scores:
         """Of each unit the square of the share of a question's words, by weight, that the headings above it have."""
-        shares = np.zeros(self._size)
+        steps = np.zeros(self._size + 1)
         for key, weight in weights.items():
-            for begin, end in self._ranges.get(key, ()):
-                shares[begin:end] += weight
-        shares /= sum(weights.values()) or 1.0
-        return shares**2
+            if key in self._edges:
+                begins, ends = self._edges[key]
+                steps[begins] += weight
+                steps[ends] -= weight
+        shares = np.cumsum(steps[:-1]) / (sum(weights.values()) or 1.0)
+        return np.round(shares, 9) ** 2  # sums that take away what they added are not exact
