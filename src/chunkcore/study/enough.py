@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from chunkcore.errors import DataError, OptionError, echo
-from chunkcore.evaluation.benchmarks import Benchmark, Query
+from chunkcore.evaluation.benchmarks import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import shared_documents
 from chunkcore.evaluation.curve import BUDGETS, CurvePoint, curve_points
 from chunkcore.options import check_number, suggesting
@@ -32,7 +32,6 @@ _SELDOM = 0.1  # in at most this share of calibrations
 _DOCUMENTS = 1000  # whose ids are kept
 _FEWER = 0.05  # of the units: as many may go in edits
 _ERRORS = 0.8  # standard errors of what is out of reach, taken from what is promised
-_AGAIN = 0.7  # of a unit's words, by weight, are said again
 _LARGE = 1 / 2  # of an index; of larger documents only the evidence is taken out
 
 
@@ -360,7 +359,7 @@ def measure_needs(
     queries = by_document(benchmark.queries)
     if index.vectors is not None:
         index.vectors.queries([query.text for query in queries])  # in one batch
-    rest = _Rest(index)
+    rest = _Rest(index, benchmark)
     levels, curves, present, absent, unanswered = [], [], [], [], []
     repeated: dict[str, str] = {}
     for row, query in enumerate(queries):
@@ -406,8 +405,9 @@ def _places(query: Query) -> list[Retrieved]:
 class _Rest:
     """An index without what answers a question."""
 
-    def __init__(self, index: WindowIndex) -> None:
+    def __init__(self, index: WindowIndex, benchmark: Benchmark) -> None:
         self._index = index
+        self._benchmark = benchmark
         self._names, _ = index.corpus.described
         self._parts: dict[tuple[object, ...], WindowIndex] = {}
 
@@ -419,7 +419,7 @@ class _Rest:
         key: tuple[object, ...] = tuple(sorted(names))
         if gone.mean() > _LARGE:
             gone[:] = False
-            gone[self._evidence(query)] = True
+            gone[np.concatenate(list(map(self._chunks, query.evidence)))] = True
             key = query.evidence
         if key not in self._parts:
             kept = np.flatnonzero(~gone)
@@ -430,20 +430,22 @@ class _Rest:
 
     def sayer(self, query: Query, part: WindowIndex) -> str | None:
         """The document of a part that says the first evidence again, if all evidence is said again in the part."""
-        sayers = []
-        for chunk in self._evidence(query).tolist():
-            share, document_id = part.most_alike(self._index.corpus[chunk].text)
-            if share < _AGAIN:
-                return None
-            sayers.append(document_id)
-        return sayers[0] if sayers else None
+        sayer = None
+        for piece in query.evidence:
+            evidence = self._benchmark.document(piece.document_id).text[
+                piece.span.start : piece.span.end
+            ]
+            near = " ".join(
+                self._index.corpus[chunk].text for chunk in self._chunks(piece).tolist()
+            )
+            sayer = part.sayer(near, evidence)
+            if sayer is None:
+                break
+        return sayer
 
-    def _evidence(self, query: Query) -> Numbers:
+    def _chunks(self, piece: Evidence) -> Numbers:
         """The chunks that hold some of the evidence."""
         corpus = self._index.corpus
+        is_there = corpus.document_numbers == self._names.index(piece.document_id)
         starts, ends = corpus.extents.T
-        holds = np.zeros(len(starts), dtype=np.bool_)
-        for piece in query.evidence:
-            is_there = corpus.document_numbers == self._names.index(piece.document_id)
-            holds |= is_there & (starts < piece.span.end) & (ends > piece.span.start)
-        return np.flatnonzero(holds)
+        return np.flatnonzero(is_there & (starts < piece.span.end) & (ends > piece.span.start))

@@ -65,6 +65,7 @@ from chunkcore.retrieval.passages.worth import (
     UnitPlaces,
     check_show,
     distinct_hits,
+    has_decisive_words,
     word_shares,
 )
 from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors, best_of
@@ -81,6 +82,7 @@ _FEW = 10  # units, among fewer of which no score stands out
 # or half of its words.
 _THIRD, _HALF = 1 / 3, 0.5
 _WORDS = 1.5  # of the share of the words beside nearness, in `signs`
+_AGAIN = 0.7  # of a unit's words, by weight, are said again
 _NARROW = 0.99  # a model whose unrelated texts have a higher cosine tells nothing
 _BY_WORDS = 0.55  # where words are all that relates: what a unit has of the question's, by norm 2
 _MOST_COPIES = 300  # that an answer reads: more leave it shorter
@@ -429,14 +431,18 @@ class WindowIndex(PassageIndex):
         phrase = phrase_share(keys, lexical.word_weights(question), texts)
         return Signs(float(relation.max()), float(wider.max()), lead, phrase)
 
-    def most_alike(self, text: str) -> tuple[float, str]:
-        """The largest share of a text's words, by weight, that one unit has; and the unit's document."""
-        if not len(self.units):
-            return 0.0, ""
-        shares = self._lexical.shares(text)
+    def sayer(self, text: str, evidence: str) -> str | None:
+        """The document in which a unit with its neighbours has 0.7 of a text's words, by weight, and the names, numbers
+        and negations of the evidence; None: no unit has.
+        """
+        shares = self._lexical.shares(text, width=1)
+        if shares.max(initial=0.0) < _AGAIN:
+            return None
         best = int(shares.argmax())
-        chunk = int(self.units.chunks(np.array([best]))[0])
-        return float(shares[best]), self.corpus[chunk].document_id
+        start, end = self.units.windows(1)
+        chunks = self.units.chunks(np.arange(start[best], end[best])).tolist()
+        around = " ".join(self.corpus[chunk].text for chunk in chunks)
+        return self.corpus[chunks[0]].document_id if has_decisive_words(around, evidence) else None
 
     # ---- Passages
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -365,11 +365,20 @@ def _sentences(text: str, form: str) -> tuple[_Sentence, ...]:
     rows = []
     for match in _SENTENCE.finditer(text):
         words = frozenset(word_keys(match[0], form))
-        decisive = {word.casefold() for word in _WORD.findall(match[0]) if _decides(word)}
+        decisive = set(_decisive(match[0]))
         decisive.update(filter(has_unspaced, words))
         if words:
             rows.append(_Sentence(words, frozenset(decisive)))
     return tuple(rows)
+
+
+def has_decisive_words(text: str, other: str) -> bool:
+    """Whether a text has the names, numbers and negations of another."""
+    return set(_decisive(other)) <= set(map(str.casefold, _WORD.findall(text)))
+
+
+def _decisive(text: str) -> Iterator[str]:
+    return (word.casefold() for word in _WORD.findall(text) if _decides(word))
 
 
 def _decides(word: str) -> bool:
