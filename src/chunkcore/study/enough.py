@@ -28,10 +28,9 @@ from chunkcore.spans import Numbers, Scores
 
 _ALARM = 0.05  # of `drift`
 _POINTS = 0.05  # a promise is broken by more than so much
-_SELDOM = 0.1  # in at most this share of calibrations
+_SELDOM = 0.1  # in at most this share of batches
 _DOCUMENTS = 1000  # whose ids are kept
 _FEWER = 0.05  # of the units: as many may go in edits
-_ERRORS = 0.8  # standard errors of what is out of reach, taken from what is promised
 _LARGE = 1 / 2  # of an index; of larger documents only the evidence is taken out
 
 
@@ -142,33 +141,36 @@ class Needs:
 
 
 def controlled(needs: Scores, miss: float) -> float:
-    """The least threshold under which a new question's need is over it in at most `miss` of cases, in the mean, and in
-    more than five points over that in one of ten calibrations at most.
+    """The least threshold under which a new question's need is over it in at most `miss` of cases, in the mean, and
+    that is broken by more than five points in at most one of ten batches of as many new questions.
 
-    With n questions exchangeable with the new one, of which `over` have a need over the threshold, the share of cases
-    is (over + 1) / (n + 1) in the mean, and it exceeds x with the probability that a binomial variable of n and x is
-    `over` or less. Infinite needs are over every threshold: their share and 0.8 of its standard error are taken from
-    `miss`, so that labels that look better than they are loosen nothing.
+    With n questions exchangeable with new ones, of which k have a need over the threshold, the share of cases is
+    (k + 1) / (n + 1) in the mean. More than x of n new ones are over it if at most k labelled ones are among the
+    highest k + x + 1 of all, which is hypergeometric. Infinite needs are over every threshold.
 
-    Raises `UnattainableError`: there is none.
+    Raises `UnattainableError`: there is none. That, too, keeps the promise: the mean is over all that might have been
+    labelled, so that where nearly as much is out of reach as is promised, few are promised it, and too much.
 
     >>> controlled(np.arange(24.0), 0.1)
     23.0
     """
     count = len(needs)
+    if not miss:
+        raise UnattainableError("no number of questions promises that nothing is missed", 0.0, None)
     if _allowed(count, miss) < 0:
-        fewest = _fewest(miss) if miss else None
+        fewest = max(count, math.ceil(1 / miss) - 1)
+        while _allowed(fewest, miss) < 0:
+            fewest += 1
         raise UnattainableError(
             f"a promise of at most {miss:.0%} takes at least {fewest} questions, got {count}: label more",
             0.0,
             fewest,
         )
     finite = np.sort(needs[np.isfinite(needs)])
-    infinite = count - len(finite)
-    allowed = min(_allowed_finite(count, infinite, miss), _allowed(count, miss) - infinite)
-    if allowed >= 0:
-        return float(finite[len(finite) - 1 - allowed])
-    out_of_reach = infinite / count
+    out_of_reach = 1 - len(finite) / count
+    place = len(finite) - 1 - (_allowed(count, miss) - (count - len(finite)))
+    if place < len(finite):
+        return float(finite[place])
     message = (
         f"{out_of_reach:.0%} of {count} questions have evidence that is not shown in {MOST:,} tokens: "
         f"a promise of at most {miss:.0%} "
@@ -177,50 +179,32 @@ def controlled(needs: Scores, miss: float) -> float:
         message += "is out of reach with any number of questions: promise less, or mend the retriever or the labels"
         raise UnattainableError(message, 1 - out_of_reach, None)
     enough = count
-    while _allowed_finite(enough, out_of_reach * enough, miss) < 0:
+    while _allowed(enough, miss) < out_of_reach * enough:
         enough = math.ceil(1.1 * enough)
     message += f"would take about {enough:,} such questions"
     raise UnattainableError(message, 1 - out_of_reach, enough)
 
 
-def _allowed_finite(count: int, infinite: float, miss: float) -> int:
-    """How many of the finite needs may be over a threshold, in the mean of cases; under 0: none."""
-    share = infinite / count
-    taken = share + _ERRORS * math.sqrt(share * (1 - share) / count)
-    if taken >= miss:
-        return -1
-    return _allowed_in_mean(count - infinite, (miss - taken) / (1 - taken))
-
-
-def _allowed_in_mean(count: float, miss: float) -> int:
-    return math.floor((count + 1) * miss + 1e-9) - 1
-
-
 def _allowed(count: int, miss: float) -> int:
     """How many of so many labelled questions may be over a threshold; under 0: not even none keeps the promise."""
-    over = _allowed_in_mean(count, miss)
-    while over >= 0 and _at_most(over, count, miss + _POINTS) > _SELDOM:
+    over = math.floor((count + 1) * miss + 1e-9) - 1
+    while over >= 0 and _broken(over, count, miss + _POINTS) > _SELDOM:
         over -= 1
     return over
 
 
-def _fewest(miss: float) -> int:
-    count = max(1, math.ceil(1 / miss - 1 - 1e-9))
-    while _allowed(count, miss) < 0:
-        count += 1
-    return count
-
-
-def _at_most(over: int, count: int, share: float) -> float:
-    """The probability of at most so many of `count`, each of which comes with this probability."""
-    if share >= 1:
-        return float(over >= count)
-    odds = math.log(share / (1 - share))
-    term, terms = count * math.log(1 - share), []
-    for number in range(over + 1):
-        terms.append(math.exp(term))
-        term += math.log((count - number) / (number + 1)) + odds
-    return math.fsum(terms)
+def _broken(over: int, count: int, share: float) -> float:
+    """How often more than this share of new questions are over what `over` of as many labelled ones are over."""
+    most = math.floor(share * count + 1e-9)
+    if most >= count:
+        return 0.0
+    logs = np.append(0.0, np.cumsum(np.log(np.arange(1, 2 * count + 1))))  # of the factorials
+    highest = over + most + 1
+    labelled = np.arange(max(0, highest - count), over + 1)
+    ways = logs[count] - logs[labelled] - logs[count - labelled]
+    ways += logs[count] - logs[highest - labelled] - logs[count - highest + labelled]
+    ways -= logs[2 * count] - logs[highest] - logs[2 * count - highest]
+    return float(np.exp(ways).sum())
 
 
 def drift(before: Sequence[float], now: Sequence[float]) -> float:
