@@ -160,7 +160,9 @@ def test_needs_tell_tokens_against_evidence_and_what_passes_without_documents() 
     copy = Document("copy", towns.documents[0].text.replace("makers", "carvers"))
     both = replace(towns, documents=[*towns.documents, copy])
     again = measure_needs(index_of(both), both)
-    assert again.repeated == {f"{TOWNS[0]}-{thing}": "copy" for thing in THINGS}, "the copy answers these as well"
+    assert again.enough(0.1).repeated == {f"{TOWNS[0]}-{thing}": "copy" for thing in THINGS}, (
+        "the copy answers these as well"
+    )
     assert len(again.absent) == len(again.unanswered) == len(towns.queries) - len(THINGS)
     pump = fact("pump", "Tarn")
     sayers = [index_of(towns).sayer(pump, evidence) for evidence in (pump, f"{pump} Not in 1950.", f"{pump} Never.")]

@@ -107,6 +107,7 @@ class Needs:
             questions=len(self.levels),
             tokens=float(self.tokens(level).mean()),
             behind=self.behind,
+            repeated=self.repeated,
             presences=tuple(np.round(self.presences[0], 4).tolist()),
             index=self.index,
         )
@@ -292,7 +293,8 @@ def calibrate(
     behind: Run | None = None,
 ) -> WindowIndex:
     """The index with two thresholds: ``retrieve(question, max_tokens="auto")`` gives each question the tokens that it
-    needs, and `is_related` says whether its answer is there.
+    needs, and `is_related` says whether its answer is there. `enough.repeated` has the questions that another document
+    answers as well: asked without their own, they do not count as unanswerable.
 
     The promise is of the mean over questions like the labelled ones, whose answers are in the documents: in at most
     `miss` of them some evidence is not in the passages, and at most `refuse` of them are called unrelated. It is none

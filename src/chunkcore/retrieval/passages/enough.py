@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -165,6 +165,7 @@ class Enough:
         questions: how many were labelled.
         tokens: of the units shown for them, in the mean.
         behind: whether the level is of passages behind another retriever's hits.
+        repeated: questions that another document answers in the same words, and that document; see `Needs`.
         presences: of the labelled questions.
         index: what was calibrated.
     """
@@ -176,6 +177,7 @@ class Enough:
     questions: int
     tokens: float
     behind: bool = False
+    repeated: Mapping[str, str] = field(default_factory=dict)
     presences: tuple[float, ...] = ()
     index: IndexFacts = IndexFacts()
 
