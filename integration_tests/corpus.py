@@ -230,19 +230,19 @@ def row(path: Path, package: str, language: str) -> dict[str, Any]:
 
 def table_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """A line of Markdown for each kind."""
-    yield "| kind | files: languages | reader | characters | words | least share found | |"
-    yield "|---|---|---|--:|--:|--:|---|"
+    yield "| kind | files: languages | reader | words | least share found | |"
+    yield "|---|---|---|--:|--:|---|"
     for kind, (reader, _) in sorted(READERS.items()):
         files = [row for row in rows if row["kind"] == kind]
         languages = ", ".join(sorted({row["language"] for row in files}))
-        sums = [f"{sum(row[key] for row in files):,}" for key in ("characters", "words")]
+        words = sum(row["words"] for row in files)
         least = min(row["share"] for row in files)
         remark = REASONS.get(kind, "")
         if kind == "html":
             source = sum(row["tokens_of_source"] for row in files)
             kept = sum(row["tokens"] for row in files)
             remark = f"{source:,} tokens of the source are {kept:,} in the chunks"
-        cells = [kind, f"{len(files)}: {languages}", reader, *sums, f"{least:.3f}", remark]
+        cells = [kind, f"{len(files)}: {languages}", reader, f"{words:,}", f"{least:.3f}", remark]
         yield f"| {' | '.join(cells)} |"
 
 

@@ -99,7 +99,6 @@ def index_page() -> str:
 # Chunkers
 
 Every chunker on [one text](sample.md) of {size}, at small sizes.
-Each chunk has a colour and a number. Text without colour is in no chunk.
 `chunkcore compare` finds the best chunker for your documents;
 [five collections](../../evidence/chunkers.md) were measured.
 

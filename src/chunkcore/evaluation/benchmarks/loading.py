@@ -281,7 +281,10 @@ class EvidenceFinder:
             if located.spans:
                 span = located.spans[0]
                 place = f"{located.document_id!r} at {span.start}-{span.end}"
-                return f"; what resembles it most (certainty {located.certainty:.2f}) stands in {place}"
+                return (
+                    f"; what resembles it most (certainty {located.certainty:.2f}) stands in {place}: "
+                    "chunkcore questions check --fix may correct it"
+                )
         if not only:
             for name, reason in self._unread.items():  # the first
                 others = len(self._unread) - 1
