@@ -384,7 +384,7 @@ def embedder_tables(data: dict[str, Any]) -> Iterator[str]:
             mean, low, high = combined(np.array([rows[name][f"{one} less {other}"][2] for name in names]))
             shown.append(f"{mean:+.1f} ({low:+.1f}…{high:+.1f})")
         yield f"| {SYSTEMS[one]} less {SYSTEMS[other]} | {' | '.join(shown)} |"
-    yield f"\n`passages` less RedHop\n\n| collection, questions | 500 | 1,000 |\n|---|--:|--:|"
+    yield "\n`passages` less RedHop\n\n| collection, questions | 500 | 1,000 |\n|---|--:|--:|"
     for name, row in data["minilm"].items():
         shown = [f"{mean:+.1f} ({low:+.1f}…{high:+.1f})" for mean, low, high in row[f"{MAIN} less {REDHOP}"][1:3]]
         yield f"| {COLLECTIONS[name]}, {row['questions']} | {' | '.join(shown)} |"
