@@ -107,7 +107,7 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
     >>> trim("  a b ", 0, 6)
     (2, 5)
     """
-    while start < end and text[start] == " ":  # the usual one, without a copy
+    while start < end and text[start] in " \n":  # the usual ones, without a copy
         start += 1
     if start < end and not text[start].isspace() and not text[end - 1].isspace():
         return start, end

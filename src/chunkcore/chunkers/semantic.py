@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import isnan, nan, sqrt
+from math import sqrt
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -34,6 +34,7 @@ from chunkcore.tokens import TokenizedText
 Floats = NDArray[np.float64]
 
 _THRESHOLD = 0.3
+_SEMANTIC = re.compile(r"semantic(?::(-?\d*\.?\d+(?:e-?\d+)?)?(?::(.*))?)?")
 _BLOCK_ROWS = 4096
 
 
@@ -117,21 +118,19 @@ def check_overlap(chunker: Any, most: float) -> None:
     'semantic:0.5'
     """
     overlap = chunker.overlap
-    if isinstance(overlap, str):
-        kind, _, options = overlap.partition(":")
-        threshold, _, model = options.partition(":")
-        try:
-            number = float(threshold or _THRESHOLD) if kind == "semantic" else nan
-        except ValueError:
-            number = nan
-        if isnan(number):
-            expected = 'a whole number, "semantic", "semantic:<threshold>" or "semantic:<threshold>:<model>"'
-            raise OptionError(f"overlap is {expected}, got {echo(overlap)}")
-        object.__setattr__(
-            chunker, "overlap", SemanticOverlap(threshold=number, embedder=model or DEFAULT_MODEL)
-        )
-    elif isinstance(overlap, int) and not 0 <= overlap <= most:
+    if isinstance(overlap, int) and not 0 <= overlap <= most:
         raise OptionError(f"overlap is at least 0 and at most {most:g}, got {overlap}")
+    if not isinstance(overlap, str):
+        return
+    match = _SEMANTIC.fullmatch(overlap)
+    if match is None:
+        expected = (
+            'a whole number, "semantic", "semantic:<threshold>" or "semantic:<threshold>:<model>"'
+        )
+        raise OptionError(f"overlap is {expected}, got {echo(overlap)}")
+    threshold, model = float(match[1] or _THRESHOLD), match[2] or DEFAULT_MODEL
+    semantic = SemanticOverlap(threshold=threshold, embedder=model)
+    object.__setattr__(chunker, "overlap", semantic)
 
 
 SENTENCE_END = r"regex:(?<=[.?!])\s+"
@@ -245,9 +244,8 @@ class Breakpoint(SentenceChunker):
             distances = neighbour_distances(self._embed(window_texts(texts, self.buffer)))
         amount = _AMOUNTS[self.threshold][0] if self.amount is None else self.amount
         cuts = breakpoints(distances, self.threshold, amount)
-        inside = slice(0, max(0, len(pieces) - 1))
-        distances, cuts = distances[inside], cuts[inside]
-        return group_pieces(source, pieces, distances, cuts, self.minimum, self.size)
+        gaps = max(0, len(pieces) - 1)
+        return group_pieces(source, pieces, distances[:gaps], cuts[:gaps], self.minimum, self.size)
 
 
 def _match_ends(text: str, splitter: str | Callable[[str], Any]) -> bool:
@@ -297,26 +295,22 @@ def group_pieces(
     firsts = np.concatenate(([0], np.flatnonzero(cuts) + 1))
     afters = np.concatenate((firsts[1:], [len(pieces)]))
     whole = np.column_stack((pieces[firsts, 0], pieces[afters - 1, 1]))
-    rows = [(start, end) for start, end in whole.tolist()]
-    gaps = before[firsts].tolist()
-    if maximum is None:
-        return join_ranges(source, rows, minimum, maximum, gaps)
-    over = (source.counts(*whole.T) > maximum).tolist()
-    if any(over):
-        sums = running_counts(source, pieces)
-        chunks = list(zip(rows, gaps, firsts.tolist(), afters.tolist(), over, strict=True))
-        rows, gaps = [], []
-        for row, gap, first, after, is_over in chunks:
-            if not is_over:
-                rows.append(row)
-                gaps.append(gap)
-                continue
-            for begin, end in pack(sums, maximum, first=first, last=after):
-                start, stop = int(pieces[begin, 0]), int(pieces[end - 1, 1])
-                parts = split_to_maximum(source, start, stop, maximum)
-                rows += parts
-                between = [float(before[begin]), *[0.0] * len(parts)]
-                gaps += between[: len(parts)]  # white space has no parts
+    rows: list[tuple[int, int]] = []
+    gaps: list[float] = []
+    sizes = source.counts(*whole.T).tolist()
+    sums = running_counts(source, pieces)
+    for (start, end), size, first, after in zip(
+        whole.tolist(), sizes, firsts.tolist(), afters.tolist(), strict=True
+    ):
+        if maximum is None or size <= maximum:
+            rows.append((start, end))
+            gaps.append(float(before[first]))
+            continue
+        for begin, stop in pack(sums, maximum, first=first, last=after):
+            low, high = int(pieces[begin, 0]), int(pieces[stop - 1, 1])
+            parts = split_to_maximum(source, low, high, maximum)
+            rows += parts
+            gaps += [float(before[begin]), *[0.0] * len(parts)][: len(parts)]
     return join_ranges(source, rows, minimum, maximum, gaps)
 
 
@@ -478,33 +472,31 @@ class DualSemantic(SentenceChunker):
             return blocks
         unit = unit_rows(self._embed(source.slices(blocks)))
         firsts = self._firsts(source, blocks, unit)
-        afters = [*firsts[1:], len(blocks)]
-        starts = blocks[firsts, 0].tolist()
-        ends = blocks[np.array(afters) - 1, 1].tolist()
-        rows = list(zip(starts, ends, strict=True))
+        lasts = np.array([*firsts[1:], len(blocks)]) - 1
+        rows = np.column_stack((blocks[firsts, 0], blocks[lasts, 1]))
         if self.size_of == "pieces":
             return rows
-        return join_ranges(source, rows, self.minimum, self.size)
+        return join_ranges(source, list(map(tuple, rows.tolist())), self.minimum, self.size)
 
     def _firsts(self, source: TokenizedText, blocks: Ranges, unit: Floats) -> list[int]:
         """The first block of each chunk: section 3.3."""
         mean, deviation = band_statistics(unit, self.d)
         threshold = mean + self.k * deviation + _TIE  # equation 2
         sizes = source.counts(*blocks.T).tolist()
-        bounds = blocks.tolist()
-        firsts, first, size = [0], 0, sizes[0]
-        for block in range(1, len(bounds)):
-            if self.size_of == "pieces":
-                joined = size + sizes[block]
-            else:
-                joined = source.count(bounds[first][0], bounds[block][1])
+        is_sum = self.size_of == "pieces"
+        firsts, size = [0], sizes[0]
+        for block in range(1, len(blocks)):
+            first = firsts[-1]
+            joined = size + sizes[block]
+            if not is_sum:
+                joined = source.count(int(blocks[first, 0]), int(blocks[block, 1]))
             fits = joined <= self.size
-            is_small = size < self.minimum and (fits or self.size_of == "pieces")
+            is_small = size < self.minimum and (fits or is_sum)
             if is_small or (fits and (unit[first:block] @ unit[block] > threshold).all()):
                 size = joined
             else:
                 firsts.append(block)
-                first, size = block, sizes[block]
+                size = sizes[block]
         return firsts
 
 
