@@ -13,7 +13,6 @@ import numpy as np
 
 from chunkcore.boundaries import Block, between, lines
 from chunkcore.lazy import needed
-from chunkcore.spans import Numbers
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Tree
@@ -243,10 +242,10 @@ class Parsed:
         # UTF-8 continuation bytes: the lowest as signed numbers.
         self._continue = (np.frombuffer(self.data, dtype=np.int8) < -64).nonzero()[0]
 
-    def code_points(self, places: Numbers) -> Numbers:
+    def code_points(self, places: Sequence[int]) -> list[int]:
         """Convert byte offsets into `data` to code-point offsets."""
-        converted: Numbers = places - self._continue.searchsorted(places)
-        return converted
+        before = self._continue.searchsorted(places).tolist()
+        return [place - count for place, count in zip(places, before, strict=True)]
 
 
 def has_long_statement(data: bytes, most: int) -> bool:
@@ -255,10 +254,8 @@ def has_long_statement(data: bytes, most: int) -> bool:
     >>> has_long_statement(b"a = b; c = d;", 1), has_long_statement(b"a = b = c;", 1)
     (False, True)
     """
-    for statement in _STATEMENT_END.split(data):
-        if len(statement) > most and len(_OPERATOR.findall(statement)) > most:
-            return True
-    return False
+    long = [statement for statement in _STATEMENT_END.split(data) if len(statement) > most]
+    return any(len(_OPERATOR.findall(statement)) > most for statement in long)
 
 
 def _parse(data: bytes, grammar: Language, limits: ParserLimits) -> Tree | None:
@@ -295,23 +292,18 @@ class ParserMeter:
     def is_over(self, offset: int, _: object) -> bool:
         """Progress callback of tree-sitter: whether to stop at this byte."""
         self.reports += 1
-        if (
-            self.reads <= 0
-            or self.reports >= self.limits.reports + self.limits.reports_a_byte * offset
-        ):
-            return True
+        reports = self.limits.reports + self.limits.reports_a_byte * offset
+        seconds = self.limits.seconds + self.limits.seconds_a_byte * offset
         spent = time.thread_time() - self.begun
-        return spent >= self.limits.seconds + self.limits.seconds_a_byte * offset
+        return self.reads <= 0 or self.reports >= reports or spent >= seconds
 
 
 @lru_cache(maxsize=32)
 def load_grammar(package: str, function: str = "language") -> Language:
     """A package's tree-sitter grammar. Raises `MissingExtraError`: the package or tree-sitter is not installed."""
     name = f"{package.replace('_', '-')} (with tree-sitter)"
-    tree_sitter, module = (
-        needed(module_name, "structure", "read its language", name)
-        for module_name in ("tree_sitter", package)
-    )
+    tree_sitter = needed("tree_sitter", "structure", "read its language", name)
+    module = needed(package, "structure", "read its language", name)
     language: Language = tree_sitter.Language(getattr(module, function)())
     return language
 
@@ -478,23 +470,21 @@ class _Reader:
             )
         if not groups:
             return self.lines(start, end, own)
-        starts = self.parsed.code_points(
-            np.array([first.start_byte for first, _ in groups], dtype=np.int64)
-        ).tolist()
-        head, *ranges = between(
-            self.text, start, end, [_line_start(self.text, max(start, place)) for place in starts]
-        )
-        block = partial(Block, whole=True, text="lines")
+        starts = self.parsed.code_points([first.start_byte for first, _ in groups])
+        cuts = [_line_start(self.text, max(start, place)) for place in starts]
+        head, *ranges = between(self.text, start, end, cuts)
         blocks = []
         if head:
-            parts = partial(self.lines, *head, own, leads=True)
-            blocks.append(block(start=head[0], end=head[1], path=own, leads=True, parts=parts))
-        for n, ((_, place), kept) in enumerate(zip(groups, ranges, strict=True)):
+            inner = partial(self.lines, *head, own, leads=True)
+            blocks.append(Block(*head, own, whole=True, leads=True, parts=inner, text="lines"))
+        for number, kept in enumerate(ranges):
             if kept:
+                _, place = groups[number]
                 path = place.path + self.labels(place.node)
+                leads = number < leading
                 inner = partial(self.parts, place.node, *kept, place.path, path)
                 blocks.append(
-                    block(start=kept[0], end=kept[1], path=path, leads=n < leading, parts=inner)
+                    Block(*kept, path, whole=True, leads=leads, parts=inner, text="lines")
                 )
         return blocks
 
@@ -507,10 +497,7 @@ class _Reader:
             if cut and _first_word(self.text, first) in self.joined:
                 first = cut.pop()[0]
             cut.append((first, last))
-        return [
-            Block(start=first, end=last, path=path, leads=leads, text="words")
-            for first, last in cut
-        ]
+        return [Block(*ends, path, leads=leads, text="words") for ends in cut]
 
     @cached_property
     def joined(self) -> frozenset[int]:
@@ -523,13 +510,11 @@ class _Reader:
                 texts.append(node)
             elif node.end_point.row > node.start_point.row:
                 waiting.extend(node.children)
-        places = np.array(
-            [(node.start_byte, node.end_byte) for node in texts], dtype=np.int64
-        ).reshape(-1)
-        ranges = self.parsed.code_points(places).reshape(-1, 2).tolist()
+        begins = self.parsed.code_points([node.start_byte for node in texts])
+        stops = self.parsed.code_points([node.end_byte for node in texts])
         starts = set()
-        for start, end in ranges:
-            rows = lines(self.text, start, end)
+        for ends in zip(begins, stops, strict=True):
+            rows = lines(self.text, *ends)
             if len(rows) > 1 and _OPENING.fullmatch(self.text, *rows[0]):
                 starts.add(_first_word(self.text, rows[1][0]))
             if len(rows) > 1 and _CLOSING.fullmatch(self.text, *rows[-1]):
@@ -547,9 +532,7 @@ class _Reader:
             is_open = (goes_on and child.type not in _TEXT_NODES) or child.type in _BODIES
             if is_open and child.children and depth < _SPLICES:
                 inner = path + self.label(child)
-                waiting.extend(
-                    [(grandchild, inner, depth + 1) for grandchild in reversed(child.children)]
-                )
+                waiting += [(below, inner, depth + 1) for below in reversed(child.children)]
                 continue
             if child.is_named:
                 yield _Place(child, path, begins)
@@ -575,17 +558,13 @@ class _Reader:
         kind = self.definitions.get(node.type)
         if node.type == "variable_declarator":
             value = node.child_by_field_name("value")
-            kind = (
-                "function"
-                if value and value.type in ("arrow_function", "function_expression")
-                else None
-            )
+            if value and value.type in ("arrow_function", "function_expression"):
+                kind = "function"
         if kind is None:
             return ()
         if kind == "impl":
-            trait, type_name = (
-                self.source(node.child_by_field_name(field)) for field in ("trait", "type")
-            )
+            trait = self.source(node.child_by_field_name("trait"))
+            type_name = self.source(node.child_by_field_name("type"))
             return (f"impl {trait} for {type_name}" if trait else f"impl {type_name}",)
         name = node.child_by_field_name("name") or _declared(node)
         receiver = node.child_by_field_name("receiver")

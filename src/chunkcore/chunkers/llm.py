@@ -183,20 +183,15 @@ class WindowChunker(LLMChunker, ABC):
         return rows
 
     def _joined(self, source: TokenizedText, drafts: list[Draft]) -> Iterator[Draft]:
-        spans = [draft.spans[0] for draft in drafts]
-        rows = join_ranges(
-            source, [(span.start, span.end) for span in spans], self.minimum, self.size
-        )
+        pairs = [(draft.spans[0].start, draft.spans[0].end) for draft in drafts]
+        rows = join_ranges(source, pairs, self.minimum, self.size)
         ends = [end for _, end in rows]
-        for place, group in groupby(
-            drafts, key=lambda draft: bisect_left(ends, draft.spans[0].end)
-        ):
+        for place, group in groupby(drafts, lambda draft: bisect_left(ends, draft.spans[0].end)):
             parts = list(group)
             metadata = dict(max(parts, key=lambda part: len(part.spans[0])).metadata)
             for part in parts:
-                metadata |= {
-                    name: value for name, value in part.metadata.items() if name in _FALLBACK
-                }
+                if _FALLBACK[0] in part.metadata:
+                    metadata |= {name: part.metadata[name] for name in _FALLBACK}
             yield Draft((Span(*rows[place]),), metadata)
 
 
@@ -217,13 +212,12 @@ class PieceChunker(WindowChunker, ABC):
 
 def llms_of(chunker: Chunker) -> list[LLM]:
     """The language models of a chunker, and of those that it wraps, each once."""
-    llms = {
-        id(llm): llm for llm in ([get_llm(chunker.llm)] if isinstance(chunker, LLMChunker) else [])
-    }
+    llms = [get_llm(chunker.llm)] if isinstance(chunker, LLMChunker) else []
     for name in chunker.option_names():
-        if isinstance(inner := getattr(chunker, name), Chunker):
-            llms |= {id(llm): llm for llm in llms_of(inner)}
-    return list(llms.values())
+        inner = getattr(chunker, name)
+        if isinstance(inner, Chunker):
+            llms += llms_of(inner)
+    return list({id(llm): llm for llm in llms}.values())
 
 
 # The report's form of an answer, which some models insist on.
@@ -427,10 +421,10 @@ class Lumber(WindowChunker):
         edges = [0, *(match.end() for match in find(source.text)), len(source.text)]
         rows = [trim(source.text, start, end) for start, end in pairwise(edges)]
         whole = as_table([row for row in rows if row[0] < row[1]])
-        over = source.counts(*whole.T) > self.size
+        sizes = source.counts(*whole.T).tolist()
         parts: list[tuple[int, int]] = []
-        for (start, end), is_over in zip(whole.tolist(), over.tolist(), strict=True):
-            if is_over:
+        for (start, end), size in zip(whole.tolist(), sizes, strict=True):
+            if size > self.size:
                 parts += self._packed(source, sentence_ranges(source.text[start:end]) + start)
             else:
                 parts.append((start, end))
