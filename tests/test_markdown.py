@@ -96,54 +96,73 @@ def test_the_promises_hold_for_text_full_of_marks(options: dict[str, Any], text:
     check_promises(Markdown(**options), text)
 
 
-def test_a_heading_opens_its_chunk_and_gives_its_path() -> None:
-    text = "Intro.\n\n# A\n\nOne.\n\n### B\n\nTwo.\n\n## C\n\nThree.\n\n# D #\n\nFour."
-    assert words(text, 100) == ["Intro.", "# A\n\nOne.", "### B\n\nTwo.", "## C\n\nThree.", "# D #\n\nFour."]
-    assert headings(text) == [[], ["A"], ["A", "B"], ["A", "C"], ["D"]]
+SECTIONS = "# A\n\nOne.\n\n### B\n\nTwo.\n\n## C\n\nThree."
+QUOTED = "# A\n\n> # Q\n>\n> quoted\n\n- # L\n\nText."
+LIST = "- one two\n  - three four\n  - five six\n- seven eight"
+FENCE = "```\na b c\n\n# d e f\n```"
+ROW = "| name | unit |\n|---|---|\n| a | one two three |"
+CUTS: dict[str, list[tuple[str, dict[str, Any], list[str]]]] = {
+    "a heading begins a chunk down to the level": [
+        (SECTIONS, {"size": 99}, ["# A\n\nOne.", "### B\n\nTwo.", "## C\n\nThree."]),
+        (SECTIONS, {"size": 99, "heading_level": 2}, ["# A\n\nOne.\n\n### B\n\nTwo.", "## C\n\nThree."]),
+        (SECTIONS, {"size": 99, "heading_level": 0}, [SECTIONS]),
+        ("# A\n\n## B\n\nText.", {"size": 99}, ["# A\n\n## B\n\nText."]),
+        (QUOTED, {"size": 99}, [QUOTED]),
+    ],
+    "a heading stays with what follows, if a sentence of it fits, or moves on with it": [
+        ("# The title\n\nOne two three. Four five.", {"size": 7}, ["# The title\n\nOne two three.", "Four five."]),
+        ("# The title\n\nOne two three four five.", {"size": 5}, ["# The title", "One two three four five."]),
+        ("One two.\n\n# Title\n\nThree.", {"size": 4, "heading_level": 0}, ["One two.", "# Title\n\nThree."]),
+    ],
+    "code is whole while it fits the maximum, and keeps its indent": [
+        (f"Before it.\n\n{FENCE}\n\nAfter it.", {"size": 6, "maximum": 9}, ["Before it.", FENCE, "After it."]),
+        (f"Before it.\n\n{FENCE}", {"size": 6}, ["Before it.", "```\na b c", "# d e f\n```"]),
+        ("Text:\n\n    if a:\n        b\n", {"size": 3}, ["Text:", "    if a:\n        b"]),
+    ],
+    "lists are cut between items, then inside them": [
+        (LIST, {"size": 9}, ["- one two\n  - three four\n  - five six", "- seven eight"]),
+        (LIST, {"size": 6}, ["- one two", "  - three four\n  - five six", "- seven eight"]),
+        (LIST, {"size": 5}, ["- one two", "  - three four", "  - five six", "- seven eight"]),
+    ],
+    "a paragraph is cut between sentences, then words": [
+        ("One two. Three four. Five six seven.", {"size": 4}, ["One two. Three four.", "Five six seven."]),
+        ("One two three four five. Six.", {"size": 4, "maximum": 5}, ["One two three four five.", "Six."]),
+        ("One two three four five. Six.", {"size": 4}, ["One two three four", "five. Six."]),
+    ],
+    "a row that does not fit beside the header goes without": [
+        (ROW, {"size": 8}, ["| name | unit |\n|---|---|", "| a | one two three |"]),
+        (ROW, {"size": 4}, ["| name | unit", "|\n|---|---|", "| a | one", "two three |"]),
+    ],
+    "a small chunk takes parts of the next block, or joins across the weaker cut": [
+        ("One.\n\nTwo three four. Five.", {"size": 4}, ["One.", "Two three four. Five."]),
+        ("One.\n\nTwo three. Four five six.", {"size": 5, "minimum": 3}, ["One.\n\nTwo three.", "Four five six."]),
+        ("# A\n\nOne two three. Four.\n\n# B\n\nFive.", {"size": 5, "minimum": 3, "maximum": 6},
+         ["# A\n\nOne two three. Four.", "# B\n\nFive."]),
+        ("# A\n\nOne two three.\n\n# B\n\nFour.\n\n## C\n\nFive six seven.", {"size": 5, "minimum": 4, "maximum": 8},
+         ["# A\n\nOne two three.", "# B\n\nFour.\n\n## C\n\nFive six seven."]),
+    ],
+}  # fmt: skip
 
 
-def test_only_headings_down_to_the_level_open_chunks() -> None:
-    text = "# A\n\nOne.\n\n### B\n\nTwo.\n\n## C\n\nThree."
-    assert words(text, 100, heading_level=2) == ["# A\n\nOne.\n\n### B\n\nTwo.", "## C\n\nThree."]
-    assert words(text, 100, heading_level=0) == [text]
-    assert headings(text, heading_level=0) == [["A"]]
+@pytest.mark.parametrize("rule", CUTS)
+def test_chunks_by_hand(rule: str) -> None:
+    for text, options, expected in CUTS[rule]:
+        assert words(text, **options) == expected
 
 
-def test_headings_that_follow_each_other_stay_together() -> None:
-    assert words("# A\n\n## B\n\nText.", 100) == ["# A\n\n## B\n\nText."]
-    assert headings("# A\n\n## B\n\nText.") == [["A", "B"]]
-
-
-def test_titles_are_as_written_without_the_marks_of_a_heading() -> None:
-    text = "## The `x` *and* y ##\n\nText.\n\nTwo\nlines\n===\n\nText."
-    assert headings(text) == [["The `x` *and* y"], ["Two lines"]]
-
-
-def test_a_heading_is_not_left_without_what_follows_it() -> None:
-    # The paragraph does not fit beside its heading, but its first sentence does.
-    text = "# The title\n\nOne two three. Four five six seven."
-    assert words(text, 7) == ["# The title\n\nOne two three.", "Four five six seven."]
-    # Where no piece fits beside it, the heading stands alone.
-    assert words("# The title\n\nOne two three four five.", 5) == ["# The title", "One two three four five."]
-    # The heading moves on with its text.
-    assert words("One two.\n\n# Title\n\nThree.", 4, heading_level=0) == ["One two.", "# Title\n\nThree."]
-
-
-def test_headings_in_quotes_and_lists_are_no_sections() -> None:
-    text = "# A\n\n> # Q\n>\n> quoted\n\n- # L\n\nText."
-    assert words(text, 100) == [text]
-    assert headings(text) == [["A"]]
-
-
-def test_a_fence_is_whole_while_it_fits_the_maximum() -> None:
-    fence = "```\na b c\n\n# d e f\n```"
-    text = f"Before it.\n\n{fence}\n\nAfter it."
-    assert words(text, 6, maximum=9) == ["Before it.", fence, "After it."]
-    assert words(text, 6) == ["Before it.", "```\na b c", "# d e f\n```", "After it."]
-
-
-def test_indented_code_keeps_its_indentation() -> None:
-    assert words("Text:\n\n    if a:\n        b\n", 3) == ["Text:", "    if a:\n        b"]
+@pytest.mark.parametrize(
+    ("text", "options", "paths"),
+    [
+        (f"Intro.\n\n{SECTIONS}\n\n# D #\n\nFour.", {}, [[], ["A"], ["A", "B"], ["A", "C"], ["D"]]),
+        (SECTIONS, {"heading_level": 0}, [["A"]]),
+        ("# A\n\n## B\n\nText.", {}, [["A", "B"]]),
+        (QUOTED, {}, [["A"]]),
+        ("# A\n\n## B\n\nOne.\n\n## C\n\nTwo.", {"size": 20, "minimum": 20}, [["A"]]),  # what they share
+        ("## The `x` *and* y ##\n\nText.\n\nTwo\nlines\n===\n\nText.", {}, [["The `x` *and* y"], ["Two lines"]]),
+    ],
+)
+def test_a_chunk_names_the_headings_above_it(text: str, options: dict[str, Any], paths: list[list[str]]) -> None:
+    assert headings(text, **options) == paths
 
 
 TABLE = "| name | unit |\n|---|---|\n| a | 1 |\n| b | 2 |\n| c | 3 |"
@@ -165,12 +184,6 @@ def test_a_table_that_is_split_repeats_its_header_as_a_span() -> None:
     assert len(found[0].spans) == 1
 
 
-def test_a_row_that_does_not_fit_beside_the_header_goes_without() -> None:
-    table = "| name | unit |\n|---|---|\n| a | one two three |"
-    assert words(table, 8) == ["| name | unit |\n|---|---|", "| a | one two three |"]
-    assert words(table, 4) == ["| name | unit", "|\n|---|---|", "| a | one", "two three |"]
-
-
 def test_chunks_stay_in_order_after_a_row_that_goes_without_header() -> None:
     table = "| name | unit |\n|---|---|\n| a | one two three |\n| b | 2 |"
     found = chunks(table, 8)
@@ -181,42 +194,6 @@ def test_chunks_stay_in_order_after_a_row_that_goes_without_header() -> None:
 def test_a_table_in_a_list_is_cut_between_its_rows() -> None:
     text = "- item\n\n  | a | b |\n  |---|---|\n  | 1 | 2 |\n  | 3 | 4 |\n"
     assert words(text, 12)[1:] == ["  | a | b |\n  |---|---|\n  | 1 | 2 |", "  | a | b |\n  |---|---|\n  | 3 | 4 |"]
-
-
-def test_lists_are_cut_between_items_then_inside_them() -> None:
-    text = "- one two\n  - three four\n  - five six\n- seven eight"
-    assert words(text, 9) == ["- one two\n  - three four\n  - five six", "- seven eight"]
-    assert words(text, 6) == ["- one two", "  - three four\n  - five six", "- seven eight"]
-    assert words(text, 5) == ["- one two", "  - three four", "  - five six", "- seven eight"]
-
-
-def test_a_paragraph_over_the_size_is_cut_between_sentences_then_words() -> None:
-    assert words("One two. Three four. Five six seven.", 4) == ["One two. Three four.", "Five six seven."]
-    assert words("One two three four five. Six.", 4, maximum=5) == ["One two three four five.", "Six."]
-    assert words("One two three four five. Six.", 4) == ["One two three four", "five. Six."]
-
-
-def test_small_chunks_join_the_neighbour_across_the_weaker_cut() -> None:
-    text = "# A\n\nOne two three. Four.\n\n# B\n\nFive."
-    # "Four." is cut off its paragraph; it would rather join that than the next section.
-    assert words(text, 5, minimum=3, maximum=6) == ["# A\n\nOne two three. Four.", "# B\n\nFive."]
-    # The cut before a section of the second level is weaker than that before one of the first.
-    sections = "# A\n\nOne two three.\n\n# B\n\nFour.\n\n## C\n\nFive six seven."
-    assert words(sections, 5, minimum=4, maximum=8) == [
-        "# A\n\nOne two three.",
-        "# B\n\nFour.\n\n## C\n\nFive six seven.",
-    ]
-
-
-def test_joined_sections_tell_the_headings_they_share() -> None:
-    text = "# A\n\n## B\n\nOne.\n\n## C\n\nTwo."
-    assert headings(text, 20, minimum=20) == [["A"]]
-
-
-def test_a_chunk_under_the_minimum_takes_parts_of_the_next_block() -> None:
-    text = "One.\n\nTwo three four. Five six seven."
-    assert words(text, 6) == ["One.", "Two three four. Five six seven."]
-    assert words(text, 6, minimum=3) == ["One.\n\nTwo three four.", "Five six seven."]
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 30)), min_size=1, max_size=12), st.integers(0, 20))
