@@ -7,22 +7,6 @@ from functools import lru_cache
 from chunkcore.text import Document, Span
 from hypothesis import strategies as st
 
-__all__ = [
-    "GAPS",
-    "GRAPHEMES",
-    "LOOK_ALIKES",
-    "POISON",
-    "RARE_GAPS",
-    "STOPS",
-    "UNSPACED",
-    "WORDS",
-    "documents",
-    "hard_text",
-    "prose",
-    "text_with_pieces",
-    "text_with_spans",
-]
-
 # Special tokens of well-known tokenizers, which in a document are only text.
 LOOK_ALIKES = ("<|endoftext|>", "<|fim_prefix|>", "<|im_start|>", "[CLS]", "[SEP]", "<s>", "</s>")
 
@@ -31,18 +15,8 @@ e.g. http://a.b/c?d=e ... --- == ## | `code` (see [1]) ſtart 'ſ don'ſ сло�
 WORDS = tuple(_WRITTEN.split())
 UNSPACED = ("これは日本語の文章です。", "中文没有空格，但是有标点。", "ภาษาไทยไม่มีช่องว่าง", "漢字", "ｶﾀｶﾅ", "𠮷野家", "ﷺ")
 GRAPHEMES = (
-    "👩‍👩‍👧‍👦",
-    "🏳️‍🌈",
-    "🇩🇪🇯🇵",
-    "👍🏽",
-    "😀",
-    "e\u0301",
-    "a\u0323\u0302\u0306",
-    "가",
-    "\u1100\u1161\u11a8",
-    "각",
-    "क्षि",
-    "1️⃣",
+    *("👩‍👩‍👧‍👦", "🏳️‍🌈", "🇩🇪🇯🇵", "👍🏽", "😀", "e\u0301", "a\u0323\u0302\u0306", "가", "\u1100\u1161\u11a8"),
+    *("각", "क्षि", "1️⃣"),
 )
 # U+0085, U+001C and U+2028 are line ends to some programs only; U+200B is no white space to Python.
 RARE_GAPS = ("\u00a0", "\u3000", "\u2028", "\u2029", "\x85", "\x1c", "\x0c", "\u200b", "\ufeff")
@@ -51,15 +25,7 @@ STOPS = (". ", ".", "? ", "! ", "!?", "。", "！", ": ", "; ", ", ", ".\n", ".\
 # An unpaired high and low surrogate, and a pair written as two code points.
 POISON = (
     *LOOK_ALIKES,
-    "\ud800",
-    "\udc00",
-    "\ud83d\ude00",
-    "\udfff\ud800",
-    "\x00",
-    "\x00\x00",
-    "\x7f",
-    "\u202e",
-    "\uffff",
+    *("\ud800", "\udc00", "\ud83d\ude00", "\udfff\ud800", "\x00", "\x00\x00", "\x7f", "\u202e", "\uffff"),
     "\U0010ffff",
 )
 

@@ -27,16 +27,8 @@ class AngleEmbedder(FakeEmbedder):
 
 
 def angles(**options) -> Breakpoint:
-    return Breakpoint(
-        **{
-            "embedder": AngleEmbedder(),
-            "splitter": REGEX,
-            "buffer": 0,
-            "threshold": "distance",
-            "counter": "words",
-            **options,
-        }
-    )
+    usual = {"embedder": AngleEmbedder(), "splitter": REGEX, "buffer": 0, "threshold": "distance"}
+    return Breakpoint(**{**usual, "counter": "words", **options})
 
 
 DISTANCES = np.array([0.1, 0.2, 0.3, 0.4, 1.0])
@@ -161,10 +153,8 @@ def test_a_chunk_over_the_maximum_is_packed_from_its_sentences_and_a_sentence_cu
 def test_without_a_maximum_no_chunk_is_under_the_minimum_unless_the_text_is(pieces, least):
     text = " ".join("x" * size for size, _, _ in pieces)
     ranges = np.array([match.span() for match in re.finditer("x+", text)])
-    distances, cuts = (
-        np.array([each[1] for each in pieces[1:]]),
-        np.array([each[2] for each in pieces[1:]], dtype=bool),
-    )
+    distances = np.array([each[1] for each in pieces[1:]])
+    cuts = np.array([each[2] for each in pieces[1:]], dtype=bool)
     found = group_pieces(CharacterCounter().tokenize(text), ranges, distances, cuts, minimum=least)
     sizes = [end - start for start, end in found]
     assert len(sizes) == 1 or min(sizes) >= least

@@ -252,14 +252,8 @@ with ThreadPoolExecutor(4) as pool:
 
 def test_options_of_one_meaning_have_one_default_in_every_strategy() -> None:
     """A size that only limits what meaning decides has its own: the papers have none there."""
-    limits = {
-        "breakpoint": None,
-        "kamradt": None,
-        "hierarchical": 1024,
-        "lumber": 800,
-        "agentic": 800,
-        "llm_semantic": 800,
-    }
+    limits = {"breakpoint": None, "kamradt": None, "hierarchical": 1024}
+    limits |= {"lumber": 800, "agentic": 800, "llm_semantic": 800}
     expected = {"minimum": 0, "maximum": None, "size_of": "pieces", "overlap": 0, "counter": "cl100k_base"}
     for name, cls in chunkers.items():
         if not cls.__module__.startswith("chunkcore."):

@@ -146,17 +146,8 @@ def test_every_strategy_is_held_to_the_promises() -> None:
     assert {chunker.name for chunker in samples()} == ours
 
 
-SMALLEST: dict[str, Any] = {
-    "size": 1,
-    "piece_size": 1,
-    "passage_size": 1,
-    "max_segment": 1,
-    "maximum": 1,
-    "size_of": "text",
-    "window": 1,
-    "context_size": 1,
-    "document_size": 1,
-}
+_SIZES = "size piece_size passage_size max_segment maximum window context_size document_size"
+SMALLEST: dict[str, Any] = {**dict.fromkeys(_SIZES.split(), 1), "size_of": "text"}
 ONE_OVER = (
     "😀",
     "One. 😀 Two. 😀😀 Three.",

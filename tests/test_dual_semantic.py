@@ -17,17 +17,8 @@ from tests.test_breakpoint import REGEX, AngleEmbedder
 
 
 def dual(**options) -> DualSemantic:
-    return DualSemantic(
-        **{
-            "embedder": AngleEmbedder(),
-            "splitter": REGEX,
-            "k": 0.0,
-            "counter": "words",
-            "size": 20,
-            "size_of": "text",
-            **options,
-        }
-    )
+    usual = {"embedder": AngleEmbedder(), "splitter": REGEX, "k": 0.0, "counter": "words", "size": 20}
+    return DualSemantic(**{**usual, "size_of": "text", **options})
 
 
 @given(st.integers(0, 10**6), st.integers(2, 40), st.integers(1, 50))

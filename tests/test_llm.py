@@ -314,21 +314,11 @@ def test_an_endpoint_that_knows_no_schema_is_asked_without_from_then_on(server):
     assert ["response_format" in each["body"] for each in asked(server, "without_schema")] == [True, False, False]
 
 
+FAULTS = "refusal*1 prose*2 out_of_range*1 truncated*1 latin1*1 fenced http_429*2 http_500*2 close*1"
+
+
 @needs_openai
-@pytest.mark.parametrize(
-    "fault",
-    [
-        "refusal*1",
-        "prose*2",
-        "out_of_range*1",
-        "truncated*1",
-        "latin1*1",
-        "fenced",
-        "http_429*2",
-        "http_500*2",
-        "close*1",
-    ],
-)
+@pytest.mark.parametrize("fault", FAULTS.split())
 def test_what_fails_for_a_while_is_answered_in_the_end(server, fault):
     assert ask(endpoint(server, fault), question()) in (1, 2, 3)
 

@@ -209,17 +209,8 @@ def test_the_last_section_of_a_window_is_asked_about_again():
 @pytest.mark.parametrize(
     "sections",
     [
-        [],
-        None,
-        "all",
-        [1, 5],
-        [section(2)],
-        [section(1), section(1)],
-        [section(1), section(5), section(3)],
-        [section(1), section(11)],
-        [section(1), section("5")],
-        [section(1, "")],
-        [section(1, "T", None)],
+        *([], None, "all", [1, 5], [section(2)], [section(1), section(1)], [section(1), section(5), section(3)]),
+        *([section(1), section(11)], [section(1), section("5")], [section(1, "")], [section(1, "T", None)]),
         [{"first": 1, "title": "T"}],
     ],
 )
@@ -318,10 +309,8 @@ def test_what_the_other_strategy_knows_is_kept():
     first, second = chunker.chunk(Document("d", "one of two of three"))
     assert (first.text, first.context, first.metadata) == ("one  two ", "Title\nWhy.", {"from": "d"})
     assert (second.text, second.derived, second.segments) == ("rewritten", True, ((Span(7, 9),),))
-    assert [each[0]["content"].split("<chunk>\n")[1].split("\n</chunk>")[0] for each in chunker.llm.asked] == [
-        "one  two ",
-        "rewritten",
-    ]
+    shown = [each[0]["content"].split("<chunk>\n")[1].split("\n</chunk>")[0] for each in chunker.llm.asked]
+    assert shown == ["one  two ", "rewritten"]
 
 
 def test_the_document_comes_first_and_is_the_same_for_all_its_chunks():
@@ -377,10 +366,8 @@ def test_a_strategy_over_another_names_its_options_wherever_it_is_written():
     assert Contextual(llm=SPEC).label == f"contextual:llm={SPEC}"
     assert Contextual(llm=SPEC, chunker=Recursive(size=50)).label == f"contextual:llm={SPEC},chunker=recursive:size=50"
     assert chunker.fingerprint != replace(chunker, chunker=Recursive(size=51)).fingerprint
-    assert (
-        replace(chunker, chunker="recursive:size=50").fingerprint
-        == Contextual(llm=get_llm(SPEC), chunker=Recursive(size=50)).fingerprint
-    )
+    same = Contextual(llm=get_llm(SPEC), chunker=Recursive(size=50))
+    assert replace(chunker, chunker="recursive:size=50").fingerprint == same.fingerprint
 
 
 # --- all of them ----------------------------------------------------------------------------------------------
@@ -405,18 +392,10 @@ def covered(found: list, text: str = TEXT) -> set[int]:
     return {place for place, character in enumerate(text) if not character.isspace()} - places
 
 
+KEYS = "split_after first_changed sections propositions context first title reason"
 json_like = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 12) | st.floats() | st.text(max_size=9),
-    lambda values: (
-        st.lists(values, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(
-                ["split_after", "first_changed", "sections", "propositions", "context", "first", "title", "reason"]
-            ),
-            values,
-            max_size=4,
-        )
-    ),
+    lambda values: st.lists(values, max_size=4) | st.dictionaries(st.sampled_from(KEYS.split()), values, max_size=4),
     max_leaves=12,
 )
 

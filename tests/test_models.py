@@ -205,14 +205,8 @@ def bert_folder(path: Path, *, modules: list[str] | None = None, pooling: dict |
         {"path": "" if i == 0 else f"{i}_{kind}", "type": f"sentence_transformers.models.{kind}"}
         for i, kind in enumerate(kinds)
     ]
-    settings = {
-        "model_type": "bert",
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "hidden_size": 8,
-        "max_position_embeddings": 64,
-        **config,
-    }
+    settings = {"model_type": "bert", "num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 8}
+    settings |= {"max_position_embeddings": 64, **config}
     (path / "1_Pooling").mkdir(parents=True, exist_ok=True)
     for name, value in {
         "modules.json": listed,
@@ -251,10 +245,7 @@ def test_limits_prompts_and_pooling_are_read(tmp_path):
         ({"num_attention_heads": 3}, "its hidden_size 8 cannot be shared by 3 heads"),
         ({"hidden_act": ["gelu"]}, r"its hidden_act is \['gelu'\]; expected gelu or"),
         ({"modules": ["Transformer", "Pooling", "Dense"]}, "its modules are Transformer, Pooling, Dense"),
-        (
-            {"pooling": {"pooling_mode_max_tokens": True}},
-            "its pooling is pooling_mode_max_tokens; expected mean or cls",
-        ),
+        ({"pooling": {"pooling_mode_max_tokens": True}}, "pooling_mode_max_tokens; expected mean or cls"),
         ({"pooling": {"pooling_mode": ["mean", "cls"]}}, r"its pooling is mean \+ cls"),
         ({"pooling": {"pooling_mode_mean_tokens": True, "include_prompt": False}}, "leaves out the prompt"),
     ],

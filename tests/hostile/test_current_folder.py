@@ -53,24 +53,13 @@ def ran(docs: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
+_COMPARE = "compare pump.txt --questions ../q.jsonl -r bm25 -k 1 --no-cache -o ../r"
 COMMANDS = {
     "chunk": ["chunk", "tea.eml", "pump.txt", "-s", "fixed_token:size=9", "-o", "../out.jsonl"],
     "index": ["index", "tea.eml", "-o", "../index"],
     "search": ["search", "tea.eml", "tea", "--no-cache"],
     "serve": ["serve", "tea.eml", "--no-cache"],
-    "compare": [
-        "compare",
-        "pump.txt",
-        "--questions",
-        "../q.jsonl",
-        "-r",
-        "bm25",
-        "-k",
-        "1",
-        "--no-cache",
-        "-o",
-        "../r",
-    ],
+    "compare": _COMPARE.split(),
 }
 
 

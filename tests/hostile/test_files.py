@@ -19,6 +19,8 @@ from chunkcore.text import Document, Span
 
 NAMES = ("../../out", "/out", "..", "con:nul\x00\n", "a/b\\c", "~/.ssh/id", "-rf", "x" * 500, "\u202e.exe", "")
 
+WRONG_SPANS = '[[0, 99999999999999999999]]|[[-1, 2]]|[[3, 2]]|[[0, 1e300]]|[[0]]|[["0", "1"]]|[0]'
+
 
 def test_a_systems_name_is_never_a_path(tmp_path: Path) -> None:
     benchmark = Benchmark(
@@ -77,15 +79,7 @@ def test_numbers_of_documents_are_not_believed(tmp_path: Path) -> None:
     """Spans of a run, however large, take no memory before they are checked."""
     benchmark = Benchmark("b", [Document("d", "One fox.")], [Query("q", "?", (Evidence("d", Span(0, 3)),))])
     file = tmp_path / "r.jsonl"
-    for spans in (
-        "[[0, 99999999999999999999]]",
-        "[[-1, 2]]",
-        "[[3, 2]]",
-        "[[0, 1e300]]",
-        "[[0]]",
-        '[["0", "1"]]',
-        "[0]",
-    ):
+    for spans in WRONG_SPANS.split("|"):
         file.write_text(f'{{"query_id": "q", "document_id": "d", "spans": {spans}}}\n')
         with pytest.raises(DataError, match="line 1"):
             read_run(file, benchmark)

@@ -138,17 +138,7 @@ def test_a_warning_and_an_error_of_a_real_process_steer_nothing(docs: Path, tmp_
 
 
 FORMULAS = (
-    "=1+1",
-    "+1",
-    "-1",
-    "@A1",
-    "\t=1",
-    "\r=1",
-    "\n=1",
-    " \u3000=1",
-    "\u2009+1",
-    "\u200e=1",
-    "\u2060@a",
+    *("=1+1", "+1", "-1", "@A1", "\t=1", "\r=1", "\n=1", " \u3000=1", "\u2009+1", "\u200e=1", "\u2060@a"),
     "\uff1d1",
 )
 
