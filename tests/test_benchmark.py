@@ -100,12 +100,6 @@ def test_what_can_not_be_verified_is_left_out_with_its_reason(entry: Any, row: d
     assert reason in why(entry, **row)
 
 
-def test_two_questions_with_one_id_are_refused() -> None:
-    row = {"id": "q", "question": "?", "evidence": ["A cat"]}
-    with pytest.raises(DataError, match="have the id 'q': question 2: the id was given before, at question 1; make"):
-        load_benchmark([CAT], [row, row])
-
-
 def test_questions_without_an_id_get_one_that_no_other_has() -> None:
     row = {"question": "?", "evidence": ["A cat"]}
     rows = [row, row | {"id": "q1"}, row | {"id": 4}, row, row | {"id": "q5"}]

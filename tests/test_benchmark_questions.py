@@ -6,7 +6,7 @@ import json
 import warnings
 
 import pytest
-from chunkcore import Document, Span, load_benchmark
+from chunkcore import Document, load_benchmark
 from chunkcore.cli import main
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinder
@@ -49,12 +49,6 @@ def test_an_excerpt_in_another_spelling_is_accepted_with_a_note(excerpt, there):
     assert len(finder.notes) == 2
     with pytest.warns(UserWarning, match=r"excerpts that stand at one place in another spelling"):
         load_benchmark([DOCUMENT], [{"question": "What?", "evidence": [excerpt]}])
-
-
-def test_a_verbatim_excerpt_is_found_where_it_was_and_needs_no_note():
-    finder = EvidenceFinder([Document("a", "hot tea. Hot tea.")])
-    assert finder.find("Hot tea").span == Span(9, 16)
-    assert finder.notes == []
 
 
 def test_another_spelling_at_several_places_or_of_too_little_is_refused():

@@ -152,7 +152,6 @@ BAD = {
     "chunk {root}/gone": "gone does not exist",
     "chunk {folder}": "folder holds no documents",
     "chunk {text} {text} -o {out}": "both hold a document with the id '.*text.txt': give each file once",
-    "chunk {text} -s recursiv": "unknown chunker 'recursiv': .*did you mean 'recursive'",
     "chunk {text} -s fixed_token:size=0": "size is at least 1, got 0",
     "chunk {text} -s recursive:sise=3": "recursive has no option 'sise'",
     "chunk {text} -o {folder}": "folder: is a folder: name a file in it",
@@ -160,8 +159,6 @@ BAD = {
     "chunk": "Missing argument 'FILES'; see chunkcore chunk --help",
     "chunk {text} --sise 3": "No such option:? '?--sise",
     "chunk {text} --workers 0": "Invalid value for '--workers': .*; see chunkcore chunk --help",
-    "chunks": "No such command 'chunks'",
-    "compare {text} {text}": "Got unexpected extra argument.*: expected DOCS once.*; see chunkcore compare --help",
     "compare --k 0": "--k: expected a whole number from 1 to 999,999,999, .*, got '0'",
     "compare --measure Recal@5": "unknown measure 'Recal'",
     "compare --questions q.jsonl": "q.jsonl was given without documents",
@@ -170,7 +167,6 @@ BAD = {
     "compare -o {text}/out": "text.txt: is a file: name a folder",
     "compare -s recursive:separators=[1": "a bracket is not closed in the chunker",
     "compare --resamples ten": "Invalid value for '--resamples'",
-    "compare --by page": "Invalid value for '--by': 'page' is not one of 'auto', 'question', 'document'",
 }
 
 
@@ -187,13 +183,6 @@ def test_bad_input_ends_in_one_sentence_and_exit_code_2(arguments, tmp_path, cap
     assert err.startswith("chunkcore: ")
     assert err.count("\n") == 1 + ("NOT YOUR DOCUMENTS" in err) + ("keeps what is done" in err)
     assert re.search(BAD[arguments], err), err
-
-
-def test_a_hostile_file_name_cannot_steer_the_terminal(tmp_path, capfd):
-    assert main(["chunk", str(tmp_path / "a\x1b[31m\nb\u202e")]) == 2
-    err = capfd.readouterr().err
-    assert "a␛[31m b\\u202e" in err
-    assert err.count("\n") == 1
 
 
 def test_what_is_not_installed_is_told_before_any_work(tmp_path, capfd, fake, monkeypatch):
@@ -269,21 +258,9 @@ def test_help_fits_a_screen_but_that_of_compare(command, capfd, monkeypatch):
         assert "text[start:end]" in out, "brackets are text"
 
 
-def test_guesses_are_answered_with_the_name_that_is_meant(docs, capfd):
-    assert main(["compare", str(docs), "--top-k", "3"]) == 2
-    assert re.search("No such option: --top-k. Did you mean '?--?k'?\\?", capfd.readouterr().err)
-    assert main(["chunk", str(docs), "--chunk-size", "3"]) == main(["search", "--docs", str(docs), "fox"]) == 2
-    told = capfd.readouterr().err
-    assert "--chunk-size. Did you mean --chunker recursive:size=200?" in told
-    assert "the documents are the first argument" in told
-    assert main(["evaluate", str(docs)]) == main(["chunk", str(docs), "--size", "9"]) == 2
-    told = capfd.readouterr().err
-    assert "Did you mean chunkcore compare?" in told
-    assert "Did you mean --chunker recursive:size=200?" in told
+def test_a_guess_that_means_something_else_is_not_answered_and_documents_are_named_once(docs, capfd):
     assert main(["list", "--docs", "x"]) == main(["search", str(docs), "--topics", "fox"]) == 2
     assert not re.search("first argument|-k", capfd.readouterr().err), "that is not what is meant"
-    assert main(["list", "chunkers"]) == 0
-    assert "recursive" in capfd.readouterr().out
     assert main(["compare", str(docs), "--docs", str(docs)]) == 2
     assert "the documents are named twice" in capfd.readouterr().err
     assert main(["--version"]) == 0
@@ -301,15 +278,7 @@ def test_what_has_a_name_is_listed_by_kind(capfd):
     assert "did you mean 'chunkers'?" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("begun", "expected"),
-    [
-        ("com", ["compare"]),
-        ("compare -s cl", ["cluster_semantic"]),
-        ("tune -r pass", ["passages"]),
-        ("list chunk", ["chunkers"]),
-    ],
-)
+@pytest.mark.parametrize(("begun", "expected"), [("compare -s cl", ["cluster_semantic"]), ("list chunk", ["chunkers"])])
 def test_completion_is_installed_by_a_flag_and_completes_commands_and_names(begun, expected, capfd):
     assert main(["--help"]) == 0
     assert "--install-completion" in capfd.readouterr().out

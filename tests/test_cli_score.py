@@ -72,16 +72,6 @@ def error_of(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
     return err.splitlines()[-1]
 
 
-def test_retrievers_are_compared_with_each_other(given, tmp_path, capfd, models) -> None:
-    found = compared(given, tmp_path / "out", "-s", "recursive:size=20", "-r", "dense", "-r", "bm25", "-r", "hybrid")
-    names = [f"recursive:size=20 · {each}" for each in ("dense", "bm25", "hybrid")]
-    assert {*found} == {*names}
-    out = capfd.readouterr().out
-    assert all(name.split(" · ")[1] in out for name in names)
-    assert found[names[1]].cost.embedded_texts == 0
-    assert found[names[0]].cost.embedded_tokens > 0
-
-
 def test_embedders_are_compared_with_each_other(given, tmp_path, models) -> None:
     found = compared(
         given, tmp_path / "out", "-e", "small", "-e", "large", "-s", "recursive:size=20", "-s", "cluster_semantic"
@@ -115,17 +105,6 @@ def test_a_run_of_whole_documents(given, tmp_path, capfd) -> None:
     assert found["docs"].values("MRR@10[document]").tolist() == [1, 0, 0.5, 0]
     assert "PrecisionOmega" not in {measure.kind for measure in found["docs"].scores}
     assert "docs" in capfd.readouterr().out
-
-
-def test_a_requirement_that_fails_is_exit_code_1(docs, tmp_path, capfd) -> None:
-    places = [{"document": "dog.md", "start": start, "end": start + 9} for start in range(0, 200, 10)]
-    questions = tmp_path / "many.jsonl"
-    questions.write_text("\n".join(json.dumps({"question": f"{n}?", "evidence": [p]}) for n, p in enumerate(places)))
-    run = tmp_path / "none.jsonl"
-    run.write_text(json.dumps({"query_id": "q1", "document_id": "fox.txt", "spans": [[0, 5]]}))
-    given = ["--docs", str(docs), "--questions", str(questions), "--resamples", "100", "-o", str(tmp_path / "out")]
-    assert main(["score", *given, "--run", str(run), "--require", "HitRate@5>=0.9"]) == 1
-    assert "HitRate@5" in capfd.readouterr().out
 
 
 def test_what_is_wrong_is_one_sentence(given, tmp_path, capfd, models) -> None:

@@ -134,13 +134,6 @@ def test_a_file_that_was_edited_meanwhile_is_not_overwritten(tmp_path: Path) -> 
     assert (tmp_path / "q.jsonl").read_text("utf-8") == "half a li"
 
 
-def test_two_sessions_at_one_file_lose_no_mark_of_each_other(tmp_path: Path) -> None:
-    first, second = opened(tmp_path, "Who naps?", "Who steals?"), opened(tmp_path)
-    first.mark(0, [(0, 0, 13)])
-    second.mark(1, [(1, 32, 51)])
-    assert [len(row["evidence"]) for row in rows(tmp_path)] == [1, 1]
-
-
 def test_writers_at_once_by_any_link_lose_nothing_and_their_folder_stays_accepted(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (link := tmp_path / "other" / "link.jsonl").symlink_to("../q.jsonl")

@@ -96,11 +96,6 @@ def test_the_interval_of_a_requirement_is_the_reports_own() -> None:
     assert "DCG@5 is 1.000 (95 % interval 0.8" in check_requirement(dcg, "DCG@5>=2").sentence
 
 
-def test_a_measure_that_was_not_scored_is_an_error() -> None:
-    with pytest.raises(OptionError, match="mine was not evaluated with MRR: expected one of HitRate@5"):
-        check_requirement(hits(1, 2), "MRR>=0.5")
-
-
 @pytest.mark.parametrize(
     ("now", "before", "failed", "sentence"),
     [

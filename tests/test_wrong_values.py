@@ -107,12 +107,3 @@ def test_a_limit_is_a_whole_number_wherever_it_enters(limit: str, value: Any) ->
     for call in calls:
         with pytest.raises(OptionError, match=f"{limit} is (a whole number|at least 1), got"):
             call()
-
-
-@pytest.mark.parametrize("counter", [False, 0, "", []])
-def test_a_counter_that_counts_as_false_is_not_the_usual_one(counter: Any) -> None:
-    index = get_retriever("passages:lexical").index(chunk_corpus(benchmark().documents, "sentence:size=8"))
-    assert isinstance(index, WindowIndex)
-    for call in (lambda: index.behind("tea", [], counter=counter), lambda: index.answers(["tea"], counter=counter)):
-        with pytest.raises(OptionError, match="unknown token counter"):
-            call()

@@ -326,8 +326,6 @@ def compare(
     check_number("resamples", resamples, 100, 1_000_000)
     check_number("seed", seed)
     check_number("margin", margin, whole=False)
-    if isinstance(measure, bool) or not isinstance(measure, str | Measure):
-        raise OptionError(f"measure is a measure or its name, got {echo(measure)}")
     if not 0.5 <= confidence < 1:
         raise OptionError(f"confidence is from 0.5 to under 1, got {confidence}")
     _check_reports(reports)
