@@ -345,7 +345,7 @@ def test_documents_are_resampled_and_small_differences_pass_where_asked_for(docs
     assert all(0 < each["p_value"] <= each["adjusted_p"] <= 1 for each in verdict["differences"])
     assert "documents, which were resampled whole" in verdict["text"]
     assert _compare(docs, questions, tmp_path / "one", "--by", "document") == 2
-    assert "by document needs questions about two documents or more" in capfd.readouterr().err
+    assert "so there is nothing to resample: resample by question" in capfd.readouterr().err
     assert "≈ where it is under 5.0 points" in (tmp_path / "out" / "report.md").read_text("utf-8")
 
 

@@ -120,7 +120,9 @@ class _Citer:
         parts: list[Retrieved] = []
         for passage in passages:
             parts += [part for part in passage.parts or (passage,) if part.text]
-        self._words = _SharedWords(parts)
+        self._parts = parts
+        self._words = [set(word_keys(part.text, _FORM)) for part in parts]
+        self._counts = Counter(word for words in self._words for word in words)
 
     def cite(self, span: Span, sentence: str) -> Citation:
         return self._by_place(span, sentence) or self._by_words(span, sentence)
@@ -141,12 +143,32 @@ class _Citer:
         return Citation(span, sentence, match="altered", altered=(source,))
 
     def _by_words(self, span: Span, sentence: str) -> Citation:
-        sources, share = self._words.of(sentence)
+        sources, share = self._sharing(sentence)
         if share < self._least:
             return Citation(span, sentence)
         if _is_altered(sentence, [source.text for source in sources], whole=False):
             return Citation(span, sentence, match="altered", altered=sources)
         return Citation(span, sentence, sources, "words", share)
+
+    def _sharing(self, sentence: str) -> tuple[tuple[Retrieved, ...], float]:
+        """The parts with most of a sentence's words, and their share of them; words in few parts weigh more."""
+        number = len(self._parts)
+        left = {}
+        for word in sorted(set(word_keys(sentence, _FORM))):
+            count = self._counts[word] + 0.5
+            left[word] = math.log(1 + (number - count + 1) / count)
+        total = sum(left.values())
+        chosen: list[int] = []
+        share = 0.0
+        while left and len(chosen) < min(_MOST, number):
+            gains = [sum(left[word] for word in left if word in words) for words in self._words]
+            best = max(range(number), key=lambda at: (gains[at], self._parts[at].score, -at))
+            if gains[best] < _GAIN * total:
+                break
+            chosen.append(best)
+            share += gains[best] / total
+            left = {word: weight for word, weight in left.items() if word not in self._words[best]}
+        return tuple(self._parts[part] for part in chosen), min(share, 1.0)
 
 
 _UNITS = (
@@ -206,34 +228,3 @@ def _is_whole(text: str, span: Span) -> bool:
     words = word_keys(text[span.start : span.end])
     around = word_keys(text[max(0, span.start - 20) : span.end + 20])
     return bool(words) and all(word in around for word in (words[0], words[-1]))
-
-
-class _SharedWords:
-    def __init__(self, parts: Sequence[Retrieved]) -> None:
-        self._parts = parts
-        self._words = [set(word_keys(part.text, _FORM)) for part in parts]
-        self._counts = Counter(word for words in self._words for word in words)
-
-    def of(self, sentence: str) -> tuple[tuple[Retrieved, ...], float]:
-        """The parts with most of the sentence's words, and their share of them; words in few parts weigh more."""
-        number = len(self._parts)
-        left = {
-            word: math.log(1 + (number - self._counts[word] + 0.5) / (self._counts[word] + 0.5))
-            for word in sorted(set(word_keys(sentence, _FORM)))
-        }
-        total = sum(left.values())
-        chosen: list[int] = []
-        share = 0.0
-        while left and len(chosen) < min(_MOST, number):
-            gains = [
-                sum(left[word] for word in left if word in words) / total for words in self._words
-            ]
-            best = max(
-                range(number), key=lambda part: (gains[part], self._parts[part].score, -part)
-            )
-            if gains[best] < _GAIN:
-                break
-            chosen.append(best)
-            share += gains[best]
-            left = {word: weight for word, weight in left.items() if word not in self._words[best]}
-        return tuple(self._parts[part] for part in chosen), min(share, 1.0)

@@ -400,13 +400,6 @@ def check_output(output: Path) -> None:
     check_folder(output)
 
 
-def check_file(file: Path) -> None:
-    """Check before long work that a file can be written."""
-    if file.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "is a folder: name a file in it", str(file))
-    check_folder(file.parent)
-
-
 def check_folder(folder: Path) -> None:
     """Check before long work that files can be written into a folder."""
     place = next(

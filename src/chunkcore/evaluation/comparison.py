@@ -250,22 +250,6 @@ class Comparison(Frame):
     def _pairs(self) -> dict[tuple[str, str], Difference]:
         return {(difference.a, difference.b): difference for difference in self.differences}
 
-    def intervals_by(self, measure: Measure) -> Mapping[str, tuple[float, float]]:
-        """The intervals of the means by another measure, by name; empty if a report lacks it."""
-        if measure == self.measure:
-            return self.intervals
-        if measure not in self._intervals:
-            clusters = shared_documents(self.reports[0].documents, self.by)
-            self._intervals[measure] = {}
-            if all(measure in report.scores for report in self.reports):
-                samples = _Samples(self.reports, measure, self.resamples, self.seed, clusters)
-                self._intervals[measure] = samples.intervals(self.confidence)
-        return self._intervals[measure]
-
-    @cached_property
-    def _intervals(self) -> dict[Measure, dict[str, tuple[float, float]]]:
-        return {}
-
     @cached_property
     def curves(self) -> Mapping[str, Sequence[CurvePoint]]:
         """By name, evidence against tokens, with bands; only of the systems of which it was measured."""

@@ -8,7 +8,7 @@ each query, so that a few array operations count all queries at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
@@ -99,52 +99,6 @@ class DocumentAxis:
         return np.column_stack((document, document + 1))
 
 
-class _Others:
-    """Pieces that are no columns: their spans, the texts that they are counted by, and the words that they quote."""
-
-    def __init__(self, axis: CharacterAxis, source: str) -> None:
-        self.spans: list[tuple[int, int, int]] = []
-        self.copies: list[tuple[int, int, int]] = []  # the piece, and characters on the axis
-        self.texts: dict[int, str] = {}
-        self.quoted: dict[int, tuple[str, ...]] = {}
-        self._source = source
-        self._axis = axis
-        # Pieces that name no document are each of their own.
-        self._numbers: dict[str | int, int] = {}
-        self._numbers.update(axis.numbers)
-        self._count = len(axis.numbers)
-
-    def add(self, number: int, piece: Retrieved) -> int:
-        """Add the piece of this number; returns the number of its document."""
-        name = piece.document_id
-        document = self._numbers.setdefault(name or number, len(self._numbers))
-        for source in piece.sources:
-            self._add_copy(number, source)
-        is_unknown = document >= self._count
-        if piece.spans and not is_unknown:
-            self.spans += [(number, span.start, span.end) for span in piece.spans]
-            if piece.match == "quoted":
-                self.texts[number] = piece.text
-                self.quoted[number] = tuple(part.text for part in piece.parts)
-            return document
-        if piece.spans and not piece.text:
-            raise DataError(
-                f"{self._source}: piece {number} is of the document {name!r}, which the benchmark does not have, and "
-                "has no text that could be counted: give it one, or the document"
-            )
-        self.texts[number] = piece.text
-        return document
-
-    def _add_copy(self, number: int, source: Retrieved) -> None:
-        copy = self._axis.numbers.get(source.document_id)
-        if copy is None:
-            return
-        base, size = int(self._axis.bases[copy]), int(self._axis.sizes[copy])
-        for span in source.spans:
-            if span.end <= size:
-                self.copies.append((number, base + span.start, base + span.end))
-
-
 @dataclass(frozen=True, eq=False)
 class SpanTable:
     """Pieces, each with any number of spans: `owner` (each span's piece, ascending) and `characters` (its range).
@@ -173,11 +127,33 @@ class SpanTable:
             documents = np.array([*numbers, -1], dtype=np.int64)[pieces.document]
             plain = np.flatnonzero(documents >= 0)
             rows = np.column_stack((plain, pieces.starts[plain], pieces.ends[plain]))
-        others = _Others(axis, source)
-        for number in np.flatnonzero(documents < 0).tolist():
-            documents[number] = others.add(number, pieces[number])
-        if others.spans:
-            rows = np.concatenate((rows, np.array(others.spans, dtype=np.int64)))
+        others = np.flatnonzero(documents < 0).tolist()
+        known = len(axis.numbers)
+        numbers_of: dict[str | int, int] = {**axis.numbers}
+        texts: dict[int, str] = {}
+        quoted: dict[int, tuple[str, ...]] = {}
+        spans: list[tuple[int, int, int]] = []
+        copies: list[tuple[int, int, int]] = []
+        for number in others:
+            piece = pieces[number]
+            copies += _copies(number, piece.sources, axis)
+            # Pieces that name no document are each of their own.
+            name = piece.document_id or number
+            documents[number] = numbers_of.setdefault(name, len(numbers_of))
+            is_placed = bool(piece.spans) and documents[number] < known
+            if is_placed:
+                spans += [(number, span.start, span.end) for span in piece.spans]
+            elif piece.spans and not piece.text:
+                raise DataError(
+                    f"{source}: piece {number} is of the document {name!r}, which the benchmark does not have, and "
+                    "has no text that could be counted: give it one, or the document"
+                )
+            if piece.match == "quoted" and is_placed:
+                quoted[number] = tuple(part.text for part in piece.parts)
+            if not is_placed or number in quoted:
+                texts[number] = piece.text
+        if spans:
+            rows = np.concatenate((rows, np.array(spans, dtype=np.int64)))
             rows = rows[np.argsort(rows[:, 0], kind="stable")]
         owner, characters = rows[:, 0], rows[:, 1:]
         document = documents[owner]
@@ -190,10 +166,8 @@ class SpanTable:
                 f"at {size}"
             )
         places = characters + axis.bases[document, None]
-        copies = np.array(others.copies, dtype=np.int64).reshape(-1, 3)
-        return cls(
-            len(pieces), owner, places, others.texts, documents, others.quoted, copies=copies
-        )
+        table = np.array(copies, dtype=np.int64).reshape(-1, 3)
+        return cls(len(pieces), owner, places, texts, documents, quoted, table)
 
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
         """All spans of some pieces (repeats allowed): their places in `pieces`, and the spans."""
@@ -210,6 +184,19 @@ class SpanTable:
     def _first(self) -> Numbers:
         """Each piece's first span; one more for the end."""
         return np.searchsorted(self.owner, np.arange(self.count + 1))
+
+
+def _copies(
+    number: int, sources: Sequence[Retrieved], axis: CharacterAxis
+) -> Iterator[tuple[int, int, int]]:
+    """The places of a piece's sources: the piece, and characters on the axis."""
+    for source in sources:
+        copy = axis.numbers.get(source.document_id)
+        if copy is not None:
+            base, size = int(axis.bases[copy]), int(axis.sizes[copy])
+            for span in source.spans:
+                if span.end <= size:
+                    yield number, base + span.start, base + span.end
 
 
 @dataclass(frozen=True, eq=False)

@@ -341,24 +341,23 @@ class Report(Frame):
 
         For a system that is asked once for each depth and budget. `run` stays this report's.
         """
-        scores: dict[Measure, Scores] = {}
-        tokens: dict[Depth, Scores] = {}
-        found: dict[Depth, tuple[tuple[float, ...], ...]] = {}
-        bounds: dict[Measure, tuple[float, float]] = {}
-        seconds = 0.0
-        for report in (self, *others):
-            scores |= report.scores
-            tokens |= report.retrieved_tokens
-            found |= report.found
-            bounds |= report.bounds
-            seconds += report.seconds.get("score", 0.0)
+        parts = [self, *others]
+
+        def merged(name: str) -> dict[Any, Any]:
+            together: dict[Any, Any] = {}
+            for part in parts:
+                together |= getattr(part, name)
+            return together
+
+        scores = merged("scores")
+        seconds = sum(part.seconds.get("score", 0.0) for part in parts)
         return replace(
             self,
             scores={measure: scores[measure] for measure in measures},
-            retrieved_tokens=tokens,
-            found=found,
+            retrieved_tokens=merged("retrieved_tokens"),
+            found=merged("found"),
+            bounds=merged("bounds"),
             seconds={**self.seconds, "score": seconds},
-            bounds=bounds,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -392,7 +391,7 @@ class Report(Frame):
                 documents=_texts(data.get("documents", ())),
                 system=System(**{name: _text(part) for name, part in data["system"].items()}),
                 bounds=_bounds(data.get("bounds", {})),
-                asked=_amounts({"asked": data["asked"]})["asked"] if data.get("asked") else None,
+                asked=data.get("asked"),
                 curve={int(budget): _numbers(row, count, 1) for budget, row in curve},
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from itertools import count, islice, pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -387,12 +387,8 @@ class LabelServer(ThreadingHTTPServer):
         parts = [part for piece in passages for part in piece.parts or (piece,) if part.spans]
         parts.sort(key=lambda part: -part.score)
         places = dict.fromkeys(map(self._sentences, parts))
-        shown = (self._candidate(*place) for place in places)
-        return {
-            "candidates": list(
-                islice((candidate for candidate in shown if candidate["text"]), _CANDIDATES)
-            )
-        }
+        candidates = [self._candidate(*place) for place in places]
+        return {"candidates": [shown for shown in candidates if shown["text"]][:_CANDIDATES]}
 
     def _sentences(self, part: Retrieved) -> tuple[int, int, int]:
         """The document's number, and the start and end of the sentences that a part touches.

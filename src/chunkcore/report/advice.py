@@ -26,7 +26,7 @@ from chunkcore.options import format_spec, split_spec
 from chunkcore.report.tables import cost_axis
 from chunkcore.study.behind import HITS, UNITS, WORDS
 from chunkcore.study.comparing import FEW, ReportPage, mean
-from chunkcore.study.tuning import CHOICE, Tuning
+from chunkcore.study.tuning import Tuning
 from chunkcore.tokens import get_counter
 
 DEFAULT_COUNTER = "cl100k_base"
@@ -224,19 +224,12 @@ class Advice:
         measure = tuning.measure
         report = tuning.held_out if tuning.gain else tuning.comparison.reports[1]
         score = f"{measure.show(report.mean(measure))}{measure.suffix}"
-        expected = f"{tuning.use}: expect a {measure} of {score} on other questions"
         few = len(report.query_ids) < FEW
+        label = "Keep the default"
         if tuning.gain:
-            low, high = map(measure.show, tuning.comparison.intervals[CHOICE])
-            lead = f"its lead over the default, {tuning.default}, is {_lead(tuning)}."
-            label, expected = "For now" if few else "Use", f"{expected} ({low} to {high})"
-        else:
-            lead = f"the lead of the choice is {_lead(tuning)}: no significant gain."
-            label = "Keep the default"
-        lines = [
-            (label, f"{expected}."),
-            ("Why", f"On questions that did not choose it, {lead}"),
-        ]
+            label = "For now" if few else "Use"
+        expected = f"{tuning.use}: expect a {measure} of {score} on other questions."
+        lines = [(label, expected), ("Why", tuning.verdict)]
         if few:
             lines.append(("Next", f"{_few(len(report.query_ids))}, tune again."))
         command = page.more_questions if few else ""
@@ -466,15 +459,6 @@ def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:
 
 def _few(questions: int) -> str:
     return f"{counted(questions, 'question')} settle little: label {FEW - questions} more at least"
-
-
-def _lead(tuning: Tuning) -> str:
-    """The difference of the held-out scores from the default's, with its interval."""
-    measure, change = tuning.measure, tuning.difference
-    mean, low, high = (
-        measure.show(value, signed=True) for value in (change.mean, change.low, change.high)
-    )
-    return f"{mean}{measure.points} (95 % interval {low} to {high})"
 
 
 def _fenced(text: str) -> str:

@@ -28,7 +28,7 @@ from chunkcore.report.missed import missed_by
 from chunkcore.report.viewer import viewer
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.run import RankedList
-from chunkcore.study.comparing import ReportPage, mean
+from chunkcore.study.comparing import ReportPage
 from chunkcore.study.tuning import Tuning
 from chunkcore.text import Chunks
 
@@ -116,7 +116,8 @@ def html_report(page: ReportPage) -> str:
     style, script = assets(*STYLES), assets(*SCRIPTS)
     shown = viewer(page)
     axis = tables.cost_axis(page)
-    views = [_view(page, k, unit, axis) for unit in page.units for k in page.ks]
+    retrieved = _size_axis(page)
+    views = [_view(page, k, unit) for unit in page.units for k in page.ks]
     data = questions(page, shown.documents if shown else {}) | {"documents": shown and shown.index}
     advice = Advice.of(page)
     return str(
@@ -134,7 +135,10 @@ def html_report(page: ReportPage) -> str:
             facts=_facts(page),
             warnings=tables.warnings(page),
             views=views,
+            against=retrieved.title,
+            plot=both_widths(_scatter, page, retrieved),
             axis=axis,
+            cost_plot=axis and both_widths(_scatter, page, axis),
             costs=tables.cost_table(page),
             curves=both_widths(_curves, page),
             budgets=tables.budgets(page),
@@ -169,8 +173,8 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
     ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
     rows = []
     if page.benchmark and ks:
-        excerpt = _Excerpts(page.benchmark, documents)
-        percents = [_percents(page.reports, k) for k in ks]
+        evidence = _evidence(page.benchmark, documents)
+        found = [_found(page.reports, k) for k in ks]
         for query in page.benchmark.queries:
             answer = query.metadata.get("answer")
             row = {
@@ -178,46 +182,41 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
                 "text": page_text(query.text),
                 "collection": page_text(query.collection),
                 "answer": page_text(answer) if isinstance(answer, str) else "",
-                "evidence": list(map(excerpt.of, query.evidence)),
-                "found": [_of_query(systems, query.id) for systems in percents],
+                "evidence": list(map(evidence, query.evidence)),
+                "found": [_percents(systems, query.id) for systems in found],
             }
             rows.append(row)
     systems = [page_text(report.name) for report in page.reports]
     return {"systems": systems, "ks": list(map(str, ks)), "questions": rows}
 
 
-class _Excerpts:
-    """Evidence as the script reads it."""
+def _evidence(benchmark: Benchmark, numbers: Mapping[str, int]) -> Callable[[Evidence], list[Any]]:
+    """Evidence as the script reads it: document, start, end, excerpt, and the document's number in the viewer or -1."""
+    pieces = sum(len(query.evidence) for query in benchmark.queries)
+    longest = min(EXCERPT, EXCERPTS // max(1, pieces))
 
-    def __init__(self, benchmark: Benchmark, numbers: Mapping[str, int]) -> None:
-        pieces = sum(len(query.evidence) for query in benchmark.queries)
-        self._longest = min(EXCERPT, EXCERPTS // max(1, pieces))
-        self._texts = {document.id: document.text for document in benchmark.documents}
-        self._numbers = numbers
-
-    def of(self, piece: Evidence) -> list[Any]:
-        """Document, start, end, excerpt, and the document's number in the viewer (-1: not listed)."""
+    def shown(piece: Evidence) -> list[Any]:
         span, name = piece.span, piece.document_id
-        end = min(span.end, span.start + self._longest)
-        excerpt = page_text(self._texts[name][span.start : end])
+        end = min(span.end, span.start + longest)
+        excerpt = page_text(benchmark.document(name).text[span.start : end])
         if end < span.end:
             excerpt += " […]"
-        return [page_text(name), span.start, span.end, excerpt, self._numbers.get(name, -1)]
+        return [page_text(name), span.start, span.end, excerpt, numbers.get(name, -1)]
+
+    return shown
 
 
-def _percents(reports: Sequence[Report], k: Depth) -> list[dict[str, list[int | None]]]:
-    """Of each report, by question: the share found of each piece of evidence, in percent."""
-    systems = []
-    for report in reports:
-        shares = zip(report.query_ids, report.found.get(k, ()), strict=False)
-        systems.append({query: list(map(whole_percent, pieces)) for query, pieces in shares})
-    return systems
+def _found(reports: Sequence[Report], k: Depth) -> list[dict[str, tuple[float, ...]]]:
+    """Of each report, by question: the share found of each piece of evidence."""
+    return [
+        dict(zip(report.query_ids, report.found.get(k, ()), strict=False)) for report in reports
+    ]
 
 
-def _of_query(
-    systems: Sequence[Mapping[str, list[int | None]]], query: str
+def _percents(
+    systems: Sequence[Mapping[str, tuple[float, ...]]], query: str
 ) -> list[list[int | None]]:
-    return [shares.get(query, []) for shares in systems]
+    return [list(map(whole_percent, shares.get(query, ()))) for shares in systems]
 
 
 def whole_percent(share: float) -> int | None:
@@ -250,23 +249,20 @@ def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> dict[str, str]:
     return meanings
 
 
-def _view(page: ReportPage, k: Depth, unit: Unit, axis: tables.CostAxis | None) -> dict[str, Any]:
-    """The scores, plots and collections at one k in one unit, which the page's switches select."""
-    retrieved = _size_axis(page, k)
+def _view(page: ReportPage, k: Depth, unit: Unit) -> dict[str, Any]:
+    """The scores and collections at one k in one unit, which the page's switches select."""
     return {
         "k": str(k),
         "unit": unit,
-        "against": retrieved.title,
         "shown": k == page.chosen_k and unit == page.comparison.measure.unit,
         "scores": tables.score_table(page, k, unit),
         "collections": tables.collection_table(page, k, unit),
-        "plot": both_widths(_scatter, page, k, unit, retrieved),
-        "cost_plot": axis and both_widths(_scatter, page, k, unit, axis),
     }
 
 
-def _size_axis(page: ReportPage, k: Depth) -> tables.CostAxis:
+def _size_axis(page: ReportPage) -> tables.CostAxis:
     """Retrieved tokens; where all retrieve the same budget, the size of chunks, which tells them apart."""
+    k = page.chosen_k
     sizes = tuple(report.chunks.mean if report.chunks else math.nan for report in page.reports)
     if budget_of(k) is not None and any(map(math.isfinite, sizes)):
         return tables.CostAxis("size of chunks", "Mean tokens of a chunk", "tokens a chunk", sizes)
@@ -274,12 +270,12 @@ def _size_axis(page: ReportPage, k: Depth) -> tables.CostAxis:
     return tables.CostAxis("retrieved tokens", "Tokens retrieved per question", "tokens", tokens)
 
 
-def _scatter(page: ReportPage, k: Depth, unit: Unit, axis: tables.CostAxis, width: int) -> str:
-    measure = (page.measures(k, unit) or [page.comparison.measure])[0]
-    points = []
+def _scatter(page: ReportPage, axis: tables.CostAxis, width: int) -> str:
+    """Every system's mean by the verdict's measure against a cost."""
+    measure, points = page.comparison.measure, []
     for (number, report), value in zip(page.systems, axis.values, strict=True):
-        low, high = page.interval(report, measure)
-        y = mean(report, measure)
+        low, high = page.comparison.intervals[report.name]
+        y = report.mean(measure)
         points.append(plots.Point(number, report.name, value, 100 * y, 100 * low, 100 * high))
     return plots.scatter(
         points,
@@ -296,10 +292,10 @@ def _means(page: ReportPage, width: int) -> str:
     comparison, measure = page.comparison, page.comparison.measure
     rows, notes = [], []
     for number, report in page.systems:
-        value = mean(report, measure)
+        value = report.mean(measure)
         if math.isnan(value):
             continue
-        low, high = page.interval(report, measure)
+        low, high = comparison.intervals[report.name]
         tied = report.name in comparison.tied
         rows.append(plots.Row(number, report.name, 100 * value, 100 * low, 100 * high, tied))
         share = comparison.firsts[report.name]

@@ -43,8 +43,7 @@ def markdown_report(page: ReportPage) -> str:
     parts = [f"# Chunkers and retrievers on {markdown_cell(_benchmark_name(page))}"]
     parts.append(advice.markdown())
     parts += [f"> {markdown_cell(text)}" for text in tables.warnings(page)]
-    verdict = tuning.verdict if tuning else comparison.verdict
-    parts += ["## Verdict", markdown_cell(verdict)]
+    parts += ["## Verdict", markdown_cell(comparison.verdict)]
     note = f"Of {markdown_cell(advice.use)}, the questions with the least recall."
     parts += _titled(missed_table(missed_by(page, advice.use)), note)
     for unit in page.units:
@@ -290,8 +289,7 @@ def print_report(page: ReportPage, console: Console) -> None:
     console.print(Text(note), style="dim")
     for warning in tables.warnings(page):
         console.print(Text(f"! {terminal_text(warning)}"), style="yellow")
-    verdict = page.tuning.verdict if page.tuning else page.comparison.verdict
-    console.print(Text(f"\n{terminal_text(verdict)}"), style="dim")
+    console.print(Text(f"\n{terminal_text(page.comparison.verdict)}"), style="dim")
 
 
 def _code(text: str) -> str:

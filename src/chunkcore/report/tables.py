@@ -287,7 +287,7 @@ def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Rank
         shown = percent(mean(row.report, measure))
         if not verdict:
             return Cell(shown)
-        low, high = page.interval(row.report, measure)
+        low, high = page.comparison.intervals[row.report.name]
         details = (f"{percent(low)} to {percent(high)}",) if math.isfinite(low) else ()
         if row.report.asked is not None:
             asked = f"stopped after {row.report.asked:,} of {len(row.report.query_ids):,} questions"

@@ -55,13 +55,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Excerpts:
-    """The kept text of documents: the numbers of the listed ones, ascending, and of each the ranges that are kept.
+    """The kept text of documents: the numbers of the listed ones, ascending.
 
     A shelf packs a list of documents, each a list of start, text, start, text …; `firsts` are the shelves' first ones.
     """
 
     numbers: list[int]
-    ranges: list[Ranges]
     shelves: list[Pack]
     firsts: list[int]
     note: str = ""
@@ -98,7 +97,7 @@ def excerpts(
     for windows in _WINDOWS:
         if carried is None:
             carried = _fitting(documents, _kept(documents, places, windows), room, windows.note())
-    return carried or Excerpts([], [], [], [], "The documents are too large for this page.")
+    return carried or Excerpts([], [], [], "The documents are too large for this page.")
 
 
 def _kept(
@@ -133,7 +132,7 @@ def _fitting(
         room -= len(shelves[-1].text)
         if room < 0:
             return None
-    return Excerpts(list(kept), list(kept.values()), shelves, firsts, note)
+    return Excerpts(list(kept), shelves, firsts, note)
 
 
 def _size(row: Sequence[int | str]) -> int:

@@ -67,17 +67,11 @@ class Limit:
 
 def limits_of(measures: Sequence[Measure], depth: int) -> list[Limit]:
     """Each limit of the measures (k = "min": `depth`); measures without one go with the deepest."""
-    groups: dict[int | str, list[Measure]] = {}
-    for measure in measures:
-        if measure.k is not None:
-            groups.setdefault(measure.k, [])
-    if not groups:
-        groups[1] = []
-    deepest = max(groups, key=_depth_order)
-    for measure in measures:
-        groups[deepest if measure.k is None else measure.k].append(measure)
+    depths = list(dict.fromkeys(measure.k for measure in measures if measure.k is not None)) or [1]
+    deepest = max(depths, key=_depth_order)
     limits = []
-    for k, group in groups.items():
+    for k in depths:
+        group = [measure for measure in measures if (measure.k or deepest) == k]
         budget = budget_of(k)
         if isinstance(k, int):
             limits.append(Limit(k, None, group))

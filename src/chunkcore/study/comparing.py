@@ -14,7 +14,13 @@ from chunkcore.chunkers.llm import llms_of
 from chunkcore.concurrency import Progress
 from chunkcore.errors import OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, question_documents
-from chunkcore.evaluation.comparison import By, Comparison, compare, enumerated
+from chunkcore.evaluation.comparison import (
+    By,
+    Comparison,
+    compare,
+    enumerated,
+    shared_documents,
+)
 from chunkcore.evaluation.gate import Check, Gate, parse_requirement
 from chunkcore.evaluation.measures import (
     DEFAULT_DEPTHS,
@@ -144,11 +150,6 @@ class ReportPage:
         """The intervals' confidence, in words."""
         return f"{100 * self.comparison.confidence:g} %"
 
-    def interval(self, report: Report, measure: Measure) -> tuple[float, float]:
-        """The interval of a report's mean; NaN if a system lacks the measure."""
-        ends = self.comparison.intervals_by(measure)
-        return ends.get(report.name, (math.nan, math.nan))
-
 
 def mean(report: Report, measure: Measure) -> float:
     """The report's mean; NaN without the measure."""
@@ -238,15 +239,12 @@ class StudySettings:
         return Scorer(benchmark, counter=self.counter)
 
     def check(self, benchmark: Benchmark) -> None:
-        """Check before long work that the questions can be resampled so. Raises `OptionError`."""
+        """Check before long work that the questions can be resampled so. Raises `OptionError` or `DataError`."""
         if self.by == "document" and benchmark.without_evidence:
             raise OptionError(
                 "by document needs the documents that evidence is in, and some questions have none"
             )
-        if self.by == "document" and len(set(question_documents(benchmark).values())) < 2:
-            raise OptionError(
-                "by document needs questions about two documents or more: resample by question"
-            )
+        shared_documents(list(question_documents(benchmark).values()), self.by)  # raises
 
     def compare(self, reports: Sequence[Report], measure: Measure | None = None) -> Comparison:
         """The reports compared by the verdict's measure, or another."""
