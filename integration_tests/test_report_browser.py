@@ -337,6 +337,15 @@ def test_a_phone_shows_the_answer_and_the_scores_before_anything_that_can_wait(t
 # ---- what the page says first, and its parts
 
 
+def test_a_square_is_filled_only_where_the_page_says_so(tab, tmp_path):
+    show(tab, html_report(study(questions=40)), tmp_path)
+    fills = "[...document.querySelectorAll('.estimate.{}')].map((square) => getComputedStyle(square).fill)"
+    open_squares, filled = (set(tab.ask(fills.format(kind))) for kind in ("tied", "distinct"))
+    assert len(open_squares) == 1, "that of the paper"
+    assert filled
+    assert not open_squares & filled
+
+
 def test_a_heading_sorts_its_table_and_groups_the_rows_of_one_retriever(tab, tmp_path):
     names = tuple(f"recursive:size={size} · {method}" for size in (100, 200) for method in ("hybrid", "bm25"))
     show(tab, html_report(study(names=names, questions=40)), tmp_path)

@@ -96,7 +96,6 @@ def reporting(stream: TextIO) -> Iterator[Progress]:
             MofNCompleteColumn,
             Progress,
             TextColumn,
-            TimeElapsedColumn,
             TimeRemainingColumn,
         )
 
@@ -105,11 +104,10 @@ def reporting(stream: TextIO) -> Iterator[Progress]:
             name,
             BarColumn(),
             MofNCompleteColumn(),
-            TimeElapsedColumn(),
             TextColumn("left:"),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=Console(file=stream), transient=False) as progress:
+        with Progress(*columns, console=Console(file=stream)) as progress:
             tasks: dict[str, TaskID] = {}
 
             def show(step: str, done: int, total: int) -> None:

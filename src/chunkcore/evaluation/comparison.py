@@ -215,7 +215,7 @@ class Comparison(Frame):
         else:
             sentences.append(_lead(self, lead))
         if self.unsettled:
-            sentences.append(_unsettled(self))
+            sentences.append(unsettled_words(self, self.unsettled))
         if self.questions_needed is not None:
             low, high = map(rounded, self.questions_needed)
             takes = f"takes {low} to {high} such questions to show in 8 of 10 cases"
@@ -517,13 +517,12 @@ def _lead(comparison: Comparison, lead: Difference) -> str:
     return f"{sentence}."
 
 
-def _unsettled(comparison: Comparison) -> str:
-    """Which systems are likely behind the first, and how many documents or questions would settle it."""
-    gaps = comparison.unsettled
-    names = [gap.b for gap in gaps]
-    likely = f"{names[0]} is likely behind, as the interval leaves out 0"
-    if len(names) > 1:
-        likely = f"{listed(names)} are likely behind, as the intervals leave out 0"
+def unsettled_words(comparison: Comparison, gaps: Sequence[Difference]) -> str:
+    """Which systems are likely behind, and how many documents or questions would settle it."""
+    likely = f"{gaps[0].b} is likely behind, as the interval leaves out 0"
+    if len(gaps) > 1:
+        names = listed([gap.b for gap in gaps])
+        likely = f"{names} are likely behind, as the intervals leave out 0"
     pairs = counted(len(comparison.differences), "pair")
     most = max(gap.adjusted_p for gap in gaps)
     chance = f"among {pairs} chance alone may do that (p up to {most:.2g})"

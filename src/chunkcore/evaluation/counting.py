@@ -120,21 +120,15 @@ class SpanTable:
     @classmethod
     def of(cls, pieces: Sequence[Retrieved], axis: CharacterAxis, source: str) -> SpanTable:
         """The pieces in order. Raises `DataError`: a span ends after its document, or an unknown one has no text."""
-        documents = np.full(len(pieces), -1, dtype=np.int64)
-        rows = np.empty((0, 3), dtype=np.int64)  # the piece, the start and the end of each span
-        if isinstance(pieces, PieceColumns):
-            numbers = [axis.numbers.get(name, -1) for name in pieces.documents]
-            documents = np.array([*numbers, -1], dtype=np.int64)[pieces.document]
-            plain = np.flatnonzero(documents >= 0)
-            rows = np.column_stack((plain, pieces.starts[plain], pieces.ends[plain]))
-        others = np.flatnonzero(documents < 0).tolist()
+        documents, rows = _of_columns(pieces, axis)
         known = len(axis.numbers)
-        numbers_of: dict[str | int, int] = {**axis.numbers}
+        numbers_of: dict[str | int, int] = {}
+        numbers_of.update(axis.numbers)
         texts: dict[int, str] = {}
         quoted: dict[int, tuple[str, ...]] = {}
         spans: list[tuple[int, int, int]] = []
         copies: list[tuple[int, int, int]] = []
-        for number in others:
+        for number in np.flatnonzero(documents < 0).tolist():
             piece = pieces[number]
             copies += _copies(number, piece.sources, axis)
             # Pieces that name no document are each of their own.
@@ -184,6 +178,17 @@ class SpanTable:
     def _first(self) -> Numbers:
         """Each piece's first span; one more for the end."""
         return np.searchsorted(self.owner, np.arange(self.count + 1))
+
+
+def _of_columns(pieces: Sequence[Retrieved], axis: CharacterAxis) -> tuple[Numbers, Numbers]:
+    """Each piece's document, -1 where the columns do not say it; and the piece, start and end of each span."""
+    documents = np.full(len(pieces), -1, dtype=np.int64)
+    if not isinstance(pieces, PieceColumns):
+        return documents, np.empty((0, 3), dtype=np.int64)
+    numbers = [axis.numbers.get(name, -1) for name in pieces.documents]
+    documents = np.array([*numbers, -1], dtype=np.int64)[pieces.document]
+    plain = np.flatnonzero(documents >= 0)
+    return documents, np.column_stack((plain, pieces.starts[plain], pieces.ends[plain]))
 
 
 def _copies(

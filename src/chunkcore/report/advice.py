@@ -18,6 +18,7 @@ from chunkcore.evaluation.comparison import (
     Difference,
     listed,
     rounded,
+    unsettled_words,
 )
 from chunkcore.evaluation.measures import Measure, budget_of, describe_depth
 from chunkcore.evaluation.results import Report, System
@@ -289,10 +290,9 @@ class _Choice:
         if self._tied:
             yield "Tied", self._tie()
             yield "Why this one", self._reason()
-        likely = [gap.b for gap in self._gaps.values() if self._ahead(gap) and not gap.distinct]
+        likely = [gap for gap in self._gaps.values() if self._ahead(gap) and not gap.distinct]
         if likely:
-            leaves = "their intervals leave" if len(likely) > 1 else "its interval leaves"
-            yield "Likely worse", f"{listed(likely)}: {leaves} out 0. {self._not_enough()}"
+            yield "Likely worse", unsettled_words(self.comparison, likely)
         avoided = " ".join(self._avoided())
         if avoided:
             yield "Avoid", avoided
@@ -376,33 +376,21 @@ class _Choice:
         if dear:
             yield f"{listed(dear)}: no gain that these questions show."
 
-    def _not_enough(self) -> str:
-        """Why what is likely is not sure."""
-        comparison = self.comparison
-        among = f"Among {counted(len(comparison.differences), 'pair')} chance may do that"
-        return f"{among}: not enough {comparison.by}s ({comparison.units:,})."
-
     def _settled(self) -> str:
-        """How many documents and questions settle what is open."""
-        comparison, parts = self.comparison, []
+        """How many documents and questions settle a tie; "" where nothing is known of it."""
+        comparison = self.comparison
         if self._tied and all(self._gaps[name].equivalent for name in self._tied):
             within = f"all of the tied are within {comparison.within} of each other"
-            parts.append(f"nothing between these: {within} (equivalent)")
-        elif self._tied and comparison.questions_needed is not None:
-            low, high = (max(0, needed - self.questions) for needed in comparison.questions_needed)
-            more = f"{rounded(low)} to {rounded(high)} more questions"
-            if comparison.by == "document":
-                size = self.questions / comparison.units
-                documents = f"{rounded(low / size)} to {rounded(high / size)} more documents"
-                more += f", which is {documents} like these,"
-            parts.append(f"{more} show a difference of {comparison.within} in 8 of 10 cases")
-        unsettled = [gap for gap in self._gaps.values() if self._ahead(gap) and not gap.distinct]
-        if unsettled:
-            needed = max(map(comparison.units_needed, unsettled))
-            units = f"some {rounded(needed)} {comparison.by}s, {comparison.units:,} now"
-            parts.append(f"{units}, show whether the likely worse are worse")
-        text = "; ".join(parts)
-        return text and f"{text[0].upper()}{text[1:]}."
+            return f"Nothing between these: {within} (equivalent)."
+        if not self._tied or comparison.questions_needed is None:
+            return ""
+        low, high = (max(0, needed - self.questions) for needed in comparison.questions_needed)
+        more = f"{rounded(low)} to {rounded(high)} more questions"
+        if comparison.by == "document":
+            size = self.questions / comparison.units
+            documents = f"{rounded(low / size)} to {rounded(high / size)} more documents"
+            more += f", which is {documents} like these,"
+        return f"{more} show a difference of {comparison.within} in 8 of 10 cases."
 
 
 def _beats(gap: Difference, comparison: Comparison) -> bool:

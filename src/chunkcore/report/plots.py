@@ -145,17 +145,19 @@ def curves(
     if not shown:
         return ""
     narrow = width < 500
-    height = 320 if narrow else 440
-    most = max(line.points[-1].tokens for line in shown)
-    budgets = [point.tokens for line in shown for point in line.points]
-    least = min(budgets)
-    right = width - 34 if narrow else width - 300
-    across = Scale(math.log(least), math.log(max(most, 2 * least)), 46, right)
-    low = min(point.low for line in shown for point in line.points)
+    height, margin, step = 440, 300, 1
+    if narrow:
+        height, margin, step = 320, 34, 2
+    right = width - margin
+    points = [point for line in shown for point in line.points]
+    budgets = sorted({point.tokens for point in points})
+    least, most = budgets[0], max(budgets[-1], 2 * budgets[0])
+    across = Scale(math.log(least), math.log(most), 46, right)
+    low = min(point.low for point in points)
     y_ticks = [tick for tick in ticks(low, 100) if tick <= 100]
     y = Scale(y_ticks[0], y_ticks[-1], height - 44, 26)
     parts = _axes(Scale(0, 1, 46, right), y, [], y_ticks)
-    for tokens in sorted(set(budgets))[:: 2 if narrow else 1]:
+    for tokens in budgets[::step]:
         place = across(math.log(tokens))
         parts.append(svg_line(place, y.first, place, y.first + 5, "axis"))
         parts.append(svg_text(place, y.first + 19, number(tokens), "tick", anchor="middle"))

@@ -326,17 +326,14 @@ def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked] | 
         return _spread(row.report.mean(measure), row.report.std(measure))
 
     def part(name: str, row: Ranked) -> Cell:
-        value, deviation, _ = row.report.by_collection(measure).get(name, _UNKNOWN)
-        return _spread(value, deviation)
+        groups = row.report.by_collection(measure)
+        return _spread(*groups[name][:2]) if name in groups else Cell(MISSING)
 
     columns = [*_system_columns(page), Column(f"All ({len(labels):,})", whole)]
     for name in page.collections:
         title = f"{name or '(none)'} ({labels.count(name):,})"
         columns.append(Column(title, partial(part, name)))
     return Table(f"{measure} by group of questions", tuple(columns), scored)
-
-
-_UNKNOWN = (math.nan, math.nan, 0)
 
 
 def difference_table(page: ReportPage) -> Table[Difference]:

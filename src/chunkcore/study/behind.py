@@ -121,12 +121,13 @@ class PassagesBehind:
 
     def runs(self, hits: Run, limits: Sequence[Limit], show: str, name: str) -> list[Run]:
         """Passages of the first hits of each question, a run for each limit; `show` as in `System.behind`."""
-        results: list[dict[str, Sequence[Retrieved]]] = [{} for _ in limits]
+        answers: dict[str, list[Sequence[Retrieved]]] = {}
 
         def ask(query: Query) -> Sequence[Retrieved]:
             first = list(hits.results.get(query.id, ()))[:HITS]
-            for limit, answers in zip(limits, results, strict=True):
-                answers[query.id] = self.index.behind(
+            some: list[Sequence[Retrieved]] = []
+            for limit in limits:
+                passages = self.index.behind(
                     query.text,
                     first,
                     max_tokens=limit.max_tokens or MAX_TOKENS,
@@ -134,13 +135,16 @@ class PassagesBehind:
                     show=show,
                     counter=self._scorer.counter,
                 )
+                some.append(passages)
+            answers[query.id] = some
             return ()
 
         asked = ask_each(self._scorer.benchmark.queries, ask, name)
-        for query_id in asked.failures:
-            for answers in results:
-                answers.pop(query_id, None)
-        return [replace(asked, results=answers) for answers in results]
+        runs = []
+        for place in range(len(limits)):
+            results = {query: some[place] for query, some in answers.items()}
+            runs.append(replace(asked, results=results))
+        return runs
 
     def score(self, hits: Run, measures: Sequence[Measure], show: str, name: str) -> Report:
         """Score passages behind a run that was made elsewhere."""
