@@ -72,7 +72,10 @@ def with_source(hit: Retrieved, documents: Documents) -> Retrieved:
 
 def has_text(piece: Retrieved) -> bool:
     """Whether a reader sees something of a piece: of HTML, more than tags."""
-    return bool(without_tags(Document(piece.document_id, piece.text)).strip())
+    text = piece.text
+    if "<" in text or "&" in text:
+        text = without_tags(Document(piece.document_id, text))
+    return bool(text.strip())
 
 
 def goes_on(text: str, span: Span, after: int) -> int:
