@@ -61,6 +61,7 @@ def test_a_promise_holds_in_the_mean_and_too_much_is_refused_with_the_number_tha
         (np.zeros(8), 0.1, "takes at least 20 questions, got 8", 20),
         (np.zeros(8), 0.0, "no number of questions", None),
         (np.repeat([0.0, np.inf], [95, 5]), 0.05, "out of reach with any number", None),
+        (np.repeat([0.0, np.inf], [120, 30]), 0.2, "out of reach with any number", None),
         (np.repeat([0.0, np.inf], [42, 3]), 0.1, "about 69 such questions", 69),
     ]
     for needs, miss, message, questions in cases:

@@ -168,8 +168,9 @@ def controlled(needs: Scores, miss: float) -> float:
             fewest,
         )
     finite = np.sort(needs[np.isfinite(needs)])
-    out_of_reach = 1 - len(finite) / count
-    place = len(finite) - 1 - (_allowed(count, miss) - (count - len(finite)))
+    infinite = count - len(finite)
+    out_of_reach = infinite / count
+    place = len(finite) - 1 - (_allowed(count, miss) - infinite)
     if place < len(finite):
         return float(finite[place])
     message = (
