@@ -118,29 +118,19 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     r"""Line number, from 1, and line with its newline, without byte order mark. Only ``\n`` ends a line. Raises
     `DataError`: as `read_text`, with the number of the line that is not UTF-8.
     """
+    before = 0
     try:
-        for number, before, data in byte_lines(path):
-            text = decoded(data, path, before=before, line=number)
-            yield number, text if before else text.removeprefix("\ufeff")
+        with open_file(path, pipes=True) as file:
+            lines = iter(partial(file.readline, _LONGEST_LINE + 1), b"")
+            for number, data in enumerate(lines, start=1):
+                if len(data) > _LONGEST_LINE:
+                    size = f"over {_LONGEST_LINE // 1024**2} MB"
+                    raise DataError(f"{path}, line {number}: {size}, which is hardly a line")
+                text = decoded(data, path, before=before, line=number)
+                yield number, text if before else text.removeprefix("\ufeff")
+                before += len(data)
     except OSError as error:
         raise unreadable(path, error) from error
-
-
-def byte_lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Line number, from 1, the bytes before the line, and its bytes. Raises `OSError` or `DataError`: no file to read,
-    an empty one, or a line that is too long.
-    """
-    before = 0
-    with open_file(path, pipes=True) as file:
-        for number, data in enumerate(
-            iter(partial(file.readline, _LONGEST_LINE + 1), b""), start=1
-        ):
-            if len(data) > _LONGEST_LINE:
-                raise DataError(
-                    f"{path}, line {number}: over {_LONGEST_LINE // 1024**2} MB, which is hardly a line"
-                )
-            yield number, before, data
-            before += len(data)
     if not before:
         raise empty(path)
 
@@ -242,11 +232,9 @@ def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
 def unreadable(path: Path, error: OSError) -> DataError:
     """The error of a file or folder that cannot be read: `UnreadError` where it is not permitted."""
     reason = f"cannot be read: {error.strerror or error}"
-    return (
-        UnreadError(path, reason)
-        if isinstance(error, PermissionError)
-        else DataError(f"{path} {reason}")
-    )
+    if isinstance(error, PermissionError):
+        return UnreadError(path, reason)
+    return DataError(f"{path} {reason}")
 
 
 def empty(path: Path) -> NoTextError:
@@ -256,11 +244,9 @@ def empty(path: Path) -> NoTextError:
 
 def _said(error: Exception) -> str:
     """The error's message, without the line number, which is always 1 for a single line."""
-    return (
-        f"{error.msg}, at character {error.pos + 1}"
-        if isinstance(error, json.JSONDecodeError)
-        else str(error)
-    )
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, at character {error.pos + 1}"
+    return str(error)
 
 
 def write_text(path: Path, text: str) -> Path:

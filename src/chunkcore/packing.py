@@ -302,7 +302,7 @@ def _last_that_fits(cuts: Sequence[int], fits: Callable[[int], bool]) -> int | N
     """The last cut that fits, searched from the end in doubling steps: 0, 1, 2, 3, 4, 6, 10, ... back."""
     back = [0, 1, 2, *(2**step + 2 for step in range(len(cuts).bit_length()))]
     for steps in back if len(cuts) else []:
-        cut = cuts[max(0, len(cuts) - 1 - steps)]
+        cut: int = cuts[max(0, len(cuts) - 1 - steps)]
         if fits(cut):
             return cut
     return None

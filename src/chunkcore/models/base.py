@@ -294,12 +294,9 @@ def text_tokens(
     is_special = np.asarray(special, dtype=np.bool_)
     # A token across the prompt's end counts with its part of the document.
     of_text = np.flatnonzero(~is_special & (places[:, 1] > 0))
+    before = last = int(np.argmin(np.append(is_special, False)))  # the first that is not special
     if len(of_text):
         before, last = int(of_text[0]), int(of_text[-1]) + 1
-    else:
-        before = last = int(
-            np.argmin(np.append(is_special, False))
-        )  # the first that is not special
     places[:before] = 0
     places[last:] = len(text)
     # A few tokenizers step back by a character; searches need ascending offsets.
