@@ -134,7 +134,8 @@ class TiktokenCounter(TokenCounter):
         starts -= lengths
         if not text.isascii():
             # A byte's character: its position minus the continuation bytes (the lowest signed numbers) up to it.
-            data = np.frombuffer(encodable(text).encode("utf-8"), dtype=np.int8)
+            # A surrogate has as many bytes as U+FFFD, as which it is read.
+            data = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.int8)
             continues = (data < -64).nonzero()[0]
             later = np.bincount(starts.searchsorted(continues), minlength=len(starts) + 1)
             starts -= np.cumsum(later)[: len(starts)]
