@@ -27,6 +27,7 @@ from chunkcore.run import Retrieved
 from chunkcore.text import Document, Span, text_of_spans
 
 _LONGEST_NUMBER = 40  # characters: longer numbers are no places
+_LARGEST_NUMBER = 2**63
 _SPANS = re.compile(r"[\d\s.,;()\[\]-]+")  # "0-12,40-55" and "[[0, 12], [40.0, 55.0]]"
 _WHOLE_NUMBERS = re.compile(r"\d+(?:\.0*)?")
 
@@ -39,6 +40,10 @@ def whole_number(value: object) -> int | None:
     >>> whole_number(44.0), whole_number("44"), whole_number(44.5), whole_number(True)
     (44, 44, None, None)
     """
+    if (
+        type(value) is int and abs(value) < _LARGEST_NUMBER
+    ):  # most are; the rest takes ten times as long
+        return value
     value = getattr(value, "number_value", value)
     with suppress(ValueError, TypeError):  # of arrays of several numbers
         value = value.item() if hasattr(value, "item") else value  # NumPy's
@@ -125,11 +130,14 @@ def read_place(
     >>> read_place({"start": "chapter 1"}, "tea", start="start", end="end").problem
     "start is 'chapter 1', no whole number"
     """
+    numbers = []
     for key in (start, end):
         value = metadata.get(key)
-        if value is not None and whole_number(value) is None:
+        number = None if value is None else whole_number(value)
+        if value is not None and number is None:
             return StatedPlace((), f"{key} is {echo(value)}, no whole number")
-    first, last = whole_number(metadata.get(start)), whole_number(metadata.get(end))
+        numbers.append(number)
+    first, last = numbers
     written = metadata.get(spans)
     several = read_spans(written)
     if several:

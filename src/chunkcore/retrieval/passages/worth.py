@@ -10,6 +10,7 @@ words no more than chance gives.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -158,6 +159,10 @@ class Shown:
     def __init__(self, places: UnitPlaces, ranges: Ranges) -> None:
         self._places = places
         self._ranges = union_ranges(ranges)
+        self._edges: tuple[list[int], list[int]] = (
+            self._ranges[:, 0].tolist(),
+            self._ranges[:, 1].tolist(),
+        )
 
     @classmethod
     def everything(cls, places: UnitPlaces) -> Shown:
@@ -202,16 +207,13 @@ class Shown:
     ) -> tuple[Span, ...]:
         """What of a unit's spans is shown."""
         begin = self._places.begin(document_id)
+        starts, ends = self._edges
         kept = []
         for span in spans:
-            first = np.searchsorted(
-                self._ranges[:, 1],
-                span.start + begin,
-                side="right",
-            )
-            after = np.searchsorted(self._ranges[:, 0], span.end + begin)
-            for low, high in (self._ranges[first:after] - begin).tolist():
-                kept.append(Span(max(span.start, low), min(span.end, high)))
+            first = bisect_right(ends, span.start + begin)
+            after = bisect_left(starts, span.end + begin)
+            for low, high in zip(starts[first:after], ends[first:after], strict=True):
+                kept.append(Span(max(span.start, low - begin), min(span.end, high - begin)))
         return tuple(kept)
 
 
