@@ -66,7 +66,7 @@ class TestLangChainsOwnPackage(LangChainContract):
         store.add_documents(chunks)
         chosen = {"filter": {"source_id": "none"}}
         assert len(store.as_retriever().invoke("tea", **chosen)) == len(chunks)
-        with pytest.raises(ValueError, match="the retriever ignored filter="):
+        with pytest.raises(ValueError, match="the retriever ignored the filter"):
             PassageRetriever(store.as_retriever(), documents=benchmark().documents).invoke("tea", **chosen)
 
 

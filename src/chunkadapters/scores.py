@@ -43,8 +43,8 @@ class BenchmarkPlaces:
     """
 
     def __init__(self, benchmark: Benchmark) -> None:
-        self._documents = {document.id: document for document in benchmark.documents}
-        self._locator = Locator(self._documents, lenient=True)
+        self.documents = {document.id: document for document in benchmark.documents}
+        self._locator = Locator(self.documents, lenient=True)
 
     def locate(self, hits: Sequence[Hit]) -> list[Verdict]:
         """The verdicts on hits of no question, such as everything that a retriever could return."""
@@ -67,7 +67,7 @@ class BenchmarkPlaces:
     def _quoted(self, query: Query, hit: Hit, verdict: Verdict) -> Retrieved | None:
         parts = []
         for evidence in query.evidence:
-            words = evidence.span.slice(self._documents[evidence.document_id].text)
+            words = evidence.span.slice(self.documents[evidence.document_id].text)
             is_named = verdict.document == evidence.document_id
             if not is_named and (verdict.document or len(words) < _SHORTEST_QUOTE):
                 continue
@@ -216,6 +216,22 @@ def check_filter(query_id: str, where: Mapping[str, object]) -> None:
             )
 
 
+def check_obeyed(where: Mapping[str, object], metadata: Mapping[str, object]) -> None:
+    """Raise `OptionError`: a filter names a value, and a hit has another one.
+
+    A text and a number are not compared: a store may make one of the other.
+    """
+    for key, value in where.items():
+        kept = metadata.get(key, value)
+        are_texts = isinstance(value, str) and isinstance(kept, str)
+        are_numbers = isinstance(value, int | float) and isinstance(kept, int | float)
+        if kept != value and (are_texts or are_numbers):
+            raise OptionError(
+                f"the retriever ignored the filter {dict(where)!r:.80}: a hit has {kept!r:.40} for {key!r}. Does every "
+                "retriever inside get the filter, in its store's form?"
+            )
+
+
 Pause = Callable[[float], Awaitable[None]]
 
 
@@ -294,13 +310,22 @@ class RetrieverRun:
             except Exception as error:  # noqa: BLE001  # a retriever may raise anything
                 reason = error
             else:
-                self._verdicts[query.id] = self._places.answers(query, hits)
+                verdicts = self._places.answers(query, hits)
+                self._check_obeyed(query, hits, verdicts)
+                self._verdicts[query.id] = verdicts
                 break
         if query.id not in self._verdicts:
             self._fail(query, reason)
         if self._progress is not None:
             done = len(self._verdicts) + len(self._failures)
             self._progress("retrieve", done, len(self.benchmark.queries))
+
+    def _check_obeyed(self, query: Query, hits: Sequence[Hit], verdicts: Iterable[Verdict]) -> None:
+        """Raise `OptionError`: a hit is of a document that the question's filter hides."""
+        for hit, verdict in zip(hits, verdicts, strict=True):
+            document = self._places.documents.get(verdict.piece.document_id)
+            metadata = hit.metadata if document is None else {**hit.metadata, **document.metadata}
+            check_obeyed(query.where or {}, metadata)
 
     def _fail(self, query: Query, reason: Exception | None) -> None:
         message = without_secrets(reason, secrets_within(self._system.parts))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
-from haystack import Document, Pipeline, SuperComponent
+from haystack import Document, Pipeline
 from haystack.core.component import Component
 from typing_extensions import Unpack
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 
 Inputs: TypeAlias = dict[str, Any]
-_BOOKS = "__haystack"  # attributes in which Haystack notes a component's sockets and its pipeline
 
 
 def with_filter(
@@ -52,35 +51,40 @@ def with_filter(
 ) -> Inputs:
     """The inputs with the filter of one question, beside the filters that the app has of its own.
 
-    Raises `OptionError`: some retriever inside would not get the filter, or would lose its own for it.
+    Raises `OptionError`: a retriever inside has no input for it.
     """
     conditions = []
     for key, value in where.items():
         conditions.append({"field": f"meta.{key}", "operator": "==", "value": value})
     if not isinstance(retriever, Pipeline):
-        _check(retriever, type(retriever).__name__, sockets_of(retriever).inputs)
-        return {**constant, "filters": _both(constant, retriever, conditions)}
-    values = {name: dict(inputs) for name, inputs in constant.items()}
+        name = type(retriever).__name__
+        return _filtered(constant, retriever, name, sockets_of(retriever).inputs, conditions)
+    values = dict(constant)
     free = [socket for socket in pipeline_sockets(retriever).inputs if socket.free]
     for name in _sources(retriever):
+        inputs = [socket for socket in free if socket.component == name]
         part = retriever.get_component(name)
-        _check(part, name, [socket for socket in free if socket.component == name])
-        inputs = values.setdefault(name, {})
-        inputs["filters"] = _both(inputs, part, conditions)
+        values[name] = _filtered(values.get(name, {}), part, name, inputs, conditions)
     return values
 
 
-def _both(
-    inputs: Inputs, retriever: object, conditions: list[dict[str, object]]
-) -> dict[str, object]:
-    filters = inputs.get("filters") or _own_filters(retriever)
+def _filtered(
+    values: Inputs,
+    component: object,
+    name: str,
+    inputs: Iterable[Socket],
+    conditions: Sequence[Inputs],
+) -> Inputs:
+    if not any(socket.name == "filters" for socket in inputs):
+        raise OptionError(
+            f"a question has a filter (where), and {name} has no free input called filters"
+        )
+    filters = values.get("filters")
+    for attribute in ("filters", "_filters"):
+        filters = filters or getattr(component, attribute, None)
     if filters:
         conditions = [filters, *conditions]
-    return {"operator": "AND", "conditions": conditions}
-
-
-def _own_filters(component: object) -> Any:
-    return getattr(component, "filters", None) or getattr(component, "_filters", None)
+    return {**values, "filters": {"operator": "AND", "conditions": list(conditions)}}
 
 
 def _sources(pipeline: Pipeline) -> list[str]:
@@ -101,44 +105,6 @@ def _sources(pipeline: Pipeline) -> list[str]:
         if gives and (name not in fed or hasattr(part, "document_store")):
             names.append(name)
     return names
-
-
-def _check(component: object, name: str, inputs: Iterable[Socket]) -> None:
-    """Raise `OptionError`: a filter does not reach the component, or what it holds."""
-    if not any(socket.name == "filters" for socket in inputs):
-        raise OptionError(
-            f"a question has a filter (where), and {name} has no free input called filters"
-        )
-    if isinstance(component, SuperComponent):
-        reached = component.input_mapping["filters"]
-        for source in _sources(component.pipeline):
-            if f"{source}.filters" not in reached:
-                raise OptionError(
-                    f"a question has a filter (where), and the filters of {name} do not reach its {source}"
-                )
-    for part in _held(component):
-        if _own_filters(part):
-            raise OptionError(
-                f"a question has a filter (where), which would replace the filters of a "
-                f"{type(part).__name__} inside {name}: give them to {name}"
-            )
-
-
-def _held(value: object) -> Iterator[object]:
-    """The components inside a component, at any depth."""
-    values: Iterable[object] = ()
-    if isinstance(value, Pipeline):
-        values = [value.get_component(name) for name in value.graph.nodes]
-    elif is_component(value):
-        values = [item for name, item in vars(value).items() if not name.startswith(_BOOKS)]
-    elif isinstance(value, Mapping):
-        values = value.values()
-    elif isinstance(value, list | tuple):
-        values = value
-    for item in values:
-        if is_component(item):
-            yield item
-        yield from _held(item)
 
 
 def _system(
@@ -169,10 +135,9 @@ def _system(
             retriever, text_embedder, query_socket, documents_socket, constant
         )
     else:
-        is_store = hasattr(retriever, "filter_documents")
-        hint = "; a store is asked through its retriever" if is_store else ""
         raise DataError(
-            f"expected a Haystack component or Pipeline, got {kind_of(retriever)}{hint}"
+            f"expected a Haystack component or Pipeline, got {kind_of(retriever)}; a store is asked through its "
+            "retriever"
         )
 
     def filtered(where: Mapping[str, object]) -> DeployedRetriever:

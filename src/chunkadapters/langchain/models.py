@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import signature
 from typing import Any, TypeAlias, cast
@@ -198,28 +198,6 @@ def with_filter(runnable: AnyRunnable) -> AnyRunnable | None:
             if isinstance(options, Mapping) and options.get("filter"):
                 return part
     return None
-
-
-def check_obeyed(arguments: Mapping[str, object], documents: object) -> None:
-    """Raise `OptionError`: a call's filter names a value, and a document has another; the store ignored the filter."""
-    chosen = arguments.get("filter")
-    if not isinstance(chosen, Mapping) or not isinstance(documents, Iterable):
-        return
-    for document in documents:
-        for key, value in chosen.items():
-            kept = getattr(document, "metadata", {}).get(key, value)
-            if kept != value and _are_comparable(kept, value):
-                raise OptionError(
-                    f"the retriever ignored filter={dict(chosen)!r:.80}: a hit has {kept!r:.40} for {key!r}. Give its "
-                    "store the filter as that takes it"
-                )
-
-
-def _are_comparable(one: object, other: object) -> bool:
-    """Whether both are texts or both are numbers: a store may make one of the other."""
-    if isinstance(one, str):
-        return isinstance(other, str)
-    return isinstance(one, int | float) and isinstance(other, int | float)
 
 
 Called: TypeAlias = "tuple[AnyRunnable, RunnableConfig | None]"  # with what it is called

@@ -37,7 +37,6 @@ from chunkadapters.behind import (
     warn_of_few,
 )
 from chunkadapters.langchain.models import (
-    check_obeyed,
     dropping,
     for_children,
     stated_k,
@@ -50,6 +49,7 @@ from chunkadapters.scores import (
     QuestionScorer,
     RetrieverHooks,
     check_is_retriever,
+    check_obeyed,
     measures_of,
 )
 from chunkcore.errors import DataError, OptionError, echo, kind_of
@@ -107,11 +107,7 @@ def _asked_with(
     """A retriever that is asked with these arguments; a filter of one question is the argument ``filter``."""
 
     def filtered(where: Mapping[str, object]) -> DeployedRetriever:
-        dropped_by, replaced = dropping(retriever, ["filter"]), with_filter(retriever)
-        if dropped_by is not None:
-            raise OptionError(
-                f"a question has a filter (where), and {type(dropped_by).__name__} drops the arguments of a call"
-            )
+        replaced = with_filter(retriever)
         if replaced is not None:
             raise OptionError(
                 f"a question has a filter (where), which would replace that of {type(replaced).__name__}: give each "
@@ -120,14 +116,10 @@ def _asked_with(
         return _asked_with(retriever, {"filter": _Filter(where)})
 
     def ask(question: str) -> list[Document]:
-        documents = retriever.invoke(question, **arguments)
-        check_obeyed(arguments, documents)
-        return documents
+        return retriever.invoke(question, **arguments)
 
     async def aask(question: str) -> list[Document]:
-        documents = await retriever.ainvoke(question, **arguments)
-        check_obeyed(arguments, documents)
-        return documents
+        return await retriever.ainvoke(question, **arguments)
 
     return DeployedRetriever(retriever.get_name(), ask, aask, retriever, filtered)
 
@@ -443,8 +435,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         behind = self._behind(k, max_tokens)
         retriever, arguments = self._asked(behind, arguments)
         hits = retriever.invoke(query, _config(run_manager), **arguments)
-        check_obeyed(arguments, hits)
-        return self._passages(query, hits, behind)
+        return self._passages(query, hits, behind, arguments)
 
     async def _aget_relevant_documents(
         self,
@@ -458,8 +449,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         behind = self._behind(k, max_tokens)
         retriever, arguments = self._asked(behind, arguments)
         hits = await retriever.ainvoke(query, _config(run_manager), **arguments)
-        check_obeyed(arguments, hits)
-        return await asyncio.to_thread(self._passages, query, hits, behind)
+        return await asyncio.to_thread(self._passages, query, hits, behind, arguments)
 
     def _asked(self, behind: Behind, arguments: dict[str, Any]) -> tuple[Question, dict[str, Any]]:
         """The retriever to ask, and the arguments for it: a call's, and the number of hits."""
@@ -495,12 +485,17 @@ class PassageRetriever(BaseRetriever, _Shown):
             self._has_warned = True
             warn_of_few(self.retriever, count, self.fetch_k)
 
-    def _passages(self, query: str, documents: object, behind: Behind) -> list[Document]:
+    def _passages(
+        self, query: str, documents: object, behind: Behind, arguments: Mapping[str, object]
+    ) -> list[Document]:
         if not isinstance(documents, list | tuple):
             raise DataError(
                 f"expected a list of documents of the retriever, got {type(documents).__name__}"
             )
         hits = [hit_of(document) for document in documents]
+        chosen = arguments.get("filter")
+        for hit in hits if isinstance(chosen, Mapping) else ():
+            check_obeyed(chosen, hit.metadata)
         self._warn_of_few(len(hits))
         return _documents(behind.passages(query, hits), documents)
 
