@@ -13,7 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, zip_longest
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, cast
 
 from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import DataError
@@ -189,7 +189,7 @@ class PlaceKeys:
             return {self.start: spans[0].start, self.end: spans[0].end}
         if not spans:
             return {}
-        start, end = _ends(spans)
+        start, end = min(span.start for span in spans), max(span.end for span in spans)
         return {self.start: start, self.end: end, self.spans: encode_spans(spans)}
 
     def stated(
@@ -233,10 +233,6 @@ class PlaceKeys:
 def _beside(parent: Collection[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The values, with the prefix ``chunk_`` before the keys that the parent has."""
     return {f"chunk_{key}" if key in parent else key: value for key, value in values.items()}
-
-
-def _ends(spans: Sequence[Span]) -> tuple[int, int]:
-    return min(span.start for span in spans), max(span.end for span in spans)
 
 
 # ---- Pages: a framework's document carries its page marks as one string, which its chunks do not inherit
@@ -296,9 +292,8 @@ def chunk_metadata(chunk: Chunk, parent: Mapping[str, object], origin: Origin) -
     if chunk.context:
         values[CONTEXT] = chunk.context
     flat = {key: _flat(value) for key, value in values.items()}
-    metadata = _beside(
-        parent, {key: value for key, value in flat.items() if value not in (None, "")}
-    )
+    kept = {key: value for key, value in flat.items() if value not in (None, "")}
+    metadata = _beside(parent, kept)
     if chunk.derived or origin.passage:
         metadata[DERIVED] = True
     segments = [origin.place(segment) for segment in chunk.segments]
@@ -314,9 +309,14 @@ def _flat(value: object) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 
+def are_columns(chunks: Sequence[Chunk]) -> TypeGuard[DocumentChunks]:
+    """Whether all that the chunks say stands in columns, so that no `Chunk` object is needed."""
+    return isinstance(chunks, DocumentChunks) and not chunks.special
+
+
 def ranges_of(chunks: Sequence[Chunk]) -> Sequence[Sequence[int]]:
     """Where each chunk's first span starts and its last one ends."""
-    if isinstance(chunks, DocumentChunks) and not chunks.special:
+    if are_columns(chunks):
         return cast("list[list[int]]", chunks.ranges.tolist())
     return [(chunk.spans[0].start, chunk.spans[-1].end) for chunk in chunks]
 
@@ -355,18 +355,10 @@ def chunk_records(
     following = document.metadata.get(WHITE_SPACE)
     gaps = white_space_after(text, ranges, following if isinstance(following, str) else "")
     shift = origin.shift
-    if (
-        isinstance(chunks, DocumentChunks)
-        and not chunks.special
-        and shift is not None
-        and not marks
-    ):
+    if are_columns(chunks) and shift is not None and not marks:
         # Without a `Chunk` object for each, the adapters take three quarters of the time.
         for (start, end), chunk_id, gap in zip(ranges, chunks.ids(), gaps, strict=True):
-            record: dict[str, Any] = {
-                keys.start: start + shift,
-                keys.end: end + shift,
-            }
+            record: Metadata = {keys.start: start + shift, keys.end: end + shift}
             if gap:
                 record[WHITE_SPACE] = gap
             yield text[start:end], unused_id(chunk_id, taken), record
@@ -397,21 +389,20 @@ def inherited(
     document: all but its page marks; ``spans``, ``segments`` and ``derived`` that read like a chunk's place become
     ``source_spans`` and so on.
     """
-    gone: tuple[str, ...] = (PAGE_MARKS,)
+    kept = {key: value for key, value in metadata.items() if key != PAGE_MARKS}
     if of_a_chunk:
-        gone = (SPANS, SEGMENTS, WHITE_SPACE, PAGE_MARKS, *drop)
-    kept = {key: value for key, value in metadata.items() if key not in gone}
-    if of_a_chunk:
+        for key in (SPANS, SEGMENTS, WHITE_SPACE, *drop):
+            kept.pop(key, None)
         return kept
-    reads_like_a_place = {
-        SPANS: bool(read_spans(kept.get(SPANS))),
-        SEGMENTS: bool(decode_segments(kept.get(SEGMENTS))),
-        DERIVED: kept.get(DERIVED) is True,
-    }
-    for key, is_place in reads_like_a_place.items():
-        if is_place:
+    readers = {SPANS: read_spans, SEGMENTS: decode_segments, DERIVED: _is_true}
+    for key, read in readers.items():
+        if read(kept.get(key)):  # it reads like a chunk's place
             kept[f"source_{key}"] = kept.pop(key)
     return kept
+
+
+def _is_true(value: object) -> bool:
+    return value is True
 
 
 # ---- Pages that a loader gave one by one
@@ -521,16 +512,16 @@ def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
         number = number + 1 if stated is None else stated
         if not text.strip():
             continue  # a picture: it has a number and no text
-        start = end + len(separator) if texts else 0
-        end = start + len(text)
         texts.append(text)
-        marks.append(_page_mark(number, start, end, label))
+        marks.append(_page_mark(number, end, end + len(text), label))
+        end += len(text) + len(separator)
     if not texts:
         raise DataError(
             f"the pages of {source!r} have no text: they may be pictures; recognise their text first (OCR)"
         )
-    shared = shared_items([page.metadata for page in pages])
-    metadata = {key: value for key, value in shared.items() if key not in _PAGE_KEYS}
+    metadata = shared_items([page.metadata for page in pages])
+    for key in _PAGE_KEYS:
+        metadata.pop(key, None)
     return Document(source, separator.join(texts), metadata, tuple(marks))
 
 
@@ -542,11 +533,9 @@ def shared_items(mappings: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
     """
     shared = dict(mappings[0]) if mappings else {}
     for other in mappings[1:]:
-        shared = {
-            key: value
-            for key, value in shared.items()
-            if key in other and _equal(value, other[key])
-        }
+        for key in list(shared):
+            if key not in other or not _equal(shared[key], other[key]):
+                del shared[key]
     return shared
 
 

@@ -51,6 +51,7 @@ from chunkadapters.places import (
     WHOLE,
     Metadata,
     Origin,
+    are_columns,
     chunk_place,
     chunk_records,
     copier,
@@ -216,7 +217,7 @@ def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[Metadat
     """Each chunk's place in the first document of a chain of splitters; {} if there is no chain, or it is not known."""
     chain = _root(document)
     root_id, origin = chain or (document.id, WHOLE)
-    if chain is None and isinstance(chunks, DocumentChunks) and not chunks.special:
+    if chain is None and are_columns(chunks):
         yield from repeat({}, len(chunks))
         return
     for chunk in chunks:
@@ -246,8 +247,8 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
     is not added.
     """
     text, chain = document.content or "", _root(document)
-    origin = chain[1] if chain else WHOLE
-    if isinstance(chunks, DocumentChunks) and not chunks.special and not origin.parts:
+    _, origin = chain or ("", WHOLE)
+    if are_columns(chunks) and not origin.parts:
         ranges = chunks.ranges.copy()
         gaps = [len(gap) for gap in white_space_after(text, ranges_of(chunks))]
         ranges[:, 1] += np.array(gaps, dtype=np.int64)
@@ -256,18 +257,19 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
         return DocumentChunks(chunks.document, ranges, chunks.counts, chunks.fingerprint)
     extended = []
     for chunk, gap in zip(chunks, white_space_after(text, ranges_of(chunks)), strict=True):
-        start, end = chunk.spans[0].start, chunk.spans[-1].end
         if len(chunk.spans) == 1 and not chunk.derived:
-            begin = 0 if chunk is chunks[0] and text[:start].isspace() else start
-            added = tuple(
-                Span(*ends) for ends in ((begin, start), (end, end + len(gap))) if ends[0] < ends[1]
-            )
-            if origin.parts is None or sum(map(len, origin.place(added))) == sum(map(len, added)):
-                chunk = replace(
-                    chunk, spans=(Span(begin, end + len(gap)),), text=text[begin : end + len(gap)]
-                )
+            (span,) = chunk.spans
+            begin = 0 if not extended and text[: span.start].isspace() else span.start
+            longer = Span(begin, span.end + len(gap))
+            added = _placed_length(origin, longer) - _placed_length(origin, span)
+            if origin.parts is None or added == len(longer) - len(span):
+                chunk = replace(chunk, spans=(longer,), text=longer.slice(text))
         extended.append(chunk)
     return extended
+
+
+def _placed_length(origin: Origin, span: Span) -> int:
+    return sum(map(len, origin.place((span,))))
 
 
 def _id(chunk_id: str, context: str, text: str) -> str:
