@@ -768,7 +768,7 @@ def test_langchain_gives_the_retriever_what_a_call_brings_or_refuses_it() -> Non
     assert sum(COUNTER.count(passage.page_content) for passage in retriever.invoke("tea", max_tokens=40)) <= 40
     with pytest.raises(ValueError, match="Plain takes no tenant"):
         langchain.PassageRetriever(Plain(), index=INDEX).invoke("tea", tenant="ann")
-    with pytest.raises(ValueError, match="InMemoryVectorStore is a store"):
+    with pytest.raises(ValueError, match="InMemoryVectorStore is no retriever"):
         langchain.PassageRetriever(InMemoryVectorStore(DeterministicFakeEmbedding(size=4)), index=INDEX)
     with pytest.raises(ValueError, match="got str"):
         langchain.PassageRetriever("no retriever", index=INDEX)

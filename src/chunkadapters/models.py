@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from pathlib import PurePath
@@ -121,9 +121,9 @@ def identify(
                 'its answers depend on, as fingerprint="my-model-v1"; caches and ids are made from it'
             )
         fingerprint = digest(settings)
-    return name or ":".join(
-        filter(None, (framework, cls.__name__, label))
-    ), f"{framework}:{fingerprint}"
+    if name is None:
+        name = ":".join(filter(None, (framework, cls.__name__, label)))
+    return name, f"{framework}:{fingerprint}"
 
 
 def _state(model: object) -> dict[str, Any]:
@@ -198,39 +198,42 @@ def _label(model: object, kinds: tuple[type, ...]) -> str:
 def secrets_within(*roots: Any) -> tuple[str, ...]:
     """Every secret of the objects and of what they hold, longest first: for `without_secrets`."""
     secrets: set[str] = set()
-    ahead: list[tuple[str, Any]] = [
-        ("", root) for root in roots
-    ]  # with names, of which some are those of secrets
+    # With names, of which some are those of secrets.
+    ahead: list[tuple[str, Any]] = [("", root) for root in roots]
     seen: dict[int, Any] = {}  # holds the objects, so that no id is used twice
     while ahead and len(seen) < _MOST_OBJECTS:
         name, item = ahead.pop(0)
         if isinstance(item, str):
-            secret = (
-                urlsplit(item).password
-                if "://" in item and "@" in item
-                else _SECRET.search(name) and item
-            )
-            if secret and len(secret) >= _SHORTEST_SECRET:
-                secrets.add(secret)
-            continue
-        if id(item) in seen:
-            continue
-        seen[id(item)] = item
-        if callable(
-            reveal := getattr(item, "get_secret_value", None)
-            or getattr(item, "resolve_value", None)
-        ):
-            with suppress(ValueError):  # of an environment variable that is not set
-                ahead.append(("secret", reveal()))
-        elif isinstance(item, list | tuple):
-            ahead += [(name, inner) for inner in item]
-        elif isinstance(item, Mapping):
-            ahead += [
-                (name if _SECRET.search(name) else str(key), inner) for key, inner in item.items()
-            ]
-        elif hasattr(item, "__dict__") and not isinstance(item, type | ModuleType):
-            ahead += _state(item).items()
-    return tuple(sorted(secrets, key=lambda secret: (-len(secret), secret)))
+            secrets.add(_secret_of(name, item))
+        elif id(item) not in seen:
+            seen[id(item)] = item
+            ahead += _within(name, item)
+    kept = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+    return tuple(sorted(kept, key=lambda secret: (-len(secret), secret)))
+
+
+def _secret_of(name: str, text: str) -> str:
+    """The password of an address, or the whole text if its name is one of secrets; else ""."""
+    if "://" in text and "@" in text:
+        return urlsplit(text).password or ""
+    return text if _SECRET.search(name) else ""
+
+
+def _within(name: str, item: Any) -> Iterable[tuple[str, Any]]:
+    """What an object holds, with names."""
+    reveal = getattr(item, "get_secret_value", None) or getattr(item, "resolve_value", None)
+    if callable(reveal):
+        with suppress(ValueError):  # of an environment variable that is not set
+            return [("secret", reveal())]
+    elif isinstance(item, list | tuple):
+        return [(name, inner) for inner in item]
+    elif isinstance(item, Mapping):
+        if _SECRET.search(name):
+            return [(name, inner) for inner in item.values()]
+        return [(str(key), inner) for key, inner in item.items()]
+    elif hasattr(item, "__dict__") and not isinstance(item, type | ModuleType):
+        return _state(item).items()
+    return []
 
 
 def without_secrets(message: object, secrets: tuple[str, ...], longest: int = 300) -> str:
@@ -316,11 +319,7 @@ class BridgedEmbedder(Fingerprinted):
             )
         try:
             vectors = np.asarray(answer, dtype=np.float64)
-        except (
-            TypeError,
-            ValueError,
-            OverflowError,
-        ) as error:  # what numpy cannot make an array of
+        except (TypeError, ValueError, OverflowError) as error:
             raise ModelError(
                 f"the model {self.name!r} answered with something that is no vectors ({error})"
             ) from None
@@ -358,18 +357,14 @@ class BridgedLLM(MeteredLLM):
         super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
         self.model = model
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> tuple[object, str, str, int, bool]:
         # Locks and counts belong to the process.
-        return {
-            key: getattr(self, key)
-            for key in ("model", "name", "fingerprint", "concurrency", "takes_schema")
-        }
+        return self.model, self.name, self.fingerprint, self.concurrency, self.takes_schema
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__init__(
-            name=state["name"], fingerprint=state["fingerprint"], concurrency=state["concurrency"]
-        )
-        self.model, self.takes_schema = state["model"], state["takes_schema"]
+    def __setstate__(self, state: tuple[object, str, str, int, bool]) -> None:
+        self.model, name, fingerprint, concurrency, takes_schema = state
+        super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
+        self.takes_schema = takes_schema
 
     def _complete(self, messages: Sequence[Message], schema: Mapping[str, object] | None) -> Reply:
         readable: list[Message] = [
@@ -378,9 +373,8 @@ class BridgedLLM(MeteredLLM):
         try:
             return self._ask(readable, schema)
         except Exception as error:  # noqa: BLE001  # a model may raise anything
-            if schema is not None and (
-                isinstance(error, NotImplementedError) or _status(error) in SCHEMA_REFUSED
-            ):
+            is_refused = isinstance(error, NotImplementedError) or _status(error) in SCHEMA_REFUSED
+            if schema is not None and is_refused:
                 raise SchemaRefusedError(f"the model {self.name!r} takes no schema") from None
             raise self._failed(error) from None
 

@@ -32,7 +32,6 @@ from chunkadapters.behind import (
     Passage,
     Show,
     TokenCounterLike,
-    check_source,
     core_documents,
     warn_of_few,
 )
@@ -178,12 +177,8 @@ def langsmith_evaluator(
                 f"{type(documents).__name__}"
             )
         hits = [hit_of(_as_document(document)) for document in documents]
-        values = scorer.scores(question, hits, parsed)
-        return {
-            "results": [
-                {"key": str(key), "score": value} for key, value in zip(parsed, values, strict=True)
-            ]
-        }
+        rows = zip(parsed, scorer.scores(question, hits, parsed), strict=True)
+        return {"results": [{"key": str(measure), "score": score} for measure, score in rows]}
 
     return score_spans
 
@@ -200,13 +195,11 @@ def _as_document(row: object) -> object:
 
 
 def _value_of(mapping: object, key: str, what: str) -> Any:
-    if not isinstance(mapping, Mapping) or key not in mapping:
-        keys = (
-            ", ".join(map(str, mapping)) if isinstance(mapping, Mapping) else type(mapping).__name__
-        )
-        raise DataError(
-            f"the {what} have no {key!r}, but {keys or 'nothing'}: name the key that has it"
-        )
+    if not isinstance(mapping, Mapping):
+        raise DataError(f"the {what} are a mapping, got {type(mapping).__name__}")
+    if key not in mapping:
+        keys = ", ".join(map(str, mapping)) or "nothing"
+        raise DataError(f"the {what} have no {key!r}, but {keys}: name the key that has it")
     return mapping[key]
 
 
@@ -217,10 +210,6 @@ def _core_document(document: Document) -> CoreDocument:
     source, _ = source_of(document.id, document.page_content, document.metadata)
     name = part_of(source, document.metadata)
     return CoreDocument(name, document.page_content, document.metadata, marks_of(document.metadata))
-
-
-def _documents(passages: Iterable[Passage], hits: Sequence[Document]) -> list[Document]:
-    return [_document(passage, hits) for passage in passages]
 
 
 def _document(passage: Passage, hits: Sequence[Document]) -> Document:
@@ -263,20 +252,20 @@ class _Indexed(OneSentence, BaseModel):
 
     def _limits(self, k: int | None = None, max_tokens: MaxTokens | None = None) -> Limits:
         """The limits of an answer; `k` and `max_tokens` are those of a call."""
-        k = self.k if k is None else k
-        return Limits(self.max_tokens if max_tokens is None else max_tokens, k, self.counter)
+        if k is None:
+            k = self.k
+        if max_tokens is None:
+            max_tokens = self.max_tokens
+        return Limits(max_tokens, k, self.counter)
 
     def _local_index(self) -> LocalIndex:
         """The opened index of the fields."""
         source = self.index if self.documents is None else self.documents
-        if self._local is not None and self._local.source is source:
-            return self._local
-        check_source(self.index, self.documents)
-        if self.documents is None:
-            self._local = LocalIndex(self.index)
-        else:
-            rows = core_documents(self.documents, Document, "LangChain", _core_document)
-            self._local = LocalIndex(documents=rows, source=source)
+        if self._local is None or self._local.source is not source:
+            rows = self.documents
+            if rows is not None:
+                rows = core_documents(rows, Document, "LangChain", _core_document)
+            self._local = LocalIndex(self.index, rows, source)
         return self._local
 
 
@@ -333,8 +322,8 @@ class PassageCompressor(BaseDocumentCompressor, _Shown):
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """The passages, best first. Raises `DataError` for anything but documents."""
-        hits = [hit_of(document) for document in documents]
-        return _documents(self._behind().passages(query, hits), documents)
+        passages = self._behind().passages(query, [hit_of(document) for document in documents])
+        return [_document(passage, documents) for passage in passages]
 
 
 class PassageRetriever(BaseRetriever, _Shown):
@@ -477,11 +466,10 @@ class PassageRetriever(BaseRetriever, _Shown):
         return k if isinstance(self.retriever, BaseRetriever) and type(k) is int else None
 
     def _warn_of_few(self, count: int) -> None:
-        is_ours = isinstance(self.retriever, _Indexed)
-        is_few = self.fetch_k is not None and count < self.fetch_k
-        if not is_few or is_ours or self._has_warned:
+        if self.fetch_k is None or count >= self.fetch_k or self._has_warned:
             return
-        if stated_k(self.retriever) is None and self._field_k is None:
+        takes_k = stated_k(self.retriever) is not None or self._field_k is not None
+        if not takes_k and not isinstance(self.retriever, _Indexed):
             self._has_warned = True
             warn_of_few(self.retriever, count, self.fetch_k)
 
@@ -497,7 +485,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         for hit in hits if isinstance(chosen, Mapping) else ():
             check_obeyed(chosen, hit.metadata)
         self._warn_of_few(len(hits))
-        return _documents(behind.passages(query, hits), documents)
+        return [_document(passage, documents) for passage in behind.passages(query, hits)]
 
 
 def _config(
@@ -561,8 +549,9 @@ class IndexRetriever(BaseRetriever, _Indexed):
         max_tokens: MaxTokens | None = None,
         filter: Filter | None = None,  # noqa: A002
     ) -> list[Document]:
-        index = self._local_index().opened
-        return _documents(index.passages(query, self._limits(k, max_tokens), _where(filter)), [])
+        index, limits = self._local_index().opened, self._limits(k, max_tokens)
+        passages = index.passages(query, limits, _where(filter))
+        return [_document(passage, []) for passage in passages]
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **arguments: Any
