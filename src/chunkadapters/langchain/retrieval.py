@@ -482,8 +482,9 @@ class PassageRetriever(BaseRetriever, _Shown):
             )
         hits = [hit_of(document) for document in documents]
         chosen = arguments.get("filter")
-        for hit in hits if isinstance(chosen, Mapping) else ():
-            check_obeyed(chosen, hit.metadata)
+        if isinstance(chosen, Mapping):
+            for hit in hits:
+                check_obeyed(chosen, hit.metadata)
         self._warn_of_few(len(hits))
         return [_document(passage, documents) for passage in behind.passages(query, hits)]
 

@@ -255,7 +255,7 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
         if len(ranges) and text[: ranges[0, 0]].isspace():
             ranges[0, 0] = 0
         return DocumentChunks(chunks.document, ranges, chunks.counts, chunks.fingerprint)
-    extended = []
+    extended: list[Chunk] = []
     for chunk, gap in zip(chunks, white_space_after(text, ranges_of(chunks)), strict=True):
         if len(chunk.spans) == 1 and not chunk.derived:
             (span,) = chunk.spans
