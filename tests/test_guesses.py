@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import chunkcore
 import pytest
 from chunkcore import (
     Benchmark,
@@ -187,6 +188,11 @@ def test_names_stand_for_chunkers_retrievers_and_counters_everywhere() -> None:
     (short,) = run_retriever(passages, BENCHMARK, None, 4, counter="words").results["1"]
     assert short.text == "Green tea is mild."
     assert get_retriever("bm25+merge").index(CORPUS, "no-such-model").retrieve("mild")  # loaded when something embeds
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'load_document'; did you mean 'load_documents'"):
+        _ = chunkcore.load_document  # type: ignore[attr-defined]
 
 
 def test_without_a_limit_every_retriever_gives_ten_pieces() -> None:

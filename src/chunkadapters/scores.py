@@ -506,7 +506,9 @@ class RetrieverHooks(Generic[Retriever, Document]):
         Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
         """
         scoring = _Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
-        return scoring.report(self.run_retriever(retriever, scoring.benchmark, pool=pool, **run))
+        asked, everything = self._start(retriever, scoring.benchmark, pool, run)
+        asked.ask_all()
+        return scoring.report(asked.run(everything))
 
     async def aevaluate_retriever(
         self,

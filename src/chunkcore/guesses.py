@@ -182,6 +182,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "as_embedder": _ALL,
     "as_llm": _ALL,
     "evaluate_retriever": _ALL,
+    "exact": ("chunkadapters.exact",),
     "from_document": _ALL,
 }
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from chunkcore import guesses
-from chunkcore.errors import MissingExtraError, shortened
+from chunkcore.errors import MissingExtraError, shortened, suggestion
 
 
 def on_first_use(package: str, homes: Mapping[str, str]) -> None:
@@ -26,7 +26,8 @@ def on_first_use(package: str, homes: Mapping[str, str]) -> None:
             return value
         if name in guesses.HOMES:
             raise ImportError(guesses.elsewhere(package, name))
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        hint = suggestion(name, home_of)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
 
     names = sorted({*vars(module), *home_of})
     vars(module).update(__getattr__=get, __dir__=lambda: names, __all__=sorted(home_of))
