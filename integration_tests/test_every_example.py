@@ -40,7 +40,7 @@ def marked(page: str) -> Any:
 @pytest.mark.parametrize("page", [marked(page) for page in RUN])
 def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    benchmark = part(1, 2500) if "model" in RUN[page] else part(4, 15_000)
+    benchmark = part(1, 2500) if "model" in RUN[page] else part(5, 15_000)
     monkeypatch.setattr(chunkcore, "load_dataset", lambda _: benchmark)
     embedders: dict[str, Any] = {}
     if "any model" in RUN[page]:  # no number of its is told

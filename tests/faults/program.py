@@ -1,9 +1,9 @@
 """``chunkcore`` with a model that needs no weights and tells what it embeds, and which waits for ever at one place.
 
-    python -m tests.faults.program LOG BATCH SYSTEM ARGUMENTS...
+    python -m tests.faults.program LOG BATCH SEARCH ARGUMENTS...
 
-It writes each text that it embeds as a line of LOG. Number BATCH of what is embedded, or what searches system number
-SYSTEM (0 for none), is never done: the line "held" then ends the log.
+It writes each text that it embeds as a line of LOG. Number BATCH of what is embedded, or search number SEARCH (0 for none),
+is never done: the line "held" then ends the log. A system is searched for its scores, and for its curve.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def hold_search(log: Path, number: int) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # under nohup it is ignored, and so in every child
-    place, batch, system, *arguments = sys.argv[1:]
+    place, batch, search, *arguments = sys.argv[1:]
     embedder = Telling(Path(place), int(batch))
     chunkcore.models.get_embedder = loading.get_embedder = lambda name: embedder  # type: ignore[assignment]
-    hold_search(Path(place), int(system))
+    hold_search(Path(place), int(search))
     sys.exit(main(arguments))

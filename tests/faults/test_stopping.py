@@ -38,8 +38,8 @@ class Program:
         self.told = folder / "told.txt"
         self.environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache"), "COLUMNS": "200"}
 
-    def command(self, *arguments: object, batch: int = 0, system: int = 0) -> list[str]:
-        own = [str(self.log), str(batch), str(system)]
+    def command(self, *arguments: object, batch: int = 0, search: int = 0) -> list[str]:
+        own = [str(self.log), str(batch), str(search)]
         return [sys.executable, "-m", "tests.faults.program", *own, *map(str, arguments)]
 
     @contextmanager
@@ -137,7 +137,7 @@ def test_a_comparison_that_is_stopped_reports_what_was_scored_and_says_how_to_go
     program: Program, tmp_path: Path, comparing: list[object]
 ) -> None:
     arguments = ["compare", "-r", "dense", *comparing, "-o", tmp_path / "out"]
-    code, out, err = program.stopped(program.is_held, *arguments, system=2)
+    code, out, err = program.stopped(program.is_held, *arguments, search=3)
     assert code == 130
     assert [each["name"] for each in scores(tmp_path / "out")] == ["recursive:size=12"]
     assert str(tmp_path / "out" / "report.html") in out

@@ -193,7 +193,7 @@ def _smaller(chunker: Chunker, taken: int) -> Chunker:
         if type(value) is int and value > 0:
             options[name] = min(value, size)
     overlap = getattr(chunker, "overlap", 0)
-    if size <= overlap < size + taken:
+    if type(overlap) is int and size <= overlap < size + taken:
         options["overlap"] = size - 1  # some chunkers require an overlap under the size, and it was
     return replace(chunker, **options)
 
