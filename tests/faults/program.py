@@ -2,8 +2,8 @@
 
     python -m tests.faults.program LOG BATCH SEARCH ARGUMENTS...
 
-It writes each text that it embeds as a line of LOG. Number BATCH of what is embedded, or search number SEARCH (0 for none),
-is never done: the line "held" then ends the log. A system is searched for its scores, and for its curve.
+It writes each text that it embeds as a line of LOG. Number BATCH of what is embedded, or search number SEARCH (0 for
+none), is never done: the line "held" then ends the log. A system is searched for its scores, and for its curve.
 """
 
 from __future__ import annotations
