@@ -150,7 +150,7 @@ def test_an_answer_that_is_not_true_or_false_lets_no_document_through(function: 
         index.retrieve("fox", where=function)
     with pytest.raises(OptionError, match=r"True or False.*('a.md'|async_filter)"):
         Behind(index, show=function).passages("fox", hits)
-    assert index.retrieve("fox", where=lambda data: np.bool_(False)) == []
+    assert index.retrieve("fox", where=lambda data: np.bool_(False)) == []  # type: ignore[return-value]
 
 
 ITSELF: list[object] = []

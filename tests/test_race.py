@@ -97,6 +97,7 @@ def test_a_higher_mean_of_fewer_questions_is_not_first(page: ReportPage) -> None
         {"every_question": True},
         {"requirements": ("Recall@1>=0.1",)},
         {"baseline": "fixed_sentences:sentences=1 · last"},
+        {"baseline": "last"},
     ],
 )
 def test_all_questions_are_asked_for_a_gate_of_the_baseline_and_on_demand(towns: Benchmark, changes: dict) -> None:

@@ -77,7 +77,9 @@ def promise(needs: Needs, miss: float) -> dict[str, float]:
     """Calibrated on one half and held to the other, in random splits."""
     generator = np.random.default_rng(3)
     size = len(needs.levels)
-    risks, tokens, fixed = [], [], []
+    risks: list[float] = []
+    tokens: list[float] = []
+    fixed: list[float] = []
     by_budget = np.array([_tokens_needed(needs, row) for row in range(size)])
     for _ in range(SPLITS):
         half, rest = np.split(generator.permutation(size), [size // 2])

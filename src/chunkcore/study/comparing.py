@@ -190,8 +190,8 @@ class StudySettings:
     Attributes:
         depths: what is scored: numbers of pieces, token budgets, "min".
         measure: of the verdict; by default Recall at the first depth.
-        baseline: the system in use today: a report's name, or a chunker's; by default your first run, else the first
-            system.
+        baseline: the system in use today: the name of a report, chunker or retriever; by default your first run, else
+            the first system.
         counter: of the tokens that are scored.
         margin: the smallest difference that matters, as a share.
         by: what is resampled, "question", "document" or "auto"; see `compare`.
@@ -266,7 +266,7 @@ class StudySettings:
         return Race(benchmark, self.verdict_by, self.by, self.seed, kept)
 
     def check_baseline(self, names: Sequence[str]) -> None:
-        """Check before long work that the baseline is one of these chunkers and runs, or a system of theirs."""
+        """Check before long work that the baseline is one of these parts of systems or runs, or a system of theirs."""
         wanted = self.baseline
         if wanted and not any(wanted == name or wanted.startswith(f"{name} · ") for name in names):
             raise OptionError(
@@ -276,7 +276,7 @@ class StudySettings:
     def _baseline_of(self, reports: Sequence[Report]) -> str:
         """The name of the baseline among these reports; "" where it is not among them."""
         for report in reports:
-            if self.baseline in (report.name, report.chunker):
+            if self.baseline in (report.name, report.chunker, report.system.retriever):
                 return report.name
             if not self.baseline and not report.system.chunker:
                 return report.name
@@ -359,7 +359,7 @@ def compare_systems(
     models = list(map(cached_embedder, embedders))
     built = build_chunkers(chunkers, models[0])
     settings.gate.check_names([name for name in built for _ in methods for _ in models])
-    settings.check_baseline([*built, *(run.name for run in runs)])
+    settings.check_baseline([*built, *methods, *(run.name for run in runs)])
     settings.check(benchmark)  # raises before the work
     study = _Study(settings.scorer(benchmark), chunkers, models, settings, prepare, progress)
     stopped = ""

@@ -312,7 +312,7 @@ class _Bench:
         corpus, queries = cut.corpus, self.scorer.benchmark.queries
         parts: Sequence[Sequence[Query]] = [queries]
         if race is not None and not system.behind:
-            parts = race.parts(name, system.chunker)
+            parts = race.parts(name, system.chunker, system.retriever)
         asked: list[Query] = []
         answers: list[list[Run]] = []
         with self.meter.measured() as work:
