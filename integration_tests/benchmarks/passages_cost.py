@@ -19,7 +19,7 @@ from typing import Any
 
 from chunkadapters.langchain import PassageRetriever
 from chunkcore import Document, chunk_corpus, get_retriever, load_dataset
-from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, load_index
+from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, WindowIndex, load_index
 from chunkcore.run import Retrieved
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.runnables import RunnableLambda
@@ -50,6 +50,7 @@ def saved(corpus: ChunkedCorpus) -> str:
 def asked(corpus: ChunkedCorpus, questions: Sequence[str]) -> str:
     """The milliseconds of a question, as in the table's columns; behind hits through LangChain's retriever."""
     index = Passages(kinds=("lexical",)).index(corpus)
+    assert isinstance(index, WindowIndex)
     index.questions_kept = 1  # a question of the round before is asked anew
     store = get_retriever("bm25").index(chunk_corpus(corpus.documents, "recursive:size=200"))
     hits = {question: list(map(langchain_document, store.retrieve(question, 50))) for question in questions}
