@@ -416,12 +416,10 @@ class _Rest:
         return self._parts[key]
 
     def sayer(self, query: Query, part: WindowIndex) -> str | None:
-        """The document of a part that says the first evidence again, if all evidence is said again in the part."""
+        """A document of a part, if the part says all evidence again: that of the last piece."""
         sayer = None
         for piece in query.evidence:
-            evidence = self._benchmark.document(piece.document_id).text[
-                piece.span.start : piece.span.end
-            ]
+            evidence = piece.span.slice(self._benchmark.document(piece.document_id).text)
             near = " ".join(
                 self._index.corpus[chunk].text for chunk in self._chunks(piece).tolist()
             )

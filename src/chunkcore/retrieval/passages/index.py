@@ -284,17 +284,20 @@ class WindowIndex(PassageIndex):
 
     def _questions(self, queries: Sequence[str]) -> Iterator[Question]:
         """The queries; the last ones are kept: a report asks at several limits."""
-        kept = {query: self._last[query] for query in queries if query in self._last}
-        new = self._scored([query for query in queries if query not in kept])
+        kept = {query: self._last.get(query) for query in queries}
+        new = self._scored([query for query in queries if kept[query] is None])
         for query in queries:
-            question = kept.get(query) or self._question(query, next(new), self._everything)
+            question = kept[query]
+            if question is None:
+                question = self._question(query, next(new), self._everything)
             self._keep(self._last, query, question)
             yield question
 
     def _keep(self, last: dict[str, T], query: str, value: T) -> None:
         last[query] = value
         if len(last) > self.questions_kept:
-            last.pop(next(iter(last)), None)  # another thread may ask meanwhile
+            for oldest in list(last)[:1]:  # none, where other threads take questions out meanwhile
+                last.pop(oldest, None)
 
     def _question(self, text: str, scores: Scores, shown: Shown) -> Question:
         lexical = self._lexical if "lexical" in self._shares else None
