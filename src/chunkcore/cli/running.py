@@ -134,12 +134,12 @@ class StopSignals:
     """Ctrl-C and SIGTERM raise KeyboardInterrupt once; a second signal ends the process at once.
 
     Calls to a model that are under way are paid for. They are awaited, which can take as long as a time-out. A second
-    signal is as safe as a kill. `code` is the exit code of a stopped process: 128 and the signal's number.
+    signal kills: Python's own handlers may run late in a thread that waits for others. `code` is the exit code of a
+    stopped process: 128 and the signal's number.
     """
 
     def __init__(self) -> None:
         self.code = 128 + signal.SIGINT
-        self._stopped = False
         self._before: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> StopSignals:
@@ -161,9 +161,8 @@ class StopSignals:
 
     def _stop(self, number: int, _: FrameType | None) -> None:
         self.code = 128 + number
-        if self._stopped:
-            os._exit(self.code)
-        self._stopped = True
+        for each in self._before:
+            signal.signal(each, signal.SIG_DFL)
         with suppress(OSError):  # standard error may be closed
             os.write(2, _WAITING)
         raise KeyboardInterrupt
