@@ -95,7 +95,7 @@ def test_batches_hold_every_position_once_longest_first_and_fit(lengths, size, t
 # --- names ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spec", ["", "  ", "openvino:", "openvino-bf16:", "openvino-int8:", "torch: "])
+@pytest.mark.parametrize("spec", ["", "  ", "openvino:", "openvino-bf16:", "torch: "])
 def test_a_string_that_names_no_model_is_told(spec):
     with pytest.raises(OptionError, match="names no model: expected all-MiniLM-L6-v2, a folder, or a name on the hub"):
         get_embedder(spec)
@@ -105,7 +105,7 @@ def test_a_string_that_names_no_model_is_told(spec):
 @pytest.mark.parametrize("model", ["./none", "~nobody-of-that-name/x", "C:\\none", "a/b/c", "a\0b", "y" * 5000])
 def test_what_can_be_no_name_on_the_hub_is_told_without_asking_it(backend, model):
     asked = Mock(side_effect=AssertionError("the hub was asked"))
-    kinds = ("openvino", "openvino-bf16", "openvino-int8", "torch")
+    kinds = ("openvino", "openvino-bf16", "torch")
     fakes = loading.embedders.with_entries(dict.fromkeys(kinds, asked))
     with fakes, pytest.raises(OptionError, match="there is no such folder, and a name on the hub is one or two parts"):
         get_embedder(backend + model)
@@ -169,7 +169,7 @@ def test_a_package_s_kind_of_embedder_is_built_by_name(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(tmp_path))
     model = get_embedder("bag:of words")
     assert (model.name, model is get_embedder("bag:of words")) == ("bag:of words", True)
-    kinds = "bag: or openai: or openvino: or openvino-bf16: or openvino-int8: or torch:"
+    kinds = "bag: or openai: or openvino: or openvino-bf16: or torch:"
     with pytest.raises(OptionError, match=f"with or without {kinds} before it"):
         get_embedder("bag:")
 

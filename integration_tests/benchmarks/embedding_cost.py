@@ -1,4 +1,4 @@
-"""What embedding costs: all-MiniLM-L6-v2 with OpenVINO in three precisions and with PyTorch.
+"""What embedding costs: all-MiniLM-L6-v2 with OpenVINO in two precisions and with PyTorch.
 
     python -m integration_tests.benchmarks.embedding_cost [texts] [--recall]
 
@@ -18,7 +18,7 @@ from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.study.experiment import run_experiment
 from integration_tests.benchmarks.chunking_speed import DATA, read_corpora
 
-PRECISIONS = ("openvino", "openvino-bf16", "openvino-int8")
+PRECISIONS = ("openvino", "openvino-bf16")
 NAMES = [f"{backend}:all-MiniLM-L6-v2" for backend in (*PRECISIONS, "torch")]
 
 

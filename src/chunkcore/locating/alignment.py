@@ -492,8 +492,8 @@ def choose_in_order(
 
     By dynamic programming. Each piece begins after the one before, if it can. A gap costs its difference from the usual
     gap: the median between neighbours with one place each (0 if there are none, negative for overlaps). `lengths` (in
-    characters) widen the gap over pieces that have no place; their choice is None. Time and memory: the number of all
-    places, times a logarithm of the overlap, times the number of lengths that one piece's places have.
+    characters) widen the gap over pieces that have no place; their choice is None. Memory: the number of all places.
+    Time: that, times the places that overlap one, times the number of lengths that one piece's places have.
     """
     placed = [number for number, ranges in enumerate(places) if len(ranges)]
     chosen: list[tuple[int, int] | None] = [None] * len(places)
@@ -566,15 +566,7 @@ def _least(values: Numbers, places: Numbers, due: Numbers, here: Numbers) -> Num
 
 
 def _range_least(values: Numbers, first: Numbers, after: Numbers) -> Numbers:
-    """The least value of each range of places; `_NEVER` of an empty one. Widths take a logarithm of passes."""
-    widths = after - first
-    least = np.full(len(first), _NEVER)
-    size = 1
-    while True:
-        # `values` holds the least of `size` neighbours; two of these cover a range of up to twice as many.
-        some = np.flatnonzero((widths >= size) & (widths < 2 * size))
-        least[some] = np.minimum(values[first[some]], values[after[some] - size])
-        if not (widths >= 2 * size).any():
-            return least
-        values = np.minimum(values[:-size], values[size:])
-        size *= 2
+    """The least value of each range of places; `_NEVER` of an empty one."""
+    ends = np.column_stack((first, after)).reshape(-1)
+    least = np.minimum.reduceat(np.append(values, _NEVER), ends)[::2]
+    return np.where(first < after, least, _NEVER)

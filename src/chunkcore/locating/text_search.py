@@ -254,20 +254,20 @@ def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class Searchable:
-    """Texts in the form that `reduce` makes, on first search; the first long query builds a `WindowHashes`."""
+    """Texts, in the form that `reduce` makes of them; the first long query builds a `WindowHashes`."""
 
     originals: Sequence[str]
-    reduce: Callable[[str], NormalizedText]
+    reduce: Callable[[str], NormalizedText] | None
     window: int
     stride: int
 
     @cached_property
     def forms(self) -> list[NormalizedText]:
-        return [self.reduce(text) for text in self.originals]
+        return list(map(self.reduce, self.originals)) if self.reduce else []
 
     @cached_property
-    def texts(self) -> list[str]:
-        return [form.text for form in self.forms]
+    def texts(self) -> Sequence[str]:
+        return [form.text for form in self.forms] if self.reduce else self.originals
 
     @cached_property
     def index(self) -> WindowHashes:

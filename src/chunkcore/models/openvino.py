@@ -35,11 +35,10 @@ from chunkcore.models.base import (
 )
 from chunkcore.spans import Numbers
 
-Precision = Literal["f32", "bf16", "int8"]
+Precision = Literal["f32", "bf16"]
 _BATCH_TEXTS = 32
 _BATCH_TOKENS = 4096
 _TOKENIZED_AT_ONCE = 4096
-_QUANTIZED_TOGETHER = "64"  # numbers of a matrix's input that share a factor
 _POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
 _ACTIVATIONS = {"gelu": "erf", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
 
@@ -188,14 +187,11 @@ def _prompt(config: dict[str, Any], names: Sequence[str]) -> str:
 class _Bert:
     """The encoder in openvino's operations; `x` is the hidden state, (texts, tokens, hidden), until pooling."""
 
-    def __init__(
-        self, folder: BertFolder, weights: dict[str, NDArray[Any]], precision: Precision
-    ) -> None:
+    def __init__(self, folder: BertFolder, weights: dict[str, NDArray[Any]]) -> None:
         # By name: openvino has no type hints.
         self.op: Any = import_module("openvino.opset13")
         self.folder = folder
         self.weights = weights
-        self.precision = precision
 
     def model(self, openvino: Any, *, pooled: bool) -> Any:
         """One row a text; without `pooled` one a token, shape (texts, tokens, hidden)."""
@@ -250,15 +246,7 @@ class _Bert:
         return self.op.reduce_sum(x * weight, [1]) / self.op.maximum(count, self.number(1e-9))
 
     def linear(self, x: Any, name: str) -> Any:
-        if self.precision == "int8":
-            # Whole numbers of 8 bits and a factor a row, which the CPU multiplies as they are.
-            weights = self.tensor(f"{name}.weight")
-            largest = np.abs(weights).max(axis=1, keepdims=True)
-            factors = np.maximum(largest / 127, np.finfo(np.float32).tiny).astype(np.float32)
-            whole = self.op.constant(np.rint(weights / factors).astype(np.int8))
-            matrix = self.op.convert(whole, "f32") * factors
-        else:
-            matrix = self.constant(f"{name}.weight")
+        matrix = self.constant(f"{name}.weight")
         return self.op.matmul(x, matrix, False, True) + self.tensor(f"{name}.bias")
 
     def normalized(self, x: Any, name: str) -> Any:
@@ -292,19 +280,15 @@ def _compile(folder: BertFolder, precision: Precision, *, pooled: bool) -> Any:
     openvino = import_openvino()
     safetensors = needed("safetensors.numpy", "models", "read a model's weights")
     core = openvino.Core()
-    # Without the hint openvino would use a CPU's bfloat16 units: faster, but other vectors.
     # Without the hint openvino would choose, and vectors would differ between processors.
-    hint = "f32" if precision == "f32" else "bf16"
-    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": hint}
-    if precision == "int8":
-        options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = _QUANTIZED_TOGETHER
+    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision}
     if precision != "f32" and not _has_bf16(core):
         raise OptionError(
             f"this CPU has no arithmetic of 16 bits, which {precision} needs: use openvino:{folder.path}"
         )
     try:
         weights = safetensors.load_file(folder.path / "model.safetensors")
-        graph = _Bert(folder, weights, precision).model(openvino, pooled=pooled)
+        graph = _Bert(folder, weights).model(openvino, pooled=pooled)
         return core.compile_model(graph, "CPU", options).create_infer_request()
     except Exception as error:  # of a damaged file, or of weights that do not fit config.json
         raise _unbuildable(folder.path, error) from error
@@ -316,8 +300,7 @@ class OpenVinoEmbedder(TokenizerEmbedder):
     Args:
         folder: holds config.json, modules.json, tokenizer.json, model.safetensors and the pooling's config.
         name: what `get_embedder` builds it from; the default is "openvino:" and the folder.
-        precision: "f32"; "bf16": sums of 32 bits of products of 16; or "int8": weights and inputs of matrices in 8
-            bits, the rest in 16. Vectors differ, and so does the fingerprint.
+        precision: "f32"; or "bf16": sums of 32 bits of products of 16. Vectors differ, and so does the fingerprint.
 
     Raises `OptionError`: the folder holds another kind of model, or not all of one; or the CPU has no arithmetic of 16
     bits. Raises `MissingExtraError`: openvino, tokenizers or safetensors is not installed.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
@@ -35,7 +35,6 @@ from chunkcore.locating.alignment import Aligner
 from chunkcore.locating.hits import DocumentNames
 from chunkcore.locating.text_search import (
     Searchable,
-    WindowHashes,
     loosen,
     occurrences,
 )
@@ -46,10 +45,9 @@ from chunkcore.text import Document, Span, check_document
 
 _COUNTED = 1000  # occurrences of an excerpt are counted up to this
 _NAMED = 3  # occurrences named in a message
-_READ = 50  # excerpts searched by reading all documents; more pay for an index
 _WINDOW = _STRIDE = 16  # characters; the index takes one byte per character of the documents
 _LEAST = 4  # letters of an excerpt that is found in another spelling
-_HINTS = 200  # missing excerpts that are searched in other spellings, which is slow
+_TRIED = 200  # excerpts that are searched in other spellings in all documents, which is slow
 
 
 class EvidenceError(DataError):
@@ -98,9 +96,9 @@ class EvidenceFinder:
         self._unread = unread or {}
         self._documents = {document.id: document for document in documents}
         self._listed = list(self._documents.values())
-        self._hints = _HINTS
-        self._loose: dict[str, Searchable] = {}  # by a document's id; "" for all documents
-        self._sought = 0
+        self._untried = _TRIED
+        # Of all documents, and of the last one that was searched alone.
+        self._loose = lru_cache(2)(self._new_loose)
 
     def find(self, entry: Any, document_id: str = "") -> Evidence:
         """The span of one entry. Raises `EvidenceError`: no such place, or several.
@@ -190,8 +188,7 @@ class EvidenceFinder:
         exact = list(islice(self._places(text, chosen), _COUNTED))
         places = exact or list(islice(self._loosely(text, chosen), _COUNTED))
         if not places:
-            hint = self._hint(text, chosen)
-            raise NotFoundError(f"the excerpt {echo(text)} is not found {where}{hint}")
+            raise NotFoundError(f"the excerpt {echo(text)} is not found {where}{self._note(chosen)}")
         self._check_occurrence(text, places, where, occurrence)
         document, span = places[(occurrence or 1) - 1]
         if not exact:
@@ -227,17 +224,10 @@ class EvidenceFinder:
     def _loosely(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
         """Where the excerpt stands in other white space, case, quotation marks, dashes, Unicode form or HTML."""
         sought = loosen(text).text
-        if len(sought) < _LEAST or not self._hints:
+        if len(sought) < _LEAST or not self._untried:
             return
-        only = _only(chosen)
-        self._hints -= not only
-        searchable = self._loose.get(only)
-        if searchable is None:
-            # All documents' forms are kept, and the last single document's.
-            self._loose = {name: forms for name, forms in self._loose.items() if not name}
-            texts = LazySequence(without_tags, chosen)
-            searchable = Searchable(texts, loosen, window=8, stride=4)
-            self._loose[only] = searchable
+        self._untried -= len(chosen) > 1
+        searchable = self._loose(tuple(document.id for document in chosen))
         places: list[tuple[Document, Span]] = []
         for owner, start in islice(searchable.places(sought, None), _COUNTED):
             span = searchable.forms[owner].span(start, start + len(sought))
@@ -245,52 +235,41 @@ class EvidenceFinder:
             places.append((chosen[owner], Span(span.start, end)))
         yield from places
         if self._by_words and not places:
-            located = self._aligner.locate(text, document_id=only)
+            located = self._aligner.locate(text, document_id=_only(chosen))
             if located.match == "folded":
                 yield self._documents[located.document_id], located.spans[0]
 
     def _places(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
         """Where the excerpt stands. Without an index, ten thousand excerpts in a gigabyte would take hours."""
-        self._sought += len(chosen) != 1
-        if len(chosen) == 1 or self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
-            for document in chosen:
-                for start in occurrences(document.text, text):
-                    yield document, Span(start, start + len(text))
+        if chosen is self._listed:
+            for owner, start in self._all.places(text, None):
+                yield self._listed[owner], Span(start, start + len(text))
             return
-        for owner, start in self._index.candidates(text, None):
-            document = self._listed[owner]
-            if document.text.startswith(text, start):
+        for document in chosen:
+            for start in occurrences(document.text, text):
                 yield document, Span(start, start + len(text))
 
     @cached_property
-    def _index(self) -> WindowHashes:
-        return WindowHashes(
-            LazySequence(attrgetter("text"), self._listed), window=_WINDOW, stride=_STRIDE
-        )
+    def _all(self) -> Searchable:
+        texts = LazySequence(attrgetter("text"), self._listed)
+        return Searchable(texts, None, window=_WINDOW, stride=_STRIDE)
+
+    def _new_loose(self, names: Sequence[str]) -> Searchable:
+        texts = LazySequence(without_tags, [self._documents[name] for name in names])
+        return Searchable(texts, loosen, window=8, stride=4)
 
     @cached_property
     def _aligner(self) -> Aligner:
         return Aligner(self._listed)
 
-    def _hint(self, text: str, chosen: Sequence[Document]) -> str:
-        """What resembles a missing excerpt; or that a document was not read."""
-        only = _only(chosen)
-        if self._hints:
-            self._hints -= 1
-            located = self._aligner.locate(text, document_id=only)
-            if located.spans:
-                span = located.spans[0]
-                place = f"{located.document_id!r} at {span.start}-{span.end}"
-                return (
-                    f"; what resembles it most (certainty {located.certainty:.2f}) stands in {place}: "
-                    "chunkcore questions check --fix may correct it"
-                )
-        if not only:
-            for name, reason in self._unread.items():  # the first
-                others = len(self._unread) - 1
-                more = f", and {others:,} more were not" if others else ""
-                return f"; {name!r} was not read, as it {reason}{more}"
-        return ""
+    def _note(self, chosen: Sequence[Document]) -> str:
+        """Why a missing excerpt may be missing: a document was not read, or the excerpt has a slip."""
+        if self._unread and len(chosen) > 1:
+            name, reason = next(iter(self._unread.items()))
+            others = len(self._unread) - 1
+            more = f", and {others:,} more were not" if others else ""
+            return f"; {name!r} was not read, as it {reason}{more}"
+        return ": chunkcore questions check --fix may correct it"
 
 
 def _bare(text: str) -> str:
