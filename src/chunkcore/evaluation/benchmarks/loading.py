@@ -188,7 +188,9 @@ class EvidenceFinder:
         exact = list(islice(self._places(text, chosen), _COUNTED))
         places = exact or list(islice(self._loosely(text, chosen), _COUNTED))
         if not places:
-            raise NotFoundError(f"the excerpt {echo(text)} is not found {where}{self._note(chosen)}")
+            raise NotFoundError(
+                f"the excerpt {echo(text)} is not found {where}{self._note(chosen)}"
+            )
         self._check_occurrence(text, places, where, occurrence)
         document, span = places[(occurrence or 1) - 1]
         if not exact:
