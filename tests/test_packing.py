@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from chunkcore.chunkers import FixedSentences, Sentence, get_chunker
@@ -144,23 +146,27 @@ def test_a_fragment_joins_across_the_smaller_gap_and_of_equal_ones_backwards() -
     assert join([1, 1, 5], [0, 1, 9], 3, None) == [(0, 3)]
 
 
+def joined(source: TokenizedText, rows: list[tuple[int, int]], minimum: int, maximum: int | None = None) -> Any:
+    return [(start, end) for start, end in join_ranges(source, rows, minimum, maximum).tolist()]
+
+
 def test_the_chunks_of_one_text_do_not_join_those_of_the_next() -> None:
     counter = WordCounter()
-    source = TokenizedText.join([counter.tokenize("one two three four"), counter.tokenize("five")])
-    assert join_ranges(source, [(0, 13), (14, 18), (18, 22)], 2) == [(0, 18), (18, 22)]
-    source = TokenizedText.join([counter.tokenize("one two"), counter.tokenize("three four")])
-    assert join_ranges(source, [(0, 7), (7, 12), (13, 17)], 2) == [(0, 7), (7, 17)]
+    source = counter.tokenize("one two three four", "five")
+    assert joined(source, [(0, 13), (14, 18), (18, 22)], 2) == [(0, 18), (18, 22)]
+    source = counter.tokenize("one two", "three four")
+    assert joined(source, [(0, 7), (7, 12), (13, 17)], 2) == [(0, 7), (7, 17)]
 
 
 def test_ranges_join_across_the_fewer_characters_and_end_where_the_farthest_does() -> None:
     source = WordCounter().tokenize("one two three four  five six")
-    assert join_ranges(source, [(0, 13), (14, 18)], 2) == [(0, 18)]
-    assert join_ranges(source, [(0, 13), (14, 18), (20, 28)], 2) == [(0, 18), (20, 28)]
+    assert joined(source, [(0, 13), (14, 18)], 2) == [(0, 18)]
+    assert joined(source, [(0, 13), (14, 18), (20, 28)], 2) == [(0, 18), (20, 28)]
     # "two" lies inside the range before it; with room for both they are one, which ends where that range does.
-    assert join_ranges(source, [(0, 24), (4, 7), (25, 28)], 2, maximum=5) == [(0, 24), (25, 28)]
+    assert joined(source, [(0, 24), (4, 7), (25, 28)], 2, maximum=5) == [(0, 24), (25, 28)]
     # Without room each keeps its own end.
     rows = [(0, 24), (4, 13), (20, 28)]
-    assert join_ranges(source, rows, 3, maximum=4) == rows
+    assert joined(source, rows, 3, maximum=4) == rows
 
 
 TOPICS = (

@@ -100,8 +100,8 @@ def test_the_texts_maximum_holds_and_the_chunks_that_fit_stay(text: str, size: i
 class PieceByPiece(TiktokenCounter):
     """Counts each piece by itself: nothing is known of the text around it."""
 
-    def tokenize(self, text: str) -> TokenizedText:
-        return TokenizedText(text, self)
+    def tokenize(self, *texts: str) -> TokenizedText:
+        return TokenizedText(texts, self)
 
 
 @settings(max_examples=50)

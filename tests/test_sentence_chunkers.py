@@ -126,8 +126,8 @@ def test_the_maximum_cuts_a_sentence_at_words_then_graphemes() -> None:
 class Squares(WordCounter):
     """Counts the square of the words, so that sentences together count more than their sum."""
 
-    def tokenize(self, text: str) -> TokenizedText:
-        return TokenizedText(text, self)
+    def tokenize(self, *texts: str) -> TokenizedText:
+        return TokenizedText(texts, self)
 
     def count(self, text: str) -> int:
         return super().count(text) ** 2

@@ -24,6 +24,7 @@ _NO_SPACE = re.compile(r"\S")
 GRAPHEME = regex.compile(r"\X")
 _LONGEST = 1_000  # characters of a grapheme beyond what may fit that are looked at: some texts are one grapheme
 _LOOK_BACK = 32  # characters
+_USUAL = 2  # characters of white space before a chunk; for more, arrays are slower
 
 
 def running_sizes(sizes: Numbers, gap: int = 0) -> Numbers:
@@ -136,23 +137,24 @@ def join_small(
 
 def join_ranges(
     source: TokenizedText,
-    rows: list[tuple[int, int]],
+    rows: Ranges | Sequence[tuple[int, int]],
     minimum: int,
     maximum: int | None = None,
     gaps: Sequence[Any] | None = None,
-) -> list[tuple[int, int]]:
+) -> Ranges:
     """`join_small` for ranges of a text in order, measured by their own text; they may overlap.
 
     Ranges in different parts of `source` are not merged. `gaps` are by default the characters between two ranges.
 
     >>> from chunkcore.tokens import WordCounter
     >>> source = WordCounter().tokenize("one two. three.  four five.")
-    >>> join_ranges(source, [(0, 8), (9, 15), (17, 27)], minimum=2)
-    [(0, 15), (17, 27)]
+    >>> join_ranges(source, [(0, 8), (9, 15), (17, 27)], minimum=2).tolist()
+    [[0, 15], [17, 27]]
     """
-    if minimum <= 0 or len(rows) < 2:
-        return rows
-    table = np.array(rows, dtype=np.int64)
+    table = as_table(rows)
+    if minimum <= 0 or len(table) < 2:
+        return table
+    starts = table[:, 0].tolist()
     reach = np.maximum.accumulate(table[:, 1]).tolist()
     if gaps is None:
         gaps = [0, *(table[1:, 0] - table[:-1, 1]).tolist()]
@@ -166,13 +168,14 @@ def join_ranges(
         gaps,
         minimum,
         maximum,
-        lambda first, last: source.count(rows[first][0], reach[last - 1]),
+        lambda first, last: source.count(starts[first], reach[last - 1]),
     )
+    firsts, afters = as_table(groups).T
+    ends = np.array(reach)[afters - 1]
     # An unmerged chunk keeps its end, even if an earlier chunk reaches farther.
-    return [
-        rows[first] if last - first == 1 else (rows[first][0], reach[last - 1])
-        for first, last in groups
-    ]
+    alone = afters - firsts == 1
+    ends[alone] = table[firsts[alone], 1]
+    return np.column_stack((table[firsts, 0], ends))
 
 
 def split_to_maximum(
@@ -211,6 +214,23 @@ def split_to_maximum(
         if strip and cut < end:
             start = _NO_SPACE.search(source.text, cut, end).start()  # type: ignore[union-attr]
     return parts
+
+
+def trim_ranges(source: TokenizedText, ranges: Ranges) -> Ranges:
+    """The ranges without white space at their ends; those of white space alone are left out.
+
+    >>> from chunkcore.tokens import CharacterCounter
+    >>> trim_ranges(CharacterCounter().tokenize(" a  b "), np.array([[0, 3], [2, 4], [3, 6]])).tolist()
+    [[1, 2], [4, 5]]
+    """
+    starts, ends = ranges.T.copy()
+    for _ in range(_USUAL):
+        starts = np.minimum(starts + source.is_white(starts), ends - 1)
+    wider = source.is_white(starts) | source.is_white(ends - 1)
+    for place in wider.nonzero()[0].tolist():
+        starts[place], ends[place] = trim(source.text, int(starts[place]), int(ends[place]))
+    trimmed: Ranges = np.column_stack((starts, ends))[starts < ends]
+    return trimmed
 
 
 def halves(first: int, after: int, fits: Callable[[int, int], bool]) -> Iterator[tuple[int, int]]:

@@ -229,7 +229,9 @@ class Chunker(ABC):
     def drafts(self, source: TokenizedText) -> list[Draft]:
         """What `cut` returns, each as a `Draft`; touching spans are merged."""
         cuts = self.cut(source)
-        return _merged(cuts) or [Draft((Span(*ends),)) for ends in cuts]
+        return _merged(cuts) or [
+            Draft((Span(*ends),)) for ends in as_table(cast("Ranges", cuts)).tolist()
+        ]
 
     def spans(self, text: str) -> list[tuple[Span, ...]]:
         """The chunks of `text` in order, each as its spans (code points, half-open)."""
@@ -286,11 +288,9 @@ class Chunker(ABC):
         return chunks
 
     def _tokenize(self, documents: Sequence[Document]) -> TokenizedText:
-        sources = [self.token_counter.tokenize(document.text) for document in documents]
-        if len(sources) > 1:
-            return TokenizedText.join(sources)
-        source = sources[0]
-        source.document = documents[0]
+        source = self.token_counter.tokenize(*[document.text for document in documents])
+        if len(documents) == 1:
+            source.document = documents[0]
         _ = source.boundaries  # computed now, in the tokenizing thread
         return source
 

@@ -19,7 +19,7 @@ from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import Bounds
 from chunkcore.packing import join_ranges
-from chunkcore.spans import Ranges, as_table
+from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
 BLOCK_ROWS = 512  # fit the processor's cache in float64
@@ -79,18 +79,17 @@ class ClusterSemantic(Chunker):
             counter=self.counter,
         )
 
-    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
-        pieces = as_table(self._splitter.cut(source))
+    def cut(self, source: TokenizedText) -> Ranges:
+        pieces = self._splitter.cut(source)
         if len(pieces) < 2:
-            return [(start, end) for start, end in pieces.tolist()]
+            return pieces
         texts = source.slices(pieces)
         vectors = embed(get_embedder(self.embedder), texts)
         most = min(self.size // self.piece_size, len(pieces))
         fits = None if self.size_of == "pieces" else self._fitting(source, pieces, most)
         sizes = optimal_segmentation(vectors, most, mean=self.mean, fits=fits)
         lasts = np.cumsum(sizes) - 1
-        starts = pieces[lasts - sizes + 1, 0].tolist()
-        rows = list(zip(starts, pieces[lasts, 1].tolist(), strict=True))
+        rows = np.column_stack((pieces[lasts - sizes + 1, 0], pieces[lasts, 1]))
         if not self.minimum:
             return rows
         distances = neighbour_distances(vectors)[lasts[:-1]]

@@ -16,7 +16,7 @@ from chunkcore.chunkers.semantic import SemanticOverlap, check_overlap
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds
 from chunkcore.packing import join_ranges
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
 
@@ -112,7 +112,7 @@ class FixedSentences(Chunker):
         check_splitter(self.splitter, named=True)
         check_overlap(self, self.sentences if self.chunks is None else inf)
 
-    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def cut(self, source: TokenizedText) -> Ranges:
         rows = sentence_ranges(source.text, self.splitter).tolist()
         edges = self._edges(len(rows))
         reach = self._reach(source, rows, edges)

@@ -185,14 +185,14 @@ class WindowChunker(LLMChunker, ABC):
     def _joined(self, source: TokenizedText, drafts: list[Draft]) -> Iterator[Draft]:
         pairs = [(draft.spans[0].start, draft.spans[0].end) for draft in drafts]
         rows = join_ranges(source, pairs, self.minimum, self.size)
-        ends = [end for _, end in rows]
+        ends = rows[:, 1].tolist()
         for place, group in groupby(drafts, lambda draft: bisect_left(ends, draft.spans[0].end)):
             parts = list(group)
             metadata = dict(max(parts, key=lambda part: len(part.spans[0])).metadata)
             for part in parts:
                 if _FALLBACK[0] in part.metadata:
                     metadata |= {name: part.metadata[name] for name in _FALLBACK}
-            yield Draft((Span(*rows[place]),), metadata)
+            yield Draft((Span(*rows[place].tolist()),), metadata)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from operator import itemgetter
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -23,7 +22,7 @@ from chunkcore.boundaries.words import word_ends
 from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds
-from chunkcore.packing import join_ranges, pack, running_sizes, split_ranges_to_maximum, trim
+from chunkcore.packing import join_ranges, pack, running_sizes, split_ranges_to_maximum, trim_ranges
 from chunkcore.spans import Numbers, Ranges, as_table
 from chunkcore.tokens import TokenizedText
 
@@ -98,13 +97,13 @@ class Recursive(Chunker):
             separator, "the separator", "correct it, or set regex=false to take it literally"
         )
 
-    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def cut(self, source: TokenizedText) -> Ranges:
         rows = self._chunks(source)
         if self.size_of == "text":
             return join_ranges(source, self._bounded(source, rows), self.minimum, self.size)
         return join_ranges(source, rows, self.minimum, self.size + self.minimum - 1)
 
-    def _chunks(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def _chunks(self, source: TokenizedText) -> Ranges:
         # The original recurses into each large piece; here each separator is searched once, in all texts to split.
         merged, large, texts = [_NONE], _NONE, source.parts
         levels = list(self.separators)
@@ -120,11 +119,11 @@ class Recursive(Chunker):
             if is_last or not len(left) + len(large):
                 break
             texts = np.sort(np.concatenate((left, large)), axis=0)
-        rows = [(start, end) for start, end in np.concatenate(merged).tolist()]
+        rows = np.concatenate(merged)
         if self.strip:  # but what it could not split, as the original
-            rows = [trim(source.text, *row) for row in rows]
-        rows += map(tuple, large.tolist())
-        return sorted((row for row in rows if row[0] < row[1]), key=itemgetter(0))
+            rows = trim_ranges(source, rows)
+        rows = np.concatenate((rows, large))
+        return rows[rows[:, 0].argsort(kind="stable")]
 
     @property
     def _is_default(self) -> bool:
@@ -172,8 +171,8 @@ class Recursive(Chunker):
         firsts, lasts = as_table(rows).T
         return np.column_stack((pieces.starts[small[firsts]], pieces.ends[small[lasts - 1]]))
 
-    def _bounded(self, source: TokenizedText, rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        bounded = split_ranges_to_maximum(source, as_table(rows), self.size, strip=self.strip)
+    def _bounded(self, source: TokenizedText, rows: Ranges) -> list[tuple[int, int]]:
+        bounded = split_ranges_to_maximum(source, rows, self.size, strip=self.strip)
         parts: list[tuple[int, int]] = []
         for start, end in sorted(bounded.tolist()):
             if not parts or end > parts[-1][1]:
@@ -195,4 +194,4 @@ def small_pieces(
     splitter = Recursive(
         size=size, separators=PROSE_SEPARATORS, size_of=size_of, counter=source.counter
     )
-    return as_table(splitter.cut(source))
+    return splitter.cut(source)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
-from chunkcore.chunkers.base import Chunker, Cuts, chunkers
+from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.errors import OptionError, echo
 from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
@@ -234,7 +234,7 @@ class Breakpoint(SentenceChunker):
             self, buffer=0, size=1, minimum=(0, "size"), amount=_AMOUNTS[self.threshold][1:]
         )
 
-    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def cut(self, source: TokenizedText) -> Ranges:
         pieces = sentence_ranges(source.text, self.splitter)
         distances = np.empty(0)
         if len(pieces) > 1:
@@ -283,14 +283,14 @@ def group_pieces(
     cuts: NDArray[np.bool_],
     minimum: int = 0,
     maximum: int | None = None,
-) -> list[tuple[int, int]]:
+) -> Ranges:
     """Chunks of neighbouring pieces, shape (n, 2), bounded in size. O(n) time.
 
     `distances` and `cuts` have n - 1 values: how far the next piece is, and whether a chunk ends before it. A chunk
     under `minimum` joins its nearer neighbour; one over `maximum` is packed from its pieces, of which a larger is cut.
     """
     if not len(pieces):
-        return []
+        return pieces
     before = np.concatenate(([0.0], distances))
     firsts = np.concatenate(([0], np.flatnonzero(cuts) + 1))
     afters = np.concatenate((firsts[1:], [len(pieces)]))
@@ -364,7 +364,7 @@ class KamradtModified(SentenceChunker):
     def hard_maximum(self) -> int | None:
         return self.size if self.goal == "maximum" else None
 
-    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def cut(self, source: TokenizedText) -> Ranges:
         if self.piece_size is None:
             pieces = sentence_ranges(source.text, self.splitter)
         else:
@@ -464,7 +464,7 @@ class DualSemantic(SentenceChunker):
     size_of: Literal["pieces", "text"] = "pieces"
     bounds: ClassVar[Bounds] = {"d": 1, "size": 1, "minimum": (0, "size")}
 
-    def cut(self, source: TokenizedText) -> Cuts:
+    def cut(self, source: TokenizedText) -> Ranges:
         blocks = sentence_ranges(source.text, self.splitter)
         if self.size_of == "text":
             blocks = split_ranges_to_maximum(source, blocks, self.size)
@@ -476,7 +476,7 @@ class DualSemantic(SentenceChunker):
         rows = np.column_stack((blocks[firsts, 0], blocks[lasts, 1]))
         if self.size_of == "pieces":
             return rows
-        return join_ranges(source, list(map(tuple, rows.tolist())), self.minimum, self.size)
+        return join_ranges(source, rows, self.minimum, self.size)
 
     def _firsts(self, source: TokenizedText, blocks: Ranges, unit: Floats) -> list[int]:
         """The first block of each chunk: section 3.3."""

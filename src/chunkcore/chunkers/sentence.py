@@ -73,7 +73,7 @@ class Sentence(Chunker):
         check_splitter(self.splitter, named=True)
         check_overlap(self, self.size - 1)
 
-    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
+    def cut(self, source: TokenizedText) -> Ranges:
         is_source = HTML_PAGE.match(source.text) is not None
         edges = getattr(source.document, "edges", ())  # of a page of HTML, as a reader sees it
         sentences = sentence_ranges(source.text, self.splitter, edges)
@@ -89,13 +89,13 @@ class Sentence(Chunker):
             # The model is asked once, not for each section.
             texts = source.slices(sentences)
             topics = np.array(self.overlap.topics(texts), dtype=np.int64)
-        rows: list[tuple[int, int]] = []
+        rows = []
         for first, after in pairwise([0, *cuts, len(sentences)]):
             if first < after:
                 own_topics = None if topics is None else topics[first:after] - first
                 chunks = self._section(source, sentences[first:after], own_topics)
-                rows += join_ranges(source, chunks, self.minimum, self.hard_maximum)
-        return rows
+                rows.append(join_ranges(source, chunks, self.minimum, self.hard_maximum))
+        return np.concatenate(rows) if rows else sentences
 
     def _section(
         self, source: TokenizedText, sentences: Ranges, topics: Numbers | None

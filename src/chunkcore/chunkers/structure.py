@@ -454,7 +454,8 @@ class Auto(BlockChunker):
         if kind == "prose":
             sizes = {"size": self.size, "minimum": self.minimum, "maximum": self.maximum}
             sentence = Sentence(**sizes, splitter=self.splitter, counter=self.counter)  # type: ignore[arg-type]
-            return [Draft((Span(*ends),), {"chunker": "sentence"}) for ends in sentence.cut(source)]
+            rows = sentence.cut(source).tolist()
+            return [Draft((Span(*ends),), {"chunker": "sentence"}) for ends in rows]
         if kind == "code":
             return draft_code(source, language, self, {"chunker": "code"})
         if kind == "table":

@@ -66,9 +66,9 @@ class Propositions(LLMChunker):
     def cut(self, source: TokenizedText) -> list[Draft]:
         size = min(self.passage_size, self.size)
         sentences = Sentence(size=size, counter=self.counter)
-        passages = sentences.cut(source)
+        passages = sentences.cut(source).tolist()
 
-        def written(passage: tuple[int, int]) -> list[Draft]:
+        def written(passage: list[int]) -> list[Draft]:
             spans = (Span(*passage),)
             texts, problem = self._ask(self._question(source.text[slice(*passage)]))
             if texts is None:

@@ -513,9 +513,9 @@ class EmbedderCounter(TokenCounter):
         tokens = self.embedder.tokenize(text)
         return tokens.starts[tokens.before : len(tokens.ids) - tokens.after]
 
-    def tokenize(self, text: str) -> TokenizedText:
+    def tokenize(self, *texts: str) -> TokenizedText:
         spaced = getattr(self.embedder, "splits_at_space", False)
-        return SpacedText(text, self) if spaced else TokenizedText(text, self)
+        return SpacedText(texts, self) if spaced else TokenizedText(texts, self)
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
         if not isinstance(self.embedder, TokenCountingEmbedder):

@@ -77,8 +77,8 @@ class CharacterCounter(TokenCounter):
     def count(self, text: str) -> int:
         return len(text)
 
-    def tokenize(self, text: str) -> TokenizedText:
-        return CharacterText(text, self)
+    def tokenize(self, *texts: str) -> TokenizedText:
+        return CharacterText(texts, self)
 
 
 @counters.register("words")
@@ -92,13 +92,13 @@ class WordCounter(TokenCounter):
     name = "words"
 
     def boundaries(self, text: str) -> Numbers:
-        return WordText(text, self).runs.starts
+        return WordText([text], self).runs.starts
 
     def count(self, text: str) -> int:
         return len(text.split())
 
-    def tokenize(self, text: str) -> TokenizedText:
-        return WordText(text, self)
+    def tokenize(self, *texts: str) -> TokenizedText:
+        return WordText(texts, self)
 
 
 class TiktokenCounter(TokenCounter):
@@ -141,8 +141,8 @@ class TiktokenCounter(TokenCounter):
             starts -= np.cumsum(later)[: len(starts)]
         return starts
 
-    def tokenize(self, text: str) -> TokenizedText:
-        return BytePairText(text, self) if self.name in RULES else TokenizedText(text, self)
+    def tokenize(self, *texts: str) -> TokenizedText:
+        return BytePairText(texts, self) if self.name in RULES else TokenizedText(texts, self)
 
 
 @counters.register("hf")
@@ -177,8 +177,8 @@ class HuggingFaceCounter(TokenCounter):
     def _splits_at_space(self) -> bool:
         return splits_at_space(self.tokenizer)
 
-    def tokenize(self, text: str) -> TokenizedText:
-        return SpacedText(text, self) if self._splits_at_space else TokenizedText(text, self)
+    def tokenize(self, *texts: str) -> TokenizedText:
+        return SpacedText(texts, self) if self._splits_at_space else TokenizedText(texts, self)
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
         unique, places = distinct(texts)

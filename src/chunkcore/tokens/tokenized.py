@@ -6,17 +6,17 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.columns import distinct
 from chunkcore.errors import OptionError
 from chunkcore.spans import Numbers
 from chunkcore.text import Document
-from chunkcore.tokens.encodings import piece_counter
 
 # The context-free boundary rules checked for each encoding's pattern, as bits. Other encodings are counted piece by
 # piece.
@@ -41,7 +41,6 @@ _GAP = re.compile(r"[ \t\n\r]")
 _WORD = re.compile(r"[^ \t\n\r]+")
 _ROLES = np.zeros(0x110000, dtype=np.uint8)  # by code point, of those seen so far: no role is 0
 _KNOWN = 4_000_000  # characters of words
-_MANY = 256  # single characters; for more, counting distinct ones once is faster
 _STEPS = 32  # to the next boundary, for which nothing else is made
 _BLOCK = 2_000_000  # code points
 _FEW = 12  # pieces, for which arrays cost more than they save
@@ -123,14 +122,14 @@ def code_points_of(text: str) -> NDArray[np.unsignedinteger]:
 
 
 class TokenizedText:
-    """A text and its tokens, computed once, on first use.
+    """A text, or several that are joined, and the tokens of each, computed once, on first use.
 
-    `counts(starts, ends)` is the number of tokens of each ``text[start:end]``, encoded separately.
+    `counts(starts, ends)` is the number of tokens of each ``text[start:end]``, encoded separately; each inside a part.
 
     Attributes:
-        text: the text.
+        text: the texts, joined.
         counter: the counter of the tokens.
-        parts: ranges of the joined texts, ``(n, 2)``; one range if nothing was joined.
+        parts: the range of each text, ``(n, 2)``.
         document: whose text it is; None for a bare text, or several joined ones.
 
     >>> from chunkcore.tokens import TiktokenCounter
@@ -139,30 +138,28 @@ class TokenizedText:
     [1, 1, 7]
     """
 
-    def __init__(self, text: str, counter: TokenCounter) -> None:
-        self.text = text
+    def __init__(self, texts: Sequence[str], counter: TokenCounter) -> None:
+        self.text = "".join(texts)
         self.counter = counter
-        self.parts = np.array([[0, len(text)]], dtype=np.int64)
-        self.document: Document | None = None
-
-    @classmethod
-    def join(cls, sources: Sequence[TokenizedText]) -> TokenizedText:
-        """Join texts, each tokenized by itself: as few array operations as for a large one.
-
-        `counts` is right only for pieces inside one of `parts`.
-        """
-        joined = type(sources[0])("".join([source.text for source in sources]), sources[0].counter)
-        lengths = np.array([len(source.text) for source in sources], dtype=np.int64)
+        lengths = np.array(list(map(len, texts)), dtype=np.int64)
         ends = np.cumsum(lengths)
-        joined.parts = np.column_stack((ends - lengths, ends))
-        starts = joined.parts[:, 0].tolist()
-        places = [source.boundaries + start for source, start in zip(sources, starts, strict=True)]
-        joined.__dict__["boundaries"] = np.concatenate(places)
-        return joined
+        self.parts = np.column_stack((ends - lengths, ends))
+        self.document: Document | None = None
 
     @_Once
     def boundaries(self) -> Numbers:
-        return self.counter.boundaries(self.text)
+        return self._boundaries_between(self.parts[:, 0].tolist())
+
+    def _boundaries_between(self, edges: Sequence[int]) -> Numbers:
+        """The boundaries of the text between each two edges, tokenized by itself, and after the last edge."""
+        pieces = [
+            self._alone(self.text[start:end]) + start
+            for start, end in pairwise([*edges, len(self.text)])
+        ]
+        return np.concatenate(pieces)
+
+    def _alone(self, text: str) -> Numbers:
+        return self.counter.boundaries(text)
 
     @_Once
     def code_points(self) -> NDArray[np.unsignedinteger]:
@@ -195,20 +192,15 @@ class TokenizedText:
     def _counts_apart(self, starts: Numbers, ends: Numbers) -> Numbers:
         """Encode each distinct piece: linear in the pieces' summed length."""
         text = self.text
-        single = ends - starts == 1
-        # Half the time of a long line without spaces.
-        if np.count_nonzero(single) > _MANY:
-            characters = "".join([text[place] for place in starts[single].tolist()])
-            distinct, which = np.unique(code_points_of(characters), return_inverse=True)
-            counts = np.zeros(len(starts), dtype=np.int64)
-            counts[single] = self._count_texts(map(chr, distinct.tolist()))[which]
-            counts[~single] = self._counts_apart(starts[~single], ends[~single])
-            return counts
-        pieces = zip(starts.tolist(), ends.tolist(), strict=True)
-        return self._count_texts(text[start:end] for start, end in pieces)
+        pieces = [
+            text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
+        unique, places = distinct(pieces)
+        return self.counter.count_many(unique)[places]
 
-    def _count_texts(self, pieces: Iterable[str]) -> Numbers:
-        return self.counter.count_many(list(pieces))
+    def is_white(self, places: Numbers) -> NDArray[np.bool_]:
+        """Whether the character at each place is white space, as `str.isspace` says."""
+        return _is_white(self.code_points[places])
 
 
 class TokenCounter(ABC):
@@ -233,8 +225,9 @@ class TokenCounter(ABC):
     def count_many(self, texts: Sequence[str]) -> Numbers:
         return np.array([self.count(text) for text in texts], dtype=np.int64)
 
-    def tokenize(self, text: str) -> TokenizedText:
-        return TokenizedText(text, self)
+    def tokenize(self, *texts: str) -> TokenizedText:
+        """The texts as one, each tokenized by itself."""
+        return TokenizedText(texts, self)
 
     @classmethod
     def read(cls, options: str) -> TokenCounter:
@@ -333,19 +326,16 @@ class BoundedText(TokenizedText):
     def _starts(self) -> Any:
         return memoryview(cast("Any", self.boundaries))  # faster to bisect: no array scalars
 
-    def _count_alone(self, text: str) -> int:
-        return int(self.counter.count_many([text])[0])
-
     def count(self, start: int, end: int) -> int:
         first = self._flags.find(1, start, end + 1)
         if first < 0:
-            return self._count_alone(self.text[start:end])
+            return self.counter.count(self.text[start:end])
         last = self._flags.rfind(1, first, end + 1)
         before = bisect_left(self._starts, first)
         tokens = bisect_left(self._starts, last, before) - before
         for begin, stop in ((start, first), (last, end)):
             if begin < stop:
-                tokens += self._count_alone(self.text[begin:stop])
+                tokens += self.counter.count(self.text[begin:stop])
         return tokens
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
@@ -393,19 +383,11 @@ class BytePairText(BoundedText):
     @_Once
     def boundaries(self) -> Numbers:
         # A long text is encoded in blocks, for their memory; no token reaches over their edges.
-        edges = [0]
-        while edges[-1] < len(self.text):
-            least = min(edges[-1] + _BLOCK, len(self.text))
-            edges.append(self._flags.index(1, least) if least < len(self.text) else least)
-        blocks = [self.counter.boundaries(self.text[a:b]) + a for a, b in pairwise(edges)]
-        return np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.int64)
-
-    @_Once
-    def _count_alone(self) -> Callable[[str], int]:
-        return piece_counter(self.counter.name, self.text)
-
-    def _count_texts(self, pieces: Iterable[str]) -> Numbers:
-        return np.fromiter(map(self._count_alone, pieces), dtype=np.int64)
+        edges: list[int] = []
+        for start, end in self.parts.tolist():
+            edges.append(start)
+            edges += [self._flags.index(1, least) for least in range(start + _BLOCK, end, _BLOCK)]
+        return self._boundaries_between(edges)
 
 
 class KnownWords:
@@ -421,11 +403,10 @@ class KnownWords:
     def __reduce__(self) -> tuple[type[KnownWords], tuple[()]]:
         return KnownWords, ()
 
-    def boundaries(
-        self, text: str, code_points: NDArray[np.unsignedinteger], counter: TokenCounter
-    ) -> Numbers:
+    def boundaries(self, text: str, counter: TokenCounter) -> Numbers:
         """The `boundaries` of the counter, which is given only new words, as one text."""
         tokens_by_word = self._known
+        code_points = code_points_of(text)
         white = _is_gap(code_points)
         starts = Runs(~white).starts
         # Python knows more white space, and control characters that these tokenizers leave out.
@@ -454,10 +435,9 @@ class KnownWords:
 class SpacedText(BoundedText):
     """A text for a tokenizer that `splits_at_space`: each distinct word is encoded once."""
 
-    @_Once
-    def boundaries(self) -> Numbers:
+    def _alone(self, text: str) -> Numbers:
         words: KnownWords = vars(self.counter).setdefault("_known_words", KnownWords())
-        return words.boundaries(self.text, self.code_points, self.counter)
+        return words.boundaries(text, self.counter)
 
     @_Once
     def _flags(self) -> bytearray:
