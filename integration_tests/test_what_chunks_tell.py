@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
@@ -26,7 +26,7 @@ from llama_index.core.schema import MetadataMode
 from tests.strategies import hard_text
 
 from integration_tests.frameworks import FRAMEWORKS, haystack_chunks, llamaindex_chunks
-from integration_tests.toys import BENCHMARK, TEXTS, Telling, Windows, registered
+from integration_tests.toys import BENCHMARK, CHUNKERS, JOINTS, TEXTS, Telling, Windows, lost, registered
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -57,6 +57,46 @@ def test_the_text_of_a_chunk_and_of_a_hit_is_the_text_of_its_place(framework, ch
     located = run.results["q"]
     assert [hit.spans for hit in located] == [chunk.spans for chunk in chunks]
     assert [hit.text for hit in located] == [text_of_spans(TABLE, hit.spans) for hit in located]
+
+
+def places_of(chunks):
+    return [[(span.start, span.end) for span in chunk.spans] for chunk in chunks]
+
+
+def ids_of(chunks):
+    return {getattr(chunk.own, "node_id", None) or chunk.own.id for chunk in chunks}
+
+
+@frameworks
+@pytest.mark.parametrize("chunker", CHUNKERS, ids=lambda each: f"{each.name}-{each.overlap}")
+@given(text=hard_text().filter(bool))
+@example(text="\xa0\u2028\u2028the\xa0")
+def test_a_framework_has_the_chunks_of_the_core_where_they_stand(framework, chunker, text):
+    core = chunker.chunk(Document("d", text))
+    chunks = framework.cut(text, chunker)
+    assert [(chunk.text, chunk.spans) for chunk in chunks] == [(chunk.text, chunk.spans) for chunk in core]
+    assert [text_of_spans(text, chunk.spans) for chunk in chunks] == [chunk.text for chunk in chunks]
+    assert not lost(text, places_of(chunks))
+    # An overlap without its white space can be the very span of the chunk before, and then has the core's id twice.
+    assert len(ids_of(chunks)) == len(chunks)
+    if framework is not FRAMEWORKS["Haystack"]:  # which makes ids of context and text, too
+        assert {chunk.id for chunk in core} <= ids_of(chunks)
+
+
+@frameworks
+@given(text=hard_text().filter(bool), outer=st.sampled_from(CHUNKERS), inner=st.sampled_from(CHUNKERS))
+def test_a_chain_of_splitters_gives_places_in_the_document(framework, text, outer, inner):
+    chunks = framework.cut(text, outer, inner)
+    placed = [chunk for chunk in chunks if chunk.spans]
+    assert not lost(text, places_of(placed))
+    # Only the joint of a scattered piece is no source text; a chunk of nothing else has no place.
+    assert all(set(chunk.text) <= JOINTS for chunk in chunks if not chunk.spans)
+    for chunk in placed:
+        source = text_of_spans(text, chunk.spans)
+        if getattr(outer, "scattered", False):
+            assert [c for c in source if c not in JOINTS] == [c for c in chunk.text if c not in JOINTS]
+        else:
+            assert source == chunk.text
 
 
 @frameworks

@@ -10,7 +10,7 @@ from chunkcore.chunkers import chunkers
 from chunkcore.chunkers.base import Chunker, Draft, get_chunker
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.text import Document, Span, text_of_spans
+from chunkcore.text import Document, Span
 from chunkcore.tokens import TokenizedText
 
 
@@ -84,11 +84,6 @@ Places = list[tuple[int, int]]
 
 
 JOINTS = {" ", "\n"}  # what stands between the spans of a chunk
-
-
-def joined(source: str, places: Places) -> str:
-    """The text of a chunk that stands there."""
-    return text_of_spans(source, [Span(start, end) for start, end in places])
 
 
 def lost(source: str, chunks: Iterable[Places]) -> list[int]:

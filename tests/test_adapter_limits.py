@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import pytest
-from chunkadapters.configuration import TruncationWarning, build, warn_on_truncation
+from chunkadapters.configuration import TruncationWarning, build, merged, warn_on_truncation
 from chunkcore.chunkers import FixedToken
+from chunkcore.errors import OptionError
 from chunkcore.models.loading import EmbedderCounter
 from chunkcore.text import Document
 
@@ -43,3 +45,20 @@ def test_a_size_that_is_left_out_suits_the_model() -> None:
     assert build(chunker, fit_to=model) is chunker
     texts = build(fit_to=model).split_text(DOCUMENTS[0].text)
     assert max(model.count_tokens(texts)) <= 20
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: build("recursiv"), "unknown chunker 'recursiv'"),
+        (lambda: build("recursive", {"size": 5, "chunk_size": 5}), "the same option"),
+        (lambda: build("recursive", {"length_function": str.count}), "length_function is len or a counter's count"),
+        (lambda: build("recursive:size=9", {"overlap": 1}), "move 'overlap' into it"),
+        (lambda: build(FixedToken(), {"size": 3}), "built already takes no options, got 'size'"),
+        (lambda: merged({"size": 2}, {"size": 3}), "given in options and as a keyword"),
+        (lambda: merged("size", {}), "options is like"),  # type: ignore[arg-type]
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        make()
