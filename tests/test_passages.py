@@ -18,6 +18,7 @@ from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, chunk_corp
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.retrieval.passages import windows as scoring
 from chunkcore.retrieval.passages.tables import reader_of
+from chunkcore.run import Retrieved
 from chunkcore.text import Chunk, Document, Span, text_of_spans
 from chunkcore.tokens import get_counter
 from hypothesis import given, settings
@@ -523,6 +524,25 @@ def test_a_name_leads_to_another_document(named, other, is_found) -> None:
     answers["all"] = index.behind(question, hits[:1], max_tokens=90, show="all")
     found = {name: "b" in {passage.document_id for passage in answer} for name, answer in answers.items()}
     assert found == {"itself": is_found, "hits": is_found, "hit documents": False, "all": is_found}
+
+
+@pytest.mark.parametrize(
+    ("spans", "tokens", "balance", "stays"),
+    [
+        ([Span(0, 31)], 60, 0.3, True),
+        ([Span(0, 31)], 20, 0.3, False),  # over three tenths of the budget
+        ([Span(0, 15), Span(16, 31)], 60, 0.3, True),
+        ([Span(0, 31)], 60, 0.0, False),  # hits do not count
+    ],
+)
+def test_a_short_first_hit_stays_whatever_its_words(spans, tokens, balance, stays) -> None:
+    pages = [Document("first", "Cats sleep now.\nDogs also sleep.")]
+    pages += [Document(f"{n}", f"The Arden ferry leaves pier {n} at noon.") for n in range(9)]
+    pages += [Document(f"rain {n}", f"Some rain falls on road {n} all day.") for n in range(150)]
+    index = get_retriever("passages:lexical").index(chunk_corpus(pages, "sentence:size=8"))
+    hits = [Retrieved("first", tuple(spans)), *(Retrieved(f"{n}", (Span(0, 38),)) for n in range(9))]
+    answer = index.behind("When does the Arden ferry leave?", hits, max_tokens=tokens, balance=balance)
+    assert ("first" in {passage.document_id for passage in answer}) == stays
 
 
 def test_passages_of_one_document_can_stand_in_its_order() -> None:

@@ -63,6 +63,7 @@ PASSAGES = ("passages", "passages:lexical", "passages:dense", "passages:balance=
 BEHIND = ((100, "hits"), (50, "hits"), (10, "hits"), (10, "whole"))
 MAIN, WORDS, MULTI = f"{UNITS} passages", f"{UNITS} passages:lexical", "four chunk sizes, reciprocal ranks"
 DENSE, ENSEMBLE, REDHOP = f"{STORE} dense", f"{STORE} hybrid:fusion=ranks", "RedHop"
+PERFECT, BEHIND_PERFECT = "all evidence first", "behind 100, all evidence first"
 BEHIND_DENSE, BEHIND_ENSEMBLE = "behind 100, hits", "behind 100 of an ensemble, hits"
 PAIRS = (  # of three embedders
     (BEHIND_DENSE, DENSE),
@@ -76,6 +77,8 @@ HITS = {
     "behind 10, hits": "10 hits, their own text",
     BEHIND_DENSE: "100 hits, the default",
     "behind 10, whole": "10 hits, whole documents",
+    PERFECT: "a retriever that is always right, alone",
+    BEHIND_PERFECT: "100 of its hits",
 }
 SYSTEMS = {
     DENSE: "`dense`, 200",
@@ -99,18 +102,12 @@ class MultiScale:
         self._units = units
         self._indexes = indexes
         self._depth = depth
-        self._tokens = get_counter("cl100k_base")
         self._ranked: dict[str, list[Retrieved]] = {}
 
     def retrieve(self, query: str, k: int | None = None, max_tokens: int = 1000) -> list[Retrieved]:
         if query not in self._ranked:
             self._ranked[query] = self._rank(query)
-        pieces, left = [], max_tokens
-        for piece in self._ranked[query]:
-            if (size := self._tokens.count(piece.text)) <= left:
-                pieces.append(piece)
-                left -= size
-        return pieces
+        return within(self._ranked[query], max_tokens)
 
     def _rank(self, query: str) -> list[Retrieved]:
         votes = np.zeros(len(self._units))
@@ -123,6 +120,35 @@ class MultiScale:
                 votes[inside & (extents[:, 1] > start)] += 1 / (60 + rank)
         best = np.argsort(-votes, kind="stable")[:150].tolist()
         return [self._units.retrieved[unit].with_score(float(votes[unit])) for unit in best]
+
+
+def within(ranked: Sequence[Retrieved], max_tokens: int) -> list[Retrieved]:
+    """The pieces, in their order, that a budget still holds."""
+    pieces = []
+    for piece, size in zip(ranked, get_counter("cl100k_base").count_many([each.text for each in ranked]), strict=True):
+        if size <= max_tokens:
+            pieces.append(piece)
+            max_tokens -= size
+    return pieces
+
+
+class Perfect:
+    """A retriever of whose chunks those that hold evidence come first."""
+
+    def __init__(self, retriever: Index, benchmark: Benchmark) -> None:
+        self._retriever = retriever
+        self._evidence = {query.text: query.evidence for query in benchmark.queries}
+
+    def retrieve(self, query: str, k: int | None = None, max_tokens: int = 1000) -> list[Retrieved]:
+        right = [piece for piece in self._retriever.corpus.retrieved if self._is_right(query, piece)]
+        others = [piece for piece in self._retriever.retrieve(query, 100) if not self._is_right(query, piece)]
+        return [*right, *others][:k] if k else within([*right, *others], max_tokens)
+
+    def _is_right(self, query: str, piece: Retrieved) -> bool:
+        return any(
+            row.document_id == piece.document_id and row.start < piece.spans[-1].end and piece.spans[0].start < row.end
+            for row in self._evidence[query]
+        )
 
 
 class RedHop:
@@ -149,7 +175,7 @@ class RedHop:
 class Behind:
     """A retriever's first hits, and local words behind it."""
 
-    def __init__(self, retriever: Index, index: WindowIndex, hits: int, show: str) -> None:
+    def __init__(self, retriever: Index | Perfect, index: WindowIndex, hits: int, show: str) -> None:
         self._retriever = retriever
         self._index = index
         self._hits = hits
@@ -214,6 +240,9 @@ def systems(benchmark: Benchmark, vectors: TextVectors, few: bool) -> Iterator[t
         yield BEHIND_ENSEMBLE, lambda: Behind(indexed(STORE, "hybrid:fusion=ranks")(), words, 100, "hits")
     else:
         yield MULTI, lambda: MultiScale(corpora[UNITS], [indexed(chunker, "dense")() for chunker in corpora])
+        perfect = Perfect(dense, benchmark)
+        yield PERFECT, lambda: perfect
+        yield BEHIND_PERFECT, lambda: Behind(perfect, words, 100, "hits")
     for hits, shown in BEHIND:
         yield f"behind {hits}, {shown}", partial(Behind, dense, words, hits, shown)
 

@@ -25,6 +25,7 @@ from chunkcore.spans import Numbers, Scores, as_ranges
 from chunkcore.text import Span, text_of_spans
 from chunkcore.tokens import TokenCounter
 
+_FIRST = 0.3  # of the budget: so much the first hit may have
 _NEEDED = 8  # units on either side that a reader may need with one
 
 Place = tuple[str, tuple[Span, ...]]  # the document, and spans in it
@@ -140,6 +141,7 @@ class Question:
         lexical: the units' words; None if they do not count.
         form: of words; see `word_keys`.
         has_answer: whether the index has an answer; None: not known yet.
+        first: the units of another retriever's first hit, which words do not contradict.
         last: the counter and the tokens of the last budget, and what filled it.
     """
 
@@ -150,6 +152,7 @@ class Question:
     lexical: LexicalWindows | None
     form: str
     has_answer: bool | None = None
+    first: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     last: tuple[TokenCounter, int, Filled] | None = None
     _counted: tuple[TokenCounter | None, Counted] = (None, {})
     _pieces: dict[int, Retrieved] = field(default_factory=dict)
@@ -272,6 +275,13 @@ class Candidates:
     def piece(self, unit: int) -> Retrieved:
         piece, score = self.question.piece(unit), float(self.scores[unit])
         return piece if piece.score == score else piece.with_score(score)
+
+    def keep_first(self, budget: Budget) -> None:
+        """The units of a short first hit score as much as the best one, so that they stay."""
+        first = self.question.first[np.isfinite(self.scores[self.question.first])]
+        texts = [self.question.shown_text(unit) for unit in first.tolist()]
+        if budget.total(texts) <= _FIRST * budget.left:
+            self.scores[first] = self.scores.max()
 
     def follow_names(self, budget: Budget) -> None:
         """Units that a rare name in the best ones leads to score next to these, up to a share of the budget."""

@@ -558,8 +558,9 @@ class WindowIndex(PassageIndex):
     ) -> RankedList:
         """Passages from another retriever's hits and this index's words: no vectors, no model.
 
-        The hits count by their order, whatever their scores; the words of the question count in the index's units. A
-        hit without spans, with spans beyond its document, or of which the index's units hold nothing, is a passage of
+        The hits count by their order, whatever their scores; the words of the question count in the index's units. The
+        first hit stays where it fills at most three tenths of the budget, unless the words contradict the hits. A hit
+        without spans, with spans beyond its document, or of which the index's units hold nothing, is a passage of
         its own at its rank, if it has a text and the retriever's hits up to it are within the budget; if the answer
         would be empty, the first one is cut to the budget. Spans are taken at their word: `chunkcore.locating` finds
         those of a hit whose text may have changed.
@@ -620,12 +621,15 @@ class WindowIndex(PassageIndex):
         located = [hits[number] for number in placed]
         ranks = np.array(placed, dtype=np.int64) + 1
         words = self.word_scores(question)
+        agreement = self._places.agreement(located, ranks, words)
         if balance < 1:
-            balance *= self._places.agreement(located, ranks, words)
+            balance *= agreement
         scores = (1 - balance) * word_shares(words)
         held, worth = self._places.worth(located, ranks, len(hits))
         scores[held] += balance * worth
         asked = self._question(question, scores, self._shown(located, show))
+        if balance and agreement == 1 and placed[:1] == [0]:
+            _, asked.first = self._places.covered(self._places.ranges(hits[:1])[0])
         self._keep(self._last_behind, question, (hits_of, asked))
         return asked
 
@@ -697,6 +701,7 @@ class WindowIndex(PassageIndex):
         is_given = least is not None
         if least is None:
             least = self._least(question.text, answer.scores)
+            answer.keep_first(budget)
             answer.follow_names(budget)
         units, sizes = self._candidates(answer, budget, least)
         if answer.copies and not is_given:
