@@ -157,6 +157,7 @@ def staff(**more: Any) -> Document:
     [
         # LangChain's own: an offset, and a path that ends in the document's name.
         (staff(metadata={"source": "/data/coffee.md", "start_index": 73}), "docs/coffee.md", (73, 87), "spans"),
+        (staff(metadata={"source": Path("/data/coffee.md"), "start_index": 73}), "docs/coffee.md", (73, 87), "spans"),
         # A wrong offset is not believed.
         (staff(metadata={"source": "/data/coffee.md", "start_index": 70}), "docs/coffee.md", (73, 87), "exact"),
         # The document's id alone.

@@ -492,6 +492,9 @@ def test_a_retriever_is_asked_for_more_hits_where_it_takes_their_number() -> Non
             warnings.simplefilter("error")
             assert len(langchain.PassageRetriever(inner, documents=[tea]).invoke("tea")) == 1
             assert inner.k == 1
+        asked = inner.configurable_fields(max_tokens=ConfigurableField(id="most"))
+        (short,) = asked.invoke("tea", {"configurable": {"most": 4}})
+        assert len(short.page_content) < 20
     with pytest.warns(PassageWarning, match="EnsembleRetriever takes no number of hits in a call, and gave 2"):
         langchain.PassageRetriever(EnsembleRetriever(retrievers=[one], weights=[1.0]), documents=[tea]).invoke("tea")
     nodes = [TextNode(text=row.page_content, metadata={"file_name": "tea"}) for row in rows]
@@ -721,6 +724,8 @@ def test_a_counter_that_counts_no_tokens_is_refused(count: Any) -> None:
     assert len(few) < len(many)
     with pytest.raises(ValueError, match="filter is a mapping of metadata"):
         langchain.IndexRetriever(INDEX).invoke("tea", filter="tenant = 'a'")
+    with pytest.raises(AttributeError, match="page_content"):  # an empty text would hide nothing
+        langchain.IndexRetriever(INDEX).invoke("tea", filter=lambda row: "secret" not in row.page_content)
     with pytest.raises(ValueError, match="filters is a mapping, as of Haystack's filters"):
         haystack.ChunkcoreIndexRetriever(INDEX).run("tea", filters=5)
 
@@ -730,6 +735,8 @@ def test_documents_of_one_id_get_names_that_no_other_has() -> None:
     documents = [LangChainDocument(page_content=f"Tea {number} is hot.", id=name) for number, name in enumerate(names)]
     found = langchain.IndexRetriever(documents=documents, max_tokens=200).invoke("tea hot 0 1 2")
     assert {passage.metadata["source_id"] for passage in found} == {"tea.md#1", "tea.md#2", "tea.md#3"}
+    path = LangChainDocument(page_content="Tea is hot.", metadata={"source": Path("tea.md")})
+    assert langchain.IndexRetriever(documents=[path]).invoke("tea")[0].metadata["source_id"] == "tea.md"
 
 
 # ---- What each framework does with them

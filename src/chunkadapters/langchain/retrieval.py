@@ -371,6 +371,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         balance: float = BALANCE,
         counter: TokenCounterLike = "cl100k_base",
         order: Order = "score",
+        name: str | None = None,
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
     ) -> None:
@@ -389,6 +390,7 @@ class PassageRetriever(BaseRetriever, _Shown):
             "balance": balance,
             "counter": counter,
             "order": order,
+            "name": name,
             "tags": tags,
             "metadata": metadata,
         }
@@ -527,6 +529,7 @@ class IndexRetriever(BaseRetriever, _Indexed):
         max_tokens: MaxTokens = 1000,
         k: int | None = None,
         counter: TokenCounterLike = "cl100k_base",
+        name: str | None = None,
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
     ) -> None:
@@ -536,6 +539,7 @@ class IndexRetriever(BaseRetriever, _Indexed):
             "max_tokens": max_tokens,
             "k": k,
             "counter": counter,
+            "name": name,
             "tags": tags,
             "metadata": metadata,
         }
@@ -568,4 +572,4 @@ def _where(chosen: Filter | None) -> Where | None:
             f"filter is a mapping of metadata, or a function of a document; got {echo(chosen)}"
         )
     check_predicate("filter", chosen)
-    return lambda metadata: chosen(Document(page_content="", metadata=dict(metadata)))
+    return lambda metadata: chosen(Document.model_construct(metadata=dict(metadata)))

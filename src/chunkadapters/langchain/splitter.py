@@ -39,6 +39,7 @@ from chunkadapters.places import (
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.guesses import SIZES_BY_PLACE
+from chunkcore.locating import names_of
 from chunkcore.plain import digest
 from chunkcore.text import Chunk
 from chunkcore.text import Document as CoreDocument
@@ -282,8 +283,8 @@ def _warn_of_shared_sources(sources: Iterable[_Source]) -> None:
 def source_of(document_id: str | None, text: str, metadata: Metadata) -> tuple[str, Origin]:
     """The id of the document that offsets refer to, and the place of `text` in it."""
     is_chunk = metadata.get(KEYS.start) is not None
-    source = metadata.get("source")
-    name = document_id or (source if isinstance(source, str) else "") or digest(text)
+    names = names_of(document_id, metadata.get("source"))
+    name = names[0] if names else digest(text)
     if not is_chunk:
         return name, WHOLE
     return str(metadata.get("source_id") or name), KEYS.origin(metadata, text)

@@ -35,20 +35,25 @@ _WHOLE_NUMBERS = re.compile(r"\d+(?:\.0*)?")
 def whole_number(value: object) -> int | None:
     """A whole number of any type, as stores return them; None for anything else.
 
-    Stores turn 44 into ``44.0``, ``"44"``, NumPy's numbers, a `Decimal` or protobuf's ``Value``.
+    Stores turn 44 into ``44.0``, ``"44"``, ``b"44"``, ``[44]``, NumPy's numbers, a `Decimal` or protobuf's ``Value``.
 
-    >>> whole_number(44.0), whole_number("44"), whole_number(44.5), whole_number(True)
+    >>> whole_number([44.0]), whole_number(b"44"), whole_number(44.5), whole_number(True)
     (44, 44, None, None)
     """
     if (
         type(value) is int and abs(value) < _LARGEST_NUMBER
     ):  # most are; the rest takes ten times as long
         return value
-    value = getattr(value, "number_value", value)
+    if hasattr(value, "WhichOneof"):  # protobuf's
+        value = getattr(value, value.WhichOneof("kind") or "", None)
     with suppress(ValueError, TypeError):  # of arrays of several numbers
         value = value.item() if hasattr(value, "item") else value  # NumPy's
+    if isinstance(value, list | tuple) and len(value) == 1:
+        (value,) = value
     if isinstance(value, bool):
         return None
+    if isinstance(value, bytes):
+        value = value.decode("ascii", "replace")
     written = str(value).strip()
     if len(written) > _LONGEST_NUMBER:
         return None
@@ -316,8 +321,8 @@ def score_of(value: object) -> float:
 
 
 def names_of(*candidates: object) -> tuple[str, ...]:
-    """The non-empty strings among the candidates, each once."""
-    names = [name for name in candidates if isinstance(name, str) and name]
+    """The paths and the non-empty strings among the candidates, as strings, each once."""
+    names = [str(name) for name in candidates if isinstance(name, str | PurePath) and name]
     return tuple(dict.fromkeys(names))
 
 
