@@ -193,7 +193,7 @@ class OneOf:
         self.kind = kind
         setattr(self, kind, value)
 
-    def WhichOneof(self, name: str) -> str:  # noqa: N802
+    def WhichOneof(self, name: str) -> str:
         return self.kind
 
 
