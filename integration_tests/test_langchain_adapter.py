@@ -6,6 +6,7 @@ import asyncio
 import pickle
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
