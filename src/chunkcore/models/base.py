@@ -262,7 +262,7 @@ def row_lengths(rows: Floats) -> Scores:
     """The length of each row as a column; 1 for zero rows."""
     wide = rows.astype(np.float64)
     lengths: Scores = np.sqrt(np.einsum("ij,ij->i", wide, wide))[:, None]
-    lengths[lengths < 1e-12] = 1.0
+    lengths[lengths == 0] = 1.0
     return lengths
 
 

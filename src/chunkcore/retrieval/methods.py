@@ -108,7 +108,7 @@ class VectorIndex(Index):
         return Hits(indices, scores.astype(np.float64))
 
     @cached_property
-    def _lengths(self) -> Scores | None:
+    def _lengths(self) -> Scores:
         return search_lengths(self._rows)
 
 

@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike
 from chunkcore.columns import LazySequence, blocks, concatenate, release, text_keys
 from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import DataError, ModelError
-from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors, embed
+from chunkcore.models.base import (
+    Embedder,
+    TokenCountingEmbedder,
+    Vectors,
+    embed,
+    row_lengths,
+    unit_rows,
+)
 from chunkcore.models.late import LateEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, get_embedder
 from chunkcore.options import check_number
@@ -26,6 +33,7 @@ _dots: Callable[..., Floats] = getattr(np, "vecdot", np.matmul)
 EMBEDDED_AT_ONCE = 512  # texts, between two calls of `progress`
 MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
 WORKING = 64 * 2**20  # bytes that a search works in, roughly
+_LONGEST = 1e15  # of a vector: products of longer ones may be too large for float32
 RowsKind = Literal["texts", "late"]  # `TextVectors.texts` and `TextVectors.late`
 OTHER_QUESTIONS = (  # what they have in common with a collection is chance
     "What is the capital of Mongolia?",
@@ -87,8 +95,10 @@ def top_k(
     ([[1, 2]], [[1.0, 1.0]])
     """
     check_number("k", k, 1)
-    left = np.asarray(_matrix(queries, "queries"))
-    right = _matrix(vectors, "vectors") if lengths is None else as_rows(vectors)
+    left, right = np.asarray(queries), as_rows(vectors)
+    query_lengths = search_lengths(left, "queries")
+    if lengths is None:
+        lengths = search_lengths(right)
     if len(left) and len(right) and left.shape[1] != right.shape[1]:
         raise ModelError(
             f"queries have {left.shape[1]} dimensions and vectors {right.shape[1]}: embed both with the same model"
@@ -100,35 +110,32 @@ def top_k(
         np.full(shape, -np.inf, dtype=np.float32),
     )
     if best.indices.size:
-        _search(left, right, lengths, best)
+        directions = (left / query_lengths[:, None]).astype(np.float32)
+        _search(left, directions, right, lengths, best)
     return best
 
 
-def search_lengths(vectors: ArrayLike | Rows) -> Scores | None:
-    """Each vector's Euclidean length, 1 of a zero vector, for `top_k`; None where products of float32 may overflow."""
-    rows = _matrix(vectors, "vectors")
+def search_lengths(vectors: ArrayLike | Rows, what: str = "vectors") -> Scores:
+    """Each vector's Euclidean length, 1 of a zero vector, for `top_k`.
+
+    Raises `ModelError`: the vectors are no matrix, or hold NaN, infinity or numbers of which float32 has no products.
+    """
+    rows = as_rows(vectors)
+    if len(rows.shape) != 2:
+        raise ModelError(
+            f"{what} are a matrix with one row each, got an array of shape {rows.shape}"
+        )
     lengths = np.ones(len(rows))
     for first in range(0, len(rows), 4096):
-        lengths[first : first + 4096] = _norms(rows[first : first + 4096].astype(np.float64))
-    return lengths if lengths.min(initial=1.0) > 1e-15 and lengths.max(initial=1.0) < 1e15 else None
+        lengths[first : first + 4096] = row_lengths(rows[first : first + 4096])[:, 0]
+    if not (lengths < _LONGEST).all():
+        raise ModelError(f"{what} hold NaN or infinity: expected finite numbers")
+    return lengths
 
 
 def as_rows(values: ArrayLike | Rows) -> Rows:
     """An array-like as an array; `Rows` unchanged."""
     return values if isinstance(values, Rows) else np.asarray(values)
-
-
-def _matrix(values: ArrayLike | Rows, what: str) -> Rows:
-    matrix = as_rows(values)
-    if isinstance(matrix, np.ndarray) and matrix.dtype.kind != "f":
-        matrix = matrix.astype(np.float64)
-    if len(matrix.shape) != 2:
-        raise ModelError(
-            f"{what} are a matrix with one row each, got an array of shape {matrix.shape}"
-        )
-    if not all(np.isfinite(matrix[i : i + 4096]).all() for i in range(0, len(matrix), 4096)):
-        raise ModelError(f"{what} hold NaN or infinity: expected finite numbers")
-    return matrix
 
 
 class Best(NamedTuple):
@@ -158,59 +165,28 @@ class Best(NamedTuple):
         self.scores[rows, rank] = scores[order]
 
 
-def _search(queries: Floats, vectors: Rows, lengths: Scores | None, best: Best) -> None:
+def _search(
+    queries: Floats, directions: Vectors, vectors: Rows, lengths: Scores, best: Best
+) -> None:
     k, dimensions = best.indices.shape[1], vectors.shape[1]
-    step = max(
-        1,
-        min(len(queries), 256, WORKING // (40 * dimensions), WORKING // (100 * k)),
-    )
-    width = max(
-        1,
-        min(len(vectors), WORKING // (40 * dimensions + 16 * step)),
-    )
+    step = min(256, WORKING // (40 * dimensions), WORKING // (100 * k))
+    step = max(1, min(len(queries), step))
+    width = max(1, WORKING // (40 * dimensions + 16 * step))
     margin = 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)  # of rounding
     pairs_at_once = max(1, WORKING // (80 * dimensions))
     for start in range(0, len(vectors), width):
         block = vectors[start : start + width]
-        scaled = unit(block).T if lengths is None else block.astype(np.float32, copy=False).T
+        matrix = block.astype(np.float32, copy=False).T
         for first in range(0, len(queries), step):
             some = slice(first, first + step)
-            rough = unit(queries[some]) @ scaled
-            if lengths is not None:
-                rough /= lengths[start : start + width]
+            rough = directions[some] @ matrix
+            rough /= lengths[start : start + width]
             # A query with k hits needs no candidate below its last.
-            rows, columns = _candidates(
-                rough,
-                k,
-                best.scores[some, -1] - margin,
-                margin,
-            )
+            rows, columns = _candidates(rough, k, best.scores[some, -1] - margin, margin)
             for part in range(0, len(rows), pairs_at_once):
-                left, right = (
-                    rows[part : part + pairs_at_once] + first,
-                    columns[part : part + pairs_at_once],
-                )
-                best.add(
-                    left,
-                    right + start,
-                    cosines(queries[left], block[right]),
-                )
-
-
-def unit(rows: Floats) -> Vectors:
-    """Rows scaled to length 1, float32; zero rows stay zero."""
-    wide = rows.astype(np.float64)
-    norms = _norms(wide)
-    return (wide / norms[:, None]).astype(np.float32)
-
-
-def _norms(rows: Scores) -> Scores:
-    largest = np.abs(rows).max(axis=1, initial=0.0)
-    largest[largest == 0] = 1.0
-    scaled = rows / largest[:, None]
-    norms: Scores = np.sqrt((scaled * scaled).sum(axis=1)) * largest
-    norms[norms == 0] = 1.0
-    return norms
+                left = rows[part : part + pairs_at_once] + first
+                right = columns[part : part + pairs_at_once]
+                best.add(left, right + start, cosines(queries[left], block[right]))
 
 
 def _candidates(
@@ -231,11 +207,7 @@ def _candidates(
 
 def cosines(queries: Floats, vectors: Floats) -> Vectors:
     """Cosine similarities of pairs of rows, summed in float64, rounded to float32."""
-    left, right = queries.astype(np.float64), vectors.astype(np.float64)
-    left /= _norms(left)[:, None]
-    right /= _norms(right)[:, None]
-    left *= right
-    scores: Vectors = left.sum(axis=1).astype(np.float32)
+    scores: Vectors = (unit_rows(queries) * unit_rows(vectors)).sum(axis=1).astype(np.float32)
     return scores
 
 
@@ -338,23 +310,19 @@ def top_k_owners(
     width = min(k, count)
     best = np.zeros((len(left), width), dtype=np.int64)
     values = np.zeros((len(left), width), dtype=np.float32)
-    open_ = np.arange(len(left))
+    open_ = list(range(len(left)))
     deep = width
-    while len(open_):
+    while open_:
         deep = min(2 * deep, len(rows))
         indices, scores = top_k(left[open_], rows, deep, lengths=lengths)
-        first = np.zeros(indices.shape, dtype=np.bool_)  # where an owner is met first
-        for is_first, row in zip(first, owner_of[indices], strict=True):
-            is_first[np.unique(row, return_index=True)[1]] = True
-        enough = first.sum(axis=1) >= width
-        rank = first.cumsum(axis=1)
-        taken = first & (rank <= width) & enough[:, None]
-        best[open_[enough]] = owner_of[indices][taken].reshape(
-            -1,
-            width,
-        )
-        values[open_[enough]] = scores[taken].reshape(-1, width)
-        open_ = open_[~enough]
+        still_open = []
+        for query, row, similarities in zip(open_, owner_of[indices], scores, strict=True):
+            _, place = np.unique(row, return_index=True)
+            first = np.sort(place)[:width]  # where an owner is met first
+            best[query, : len(first)], values[query, : len(first)] = row[first], similarities[first]
+            if len(first) < width:
+                still_open.append(query)
+        open_ = still_open
     return best, values
 
 
