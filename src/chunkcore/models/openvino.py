@@ -41,6 +41,12 @@ _BATCH_TOKENS = 4096
 _TOKENIZED_AT_ONCE = 4096
 _POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
 _ACTIVATIONS = {"gelu": "erf", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
+_USUAL = {"hidden_act": "gelu", "position_embedding_type": "absolute"}  # of config.json
+_KNOWN = {
+    "model_type": ["bert"],
+    "hidden_act": list(_ACTIVATIONS),
+    "position_embedding_type": ["absolute"],
+}
 
 
 def import_openvino() -> Any:
@@ -100,15 +106,10 @@ def _unbuildable(path: Path, reason: Exception) -> OptionError:
 def _settings(path: Path) -> BertFolder:
     for name in ("tokenizer.json", "model.safetensors"):
         _check((path / name).is_file(), f"it has no {name}")
-    config = _read(path / "config.json")
-    kind, activation = config["model_type"], config.get("hidden_act", "gelu")
-    positions_kind = config.get("position_embedding_type", "absolute")
-    _check(kind == "bert", f"its model_type is {echo(kind)}; expected bert")
-    _check(
-        activation in list(_ACTIVATIONS),
-        f"its hidden_act is {echo(activation)}; expected {' or '.join(_ACTIVATIONS)}",
-    )
-    _check(positions_kind == "absolute", f"its position_embedding_type is {echo(positions_kind)}")
+    config = _USUAL | _read(path / "config.json")
+    for name, known in _KNOWN.items():
+        kind = config[name]
+        _check(kind in known, f"its {name} is {echo(kind)}; expected {' or '.join(known)}")
     modules = {
         module["type"].rpartition(".")[2]: module["path"]
         for module in _read(path / "modules.json", shape=list)
@@ -134,7 +135,7 @@ def _settings(path: Path) -> BertFolder:
         heads=heads,
         hidden=hidden,
         epsilon=float(config.get("layer_norm_eps", 1e-12)),
-        activation=_ACTIVATIONS[activation],
+        activation=_ACTIVATIONS[config["hidden_act"]],
         pooling=_pooling(_read(path / modules["Pooling"] / "config.json")),
         normalize="Normalize" in modules,
         max_tokens=min(_whole({"max_seq_length": limit}, "max_seq_length"), positions),
@@ -349,8 +350,7 @@ class OpenVinoEmbedder(TokenizerEmbedder):
                 f"{self.name}: its vector is its first token's; choose a model that pools by mean"
             )
         infer = partial(self._infer, self._token_request)
-        rows = in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, infer)
-        return [row[: len(window)] for row, window in zip(rows, windows, strict=True)]
+        return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, infer)
 
     @cached_property
     def _token_request(self) -> Any:
