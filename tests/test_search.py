@@ -94,9 +94,7 @@ def test_a_tie_that_k_cuts_through_keeps_the_lowest_indices(block_bytes):
 
 
 def test_scores_are_cosines_and_length_does_not_matter():
-    indices, scores = top_k(
-        np.array([[2.0, 0.0]]), np.array([[0.0, 5.0], [1e-30, 1e-30], [1e14, 0.0], [-1.0, 0.0]]), 4
-    )
+    indices, scores = top_k(np.array([[2.0, 0.0]]), np.array([[0.0, 5.0], [1e-30, 1e-30], [1e14, 0.0], [-1.0, 0.0]]), 4)
     assert indices.tolist() == [[2, 1, 0, 3]]
     assert scores[0] == pytest.approx([1.0, np.sqrt(0.5), 0.0, -1.0])
 
