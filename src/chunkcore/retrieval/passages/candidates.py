@@ -94,7 +94,8 @@ class UnitTexts:
             known = 0
             name, spans = self.place(unit)
             document = self.sources.get(name)
-            if document is not None and unit + 1 < self.units.end_of_document[unit]:
+            documents = self.units.documents[unit : unit + 2]
+            if document is not None and len(documents) == 2 and documents[0] == documents[1]:
                 known = goes_on(document.text, spans[-1], self.place(unit + 1)[1][0].start)
             self._goes_on[unit] = known
         return known
@@ -107,8 +108,9 @@ class UnitTexts:
 
     def reach(self, unit: int) -> range:
         """A unit, its neighbours, and what a reader needs with it."""
-        low = int(self.units.first_of_document[unit])
-        high = int(self.units.end_of_document[unit]) - 1
+        document = self.units.documents[unit]
+        low, end = self.units.firsts[document : document + 2].tolist()
+        high = end - 1
         first, last = max(low, unit - 1), min(high, unit + 1)
         low, high = max(low, first - _NEEDED), min(high, last + _NEEDED)
         while first > low and self.goes_on(first - 1):

@@ -124,7 +124,7 @@ class Passages(RetrievalMethod):
         order: of passages: "score", the best first, or "document", those of one document together, in its order.
 
     Cost: one embedding per chunk and query; one product of the vectors with the question. An index takes, beside the
-    vectors, 176 bytes a unit and 5 to 8 a distinct word of a unit.
+    vectors, 200 bytes a unit and 5 to 8 a distinct word of a unit.
 
     Raises `OptionError`: an unknown kind or counter, or an option out of range. Raises `DataError`: when indexing,
     chunks overlap. A table's header before other rows of it is no overlap: passages have it once.

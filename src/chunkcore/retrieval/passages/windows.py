@@ -38,7 +38,8 @@ from chunkcore.spans import Floats, Numbers, Scores
 
 DOCUMENT = "document"
 VECTORS = 2**14  # that are read together, more where a document is longer
-WORDS = 2**16  # units whose windows are scored together: a block without a word is skipped
+WORDS = 2**18  # units whose windows are scored together, so that they stay in the processor's cache
+RARE = 70  # of a word that fewer units have than one in so many, only the windows that have it are scored
 # Up to so many units, words are scored in float64; float32 takes two thirds of the time, and differs by about 1e-6.
 WIDE = 2**15
 # From this half-width on, so many neighbours as half of it have the window of the middle one of them.
@@ -84,13 +85,7 @@ class Units:
         self.order: Numbers | None = None if is_in_order else order
         begins = np.flatnonzero(np.diff(numbers, prepend=-1))
         self.firsts: Numbers = np.append(begins, len(order)).astype(np.int64)
-        counts = np.diff(self.firsts)
-        self.first_of_document: Numbers = np.repeat(self.firsts[:-1], counts)
-        self.end_of_document: Numbers = np.repeat(self.firsts[1:], counts)
-        self.documents: Numbers = np.repeat(
-            np.arange(len(counts)),
-            counts,
-        )
+        self.documents: Numbers = np.repeat(np.arange(len(begins)), np.diff(self.firsts))
 
     def __len__(self) -> int:
         return int(self.firsts[-1])
@@ -105,11 +100,11 @@ class Units:
 
     def windows(self, scale: Scale) -> tuple[Places, Places]:
         """The first unit of each unit's window, and the one after its last."""
-        if isinstance(scale, str):
-            return self.first_of_document.astype(np.int32), self.end_of_document.astype(np.int32)
-        place = np.arange(len(self), dtype=np.int64)
-        start = np.maximum(place - scale, self.first_of_document)
-        end = np.minimum(place + scale + 1, self.end_of_document)
+        start, end = self.firsts[self.documents], self.firsts[self.documents + 1]
+        if not isinstance(scale, str):
+            place = np.arange(len(self), dtype=np.int64)
+            start = np.maximum(place - scale, start)
+            end = np.minimum(place + scale + 1, end)
         return start.astype(np.int32), end.astype(np.int32)
 
     def blocks(self, size: int) -> Iterator[tuple[int, int]]:
@@ -218,25 +213,123 @@ class _Word(NamedTuple):
     weights: list[float]  # at each scale
 
 
-class _Shared(NamedTuple):
-    """Windows that neighbouring units share."""
+class _Scale(NamedTuple):
+    """The windows of all units at one scale."""
 
-    firsts: Numbers  # the first unit of each window's units, and the number of all units
-    sizes: Numbers  # how many units share it
-    starts: Numbers  # where it begins on the axis
-    ends: Numbers
-    norms: Floats
+    width: Scale
+    starts: Places
+    ends: Places
+    norms: NDArray[Any]
 
-    def within(self, first: int, last: int, begin: int) -> _Shared:
-        """Those of a range of units, as the axis is from a place on."""
-        rows = slice(*self.firsts.searchsorted((first, last)))
-        return _Shared(
-            self.firsts[rows],
-            self.sizes[rows],
-            self.starts[rows] - begin,
-            self.ends[rows] - begin,
-            self.norms[rows],
-        )
+
+class _Block:
+    """The windows of some documents: scale after scale, in one row.
+
+    A narrow scale has a window at each place of an axis, on which documents stand so far apart that no window reaches
+    two; a wide one has a window for some neighbouring units, which is that of the middle one of them.
+    """
+
+    def __init__(self, units: Units, first: int, last: int, scales: Sequence[_Scale]) -> None:
+        self.first, self.last = first, last
+        near = [scale for scale in scales if isinstance(scale.width, int) and scale.width < SHARED]
+        self._widths = np.array([scale.width for scale in near], dtype=np.int64)
+        self._gap = gap = int(self._widths.max(initial=0))
+        documents = units.documents[first:last] - units.documents[first]
+        self._places: Numbers = np.arange(last - first) + gap * (documents + 1)
+        self._axis = int(self._places[-1]) + 1 + gap
+        norms = [np.ones(self._axis, dtype=scale.norms.dtype) for scale in near]
+        for row, scale in zip(norms, near, strict=True):
+            row[self._places] = scale.norms[first:last]
+        offset = len(near) * self._axis
+        place_in_document = np.arange(first, last) - units.firsts[units.documents[first:last]]
+        starts, ends, reach = [], [], []
+        self._sizes: list[Numbers] = []  # how many units share each of the wide windows
+        for scale in scales[len(near) :]:
+            stride = scale.width // 2 if isinstance(scale.width, int) else last
+            begins = np.flatnonzero(place_in_document % stride == 0)
+            self._sizes.append(np.diff(begins, append=last - first))
+            middle = first + begins + self._sizes[-1] // 2
+            starts.append(self._places[scale.starts[middle] - first])
+            ends.append(self._places[scale.ends[middle] - 1 - first] + 1)
+            norms.append(scale.norms[middle])
+            reach.append(
+                [
+                    ends[-1].searchsorted(self._places, side="right") + offset,
+                    starts[-1].searchsorted(self._places, side="right") + offset,
+                ]
+            )
+            offset += len(begins)
+        self._starts: Numbers = np.concatenate([self._places[:0], *starts])
+        self._ends: Numbers = np.concatenate([self._places[:0], *ends])
+        self._norms: Floats = np.concatenate(norms)
+        # Of each unit the first wide window that it is in, and the one after the last, at each scale.
+        self._reach = np.array(reach, dtype=np.int32).reshape(-1, 2, last - first)
+        self._lengths = [self._axis] * len(near) + [len(sizes) for sizes in self._sizes]
+
+    def score(self, words: Sequence[_Word], scores: Floats) -> None:
+        """The units' scores for these words, a row a scale."""
+        totals = np.zeros_like(self._norms)
+        frequency, divisor = np.zeros_like(totals), np.empty_like(totals)
+        for word in words:
+            inside = slice(*word.units.searchsorted((self.first, self.last)))
+            units, counts = word.units[inside] - self.first, word.counts[inside]
+            weights = np.array(word.weights, dtype=totals.dtype)
+            if RARE * len(units) < self.last - self.first:
+                some, has = self._reached(units, counts, weights)
+                totals[some] += has
+                continue
+            self._count(frequency, units, counts)
+            np.add(frequency, self._norms, out=divisor)
+            np.divide(frequency, divisor, out=divisor)
+            first = 0
+            for weight, length in zip(weights, self._lengths, strict=True):
+                divisor[first : first + length] *= weight
+                first += length
+            totals += divisor
+        near = len(self._widths)
+        rows = np.split(totals, np.cumsum(self._lengths)[:-1])
+        for number, row in enumerate(rows[:near]):
+            scores[number] = row.take(self._places)
+        for number, row in enumerate(rows[near:]):
+            scores[near + number] = np.repeat(row, self._sizes[number])
+
+    def _count(self, frequency: Floats, units: Numbers, counts: NDArray[Any]) -> None:
+        """How often each window has a word."""
+        gap, axis = self._gap, self._axis
+        running = np.zeros(axis + 1, dtype=np.int32)
+        running[self._places[units] + 1] = counts
+        # Whole numbers add up five times as fast.
+        sums = np.cumsum(running, out=running).astype(frequency.dtype)
+        first = 0
+        for width in self._widths.tolist():
+            ends, starts = sums[gap + width + 1 :], sums[gap - width :]
+            out = frequency[first + gap : first + axis - gap]
+            np.subtract(ends[: len(out)], starts[: len(out)], out=out)
+            first += axis
+        np.subtract(sums.take(self._ends), sums.take(self._starts), out=frequency[first:])
+
+    def _reached(
+        self, units: Numbers, counts: NDArray[Any], weights: Floats
+    ) -> tuple[Numbers, Floats]:
+        """The windows that have a rare word, ascending, and its score in each."""
+        scales = len(self._lengths)
+        widths = self._widths[:, None]
+        near = self._places[units] + self._axis * np.arange(len(widths))[:, None]
+        first = np.concatenate((near - widths, self._reach[:, 0, units])).ravel()
+        after = np.concatenate((near + widths + 1, self._reach[:, 1, units])).ravel()
+        # A window belongs to the first unit that reaches it; from there on the windows of a unit are without a gap.
+        begin = np.maximum(first, np.append(0, after[:-1]))
+        lengths = after - begin
+        places = np.cumsum(lengths) - lengths
+        windows = np.arange(lengths.sum()) + np.repeat(begin - places, lengths)
+        steps = np.zeros(len(windows) + 1, dtype=np.int32)
+        times = np.tile(counts.astype(steps.dtype), scales)
+        np.add.at(steps, places - begin + first, times)
+        np.subtract.at(steps, places + lengths, times)
+        frequency = np.cumsum(steps[:-1], dtype=np.int32).astype(weights.dtype)
+        frequency /= frequency + self._norms[windows]
+        frequency *= np.repeat(weights, lengths.reshape(scales, -1).sum(axis=1))
+        return windows, frequency
 
 
 class LexicalWindows:
@@ -257,42 +350,19 @@ class LexicalWindows:
         self._real: type[np.floating] = np.float64 if len(units) <= WIDE else np.float32
         self._weights_of: dict[str, list[float]] = {}  # of words that questions had
         longest = int(np.diff(units.firsts).max(initial=0))
-        scales = SCALES["lexical"]
-        # The half-widths of windows; windows of the scale "document" come last.
-        self._widths = [min(scale, longest) for scale in scales if isinstance(scale, int)]
-        near = [width for width in self._widths if width < SHARED]
-        self._gap = max(near, default=0)
-        # The units on an axis on which documents stand so far apart that no window reaches two.
-        self._places = np.arange(len(units)) + self._gap * (units.documents + 1)
         lengths = _running(self._postings.lengths)
-        axis = len(units) + self._gap * len(units.firsts)
-        self._norms = np.ones((len(near), axis), dtype=self._real)
-        for norms, width in zip(self._norms, near, strict=True):
+        # The half-widths of windows; windows of the scale "document" come last.
+        self._widths = [
+            min(scale, longest) for scale in SCALES["lexical"] if isinstance(scale, int)
+        ]
+        widths: list[Scale] = [*self._widths, DOCUMENT]
+        scales = []
+        for width in widths[: len(SCALES["lexical"])]:
             start, end = units.windows(width)
-            norms[self._places] = length_norms(lengths[end] - lengths[start], k1, b)
-        wide: list[Scale] = [*self._widths[len(near) :]]
-        if DOCUMENT in scales:
-            wide.append(DOCUMENT)
-        self._wide = [self._shared(scale, lengths, k1, b) for scale in wide]
-
-    def _shared(self, scale: Scale, lengths: Numbers, k1: float, b: float) -> _Shared:
-        """The windows at a scale at which neighbouring units share one: that of the middle unit."""
-        firsts = self._units.firsts
-        if isinstance(scale, int):
-            stride = scale // 2
-            begins = [np.arange(first, end, stride) for first, end in pairwise(firsts.tolist())]
-            firsts = np.append(np.concatenate([firsts[:0], *begins]), firsts[-1])
-        start, end = self._units.windows(scale)
-        norms = length_norms(lengths[end] - lengths[start], k1, b).astype(self._real)
-        sizes = np.diff(firsts)
-        middle = firsts[:-1] + sizes // 2
-        return _Shared(
-            firsts,
-            sizes,
-            self._places[start[middle]],
-            self._places[end[middle] - 1] + 1,
-            norms[middle],
-        )
+            norms = length_norms(lengths[end] - lengths[start], k1, b)
+            scales.append(_Scale(width, start, end, norms.astype(self._real)))
+        self._scales = len(scales)
+        self._blocks = [_Block(units, *block, scales) for block in units.blocks(WORDS)]
 
     def scales(
         self, question: str, left: Mapping[str, float] | None = None
@@ -312,10 +382,9 @@ class LexicalWindows:
             factor = repeats * left.get(key, 1.0)
             weights = [factor * weight for weight in self._weights_of[key]]
             words.append(_Word(units, counts, weights))
-        scales = len(self._norms) + len(self._wide)
-        scores = np.zeros((scales, len(self._units)), dtype=self._real)
-        for first, last in self._units.blocks(WORDS):
-            self._add(scores[:, first:last], words, first, last)
+        scores = np.empty((self._scales, len(self._units)), dtype=self._real)
+        for block in self._blocks:
+            block.score(words, scores[:, block.first : block.last])
         for total in scores:
             yield total, float(total.max(initial=0.0))
 
@@ -382,7 +451,8 @@ class LexicalWindows:
 
     def _weights(self, units: Numbers) -> list[float]:
         """At each scale the inverse document frequency, among its windows, of a word that these units have."""
-        first, end = self._units.first_of_document[units], self._units.end_of_document[units]
+        documents, firsts = self._units.documents[units], self._units.firsts
+        first, end = firsts[documents], firsts[documents + 1]
         opens = np.append(True, first[1:] != first[:-1])  # a document's first unit with the word
         closes = np.append(opens[1:], True)
         before, after = (units - first)[opens], (end - units)[closes]
@@ -401,60 +471,9 @@ class LexicalWindows:
                 for limit, table in zip(limits, tables, strict=True)
             ]
             counts.append(sum(reached))
-        if len(self._norms) + len(self._wide) > len(self._widths):
+        if self._scales > len(self._widths):
             counts.append((end - first)[opens].sum())
         return [inverse_document_frequency(int(count), len(self._units)) for count in counts]
-
-    def _add(
-        self,
-        scores: Floats,
-        words: Sequence[_Word],
-        first: int,
-        last: int,
-    ) -> None:
-        """Add the scores of whole documents' windows. A unit alone has a score only where it has the word."""
-        if first == last:
-            return
-        gap = self._gap
-        begin = int(self._places[first]) - gap
-        size = (
-            int(self._places[last - 1]) + 1 - begin - gap
-        )  # of the axis, without the gaps at its ends
-        near = np.zeros((len(self._norms), size), dtype=self._real)
-        norms = self._norms[:, begin + gap :][:, :size]
-        frequency, other = np.empty(size, dtype=self._real), np.empty(size, dtype=self._real)
-        blocks = [shared.within(first, last, begin) for shared in self._wide]
-        wide = [np.zeros(len(block.sizes), dtype=self._real) for block in blocks]
-        for word in words:
-            inside = slice(*word.units.searchsorted((first, last)))
-            if inside.start == inside.stop:
-                continue
-            places = self._places[word.units[inside]] - begin
-            counts = np.zeros(size + 2 * gap + 1, dtype=np.int32)
-            counts[places + 1] = word.counts[inside]
-            # Whole numbers add up five times as fast.
-            sums = np.cumsum(counts, out=counts).astype(self._real)
-            weights = list(map(self._real, word.weights))
-            for scale, total in enumerate(near):
-                width = self._widths[scale]
-                if width == 0 and 8 * len(places) < size:  # most units are without the word
-                    some = word.counts[inside].astype(self._real)
-                    at = places - gap
-                    total[at] += weights[scale] * (some / (some + norms[scale, at]))
-                else:
-                    ends, starts = sums[gap + width + 1 :][:size], sums[gap - width :][:size]
-                    np.subtract(ends, starts, out=frequency)
-                    frequency /= np.add(frequency, norms[scale], out=other)
-                    frequency *= weights[scale]
-                    total += frequency
-            for block, total, weight in zip(blocks, wide, weights[len(near) :], strict=True):
-                some = sums.take(block.ends) - sums.take(block.starts)
-                some /= some + block.norms
-                some *= weight
-                total += some
-        scores[: len(near)] = near[:, self._places[first:last] - begin - gap]
-        for row, block, total in zip(scores[len(near) :], blocks, wide, strict=True):
-            row[:] = np.repeat(total, block.sizes)
 
 
 def mean_of_squares(
