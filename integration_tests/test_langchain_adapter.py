@@ -30,7 +30,6 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.tokens import TiktokenCounter
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.indexing import InMemoryRecordManager, index
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -256,23 +255,6 @@ def test_documents_that_nothing_but_their_text_tells_apart_are_told():
     with pytest.warns(SourceWarning, match=r"2 documents share the source 'r\.docx'.*add_start_index=True"):
         first, *_ = splitter.split_documents(documents)
     assert content_key(first) == content_key(splitter.split_documents(documents[:1])[0])
-
-
-def test_an_edited_document_is_split_as_if_it_were_the_first():
-    """Also by `index`, whose keys are made of the metadata."""
-    before = "One is here. Two is here. Three is here. Four is here. Five is here."
-    splitter = ChunkcoreTextSplitter("recursive:size=4")
-    records, store = (InMemoryRecordManager("tea"), InMemoryVectorStore(DeterministicFakeEmbedding(size=4)))
-    records.create_schema()
-    counts = []
-    for text in (before, before.replace("Five", "Six")):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            chunks = splitter.split_documents([Document(page_content=text, metadata={"source": "a.md"})])
-        done = index(chunks, records, store, cleanup="incremental", source_id_key="source", key_encoder="sha256")
-        counts.append(done)
-    assert counts[0]["num_added"] == len(chunks)
-    assert (counts[1]["num_added"], counts[1]["num_deleted"]) == (1, 1)
 
 
 def test_a_chunk_that_is_split_again_hands_its_white_space_to_its_last_piece():

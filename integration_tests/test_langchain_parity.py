@@ -108,15 +108,6 @@ def test_recursive_on_samples_of_other_collections(name: str, counter: str) -> N
             assert ours == langchain_recursive(counter, **options).split_text(text)
 
 
-def test_recursive_equals_from_tiktoken_encoder_itself() -> None:
-    _ = TiktokenCounter("cl100k_base").encoding
-    splitter = RecursiveCharacterTextSplitter.from_tiktoken_encoder(
-        "cl100k_base", chunk_size=200, chunk_overlap=0, disallowed_special=()
-    )
-    for text in corpora():
-        assert Recursive(size=200).split_text(text) == splitter.split_text(text)
-
-
 @pytest.mark.parametrize("language", [Language.PYTHON, Language.MARKDOWN, Language.HTML, Language.LATEX])
 def test_recursive_with_the_regular_expressions_for_languages(language: Language) -> None:
     separators = RecursiveCharacterTextSplitter.get_separators_for_language(language)

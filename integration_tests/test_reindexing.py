@@ -73,25 +73,16 @@ def counts(added: int, skipped: int, deleted: int, embedded: int) -> dict[str, i
     return {"num_added": added, "num_updated": 0, "num_skipped": skipped, "num_deleted": deleted, "embedded": embedded}
 
 
-def test_langchain_an_edit_in_one_place():
+def test_langchain_an_edit_and_a_sentence_before_all_others_embed_one_text():
     collection = LangChain("sha256")
     assert collection.index(TEXTS) == counts(added=30, skipped=0, deleted=0, embedded=30)
     assert collection.index(TEXTS) == counts(added=0, skipped=30, deleted=0, embedded=0)
-    found = collection.index(EDITED)
-    assert found == counts(added=1, skipped=29, deleted=1, embedded=1)
-    assert all(
-        EDITED[name][start:].startswith(text) for name, each in collection.held().items() for text, start in each
-    )
-
-
-def test_langchain_a_sentence_before_all_others_moves_them_and_embeds_only_itself():
-    collection = LangChain("sha256")
-    collection.index(TEXTS)
-    found = collection.index(SHIFTED)
-    assert found == counts(added=11, skipped=20, deleted=10, embedded=1)
-    assert all(
-        SHIFTED[name][start:].startswith(text) for name, each in collection.held().items() for text, start in each
-    )
+    edited = counts(added=1, skipped=29, deleted=1, embedded=1)
+    shifted = counts(added=11, skipped=20, deleted=10, embedded=1)
+    for texts, expected in ((EDITED, edited), (SHIFTED, shifted)):
+        assert collection.index(texts) == expected
+        for name, chunks in collection.held().items():
+            assert all(texts[name][start:].startswith(text) for text, start in chunks)
 
 
 def test_langchain_by_content_what_has_moved_is_left_alone():
@@ -104,28 +95,6 @@ def test_langchain_by_content_what_has_moved_is_left_alone():
     assert {text for text, _ in collection.held()["b"]} == {part for part in SHIFTED["b"].split("\n\n") if part}
     found = collection.index(EDITED)
     assert (found["num_added"], found["num_deleted"], found["embedded"]) == (1, 2, 1)
-
-
-def test_langchain_by_content_the_evaluation_still_finds_what_has_moved():
-    from chunkadapters.langchain import content_key, evaluate_retriever
-    from chunkcore import Benchmark, Document, Query
-
-    from integration_tests.toys import evidence
-
-    collection = LangChain(content_key)
-    collection.index(TEXTS)
-    collection.index(SHIFTED)
-    asked = Query("q", "Sentence 7 of the second", (evidence(SHIFTED, "b", "Sentence 7 of the second tells of tea."),))
-    benchmark = Benchmark("tea", [Document(name, text) for name, text in SHIFTED.items()], [asked])
-    report = evaluate_retriever(collection.store.as_retriever(search_kwargs={"k": 3}), benchmark, k=3)
-    assert report.mean("Recall@3") == 1
-
-
-def test_langchain_a_document_that_is_gone_is_deleted():
-    collection = LangChain("sha256")
-    collection.index(TEXTS)
-    found = collection.index({"a": TEXTS["a"], "c": TEXTS["c"]}, cleanup="full")
-    assert found == counts(added=0, skipped=20, deleted=10, embedded=0)
 
 
 # LlamaIndex

@@ -193,9 +193,3 @@ def test_names_stand_for_chunkers_retrievers_and_counters_everywhere() -> None:
 def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'load_document'; did you mean 'load_documents'"):
         _ = chunkcore.load_document  # type: ignore[attr-defined]
-
-
-def test_without_a_limit_every_retriever_gives_ten_pieces() -> None:
-    corpus = chunk_corpus([Document(f"{number}.md", f"Tea {number} is mild.") for number in range(30)], "recursive")
-    for retriever in ("bm25", "passages:lexical"):
-        assert len(get_retriever(retriever).index(corpus).retrieve("mild tea")) == 10
