@@ -239,8 +239,7 @@ def test_metadata_are_copied_deeply_and_the_parents_stay_as_they_were(framework)
     mine = {"tags": ["a"], "nested": {"deep": [1]}}
     first, second, *_ = framework.cut(TEXT, Windows(size=10), **mine)
     first.metadata["tags"].append("b")
-    if framework is not FRAMEWORKS["LlamaIndex"]:  # whose own parsers share them, too
-        assert (second.metadata["tags"], mine["tags"], second.metadata["nested"]) == (["a"], ["a"], {"deep": [1]})
+    assert (second.metadata["tags"], mine["tags"], second.metadata["nested"]) == (["a"], ["a"], {"deep": [1]})
 
 
 @frameworks

@@ -55,6 +55,7 @@ from chunkadapters.places import (
     Origin,
     PlaceKeys,
     chunk_records,
+    copier,
     inherited,
     with_page_marks,
 )
@@ -396,7 +397,7 @@ class ChunkcoreNodeParser(NodeParser):
             metadata = inherited(parent.metadata, of_a_chunk=_is_chunk(parent))
         origin = origin_of(parent, document.text)
         records = chunk_records(document, chunks, origin, metadata, KEYS, taken)
-        nodes = []
+        copied, nodes = copier(metadata), []
         for number, (text, chunk_id, record) in enumerate(records):
             if self.id_func is not chunk_id_func:
                 chunk_id = self.id_func(number, parent)
@@ -405,7 +406,7 @@ class ChunkcoreNodeParser(NodeParser):
                 KEYS.end: record.pop(KEYS.end, None),
                 "id_": chunk_id,
                 "text": text,
-                "metadata": metadata | record,
+                "metadata": copied() | record,
                 "relationships": pattern.relationships.copy(),
                 **_unread(pattern, record),
             }
