@@ -124,10 +124,11 @@ def _asked_with(
 
 
 class _Filter(dict[str, object]):
-    """Equal values of metadata; for stores whose filter is a function of a document, such a function, too."""
+    """Equal values of metadata; for stores whose filter is a function of a document, or of its metadata, also that."""
 
-    def __call__(self, document: Document) -> bool:
-        (allowed,) = allowed_documents(dict(self), [""], [document.metadata])
+    def __call__(self, document: Document | Metadata) -> bool:
+        metadata = document.metadata if isinstance(document, Document) else document
+        (allowed,) = allowed_documents(dict(self), [""], [metadata])
         return bool(allowed)
 
 
