@@ -69,11 +69,13 @@ def pack(
     ranges = []
     begin, end = first, first
     while end < stop:
-        end = max(end + 1, bisect_right(reader, reader[begin] + size + gap, end + 1, stop + 1) - 1)
+        end = bisect_right(reader, reader[begin] + size + gap, end + 2, stop + 1) - 1
         ranges.append((begin, end))
         if end < stop:
-            needed = reader[end + 1] - reader[end]  # the next piece, and the gap before it
-            shared = max(0, min(overlap, size - needed))
+            shared = 0
+            if overlap:
+                needed = reader[end + 1] - reader[end]  # the next piece, and the gap before it
+                shared = max(0, min(overlap, size - needed))
             begin = bisect_left(reader, reader[end] - gap - shared, begin, end)
     return ranges
 

@@ -161,10 +161,15 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
     places = (codes == ord(separator[0])).nonzero()[0] + begin
     for shift, character in enumerate(separator[1:], 1):
         places = places[source.code_points[places + shift] == ord(character)]
-    first = places.searchsorted(texts[:, 0])
-    after = places.searchsorted(texts[:, 1] - width, side="right")
-    owners, inside = ragged_indices(first, np.maximum(after - first, 0))
-    places = places[inside]
+    firsts = places.searchsorted(texts[:, 0]).tolist()
+    afters = places.searchsorted(texts[:, 1] - width, side="right").tolist()
+    inside = [places[first:after] for first, after in zip(firsts, afters, strict=True)]
+    places, owners = (
+        np.concatenate(inside),
+        np.repeat(np.arange(len(texts)), list(map(len, inside))),
+    )
+    if width == 1:
+        return Places(places, places + 1, owners)
     close = (np.diff(places) < width) & (owners[1:] == owners[:-1])
     if close.any():
         apart = np.ones(len(places), dtype=np.bool_)

@@ -121,17 +121,21 @@ class DocumentChunks(LazyItems[Chunk]):
         return len(self.ranges)
 
     def item(self, place: int) -> Chunk:
-        if place in self.special:
-            return self.special[place]
-        start, end = self.ranges[place].tolist()
-        return Chunk(
-            self.document.id,
-            place,
-            (Span(start, end),),
-            self.document.text[start:end],
-            int(self.counts[place]),
-            fingerprint=self.fingerprint,
-        )
+        return next(self._items(range(place, place + 1)))
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self._items(range(len(self)))
+
+    def _items(self, places: range) -> Iterator[Chunk]:
+        name, text, fingerprint = self.document.id, self.document.text, self.fingerprint
+        here = slice(places.start, places.stop)
+        rows = zip(places, self.ranges[here].tolist(), self.counts[here].tolist(), strict=True)
+        for place, (start, end), count in rows:
+            if place in self.special:
+                yield self.special[place]
+            else:
+                spans = (Span(start, end),)
+                yield Chunk(name, place, spans, text[start:end], count, fingerprint=fingerprint)
 
     def ids(self) -> list[str]:
         """Each `Chunk.id`, of chunks none of which is special."""

@@ -7,7 +7,7 @@ import gzip
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -119,32 +119,26 @@ def _unlike() -> tuple[tuple[bytes, ...], NDArray[np.bool_]]:
     return tuple(sorted(leads)), unlike
 
 
-def _is_unlike(text: str) -> bool:
-    """Whether a text has a code point of `_UNLIKE`."""
-    leads, unlike = _unlike()
-    data = text.encode()
-    # Most texts have none of the first bytes, which is quicker to see.
-    if not any(lead in data for lead in leads):
-        return False
-    return bool(unlike[np.frombuffer(text.encode("utf-32-le"), dtype="<u4")].any())
-
-
-def _blocks(text: str) -> Iterator[str]:
-    """A giant run of white space fills one of them."""
-    size = GIANT // 2
-    return (text[place : place + size] for place in range(0, len(text), size))
-
-
 def read(text: str) -> tuple[str, bool]:
     """The text with surrogates as U+FFFD; and whether it has no code point of `_UNLIKE` and no giant white space."""
-    if len(text) >= GIANT and any(map(str.isspace, _blocks(text))):
-        return encodable(text), False
-    if text.isascii():
+    is_long = len(text) >= GIANT
+    if text.isascii() and not is_long:
         return text, True
-    try:
-        return text, not any(map(_is_unlike, _blocks(text)))
-    except UnicodeEncodeError:
-        return read(encodable(text))
+    leads, unlike = _unlike()
+    for start in range(0, len(text), GIANT // 2):
+        block = text[start : start + GIANT // 2]
+        if is_long and block.isspace():  # giant white space fills a block
+            return encodable(text), False
+        try:
+            data = block.encode()
+        except UnicodeEncodeError:
+            return read(encodable(text))
+        # Most texts have none of the first bytes, which is quicker to see.
+        if any(lead in data for lead in leads):
+            codes = np.frombuffer(block.encode("utf-32-le"), dtype="<u4")
+            if unlike[codes].any():
+                return encodable(text), False
+    return text, True
 
 
 def _vocabulary(name: str) -> bytes | None:
@@ -231,15 +225,11 @@ def encode(name: str, text: str) -> Ids:
     return ids
 
 
-def piece_counter(name: str, text: str) -> Callable[[str], int]:
-    """A function that counts the tokens of pieces of a text, each as `encode` would."""
-    fast = fast_encoder(name)
-    clean, is_readable = read(text)
-    if fast is not None and is_readable and clean is text:
-        return fast.count
-    return lambda piece: len(encode(name, piece))
-
-
 def count_each(name: str, texts: Sequence[str]) -> list[int]:
     """How many tokens `encode` gives for each text."""
-    return list(map(piece_counter(name, texts[0] if len(texts) == 1 else "".join(texts)), texts))
+    fast = fast_encoder(name)
+    joined = "".join(texts)
+    clean, is_readable = read(joined)
+    if fast is not None and is_readable and clean is joined:
+        return list(map(fast.count, texts))
+    return [len(encode(name, text)) for text in texts]

@@ -39,9 +39,11 @@ _IS_WHITE = np.array(
 )  # U+3000 is the last white space
 _GAP = re.compile(r"[ \t\n\r]")
 _WORD = re.compile(r"[^ \t\n\r]+")
-_ROLES = np.zeros(0x110000, dtype=np.uint8)  # by code point, of those seen so far: no role is 0
+_ROLES = np.zeros(
+    0x110000, dtype=np.uint8
+)  # `_role` by code point, of those seen so far: none is 0
 _KNOWN = 4_000_000  # characters of words
-_STEPS = 32  # to the next boundary, for which nothing else is made
+_STEPS = 4  # to the next boundary, for which nothing else is made
 _BLOCK = 2_000_000  # code points
 _FEW = 12  # pieces, for which arrays cost more than they save
 T = TypeVar("T")
@@ -60,7 +62,11 @@ def context_free_boundaries(
     """
     boundaries = np.ones(len(code_points) + 1, dtype=np.bool_)
     if len(code_points) > 1:
-        roles = _roles(code_points)
+        roles = _ROLES.take(code_points)
+        if not roles.all():
+            for code_point in np.unique(code_points[roles == 0]).tolist():
+                _ROLES[code_point] = _role(code_point)
+            roles = _ROLES.take(code_points)
         before = roles[:-1] >> np.uint8(4)
         before &= np.uint8(RULES[encoding])
         before &= roles[1:]
@@ -68,17 +74,8 @@ def context_free_boundaries(
     return boundaries
 
 
-def _roles(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:
-    """Per character: bit i, it may follow a boundary of rule i + 1; bit i + 4, it may precede one."""
-    roles: NDArray[np.uint8] = _ROLES.take(code_points)
-    if not roles.all():
-        for code_point in np.unique(code_points[roles == 0]).tolist():
-            _ROLES[code_point] = _role(code_point)
-        roles = _ROLES.take(code_points)
-    return roles
-
-
 def _role(code_point: int) -> int:
+    """Of a character: bit i, it may follow a boundary of rule i + 1; bit i + 4, it may precede one."""
     character = chr(code_point)
     category = unicodedata.category(character)
     is_word = category[0] in "LN"
@@ -153,13 +150,10 @@ class TokenizedText:
     def _boundaries_between(self, edges: Sequence[int]) -> Numbers:
         """The boundaries of the text between each two edges, tokenized by itself, and after the last edge."""
         pieces = [
-            self._alone(self.text[start:end]) + start
+            self.counter.boundaries(self.text[start:end]) + start
             for start, end in pairwise([*edges, len(self.text)])
         ]
         return np.concatenate(pieces)
-
-    def _alone(self, text: str) -> Numbers:
-        return self.counter.boundaries(text)
 
     @_Once
     def code_points(self) -> NDArray[np.unsignedinteger]:
@@ -200,7 +194,7 @@ class TokenizedText:
 
     def is_white(self, places: Numbers) -> NDArray[np.bool_]:
         """Whether the character at each place is white space, as `str.isspace` says."""
-        return _is_white(self.code_points[places])
+        return _IS_WHITE.take(self.code_points[places], mode="clip")
 
 
 class TokenCounter(ABC):
@@ -259,19 +253,11 @@ class WordText(TokenizedText):
     @_Once
     def runs(self) -> Runs:
         """The words. A word may continue in the next part; counts inside one part are still right."""
-        return Runs(~_is_white(self.code_points))
+        return Runs(~_IS_WHITE.take(self.code_points, mode="clip"))
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         """Words that begin inside each piece, plus one if the piece begins inside a word."""
         return self.runs.counts(starts, ends)
-
-
-def _is_white(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-    if code_points.dtype == np.uint8:
-        ascii_white: NDArray[np.bool_] = _IS_WHITE[code_points]
-        return ascii_white
-    white: NDArray[np.bool_] = _IS_WHITE[np.minimum(code_points, len(_IS_WHITE) - 1)]
-    return white
 
 
 class Runs:
@@ -410,7 +396,8 @@ class KnownWords:
         white = _is_gap(code_points)
         starts = Runs(~white).starts
         # Python knows more white space, and control characters that these tokenizers leave out.
-        words = _WORD.findall(text) if (white != _is_white(code_points)).any() else text.split()
+        is_usual = np.array_equal(white, _IS_WHITE.take(code_points, mode="clip"))
+        words = text.split() if is_usual else _WORD.findall(text)
         new = [word for word in dict.fromkeys(words) if word not in tokens_by_word]
         if new:
             lengths = np.array([len(word) + 1 for word in new], dtype=np.int64)
@@ -435,9 +422,13 @@ class KnownWords:
 class SpacedText(BoundedText):
     """A text for a tokenizer that `splits_at_space`: each distinct word is encoded once."""
 
-    def _alone(self, text: str) -> Numbers:
+    @_Once
+    def boundaries(self) -> Numbers:
         words: KnownWords = vars(self.counter).setdefault("_known_words", KnownWords())
-        return words.boundaries(text, self.counter)
+        parts = self.parts.tolist()
+        return np.concatenate(
+            [words.boundaries(self.text[start:end], self.counter) + start for start, end in parts]
+        )
 
     @_Once
     def _flags(self) -> bytearray:
