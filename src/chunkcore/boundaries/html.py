@@ -386,6 +386,16 @@ def hidden_ranges(text: str) -> Iterator[tuple[int, int]]:
                 hidden, start, depth = name, tag.start(), 1
 
 
+def without_hidden(text: str) -> str:
+    """HTML without its `hidden_ranges`."""
+    pieces: list[str] = []
+    place = 0
+    for start, end in hidden_ranges(text):
+        pieces.append(text[place:start])
+        place = end
+    return "".join([*pieces, text[place:]])
+
+
 def parse_html(text: str) -> Any:
     """The root of justhtml's tree, with each node's ``origin_offset``. Raises `MissingExtraError` without justhtml.
 

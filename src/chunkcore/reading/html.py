@@ -13,9 +13,9 @@ from chunkcore.boundaries.html import (
     BLOCK_TAGS,
     UNREAD,
     UNSEEN,
-    hidden_ranges,
     is_hidden,
     parse_html,
+    without_hidden,
 )
 from chunkcore.errors import MissingExtraError
 from chunkcore.lazy import needed
@@ -62,16 +62,10 @@ class Page(Reader):
 
 def _plain_text(html: str) -> str:
     """The text between tags, without a parser: a line for each block."""
-    pieces: list[str] = []
-    place = 0
-    for start, end in hidden_ranges(html):
-        pieces.append(html[place:start])
-        place = end
-
     def between(tag: re.Match[str]) -> str:
         return "\n" if (tag[1] or "").lower() in {*BLOCK_TAGS, "br"} else ""
 
-    shown = UNREAD.sub(" ", "".join([*pieces, html[place:]]))
+    shown = UNREAD.sub(" ", without_hidden(html))
     text = unescape(_TAG.sub(between, _TITLE.sub("", shown)))
     rows = (" ".join(row.split()) for row in text.splitlines())
     return "\n".join(row for row in rows if row)

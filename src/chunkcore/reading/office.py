@@ -10,7 +10,7 @@ from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
-from chunkcore.boundaries.html import hidden_ranges
+from chunkcore.boundaries.html import without_hidden
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base, word
@@ -128,18 +128,9 @@ class Epub(_Packed):
         members = word.members_of(data)
         for name in members:
             if name.endswith("html"):
-                members[name] = _without_hidden(members[name])
+                shown = without_hidden(members[name].decode("latin-1"))
+                members[name] = shown.encode("latin-1")
         return super().markdown(word.packed(members))
-
-
-def _without_hidden(page: bytes) -> bytes:
-    text = page.decode("latin-1")
-    pieces: list[str] = []
-    place = 0
-    for start, end in hidden_ranges(text):
-        pieces.append(text[place:start])
-        place = end
-    return "".join([*pieces, text[place:]]).encode("latin-1")
 
 
 @readers.register("PPTX")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,7 @@ def prepared(data: bytes) -> tuple[bytes, bool]:
             for node in root.iter(f"{_W}{tag}"):
                 node.tag = f"{_W}{known}"
         if name == _DOCUMENT:
-            _unfold(root, _Lists.of(files))
+            _unfold(root, _Lists(files))
         files[name] = needed("lxml.etree", "office", "read DOCX").tostring(root)
     return packed(files), has_hidden
 
@@ -88,11 +88,12 @@ def texts_apart(data: bytes) -> dict[str, list[str]]:
                 if re.fullmatch(rf"(?:{pattern})\.xml", member):
                     elements = _xml(archive.read(member)).iter(*tags)
                     texts.setdefault(kind, []).extend(map(_text, elements))
-    return {kind: shown for kind, all_texts in texts.items() if (shown := _shown(all_texts))}
+    shown = {kind: list(filter(_is_shown, pieces)) for kind, pieces in texts.items()}
+    return {kind: pieces for kind, pieces in shown.items() if pieces}
 
 
-def _shown(texts: list[str]) -> list[str]:
-    return [text for text in texts if text and not text.startswith(_THREADED)]
+def _is_shown(text: str) -> bool:
+    return bool(text) and not text.startswith(_THREADED)
 
 
 def members_of(data: bytes) -> dict[str, bytes]:
@@ -117,6 +118,12 @@ def _xml(content: bytes) -> _Element:
     return root
 
 
+def _elements(files: Mapping[str, bytes], member: str, name: str) -> Iterator[_Element]:
+    """The elements of a name in a member of the file, which need not be there."""
+    if member in files:
+        yield from _xml(files[member]).iter(f"{_W}{name}")
+
+
 def _text(element: _Element) -> str:
     pieces: list[str] = []
     for node in element.iter("{*}*"):
@@ -130,24 +137,20 @@ def _text(element: _Element) -> str:
 
 def _hidden_styles(files: dict[str, bytes]) -> set[str]:
     """The names of styles that hide their text, themselves or through the style that they are based on."""
-    if "word/styles.xml" not in files:
-        return set()
-    states: dict[str, bool | None] = {}
-    based: dict[str, str] = {}
-    for style in _xml(files["word/styles.xml"]).iter(f"{_W}style"):
-        name = style.get(f"{_W}styleId", "")
-        states[name] = _is_hidden(style)
-        based[name] = _value(style, "basedOn")
+    elements = _elements(files, "word/styles.xml", "style")
+    styles = {style.get(f"{_W}styleId", ""): style for style in elements}
 
     def is_hidden(name: str) -> bool:
-        for _ in states:  # so that a circle ends
-            state = states.get(name)
+        for _ in styles:  # so that a circle ends
+            if name not in styles:
+                return False
+            state = _is_hidden(styles[name])
             if state is not None:
                 return state
-            name = based.get(name, "")
+            name = _value(styles[name], "basedOn")
         return False
 
-    return set(filter(is_hidden, states))
+    return set(filter(is_hidden, styles))
 
 
 def _is_hidden(element: _Element) -> bool | None:
@@ -241,36 +244,24 @@ def _write_before(paragraph: _Element, text: str) -> None:
     paragraph.insert(int(has_properties), run)
 
 
-@dataclass
 class _Lists:
     """The numbered lists of a file, and how far each has come."""
 
-    abstract: dict[str, str] = field(default_factory=dict)  # of a list, by its id
-    starts: dict[tuple[str, str], int] = field(default_factory=dict)  # by abstract list and level
-    styles: dict[str, tuple[str, str]] = field(default_factory=dict)  # a style's list and level
-    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    begun: set[str] = field(default_factory=set)  # lists with a first number of their own
-
-    @classmethod
-    def of(cls, files: dict[str, bytes]) -> _Lists:
-        lists = cls()
-        if "word/numbering.xml" in files:
-            lists._add_numbering(_xml(files["word/numbering.xml"]))
-        if "word/styles.xml" in files:
-            for style in _xml(files["word/styles.xml"]).iter(f"{_W}style"):
-                place = _place(style)
-                if place is not None:
-                    lists.styles[style.get(f"{_W}styleId", "")] = place
-        return lists
-
-    def _add_numbering(self, root: _Element) -> None:
-        for entry in root.iter(f"{_W}abstractNum"):
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.abstract: dict[str, str] = {}  # of a list, by its id
+        self.starts: dict[tuple[str, str], int] = {}  # by abstract list and level
+        self.styles: dict[str, tuple[str, str]] = {}  # a style's list and level
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.begun: set[str] = set()  # lists with a first number of their own
+        for style in _elements(files, "word/styles.xml", "style"):
+            self.styles[style.get(f"{_W}styleId", "")] = _place(style)
+        for entry in _elements(files, "word/numbering.xml", "abstractNum"):
             name = entry.get(f"{_W}abstractNumId", "")
             for level in entry.iter(f"{_W}lvl"):
                 if _value(level, "numFmt") == "decimal":
                     start = _value(level, "start") or "1"
                     self.starts[name, level.get(f"{_W}ilvl", "0")] = int(start)
-        for entry in root.iter(f"{_W}num"):
+        for entry in _elements(files, "word/numbering.xml", "num"):
             name = entry.get(f"{_W}numId", "")
             self.abstract[name] = _value(entry, "abstractNumId")
             if next(entry.iter(f"{_W}startOverride"), None) is not None:
@@ -278,10 +269,9 @@ class _Lists:
 
     def next_number(self, paragraph: _Element) -> int | None:
         """The number of a paragraph; None where it is no item of a list with decimal numbers."""
-        place = _place(paragraph) or self.styles.get(_value(paragraph, "pPr", "pStyle"))
-        if place is None:
-            return None
-        name, level = place
+        name, level = _place(paragraph)
+        if not name:
+            name, level = self.styles.get(_value(paragraph, "pPr", "pStyle"), ("", ""))
         key = self.abstract.get(name, ""), level
         if key not in self.starts:
             return None
@@ -295,13 +285,10 @@ class _Lists:
         return self.starts[key] + self.counts[key] - 1
 
 
-def _place(element: _Element) -> tuple[str, str] | None:
-    """The list and the level that a paragraph or a style names itself."""
-    properties = element.find(f"{_W}pPr/{_W}numPr")
-    if properties is None:
-        return None
-    name = _value(properties, "numId")
-    return (name, _value(properties, "ilvl") or "0") if name else None
+def _place(element: _Element) -> tuple[str, str]:
+    """The list and the level that a paragraph or a style names itself; "" for no list."""
+    properties = "pPr", "numPr"
+    return _value(element, *properties, "numId"), _value(element, *properties, "ilvl") or "0"
 
 
 def _value(element: _Element, *path: str) -> str:
