@@ -62,7 +62,7 @@ def load_documents(
     if root.is_dir():
         lines = root / "documents.jsonl"
         if not lines.is_file():
-            return _from_folder(root, leave_out, unread, follow_links=follow_links, html=html)
+            return folder_documents(root, leave_out, unread, follow_links=follow_links, html=html)
     if lines.suffix == ".jsonl":
         rows = ((f"{lines}, line {number}", row) for number, row in json_lines(lines))
         documents = documents_of(rows)
@@ -126,14 +126,16 @@ def _is_mark(value: object) -> bool:
     return isinstance(value, dict) and "kind" in value
 
 
-def _from_folder(
+def folder_documents(
     root: Path,
     leave_out: Collection[Path],
     unread: dict[str, str] | None,
     *,
     follow_links: bool,
-    html: Html | None,
+    html: Html | None = None,
+    may_be_none: bool = False,
 ) -> list[Document]:
+    """The documents of a folder of files, see `load_documents`; `may_be_none`: no file needs to have text."""
     skipped = {_place(file) for file in leave_out}
     left_out = LeftOut()
     walk = FolderWalk(root, left_out.add_folder, follow_links=follow_links)
@@ -151,7 +153,7 @@ def _from_folder(
         documents.append(reading.document)
     if unread is not None:
         unread.update(left_out.reasons)
-    if not documents:
+    if not (documents or may_be_none):
         raise DataError(
             f"{root} holds no documents: expected files with text in it, or a documents.jsonl{left_out}"
         )

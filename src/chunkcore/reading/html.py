@@ -62,6 +62,7 @@ class Page(Reader):
 
 def _plain_text(html: str) -> str:
     """The text between tags, without a parser: a line for each block."""
+
     def between(tag: re.Match[str]) -> str:
         return "\n" if (tag[1] or "").lower() in {*BLOCK_TAGS, "br"} else ""
 

@@ -18,7 +18,7 @@ from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder
 from chunkcore.options import check_option_names
 from chunkcore.reading import read_file
-from chunkcore.reading.folders import FolderWalk, load_documents
+from chunkcore.reading.folders import FolderWalk, folder_documents, load_documents
 from chunkcore.reading.visible import html_setting, in_source, lines_of
 from chunkcore.retrieval import Index, TextVectors, chunk_corpus, get_retriever, load_index
 from chunkcore.retrieval.base import MAX_TOKENS, MaxTokens, check_limits
@@ -379,16 +379,10 @@ def _documents(
     if not known or not _by_file(docs):
         return load_documents(docs, unread=unread, follow_links=follow_links)
     leave_out = [docs / name for name in known]
-    try:
-        return load_documents(docs, leave_out=leave_out, unread=unread, follow_links=follow_links)
-    except DataError as error:  # none of the fresh files is a document
-        if known == unread.keys() - fresh:  # and none of the others
-            raise
-        reasons = str(error).partition("; ")[2]
-        unread.update(dict.fromkeys(fresh - unread.keys(), reasons))
-        if reasons:
-            warn_user(f"left out of {docs}: {reasons}")
-        return []
+    has_others = known != unread.keys() - fresh  # documents among the files that are as they were
+    return folder_documents(
+        docs, leave_out, unread, follow_links=follow_links, may_be_none=has_others
+    )
 
 
 def _updated(index: Index, documents: list[Document], kept: set[str], *, by_file: bool) -> Index:
