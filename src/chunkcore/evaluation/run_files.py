@@ -45,23 +45,19 @@ def _checked_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             )
 
 
-def _read_spans(
-    value: Any,
-    document: Document,
-    where: str,
-) -> tuple[Span, ...]:
+def _read_spans(value: Any, document: Document) -> tuple[Span, ...]:
     try:
         spans = tuple(Span(*pair) for pair in value)
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"{where}: spans are pairs of offsets such as [[0, 40]], got {value!r:.80}"
+            f"spans are pairs of offsets such as [[0, 40]], got {value!r:.80}"
         ) from error
     if not spans:
-        raise DataError(f"{where}: there is no span: expected pairs of offsets such as [[0, 40]]")
+        raise DataError("there is no span: expected pairs of offsets such as [[0, 40]]")
     last = max(span.end for span in spans)
-    if last > len(document.text):
+    if last > document.size:
         raise DataError(
-            f"{where}: a span ends at {last}, its document {echo(document.id)} at {len(document.text)}"
+            f"a span ends at {last}, its document {echo(document.id)} at {document.size}"
         )
     return spans
 
@@ -91,7 +87,10 @@ def read_run(
     _check_name(place)
     reader = _RunReader(benchmark, aligner)
     for where, row in _json_rows(place):
-        reader.add(where, row)
+        try:
+            reader.add(where, row)
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from error
     if not reader.results:
         raise DataError(f"{place} holds no hits: expected a line of JSON a hit")
     return Run(name or place.stem, reader.results)
@@ -152,7 +151,7 @@ class _RunReader:
         self._queries = {query.id for query in benchmark.queries}
         self._documents = {document.id: document for document in benchmark.documents}
         self._seen: dict[object, str] = {}  # the line of each hit, by its query and place
-        self._last: dict[str, tuple[float | None, float | None]] = {}
+        self._last: dict[str, tuple[float, float]] = {}  # the rank and score of the line before
 
     def add(
         self,
@@ -160,7 +159,14 @@ class _RunReader:
         row: Mapping[str, Any],
     ) -> None:
         """Add a line's hit; a line with "results" says only that its question was asked."""
-        query = self._query(where, row)
+        query = row.get("query_id")
+        if not isinstance(query, str):
+            raise DataError(f'expected a "query_id" that is a string, got {query!r:.60}')
+        if query not in self._queries:
+            raise DataError(
+                f"the query {query!r} is none of the {len(self._queries)} of {self._benchmark.name!r}, such "
+                f"as {echo(min(self._queries, default=''))}: give the questions that were asked"
+            )
         pieces = self.results.setdefault(query, [])
         if "results" in row:
             return
@@ -168,91 +174,52 @@ class _RunReader:
         spans = row.get("spans")
         for key, value in texts.items():
             if not isinstance(value, str):
-                raise DataError(f'{where}: "{key}" is a string, got {value!r:.60}')
+                raise DataError(f'"{key}" is a string, got {value!r:.60}')
         if not (texts["document_id"] or texts["text"] or spans):
-            raise DataError(f'{where}: a hit has "document_id" and "spans", or a "text"')
-        rank = _number(row.get("rank"), "rank", where)
-        score = _number(row.get("score"), "score", where)
-        self._check_order(where, query, rank, score)
-        piece = self._placed(where, texts, spans, score or 0.0)
-        self._check_repeats(
-            where,
-            query,
-            piece,
-            is_text=bool(texts["text"]) and spans is None,
-        )
+            raise DataError('a hit has "document_id" and "spans", or a "text"')
+        score = self._score(query, row)
+        piece = self._placed(texts, spans, score)
+        is_place = not texts["text"] or spans is not None
+        if piece.id or is_place:  # two hits with the same text may be different passages
+            place = (query, piece.id) if piece.id else (query, piece.document_id, piece.spans)
+            first = self._seen.setdefault(place, where)
+            if first is not where:
+                line = first.rpartition(", ")[2]
+                raise DataError(f"the query {echo(query)} has this hit already, in {line}")
         pieces.append(piece)
 
-    def _query(
-        self,
-        where: str,
-        row: Mapping[str, Any],
-    ) -> str:
-        query = row.get("query_id")
-        if not isinstance(query, str):
-            raise DataError(f'{where}: expected a "query_id" that is a string, got {query!r:.60}')
-        if query not in self._queries:
+    def _score(self, query: str, row: Mapping[str, Any]) -> float:
+        """The score, 0 without one. Raises `DataError`: rank or score do not follow on the line before."""
+        rank, score = _number(row, "rank"), _number(row, "score")
+        last_rank, last_score = self._last.get(query, (-math.inf, math.inf))
+        if rank is not None and rank <= last_rank:
             raise DataError(
-                f"{where}: the query {query!r} is none of the {len(self._queries)} of {self._benchmark.name!r}, such "
-                f"as {echo(min(self._queries, default=''))}: give the questions that were asked"
+                f"rank {rank:g} of the query {query!r} comes after rank {last_rank:g}: sort them"
             )
-        return query
+        if score is not None and score > last_score:
+            raise DataError(
+                f"the score {score:g} of the query {query!r} comes after {last_score:g}, which is lower"
+            )
+        self._last[query] = (
+            -math.inf if rank is None else rank,
+            math.inf if score is None else score,
+        )
+        return score or 0.0
 
-    def _check_repeats(
-        self,
-        where: str,
-        query: str,
-        piece: Retrieved,
-        *,
-        is_text: bool,
-    ) -> None:
-        if is_text and not piece.id:
-            return  # two hits with the same text may be different passages
-        place = (query, piece.id) if piece.id else (query, piece.document_id, piece.spans)
-        first = self._seen.setdefault(place, where)
-        if first is not where:
-            raise DataError(
-                f"{where}: the query {echo(query)} has this hit already, in {first.rpartition(', ')[2]}"
-            )
-
-    def _check_order(
-        self,
-        where: str,
-        query: str,
-        rank: float | None,
-        score: float | None,
-    ) -> None:
-        last_rank, last_score = self._last.get(query, (None, None))
-        self._last[query] = rank, score
-        if rank is not None and last_rank is not None and rank <= last_rank:
-            raise DataError(
-                f"{where}: rank {rank:g} of the query {query!r} comes after rank {last_rank:g}: sort them"
-            )
-        if score is not None and last_score is not None and score > last_score:
-            raise DataError(
-                f"{where}: the score {score:g} of the query {query!r} comes after {last_score:g}, which is lower"
-            )
-
-    def _placed(
-        self,
-        where: str,
-        texts: Mapping[str, str],
-        spans: Any,
-        score: float,
-    ) -> Retrieved:
+    def _placed(self, texts: Mapping[str, str], spans: Any, score: float) -> Retrieved:
         """A hit by its spans, its text, or as its whole document."""
         name, text, document_id = texts["id"], texts["text"], texts["document_id"]
         places: tuple[Span, ...] = ()
         if spans is not None:
-            document = self._document(document_id, where)
-            places = _read_spans(spans, document, where)
+            document = self._document(document_id)
+            places = _read_spans(spans, document)
             if texts["digest"] not in ("", slices_digest(document.text, places)):
                 raise DataError(
-                    f"{where}: in {echo(document.id)} another text stands at these spans than when the run was "
+                    f"in {echo(document.id)} another text stands at these spans than when the run was "
                     "written: give the documents that were searched, or search these"
                 )
         elif document_id:
-            self._document(document_id, where)
+            self._document(document_id)
         if text:
             self._aligner = self._aligner or Aligner(self._benchmark.documents)
             piece = self._aligner.locate(
@@ -262,39 +229,34 @@ class _RunReader:
                 score=score,
             )
             return replace(piece, id=name)
-        if places:
-            return Retrieved(document_id, places, score, id=name)
-        whole = self._document(document_id, where)
-        if whole.text:
-            places = (Span(0, len(whole.text)),)
-        return Retrieved(whole.id, places, score, id=name)
+        if not places:
+            whole = self._document(document_id)
+            places = (Span(0, whole.size),) if whole.text else ()
+        return Retrieved(document_id, places, score, id=name)
 
-    def _document(self, name: str, where: str) -> Document:
+    def _document(self, name: str) -> Document:
         document = self._documents.get(name)
         if document is not None:
             return document
         if name:
-            problem = (
+            raise DataError(
                 f"{name!r} is none of the {len(self._documents):,} documents of {self._benchmark.name!r}: give the "
                 "documents that were searched"
             )
-        else:
-            problem = 'there are "spans", and no "document_id" that says what they are of: give both, or the text alone'
-        raise DataError(f"{where}: {problem}")
+        raise DataError(
+            'there are "spans", and no "document_id" that says what they are of: give both, or the text alone'
+        )
 
 
-def _number(
-    value: object,
-    what: str,
-    where: str,
-) -> float | None:
+def _number(row: Mapping[str, Any], key: str) -> float | None:
+    value = row.get(key)
     if value is None:
         return None
     number = math.nan
     with suppress(TypeError, ValueError, OverflowError):
-        number = float(value)  # type: ignore[arg-type]
+        number = float(value)
     if not math.isfinite(number):
-        raise DataError(f"{where}: the {what} is a finite number, got {value!r:.60}")
+        raise DataError(f"the {key} is a finite number, got {value!r:.60}")
     return number
 
 
