@@ -94,13 +94,6 @@ def of_another_version(path: Path) -> None:
         raw.execute("PRAGMA user_version = 2")
 
 
-def of_the_first_version(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as raw, raw:
-        raw.execute("CREATE TABLE answers (model, key, answer, checksum)")
-        raw.execute(f"PRAGMA application_id = {0x63686B61}")
-        raw.execute("PRAGMA user_version = 1")
-
-
 def unreadable(path: Path) -> None:
     """Nothing but the header's first bytes, the version, and the number that says whose it is."""
     path.write_bytes(b"SQLite format 3\0" + bytes(44) + b"\0\0\0\3" + bytes(4) + b"chkc" + bytes(5000))
@@ -119,7 +112,6 @@ FOREIGN = {
 }
 DAMAGES = {
     "of another version": of_another_version,
-    "of the first version": of_the_first_version,
     "unreadable": unreadable,
     "cut off": truncated,
 }

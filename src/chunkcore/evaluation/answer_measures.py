@@ -24,7 +24,6 @@ from chunkcore.models.llm.base import (
     member,
     quoted,
     schema_of,
-    text_of,
     whole_number,
 )
 
@@ -254,12 +253,7 @@ def _read_statements(text: str) -> float:
         raise BadAnswerError(f"expected 'statements' to be a list of 1 to {_MOST_STATEMENTS}")
     supported = 0
     for statement in listed:
-        if not isinstance(statement, dict):
-            raise BadAnswerError(
-                f"expected each statement to be an object, got {type(statement).__name__}"
-            )
-        text_of(member(statement, "statement"), "statement")
-        verdict = member(statement, "supported")
+        verdict = member(statement, "supported") if isinstance(statement, dict) else None
         if not isinstance(verdict, bool):
             raise BadAnswerError(f"expected 'supported' to be true or false, got {verdict!r}")
         supported += verdict

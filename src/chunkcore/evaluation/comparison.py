@@ -72,10 +72,9 @@ class Difference:
     losses: int = 0
 
     def reverse(self) -> Difference:
-        swapped = replace(self, a=self.b, b=self.a, wins=self.losses, losses=self.wins)
-        return replace(
-            swapped, mean=-self.mean, low=-self.high, high=-self.low, effect=-self.effect
-        )
+        swapped = {"a": self.b, "b": self.a, "wins": self.losses, "losses": self.wins}
+        low, high = -self.high, -self.low
+        return replace(self, **swapped, mean=-self.mean, low=low, high=high, effect=-self.effect)
 
 
 @dataclass(frozen=True, eq=False)

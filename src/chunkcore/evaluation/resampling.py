@@ -32,10 +32,8 @@ def mean_std(values: Scores | Numbers) -> tuple[float, float, int]:
 
 def column_means(columns: Scores) -> Scores:
     """Each column's mean without NaN; NaN for an empty column."""
-    counts = np.count_nonzero(~np.isnan(columns), axis=0)
-    sums = np.nansum(columns, axis=0)
-    means: Scores = np.full(sums.shape, np.nan)
-    np.divide(sums, counts, out=means, where=counts > 0)
+    with np.errstate(invalid="ignore"):
+        means: Scores = np.nansum(columns, axis=0) / np.sum(~np.isnan(columns), axis=0)
     return means
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -344,10 +345,7 @@ class Report(Frame):
         parts = [self, *others]
 
         def merged(name: str) -> dict[Any, Any]:
-            together: dict[Any, Any] = {}
-            for part in parts:
-                together |= getattr(part, name)
-            return together
+            return dict(chain.from_iterable(getattr(part, name).items() for part in parts))
 
         scores = merged("scores")
         seconds = sum(part.seconds.get("score", 0.0) for part in parts)

@@ -273,8 +273,7 @@ def _evidence_in(query: Query, document_id: str, place: Span) -> int:
     for part in query.evidence:
         if part.document_id == document_id:
             start = max(part.span.start, place.start)
-            end = min(part.span.end, place.end)
-            total += max(0, end - start)
+            total += len(range(start, min(part.span.end, place.end)))
     return total
 
 

@@ -189,15 +189,8 @@ class Aligner:
         return _Found(exact, "exact") if exact else self._likest(text, loose, "whitespace")
 
     def _blank(self, text: str, number: int | None) -> _Found:
-        if not text:
-            return _Found([])
-        owners = range(len(self._documents)) if number is None else [number]
-        places: list[_Place] = []
-        for owner in owners:
-            starts = occurrences(self._documents[owner].text, text)
-            room = _PLACES - len(places)
-            places += [(owner, Span(at, at + len(text))) for at in islice(starts, room)]
-        return _Found(places, "exact")
+        starts = islice(self._verbatims.places(text, number), _PLACES) if text else ()
+        return _Found([(owner, Span(at, at + len(text))) for owner, at in starts], "exact")
 
     def _folded(self, text: str, number: int | None) -> _Found:
         form = fold(text)
@@ -256,6 +249,10 @@ class Aligner:
         taken = [*before[::-1][:leading], *behind[: max(len(accents), trailing)]]
         first, last = min([span.start, *taken]), max([span.end - 1, *taken])
         return owner, Span(first, last + 1)
+
+    @cached_property
+    def _verbatims(self) -> Searchable:
+        return Searchable(self._texts, None, window=16, stride=8)
 
     @cached_property
     def _squeezed(self) -> Searchable:

@@ -105,7 +105,7 @@ def wording(text: str) -> str:
     >>> wording("The **Light-\nhouse** - at “x+1”: -5 %")
     'the lighthouse at x+1 -5'
     """
-    plain = " ".join(text.translate(_WRITTEN).split())
+    plain = " ".join("".join(map(_written, text)).split())
     plain = _DASH.sub(" ", _JOINED.sub("", plain))
     return " ".join(_WORDS.findall(plain))
 
@@ -145,22 +145,15 @@ def _loosened(character: str) -> str:
     return "".join(_compatible(character.translate(_QUOTES)).split())
 
 
-class _Written(dict[int, str]):
-    """Each code point's letters and signs, without case and accents, when they are first asked for."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        written = ""
-        if character.isspace():
-            written = " "
-        elif unicodedata.category(character) != "Cf":
-            letters = _compatible(character.translate(_QUOTES))
-            written = "".join(sign for sign in letters if not unicodedata.combining(sign))
-        self[code] = written
-        return written
-
-
-_WRITTEN = _Written()
+@cache
+def _written(character: str) -> str:
+    """A character's letters and signs, without case and accents."""
+    if character.isspace():
+        return " "
+    if unicodedata.category(character) == "Cf":
+        return ""
+    letters = _compatible(character.translate(_QUOTES))
+    return "".join(sign for sign in letters if not unicodedata.combining(sign))
 
 
 def _is_kept(character: str) -> bool:

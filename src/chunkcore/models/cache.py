@@ -27,7 +27,6 @@ T = TypeVar("T")
 
 MAX_BYTES = 10 * 10**9
 _APPLICATION = 0x63686B63  # "chkc", the application id in the file's header
-_OLD_APPLICATION = 0x63686B61  # "chka": caches of answers before version 2
 _VERSION = 3
 _TABLE = """CREATE TABLE IF NOT EXISTS entries (
     space TEXT NOT NULL, key BLOB NOT NULL, checksum INTEGER NOT NULL, used INTEGER NOT NULL, value BLOB NOT NULL,
@@ -267,7 +266,7 @@ def _check_file(path: Path) -> None:
         header = file.read(100)
     if not header:
         return
-    if int.from_bytes(header[68:72], "big") not in (_APPLICATION, _OLD_APPLICATION):
+    if int.from_bytes(header[68:72], "big") != _APPLICATION:
         raise OptionError(
             f"{str(path)!r} is no cache and was left as it is: name another file, or delete it"
         )

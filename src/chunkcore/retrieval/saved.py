@@ -158,11 +158,9 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
         raise DataError(f"{file} is of format {seen}, this version reads {FORMAT}; {_AGAIN}")
     if manifest.pop("checksum", None) != _checksum(manifest):
         raise _damaged(file)
-    if not isinstance(manifest.get("notes"), dict) or not isinstance(manifest.get("files"), dict):
-        raise _damaged(file)
-    if not _DATA.fullmatch(str(manifest.get("data"))) or not isinstance(
-        manifest.get("retriever"), str
-    ):
+    kinds = {"notes": dict, "files": dict, "retriever": str, "data": str}
+    is_whole = all(isinstance(manifest.get(name), kind) for name, kind in kinds.items())
+    if not is_whole or not _DATA.fullmatch(manifest["data"]):
         raise _damaged(file)
     return manifest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -605,11 +605,8 @@ def _mixed(lengths: Numbers) -> Numbers:
     order = np.argsort(-lengths, kind="stable")
     half = EMBEDDED_AT_ONCE // 2
     groups = [order[start : start + half] for start in range(0, len(order), half)]
-    mixed = [order[:0]]
-    while groups:
-        mixed.append(groups.pop(0))
-        groups.reverse()
-    return np.concatenate(mixed)
+    turns = chain.from_iterable(zip(groups, reversed(groups), strict=True))
+    return np.concatenate([order[:0], *islice(turns, len(groups))])
 
 
 def _text_at(

@@ -345,18 +345,13 @@ def question_rows(questions: Questions) -> Iterable[Row]:
     kind = path.suffix.lower()
     if kind == ".csv":
         return _table_rows(path)
-    if kind == ".txt" and not _starts_with_an_object(path):
+    _, first = next(iter(text_lines(path)), (0, "{"))
+    if kind == ".txt" and not first.startswith("{"):
         raise DataError(
             f"{path} is without evidence: mark it with chunkcore questions label DOCS --questions {path}"
         )
     check_unchanged(path)
     return ((f"line {number}", row) for number, row in json_lines(path))
-
-
-def _starts_with_an_object(path: Path) -> bool:
-    for _, line in text_lines(path):
-        return line.startswith("{")
-    return True
 
 
 _COLUMNS = ("question", "references", "corpus_id")

@@ -237,7 +237,8 @@ class EvidenceFinder:
             places.append((chosen[owner], Span(span.start, end)))
         yield from places
         if self._by_words and not places:
-            located = self._aligner.locate(text, document_id=_only(chosen))
+            only = chosen[0].id if len(chosen) == 1 else ""
+            located = self._aligner.locate(text, document_id=only)
             if located.match == "folded":
                 yield self._documents[located.document_id], located.spans[0]
 
@@ -277,11 +278,6 @@ class EvidenceFinder:
 def _bare(text: str) -> str:
     """The letters and digits of a text of HTML, without its tags."""
     return "".join(filter(str.isalnum, without_tags(Document("a.html", text))))
-
-
-def _only(documents: Sequence[Document]) -> str:
-    """The id of the only document; "" for several."""
-    return documents[0].id if len(documents) == 1 else ""
 
 
 def document_name(name: Any) -> str:
