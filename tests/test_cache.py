@@ -110,11 +110,7 @@ FOREIGN = {
     "another program's": other_database,
     "zeros": lambda path: path.write_bytes(bytes(5000)),
 }
-DAMAGES = {
-    "of another version": of_another_version,
-    "unreadable": unreadable,
-    "cut off": truncated,
-}
+DAMAGES = {"of another version": of_another_version, "unreadable": unreadable, "cut off": truncated}
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
