@@ -1,4 +1,4 @@
-"""Answers from retrieved chunks: what a model is told, what becomes of what it says, and the command."""
+"""Answers from retrieved chunks: what a model is told, and what becomes of what it says."""
 
 from __future__ import annotations
 
@@ -25,10 +25,8 @@ from chunkcore import (
 )
 from chunkcore.answers import Answer, AnswerModels, AnswerRun, answer_questions, score_answers
 from chunkcore.answers.answering import answer_question
-from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CallableLLM
-from chunkcore.report import read_reports
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -222,84 +220,3 @@ def test_an_empty_answer_is_not_judged():
     assert math.isnan(judged("Faithfulness", statements(True), answer="")[0])
     value, judge = judged("Relevancy", '{"reason": "So.", "grade": 2}', answer="")
     assert (value, judge.asked) == (0, [])
-
-
-# --- The command ------------------------------------------------------------------------------------------------
-
-needs_openai = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
-
-
-@pytest.fixture
-def files(tmp_path, fake) -> list[str]:
-    return made(tmp_path)
-
-
-def made(folder: Path, count: int = 3) -> list[str]:
-    (folder / "docs").mkdir()
-    lines = [f"Buoy number {number} is painted in colour {number}." for number in range(count)]
-    (folder / "docs" / "buoys.txt").write_text("\n\n".join(lines))
-    rows = [
-        {"question": f"Which colour has buoy {number}?", "evidence": [line], "answers": [f"colour {number}"]}
-        for number, line in enumerate(lines)
-    ]
-    (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    given = ["--docs", str(folder / "docs"), "--questions", str(folder / "questions.jsonl"), "-k", "2"]
-    chosen = ["-s", "recursive:size=14", "-s", "recursive:size=30", "--resamples", "100"]
-    return ["answer", *given, *chosen, "--output", str(folder / "out")]
-
-
-@needs_openai
-def test_the_command_asks_scores_compares_and_writes(server, files, tmp_path, capsys):
-    arguments = [*files, "--llm", f"openai:ok@{server.url}", "--measure", "SquadF1", "--measure", "Relevancy"]
-    assert main([*arguments, "--input-price", "2", "--output-price", "8"]) == 0
-    printed = capsys.readouterr().out
-    assert "Scores at k = 2" in printed
-    assert "SquadF1@2" in printed  # the verdict
-    asked = len(server.log)
-    assert f"openai:ok@{server.url}: {asked} calls, " in printed
-    assert "cost " in printed
-    assert printed.rstrip().endswith("report.html")
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "SquadF1" in page
-    assert "Whether the answer answers the question" in page
-    rows = [json.loads(line) for line in (tmp_path / "out" / "answers.jsonl").read_text().splitlines()]
-    assert len(rows) == 6
-    assert rows[0]["right"] == ["colour 0"]
-    assert rows[0]["passages"]
-    assert rows[0]["scores"].keys() == {"SquadF1", "Relevancy"}
-    reports = read_reports(tmp_path / "out" / "report.json")
-    assert {report.name for report in reports} == {"recursive:size=14", "recursive:size=30"}
-    assert get_measure("SquadF1", 2) in reports[0].scores
-    assert get_measure("Recall", 2) in reports[0].scores
-    assert main(arguments) == 0
-    assert len(server.log) == asked
-    assert "12 answers kept from before" in capsys.readouterr().out
-
-
-@needs_openai
-def test_a_dry_run_tells_what_it_takes_and_asks_nothing(server, files, tmp_path, capsys):
-    arguments = [*files, "--llm", f"openai:ok@{server.url}", "--measure", "ExactMatch", "--measure", "Faithfulness"]
-    assert main([*arguments, "--dry-run", "--input-price", "2", "--output-price", "8"]) == 0
-    answers, verdicts, rest = capsys.readouterr().out.splitlines()
-    assert answers.startswith(f"answers by openai:ok@{server.url}: 6 calls, ")
-    assert verdicts.startswith(f"verdicts by openai:ok@{server.url}: 6 calls, ")
-    assert "cost 0.0" in answers
-    assert "Nothing was asked" in rest
-    assert server.log == []
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--llm", "gpt"], "a language model is openai:MODEL@URL"),
-        (["--llm", "openai:m@http://127.0.0.1:1/v1", "--measure", "Recall"], "'Recall' is no measure of answers"),
-        (["--llm", "openai:m@http://127.0.0.1:1/v1", "-k", "min"], "k is a number of pieces, at least 1, or a budget"),
-        (["--llm", "openai:m@http://127.0.0.1:1/v1", "--input-price", "1"], "go together"),
-    ],
-)
-def test_what_cannot_be_is_one_sentence_before_anything_is_asked(files, capsys, arguments, message):
-    assert main([*files, *arguments]) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert "Traceback" not in told

@@ -30,14 +30,7 @@ def laid(folder: Path, *names: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "names",
-    [
-        REPORT_NAMES,
-        (*REPORT_NAMES, "answers.jsonl"),
-        ("documents.jsonl", "questions.jsonl"),
-        ("1-a.run.jsonl", "2-b.run.jsonl"),
-        GENERATED,
-    ],
+    "names", [REPORT_NAMES, ("documents.jsonl", "questions.jsonl"), ("1-a.run.jsonl", "2-b.run.jsonl"), GENERATED]
 )
 def test_what_was_written_earlier_is_no_document_and_its_folder_is_named(docs: Path, names: tuple[str, ...]) -> None:
     laid(docs / "deep" / "out", *names, "own.md")
@@ -48,8 +41,7 @@ def test_what_was_written_earlier_is_no_document_and_its_folder_is_named(docs: P
 
 
 @pytest.mark.parametrize(
-    "names",
-    [("report.json",), ("report.html", "report.md"), ("scores.csv",), ("answers.jsonl",), ("a.jsonl",), GENERATED[:2]],
+    "names", [("report.json",), ("report.html", "report.md"), ("scores.csv",), ("a.jsonl",), GENERATED[:2]]
 )
 def test_a_name_alone_does_not_make_it_ours(docs: Path, names: tuple[str, ...]) -> None:
     laid(docs / "out", *names)

@@ -149,7 +149,6 @@ GIVEN = {
     ("score",): "{data} --run {run} -k 1 --resamples 100 -o {out}",
     ("calibrate",): "{docs} --questions {docs}/none.jsonl --no-cache",
     ("tune",): "{data} -s fixed_token:size={{9,20}} --folds 2 --resamples 100 --dry-run -o {out}",
-    ("answer",): "{data} --llm fake -s fixed_token:size=9 -k 1 --dry-run -o {out}",
     ("questions", "generate"): "--docs {docs} --llm fake -o {out}/questions.jsonl -e none --dry-run",
     ("questions", "label"): "{docs}/none --no-browser -o {out}/questions.jsonl",
     ("label",): "{docs}/none --no-browser -o {out}/questions.jsonl",
@@ -188,7 +187,7 @@ def test_an_option_has_one_default_over_all_commands():
             if option.default not in (None, "") and option.param_type_name == "option":
                 defaults.setdefault(option.opts[0], set()).add(str(option.default))
     several = {name for name, values in defaults.items() if len(values) > 1}
-    assert several == {"--output", "--retriever"}, "by what is written; what needs no model, and chunks for answers"
+    assert several == {"--output"}, "by what is written"
 
 
 @pytest.mark.parametrize(("names", "option"), COMMANDS, ids=" ".join)

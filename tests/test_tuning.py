@@ -226,7 +226,7 @@ def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
 
 def test_the_command_says_what_to_use_and_writes_the_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     arguments = ["tune", "-s", "recursive:size={50,200}", "-r", "bm25", "-r", "passages:lexical"]
-    assert main([*arguments, "--limit", "30", "--resamples", "200", "--folds", "3", "-o", str(tmp_path)]) == 0
+    assert main([*arguments, "--resamples", "200", "--folds", "3", "-o", str(tmp_path)]) == 0
     out = " ".join(capfd.readouterr().out.split())
     assert "lead over the default" in out
     data = json.loads((tmp_path / "report.json").read_text())["tuning"]
@@ -238,9 +238,9 @@ def test_the_command_says_what_to_use_and_writes_the_page(tmp_path: Path, capfd:
 
 
 def test_a_dry_run_lists_the_configurations(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["tune", "-s", "fixed_token:size={9,20}", "-r", "bm25", "--limit", "7", "--dry-run"]) == 0
+    assert main(["tune", "-s", "fixed_token:size={9,20}", "-r", "bm25", "--dry-run"]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert lines[:3] == [
         f"{spec} · bm25" for spec in ("recursive:size=200", "fixed_token:size=9", "fixed_token:size=20")
     ]
-    assert lines[-1] == "3 configurations, 7 questions"
+    assert lines[-1] == "3 configurations, 90 questions"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -234,30 +233,3 @@ def test_strategies_that_ask_a_model_ask_no_more_once_stopped_and_pay_nothing_tw
     counts = Counter(paid(server))
     assert len(counts) > 40
     assert max(counts.values()) == 1
-
-
-@needs_openai
-def test_answers_that_are_stopped_are_reported_of_the_strategies_that_have_all(
-    program: Program, server: FakeServer, tmp_path: Path
-) -> None:
-    (tmp_path / "docs").mkdir()
-    lines = [f"Buoy number {number} is painted in colour {number}." for number in range(6)]
-    (tmp_path / "docs" / "buoys.txt").write_text("\n\n".join(lines))
-    rows = [
-        {"question": f"Which colour has buoy {number}?", "evidence": [line], "answers": [f"colour {number}"]}
-        for number, line in enumerate(lines)
-    ]
-    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    given = ["--docs", tmp_path / "docs", "--questions", tmp_path / "questions.jsonl", "-o", tmp_path / "out"]
-    strategies = ["-s", "recursive:size=14", "-s", "recursive:size=30", "-k", "2", "--resamples", "100"]
-    arguments = ["answer", *given, *strategies, "--llm", f"openai:gated@{server.url}#concurrency=1"]
-    server.gate.most = 8
-    code, _, err = program.stopped(lambda: len(server.log) > 8, *arguments, gate=server.gate)
-    server.gate.most = sys.maxsize
-    assert code == 130
-    assert "the report is of the first 1 of 2 systems; what models answered is kept in" in err.splitlines()[-1]
-    assert re.search(r"is kept in \S+cache\.sqlite: the same command goes on", err.splitlines()[-1])
-    assert len((tmp_path / "out" / "answers.jsonl").read_text().splitlines()) == 6
-    assert program.run(*arguments).returncode == 0
-    assert len((tmp_path / "out" / "answers.jsonl").read_text().splitlines()) == 12
-    assert max(Counter(paid(server)).values()) == 1

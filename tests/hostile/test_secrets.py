@@ -77,11 +77,9 @@ def test_a_strategy_that_asks_with_a_key_tells_its_name_alone(monkeypatch: pytes
 LLM = '"{llm}"'
 NO_MODEL = ["--embedder", "none"]
 REPORT = ["--resamples", "100", "-o", "{out}/report"]
-JUDGED = ["--measure", "SquadF1", "--measure", "Faithfulness", "--measure", "Relevancy"]
 TOLD = {
     "chunk": ["{docs}", "--chunker", f"contextual:llm={LLM},chunker=recursive:size=60", "-o", "{out}/chunks.jsonl"],
     "compare": ["{given}", "-s", f"lumber:llm={LLM}", "-s", "recursive", "--save-runs", "{out}/runs", *REPORT],
-    "answer": ["{given}", "--llm", "{llm}", "--judge", "{llm}", "-s", "recursive:size=60", *JUDGED, *REPORT],
     "tune": ["{given}", "-s", f"llm_semantic:llm={LLM}", "--draws", "2", "--folds", "2", "-r", "dense", *REPORT],
     "questions generate": ["--docs", "{docs}", "--llm", "{llm}", "-n", "2", *NO_MODEL, "-o", "{out}/q.jsonl"],
     "questions check": ["{given}", *NO_MODEL, "--json"],

@@ -1,43 +1,22 @@
-"""`answer_questions`: a language model answers each query from the best retrieved pieces. `score_answers` scores it.
-
-`AnswerStudy` answers from each chunker's chunks, as ``chunkcore answer`` has it.
-"""
+"""`answer_questions`: a language model answers from the best retrieved pieces. `score_answers` scores that."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from chunkcore.chunkers.base import Chunker
 from chunkcore.concurrency import Progress
-from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, counted, echo
+from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, echo
 from chunkcore.evaluation.answer_measures import AnsweredQuestion, AnswerMeasure, AnswerModels
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.measures import (
-    Depth,
-    budget_of,
-    get_measure,
-    known_measures,
-    measures,
-    measures_at,
-)
+from chunkcore.evaluation.measures import Depth, budget_of, known_measures, measures
 from chunkcore.evaluation.results import Report
-from chunkcore.files import write_parts
-from chunkcore.models.llm import LLM, BadAnswerError, Estimator, Question, Usage, ask, get_llm
+from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, quoted, schema_of
-from chunkcore.models.loading import CachedEmbedder
-from chunkcore.plain import plain
-from chunkcore.reading.folders import ANSWERS
 from chunkcore.retrieval.base import Budget
 from chunkcore.run import Retrieved, Run
-from chunkcore.spans import Scores
-from chunkcore.study.comparing import ReportPage, StudySettings, today
-from chunkcore.study.experiment import run_experiment
 from chunkcore.text import text_of_spans
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -271,12 +250,6 @@ def score_answers(
     )
 
 
-def judged(kinds: Iterable[str]) -> list[str]:
-    """The measures that ask a judge, in column order."""
-    chosen = [measures.get(kind) for kind in kinds]
-    return [cls.kind for cls in chosen if issubclass(cls, AnswerMeasure) and "judge" in cls.needs]
-
-
 def check_measures(
     benchmark: Benchmark, kinds: Iterable[str], models: AnswerModels, k: Depth = 1
 ) -> list[AnswerMeasure]:
@@ -314,157 +287,3 @@ def references_of(query: Query) -> tuple[str, ...]:
             f'query {echo(query.id)}: "answers" is a list of texts, got {echo(str(answers)[:80])}'
         )
     return tuple("" if answer.strip().casefold() == "unanswerable" else answer for answer in listed)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerSettings:
-    """How answers are scored (`models`, whose `retries` hold for answers, too) and systems compared (`study`).
-
-    The model is shown pieces to `depth`: a number of pieces, or a budget of tokens.
-    """
-
-    measures: tuple[str, ...] = DEFAULT_MEASURES
-    depth: Depth = "1000tok"
-    models: AnswerModels = field(default_factory=AnswerModels)
-    study: StudySettings = field(default_factory=StudySettings)
-
-    def check(self, benchmark: Benchmark) -> None:
-        """Check before long work that the measures can be scored. Raises `OptionError` or `DataError`."""
-        _check_depth(self.depth)
-        check_measures(benchmark, self.measures, self.models)
-        self.study.check(benchmark)
-
-
-@dataclass(frozen=True, eq=False)
-class AnswerComparison:
-    """A comparison of answers, with the answers in the order of its reports."""
-
-    page: ReportPage
-    benchmark: Benchmark
-    runs: Sequence[AnswerRun]
-    measures: Sequence[str]
-    depth: Depth
-
-    def write_answers(self, folder: Path) -> None:
-        """Write ``answers.jsonl``, a line for each chunker and question, into a folder that is made."""
-        # ASCII: a surrogate in a document is no UTF-8.
-        write_parts(
-            folder / ANSWERS, (f"{json.dumps(row)}\n".encode("ascii") for row in self.rows())
-        )
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """For each chunker and question: the answer, the right ones, the scores, the passages shown."""
-        for report, run in zip(self.page.comparison.reports, self.runs, strict=True):
-            columns = {name: self._values(report, name).tolist() for name in self.measures}
-            for number, query in enumerate(self.benchmark.queries):
-                answer = run.answers[query.id]
-                yield {
-                    "system": report.name,
-                    "question_id": query.id,
-                    "question": query.text,
-                    "answer": answer.text,
-                    **({"failure": answer.failure} if answer.failure else {}),
-                    "right": list(references_of(query)),
-                    "scores": plain({name: values[number] for name, values in columns.items()}),
-                    "passages": list(answer.passages),
-                }
-
-    def notes(self) -> Iterator[str]:
-        """What to know of the answers, one sentence each."""
-        for report, run in zip(self.page.comparison.reports, self.runs, strict=True):
-            for note in self._notes_on(report, run):
-                yield f"{report.name}: {note}"
-
-    def _notes_on(self, report: Report, run: AnswerRun) -> Iterator[str]:
-        failures = [answer.failure for answer in run.answers.values() if answer.failure]
-        if failures:
-            count = f"{len(failures):,} of {counted(len(run.answers), 'question')}"
-            yield f"{count} have no valid answer and score 0; the first: {failures[0]}"
-        empty = sum(not answer.text and not answer.failure for answer in run.answers.values())
-        if empty:
-            yield f"of {counted(empty, 'question')} the model says that the passages do not answer them."
-        has_text = np.array([bool(run.answers[query].text) for query in report.query_ids])
-        for name in judged(self.measures):
-            unknown = int((np.isnan(self._values(report, name)) & has_text).sum())
-            if unknown:
-                yield f"{name} leaves out {unknown:,} answers that got no valid verdict."
-
-    def _values(self, report: Report, name: str) -> Scores:
-        return report.values(get_measure(name, self.depth))
-
-
-class AnswerStudy:
-    """The passages of each chunker for each question, of which a model's answers are estimated or asked."""
-
-    def __init__(
-        self,
-        benchmark: Benchmark,
-        chunkers: Mapping[str, Chunker],
-        embedder: CachedEmbedder,
-        retriever: str,
-        settings: AnswerSettings,
-        progress: Progress | None = None,
-    ) -> None:
-        self.benchmark, self.settings = benchmark, settings
-        self._progress = progress or (lambda step, done, total: None)
-        self.reports = run_experiment(
-            benchmark,
-            chunkers,
-            embedder,
-            measures=measures_at((settings.depth,)),
-            retrievers=[retriever],
-            progress=progress,
-        )
-
-    def _ask(
-        self, report: Report, kinds: Sequence[str], llm: LLM, judge: LLM | str | None
-    ) -> tuple[AnswerRun, Report]:
-        def progress(step: str, done: int, total: int) -> None:
-            self._progress(f"{step}: {report.name}", done, total)
-
-        assert report.run is not None
-        models = replace(self.settings.models, judge=judge, progress=progress)
-        depth, retries = self.settings.depth, models.retries
-        run = answer_questions(
-            self.benchmark, report.run, llm, depth, retries=retries, progress=progress
-        )
-        return run, score_answers(self.benchmark, run, kinds, models)
-
-    def estimate(self) -> tuple[Usage, Usage]:
-        """What answers and verdicts would take, without asking."""
-        answers, verdicts = Estimator(), Estimator()
-        for report in self.reports:
-            self._ask(report, judged(self.settings.measures), answers, verdicts)
-        return answers.usage, verdicts.usage
-
-    def compare(self, llm: LLM, facts: Mapping[str, str] | None = None) -> AnswerComparison:
-        """Ask, score and compare. Stopped by Ctrl-C, the chunkers that were answered for are compared."""
-        settings = self.settings
-        scored: list[Report] = []
-        runs: list[AnswerRun] = []
-        stopped = ""
-        try:
-            for report in self.reports:
-                run, answered = self._ask(
-                    report, settings.measures, llm, settings.models.judge or llm
-                )
-                scores = {**report.scores, **answered.scores}
-                scored.append(replace(report, scores=scores, unanswered=answered.unanswered))
-                runs.append(run)
-        except KeyboardInterrupt:
-            if not runs:
-                raise
-            count = f"{len(runs)} of {len(self.reports)}"
-            stopped = f"Stopped before the end; the report is of the first {count} systems."
-        comparison = settings.study.compare(
-            scored[: len(runs)], get_measure(settings.measures[0], settings.depth)
-        )
-        page = ReportPage(
-            comparison,
-            self.benchmark,
-            facts or {},
-            today(),
-            stopped=stopped,
-            counter=settings.study.counter,
-        )
-        return AnswerComparison(page, self.benchmark, runs, settings.measures, settings.depth)

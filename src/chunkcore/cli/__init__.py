@@ -75,7 +75,6 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., Any], str], ...] = (
     (_MEASURE, "score", reports.score, "Score the hits of any system: run files."),
     (_MEASURE, "tune", reports.tune, "Try many options; score the best on other questions."),
     (_MEASURE, "calibrate", enough.calibrate, "Find how many tokens a question needs."),
-    (_MEASURE, "answer", reports.answer, "Let a language model answer, and score it."),
     (_MEASURE, "check", enough.check, "Check that labels still match the documents."),
     (_ASK, "label", questions.label, "Mark evidence in your documents, in a browser."),
 )

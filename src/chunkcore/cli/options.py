@@ -142,7 +142,6 @@ EmbedderName = Annotated[str, value("NAME", "A sentence-transformers model.", "-
 Llm = Annotated[str, value("NAME", "A model: openai:MODEL@URL.", "--llm")]
 Counter = Annotated[str, value("NAME", "The tokenizer of sizes.")]
 Seed = Annotated[int, number("For random choices.")]
-Limit = Annotated[int, number("Ask N questions, drawn by the seed; 0: all.")]
 Resamples = Annotated[
     int, _statistics(min=100, max=1_000_000, metavar="N", help="Resamples of the bootstrap.")
 ]
@@ -215,8 +214,8 @@ class Data(Documents):
         docs = shlex.quote(self.pasted_folder)
         return f"chunkcore questions label {docs} --output {shlex.quote(str(self.questions or 'questions.jsonl'))}"
 
-    def benchmark(self, output: Path, written: Sequence[str] = ()) -> Benchmark:
-        """Read them; what an earlier run wrote into `output`, a report or `written`, is no document."""
+    def benchmark(self, output: Path) -> Benchmark:
+        """Read them; a report that an earlier run wrote into `output` is no document."""
         from chunkcore.cli.running import say
         from chunkcore.datasets import load_dataset
         from chunkcore.evaluation.benchmarks import load_benchmark
@@ -224,7 +223,7 @@ class Data(Documents):
 
         if self.folder is not None:
             # An earlier report quotes the evidence: read as a document it would make the evidence ambiguous.
-            earlier = [output / name for name in (*REPORT_NAMES, *written)]
+            earlier = [output / name for name in REPORT_NAMES]
             return load_benchmark(
                 self.folder,
                 self.questions,

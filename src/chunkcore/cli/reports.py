@@ -1,4 +1,4 @@
-"""The commands that end in a report: ``chunkcore compare``, ``score``, ``tune`` and ``answer``."""
+"""The commands that end in a report: ``chunkcore compare``, ``score`` and ``tune``."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ import typer
 from chunkcore.cli import options, running
 from chunkcore.errors import OptionError, counted
 from chunkcore.escaping import terminal_text
-from chunkcore.reading.folders import ANSWERS
 
 if TYPE_CHECKING:
-    from chunkcore.answers.answering import AnswerStudy
     from chunkcore.chunkers import Chunker
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.gate import Check
     from chunkcore.evaluation.results import Report
-    from chunkcore.models.llm import CachedLLM, Prices
+    from chunkcore.models.llm import Prices
     from chunkcore.models.loading import CachedEmbedder
     from chunkcore.run import Run
     from chunkcore.study.comparing import ReportPage
@@ -244,12 +242,11 @@ class Grid:
     ] = ""
     seed: options.Seed = 0
     resamples: options.Resamples = 10_000
-    limit: options.Limit = 0
 
     def settings(self) -> TuneOptions:
         from chunkcore.study.tuning import TuneOptions
 
-        return TuneOptions(**{name: value for name, value in vars(self).items() if name != "limit"})
+        return TuneOptions(**vars(self))
 
 
 @options.grouped
@@ -281,7 +278,7 @@ def tune(
     settings, prices = grid.settings(), costs.prices()
     chunkers, retrievers = chunker or DEFAULT_CHUNKERS, retriever or DEFAULT_RETRIEVERS
     plan(chunkers, retrievers, settings)  # raises before the documents are read
-    benchmark = _limited(data.benchmark(output), grid.limit, grid.seed)
+    benchmark = data.benchmark(output)
     if costs.dry_run:
         running.say(*_planned(chunkers, retrievers, settings, benchmark, prices))
         return
@@ -321,104 +318,6 @@ def _planned(
         yield from running.estimates(asking, benchmark.documents, prices)
     count = counted(len(configurations), "configuration")
     yield f"{count}, {counted(len(benchmark.queries), 'question')}"
-
-
-ANSWERED_CHUNKERS = ("recursive:size=100", "recursive:size=200", "recursive:size=400")
-
-
-@dataclass(frozen=True)
-class Answering:
-    """Who answers what from what, and how answers are scored."""
-
-    llm: options.Llm
-    k: Annotated[
-        str,
-        options.value("DEPTH", "What the model is shown: 5 is chunks.", "--k", "-k"),
-    ] = "1000tok"
-    measure: Annotated[
-        list[str] | None,
-        options.value("NAME", "Repeatable. Default: SquadF1 and ExactMatch."),
-    ] = None
-    judge: Annotated[str, options.value("NAME", "The model that judges. Default: --llm.")] = ""
-    retries: Annotated[int, options.number("After an invalid answer.")] = 2
-    limit: options.Limit = 0
-    retriever: options.Retriever = "hybrid"
-    embedder: options.EmbedderName = "all-MiniLM-L6-v2"
-
-
-@options.grouped
-def answer(
-    answering: Answering,
-    data: options.Data,
-    statistics: options.Statistics,
-    costs: options.Models,
-    chunker: options.ChunkerSpecs = None,
-    output: options.Output = Path("chunkcore-answers"),
-) -> None:
-    """Let a language model answer from each chunker's chunks, and compare."""
-    from chunkcore.answers.answering import DEFAULT_MEASURES, AnswerSettings, AnswerStudy
-    from chunkcore.evaluation.answer_measures import AnswerModels
-    from chunkcore.study.comparing import build_chunkers
-
-    options.check_output(output)
-    prices, kept = costs.prices(), running.KeptAnswers(costs.kept)
-    embedder = costs.embedder(answering.embedder)
-    model = kept.model(answering.llm)
-    (depth,) = options.read_depths([answering.k])
-    judge = kept.model(answering.judge) if answering.judge else model
-    settings = AnswerSettings(
-        measures=tuple(answering.measure or DEFAULT_MEASURES),
-        depth=depth,
-        models=AnswerModels(judge=judge, retries=answering.retries),
-        study=options.study_settings(statistics),
-    )
-    benchmark = _limited(data.benchmark(output, [ANSWERS]), answering.limit, statistics.seed)
-    settings.check(benchmark)
-    chunkers = build_chunkers(chunker or ANSWERED_CHUNKERS, embedder)
-    if costs.dry_run and running.asking(chunkers):
-        running.say(*running.estimates(chunkers, benchmark.documents, prices), _UNKNOWN)
-        return
-    chunkers = {spec: kept(chunker) for spec, chunker in chunkers.items()}
-    with running.reporting(sys.stderr) as progress, running.stoppable(kept.resume()):
-        study = AnswerStudy(benchmark, chunkers, embedder, answering.retriever, settings, progress)
-        if costs.dry_run:
-            running.say(*_estimated(study, model, judge, prices))
-            return
-        facts = {
-            "Answers by": model.name,
-            "Embedder": answering.embedder,
-            "Retriever": answering.retriever,
-        }
-        comparison = study.compare(model, facts)
-    comparison.write_answers(output)
-    spent = {llm.name: f"{llm.name}: {running.spent(llm.usage, prices)}" for llm in (model, judge)}
-    lines = [*comparison.notes(), *kept.used(prices), *spent.values(), str(output / ANSWERS)]
-    _finish(comparison.page, data, output, lines=lines, resume=kept.resume())
-
-
-def _limited(benchmark: Benchmark, limit: int, seed: int) -> Benchmark:
-    from chunkcore.evaluation.benchmarks.benchmark import sample_queries
-
-    return sample_queries(benchmark, limit, seed=seed) if limit else benchmark
-
-
-_UNKNOWN = "What answers take is known once these have cut the documents: leave them out to see the others'."
-_ASSUMED = (
-    "Tokens are counted as cl100k_base. Answers of 20 words are assumed, and verdicts on two statements; questions "
-    "that must be repeated and answers that are kept already are not foreseen. Nothing was asked."
-)
-
-
-def _estimated(
-    study: AnswerStudy, model: CachedLLM, judge: CachedLLM, prices: Prices | None
-) -> Iterator[str]:
-    from chunkcore.answers.answering import judged
-
-    answers, verdicts = study.estimate()
-    yield f"answers by {model.name}: {running.spent(answers, prices)}"
-    if judged(study.settings.measures):
-        yield f"verdicts by {judge.name}: {running.spent(verdicts, prices)}"
-    yield _ASSUMED
 
 
 def _finish(

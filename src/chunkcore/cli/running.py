@@ -243,13 +243,6 @@ class KeptAnswers:
         return f"what models answered is kept in {self.path}: the same command goes on with it"
 
 
-def asking(chunkers: Mapping[str, Chunker]) -> bool:
-    """Whether a language model is asked by one of them."""
-    from chunkcore.chunkers.llm import LLMChunker
-
-    return any(isinstance(chunker, LLMChunker) for chunker in chunkers.values())
-
-
 def estimates(
     chunkers: Mapping[str, Chunker], documents: Iterable[Document], prices: Prices | None
 ) -> Iterator[str]:

@@ -316,9 +316,7 @@ def retrieval_measures(chosen: Iterable[Measure | str] | Measure | str) -> list[
     of_retrieval = []
     for measure in dict.fromkeys(map(get_measure, chosen)):
         if not isinstance(measure, RetrievalMeasure):
-            raise OptionError(
-                f"{measure} is of answers, not of retrieval: see chunkcore answer --help"
-            )
+            raise OptionError(f"{measure} is of answers, not of retrieval: see score_answers")
         of_retrieval.append(measure)
     if not of_retrieval:
         raise OptionError("there is no measure to score: expected at least one")

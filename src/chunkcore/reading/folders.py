@@ -289,13 +289,12 @@ def as_utf8(name: str) -> str:
 
 REPORT_NAMES = ("report.md", "report.json", "scores.csv", "questions.csv", "report.html")
 BENCHMARK_NAMES = ("documents.jsonl", "questions.jsonl")
-ANSWERS = "answers.jsonl"
 _INDEX_DATA = re.compile(r"(^|/)data-[0-9a-f]{16}/$")  # a saved index's folder of data
 
 
 # The files of one output: it is there if all of the first are; the others are optional. "*" is a stem.
 _OUTPUTS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-    (("report.json", "scores.csv"), (*REPORT_NAMES, ANSWERS)),
+    (("report.json", "scores.csv"), REPORT_NAMES),
     (BENCHMARK_NAMES, ()),
     ((CHECKSUMS,), ("questions.jsonl",)),
     (("*.run.jsonl",), ()),
