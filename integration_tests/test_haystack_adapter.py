@@ -455,9 +455,9 @@ def test_what_cannot_be_asked_is_refused_with_what_to_do(benchmark, retriever, o
 
 
 def test_places_of_a_source_document_that_is_no_chunk_are_its_own():
-    odd = {"spans": "3-4,9-10", "segments": "0-2;2-4", "derived": True}
+    odd = {"spans": "3-4,9-10", "derived": True}
     (chunk,) = split(windows(40), Document(id="a", content="Tea is hot.", meta=odd))
-    assert not {"spans", "segments", "derived"} & chunk.meta.keys()
+    assert not {"spans", "derived"} & chunk.meta.keys()
     assert {f"source_{key}": value for key, value in odd.items()}.items() <= chunk.meta.items()
     (again,) = split(windows(40), chunk)
     assert again.meta["root_idx_end"] == len("Tea is hot.")

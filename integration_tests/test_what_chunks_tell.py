@@ -1,4 +1,4 @@
-"""Context, headings, segments, several spans and a model's texts reach each framework, and come back from it."""
+"""Context, headings, several spans and a model's texts reach each framework, and come back from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytest.importorskip("llama_index.core")
 pytest.importorskip("haystack")
 
 from chunkadapters import langchain, llamaindex
-from chunkadapters.places import WHOLE, PlaceKeys, chunk_records, decode_segments
+from chunkadapters.places import WHOLE, PlaceKeys, chunk_records
 from chunkcore import Benchmark, Evidence, Query, get_chunker
 from chunkcore.chunkers.base import Draft
 from chunkcore.text import Chunk, Document, Span, text_of_spans
@@ -110,7 +110,6 @@ def test_all_that_a_chunk_tells_comes_back_out_of_its_metadata(framework, text, 
         assert made.spans == chunk.spans
         assert told.get("context", "") == chunk.context
         assert told.get("derived", False) is chunk.derived
-        assert decode_segments(told.get("segments")) == chunk.segments
         assert told.get("headings", "").split(" > ") == chunk.metadata.get("headings", [""])
         # The strategy saw the document's metadata, and what it tells of that name stands beside.
         assert told["language"] == language
@@ -120,7 +119,7 @@ def test_all_that_a_chunk_tells_comes_back_out_of_its_metadata(framework, text, 
 @frameworks
 def test_a_chunk_tells_no_more_than_there_is(framework):
     plain, told, derived, several = framework.cut(TEXT, Telling())
-    names = ["context", "derived", "headings", "segments", "spans", "weights", "empty", "language"]
+    names = ["context", "derived", "headings", "spans", "weights", "empty", "language"]
     assert [name for name in names if name in plain.metadata] == []
     assert {name: told.metadata[name] for name in names if name in told.metadata} == {
         "context": "Window 1 of 012.",
@@ -128,10 +127,7 @@ def test_a_chunk_tells_no_more_than_there_is(framework):
         "weights": '{"a": 1}',
     }
     assert {name: derived.metadata[name] for name in names if name in derived.metadata} == {"derived": True}
-    assert {name: several.metadata[name] for name in names if name in several.metadata} == {
-        "spans": "30-40,0-5",
-        "segments": "30-40;0-5,30-31",
-    }
+    assert {name: several.metadata[name] for name in names if name in several.metadata} == {"spans": "30-40,0-5"}
 
 
 def test_a_models_text_has_no_white_space_after_it():
@@ -158,11 +154,10 @@ def test_every_part_of_a_models_text_comes_from_its_passage(framework):
 
 
 @frameworks
-def test_a_chunk_of_a_chunk_keeps_its_headings_and_not_its_segments(framework):
+def test_a_chunk_of_a_chunk_keeps_its_headings_and_its_place(framework):
     made = framework.cut(TEXT, Telling(), Windows(size=6))
     assert [each.metadata.get("headings") for each in made[2:4]] == ["Top > Part 1"] * 2
     assert [each.metadata.get("context") for each in made[2:4]] == ["Window 1 of 012."] * 2
-    assert not [each for each in made if "segments" in each.metadata]
     assert [each.spans for each in made[-3:]] == [(Span(30, 36),), (Span(36, 40), Span(0, 1)), (Span(1, 5),)]
 
 

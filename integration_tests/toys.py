@@ -42,7 +42,7 @@ class Windows(Chunker):
 
 @dataclass(frozen=True, kw_only=True)
 class Telling(Chunker):
-    """Windows of ten characters that in turn tell nothing, metadata and a context, a model's text, and segments."""
+    """Windows of ten characters that in turn tell nothing, metadata and a context, a model's text, several spans."""
 
     name = "telling"
 
@@ -61,8 +61,7 @@ class Telling(Chunker):
         if i % 4 == 2:
             return Draft((window,), derived=f"A model wrote of {text[:2]}.")
         if i % 4 == 3:
-            spans = (window, Span(0, 5))
-            return Draft(spans, segments=((window,), (Span(0, 5), Span(window.start, window.start + 1))))
+            return Draft((window, Span(0, 5)))
         return Draft((window,))
 
 

@@ -39,6 +39,7 @@ from chunkcore.retrieval import Index, WindowIndex, chunk_corpus, get_retriever
 from chunkcore.retrieval.base import Budget, MaxTokens, PassageIndex, check_limits
 from chunkcore.retrieval.passages.assembly import Order, cut_unit, in_order
 from chunkcore.retrieval.passages.worth import BALANCE
+from chunkcore.retrieval.saved import read_manifest
 from chunkcore.retrieval.where import Where, check_predicate, truth
 from chunkcore.run import Retrieved
 from chunkcore.text import Document, Span, page_marks
@@ -282,7 +283,7 @@ IndexLike: TypeAlias = str | Path | Index | HitIndex
 
 
 class LocalIndex:
-    """An index on this machine. A folder is opened again when a newer index has been saved into it.
+    """An index on this machine, which is opened when it is asked, and again when a newer one has been saved into it.
 
     Args:
         index: the folder of a saved index, or an index.
@@ -291,7 +292,7 @@ class LocalIndex:
 
     Raises:
         OptionError: not exactly one of both is given.
-        DataError: the folder has no index, or an index of another method; or two documents share an id.
+        DataError: the folder has no index.
     """
 
     def __init__(
@@ -302,50 +303,56 @@ class LocalIndex:
     ) -> None:
         check_source(index, documents)
         self.source = index if source is None else source
-        if documents is not None:
-            corpus = chunk_corpus(list(documents), UNITS)
-            index = get_retriever("passages:lexical").index(corpus)
-        self._lock = Lock()
-        self._saved: FolderIndex | None = None
         if isinstance(index, str | Path):
-            # With scores and benchmarks, only for a folder.
-            from chunkcore.scale.folder_index import open_index
-
-            self._saved = open_index(Path(index))
-            self._opened: HitIndex = OpenedIndex(self._saved.index, self._saved)
-        elif isinstance(index, HitIndex):
-            self._opened = index
-        elif isinstance(index, Index):
-            self._opened = OpenedIndex(index)
-        else:
+            read_manifest(index)
+        elif documents is None and not isinstance(index, HitIndex | Index):
             raise OptionError(
                 f"index is a saved index's folder or an index, got {type(index).__name__}; documents have a "
                 "name: documents=documents"
             )
+        self._index, self._documents = index, documents
+        self._lock = Lock()
+        self._saved: FolderIndex | None = None
+        self._opened: HitIndex | None = None
 
     @property
     def opened(self) -> HitIndex:
         """The index as it was last saved. Raises `DataError`: the folder has none any more, or it is damaged."""
         with self._lock:
-            if self._saved is not None:
+            if self._opened is None:
+                self._opened = self._open()
+            elif self._saved is not None:
                 latest = self._saved.latest()
                 if latest is not self._saved:
                     self._saved, self._opened = latest, OpenedIndex(latest.index, latest)
             return self._opened
 
+    def _open(self) -> HitIndex:
+        index = self._index
+        if isinstance(index, str | Path):
+            # With scores and benchmarks, only for a folder.
+            from chunkcore.scale.folder_index import open_index
+
+            self._saved = open_index(Path(index))
+            return OpenedIndex(self._saved.index, self._saved)
+        if isinstance(index, HitIndex):
+            return index
+        if self._documents is not None:
+            corpus = chunk_corpus(list(self._documents), UNITS)
+            index = get_retriever("passages:lexical").index(corpus)
+            self._index, self._documents = index, None
+        return OpenedIndex(cast(Index, index))
+
     def check_show(self, show: Show) -> None:
         """Raise `OptionError`: the index cannot show that."""
-        self._opened.check_show(show)
+        if isinstance(self._index, HitIndex):
+            self._index.check_show(show)
 
     def __deepcopy__(self, memo: object) -> LocalIndex:
         return self  # nothing in it changes but what was warned of
 
-    def __reduce__(self) -> tuple[type[LocalIndex], tuple[IndexLike | None]]:
-        if self._saved is not None:
-            return LocalIndex, (self._saved.folder,)
-        if isinstance(self._opened, OpenedIndex):
-            return LocalIndex, (self._opened.index,)
-        return LocalIndex, (self._opened,)
+    def __reduce__(self) -> tuple[type[LocalIndex], tuple[object, object]]:
+        return LocalIndex, (self._index, self._documents)
 
 
 @contextmanager
@@ -445,14 +452,10 @@ class OpenedIndex(HitIndex):
             counter=options.limits.token_counter,
             order=options.order,
         )
-        by_document: dict[str, list[int]] = {}
-        for number, piece in enumerate(pieces):
-            by_document.setdefault(piece.document_id, []).append(number)
         passages = []
         for retrieved in answer:
             if retrieved.spans:
-                numbers = by_document.get(retrieved.document_id, ())
-                passages.append(self._passage(retrieved, pieces, numbers, whole))
+                passages.append(self._passage(retrieved, pieces, whole))
             else:
                 passages.append(Passage(retrieved, None, (_number_of(retrieved, pieces),)))
         for number in textless:
@@ -482,16 +485,16 @@ class OpenedIndex(HitIndex):
         return names
 
     def _passage(
-        self,
-        retrieved: Retrieved,
-        pieces: Sequence[Retrieved],
-        numbers: Sequence[int],
-        whole: Collection[str],
+        self, retrieved: Retrieved, pieces: Sequence[Retrieved], whole: Collection[str]
     ) -> Passage:
-        """A passage of the answer; `numbers` are those of its document's hits."""
-        inside = [n for n in numbers if _overlap(pieces[n].spans, retrieved.spans)]
-        others = [n for n in numbers if n not in inside]
+        """A passage of the answer, with the numbers of its document's hits."""
         name = retrieved.document_id
+        inside: list[int] = []
+        others: list[int] = []
+        for number, piece in enumerate(pieces):
+            if piece.document_id == name:
+                is_inside = _overlap(piece.spans, retrieved.spans)
+                (inside if is_inside else others).append(number)
         return Passage(retrieved, self.documents[name], tuple(inside), tuple(others), name in whole)
 
     def _changed(self, names: Iterable[str]) -> Collection[str]:

@@ -38,7 +38,6 @@ def place_pieces(
     pieces: Sequence[SplitPiece],
     *,
     unplaced: Unplaced = "mark",
-    similarity: float | None = SIMILARITY,
 ) -> list[Draft]:
     """The pieces with their places in the text; see `Aligned`. Raises `DataError` for a refused piece.
 
@@ -50,7 +49,7 @@ def place_pieces(
     counted = _counted(text, pieces)
     if counted:
         return counted
-    aligner = Aligner([Document("text", text)], similarity=similarity)
+    aligner = Aligner([Document("text", text)], similarity=SIMILARITY)
     located = aligner.locate_in_order([piece.text for piece in pieces], document_id="text")
     lost = [piece.text for piece, hit in zip(pieces, located, strict=True) if not hit.spans]
     if lost and unplaced == "refuse":
@@ -143,7 +142,6 @@ class Aligned(Chunker):
 
     Attributes:
         split: from a text to its pieces in order, each a text, a text and its metadata, or these and its start.
-        similarity: see `Aligner`.
         unplaced: "mark" pieces that are not in the text, or "refuse" them.
 
     Raises `OptionError`: `split` is not callable; or `DataError`: it returned no texts, or a refused piece.
@@ -153,7 +151,6 @@ class Aligned(Chunker):
     """
 
     split: Callable[[str], Sequence[str | tuple[Any, ...]]] | str = ""
-    similarity: float | None = SIMILARITY
     unplaced: Unplaced = "mark"
 
     def validate(self) -> None:
@@ -169,7 +166,7 @@ class Aligned(Chunker):
         split = cast("Callable[[str], Sequence[str | tuple[Any, ...]]]", self.split)
         pieces = [_as_piece(item) for item in split(source.text)]
         pieces = [piece for piece in pieces if piece.text]
-        return place_pieces(source.text, pieces, unplaced=self.unplaced, similarity=self.similarity)
+        return place_pieces(source.text, pieces, unplaced=self.unplaced)
 
 
 def _as_piece(item: str | tuple[Any, ...]) -> SplitPiece:

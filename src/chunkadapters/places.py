@@ -36,14 +36,13 @@ CONTEXT = "context"
 DERIVED = "derived"
 PAGES = "pages"
 PAGE_MARKS = "page_marks"
-SEGMENTS = "segments"
 ALSO_IN = "also_in"  # other places that say the same as a passage
 SPANS = "spans"
 LOCATED = "located"  # how `exact` found a piece; see `chunkcore.run.MatchKind`
 WHITE_SPACE = "white_space"  # the white space between a chunk and the next one
 
 # Metadata of chunks that no model should read.
-BOOKKEEPING = (SPANS, SEGMENTS, DERIVED, LOCATED, WHITE_SPACE, "fallback", "fallback_reason")
+BOOKKEEPING = (SPANS, DERIVED, LOCATED, WHITE_SPACE, "fallback", "fallback_reason")
 # Values of `located` without a certain place.
 UNKNOWN_PLACE = ("ambiguous", "unlocated")
 
@@ -79,25 +78,6 @@ def encode_spans(spans: Sequence[Span]) -> str:
     '0-12,40-55'
     """
     return ",".join(f"{span.start}-{span.end}" for span in spans)
-
-
-def encode_segments(segments: Sequence[Sequence[Span]]) -> str:
-    """Segments, each of one span or several, as one string.
-
-    >>> encode_segments([[Span(0, 12)], [Span(20, 31), Span(40, 44)]])
-    '0-12;20-31,40-44'
-    """
-    return ";".join(map(encode_spans, segments))
-
-
-def decode_segments(value: object) -> tuple[tuple[Span, ...], ...]:
-    """The segments of `encode_segments`; () for anything else.
-
-    >>> decode_segments("0-12;20-31,40-44")[0]
-    (Span(start=0, end=12),)
-    """
-    segments = tuple(map(read_spans, value.split(";"))) if isinstance(value, str) else ()
-    return segments if all(segments) else ()
 
 
 # ---- Places
@@ -282,7 +262,6 @@ def chunk_metadata(chunk: Chunk, parent: Mapping[str, object], origin: Origin) -
     - ``context``: the context written for the chunk;
     - ``chunk_`` and the key, if the document has that key;
     - ``derived``: true if a model wrote the text; the chunk's place is then the passage it was written from;
-    - ``segments``: ``"0-12;20-31,40-44"``, the parts that multi-vector search embeds.
 
     >>> chunk = Chunk("d", 0, (Span(0, 3),), "Tea", 1, context="Of drinks.", metadata={"headings": ["A", "B"]})
     >>> chunk_metadata(chunk, {"context": "mine"}, Origin.at(0))
@@ -296,9 +275,6 @@ def chunk_metadata(chunk: Chunk, parent: Mapping[str, object], origin: Origin) -
     metadata = _beside(parent, kept)
     if chunk.derived or origin.passage:
         metadata[DERIVED] = True
-    segments = [origin.place(segment) for segment in chunk.segments]
-    if segments and all(segments):
-        metadata[SEGMENTS] = encode_segments(segments)
     return metadata
 
 
@@ -385,16 +361,16 @@ def inherited(
 ) -> Metadata:
     """The metadata that a chunk inherits, as a copy.
 
-    From a chunk that is cut again: all but its own spans, segments, white space and the keys to `drop`. From a source
-    document: all but its page marks; ``spans``, ``segments`` and ``derived`` that read like a chunk's place become
-    ``source_spans`` and so on.
+    From a chunk that is cut again: all but its own spans, white space and the keys to `drop`. From a source
+    document: all but its page marks; ``spans`` and ``derived`` that read like a chunk's place become
+    ``source_spans`` and ``source_derived``.
     """
     kept = {key: value for key, value in metadata.items() if key != PAGE_MARKS}
     if of_a_chunk:
-        for key in (SPANS, SEGMENTS, WHITE_SPACE, *drop):
+        for key in (SPANS, WHITE_SPACE, *drop):
             kept.pop(key, None)
         return kept
-    readers = {SPANS: read_spans, SEGMENTS: decode_segments, DERIVED: _is_true}
+    readers = {SPANS: read_spans, DERIVED: _is_true}
     for key, read in readers.items():
         if read(kept.get(key)):  # it reads like a chunk's place
             kept[f"source_{key}"] = kept.pop(key)

@@ -44,15 +44,11 @@ class BenchmarkPlaces:
 
     def __init__(self, benchmark: Benchmark) -> None:
         self.documents = {document.id: document for document in benchmark.documents}
-        self._locator = Locator(self.documents, lenient=True)
-
-    def locate(self, hits: Sequence[Hit]) -> list[Verdict]:
-        """The verdicts on hits of no question, such as everything that a retriever could return."""
-        return self._locator.locate_all(hits)
+        self.locator = Locator(self.documents, lenient=True)
 
     def answers(self, query: Query, hits: Sequence[Hit]) -> list[Verdict]:
         """The verdicts on the hits for a question."""
-        verdicts = self._locator.locate_all(hits)
+        verdicts = self.locator.locate_all(hits)
         for number, (hit, verdict) in enumerate(zip(hits, verdicts, strict=True)):
             if verdict.kind == "elsewhere" and hit.text:
                 piece = self._quoted(query, hit, verdict)
@@ -147,13 +143,6 @@ def _benchmark(benchmark: Benchmark | str) -> Benchmark:
         f"expected a Benchmark or a collection's name, got {type(benchmark).__name__}: the retriever comes first, "
         "then the benchmark"
     )
-
-
-def measures_of(measures: Sequence[Measure | str] | Measure | str) -> list[Measure]:
-    """The measures of a list or of one. Raises `OptionError`: an unknown one, or one of answers; or an empty list."""
-    from chunkcore.evaluation.measures import retrieval_measures
-
-    return list(retrieval_measures(measures))
 
 
 # ---- Running a retriever
@@ -343,7 +332,7 @@ class RetrieverRun:
     def run(self, pool: Sequence[Hit] | None) -> Run:
         """The answers, in the order of the benchmark's questions; warns of what is wrong with them."""
         seconds = {"search": time.perf_counter() - self._began}
-        everything = None if pool is None else _pieces(self._places.locate(pool))
+        everything = None if pool is None else _pieces(self._places.locator.locate_all(pool))
         order = [query.id for query in self.benchmark.queries]
         run = Run(
             name=self._name,
@@ -581,7 +570,7 @@ class _Scoring:
         *,
         with_pool: bool,
     ) -> None:
-        from chunkcore.evaluation.measures import measures_at
+        from chunkcore.evaluation.measures import measures_at, retrieval_measures
         from chunkcore.evaluation.scoring import Scorer
 
         self.benchmark = _benchmark(benchmark)
@@ -591,7 +580,7 @@ class _Scoring:
             usual = measures_at(depths, ["token"])
             self._measures = [measure for measure in usual if with_pool or not measure.needs_pool]
         else:
-            self._measures = measures_of(measures)
+            self._measures = list(retrieval_measures(measures))
 
     def report(self, run: Run) -> Report:
         report = self._scorer.score(run, self._measures)

@@ -1,4 +1,4 @@
-"""LangChain's retrievers: scores, passages behind them and from a saved index; late embeddings, and segments."""
+"""LangChain's retrievers: scores, passages behind them and from a saved index."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ from chunkadapters.scores import (
     RetrieverHooks,
     check_is_retriever,
     check_obeyed,
-    measures_of,
 )
 from chunkcore.errors import DataError, OptionError, echo, kind_of
 from chunkcore.locating import Hit, names_of, score_of
@@ -166,7 +165,9 @@ def langsmith_evaluator(
 
     Raises `OptionError`: an unknown collection, measure or counter.
     """
-    parsed = measures_of(measures)
+    from chunkcore.evaluation.measures import retrieval_measures
+
+    parsed = list(retrieval_measures(measures))
     scorer = QuestionScorer(benchmark, counter)
 
     def score_spans(inputs: dict[str, Any], outputs: dict[str, Any]) -> dict[str, Any]:
@@ -477,12 +478,8 @@ class PassageRetriever(BaseRetriever, _Shown):
             warn_of_few(self.retriever, count, self.fetch_k)
 
     def _passages(
-        self, query: str, documents: object, behind: Behind, arguments: Mapping[str, object]
+        self, query: str, documents: list[Document], behind: Behind, arguments: Mapping[str, object]
     ) -> list[Document]:
-        if not isinstance(documents, list | tuple):
-            raise DataError(
-                f"expected a list of documents of the retriever, got {type(documents).__name__}"
-            )
         hits = [hit_of(document) for document in documents]
         chosen = arguments.get("filter")
         if isinstance(chosen, Mapping):

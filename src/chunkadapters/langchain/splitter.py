@@ -24,7 +24,6 @@ from chunkadapters.configuration import (
 )
 from chunkadapters.places import (
     PAGES,
-    SEGMENTS,
     SPANS,
     WHITE_SPACE,
     WHOLE,
@@ -79,8 +78,7 @@ class ChunkcoreTextSplitter(TextSplitter):
     - ``spans``: ``"0-12,40-55"``, only on a chunk of several spans.
     - ``source_id``: the document's ``id``, else its metadata's ``source``, else a hash of its text.
     - the chunker's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
-      written about the chunk; ``segments`` (``"0-12;12-30"``), parts that are searched on their own. If the document
-      has the key, the chunk's gets the prefix ``chunk_``.
+      written about the chunk. If the document has the key, the chunk's gets the prefix ``chunk_``.
     - ``white_space``: the white space between the chunk and the next one; "" if there is none.
     - ``derived``: true if a model wrote the text; the place is then the passage it was written from.
     - of a document from `from_document` with pages: ``page`` (from 0) and ``page_label`` of the first, and ``pages``
@@ -340,7 +338,7 @@ def content_key(document: Document) -> str:
     >>> content_key(moved[0]) == content_key(moved[1])
     True
     """
-    places = (KEYS.start, KEYS.end, SPANS, SEGMENTS, WHITE_SPACE)
+    places = (KEYS.start, KEYS.end, SPANS, WHITE_SPACE)
     kept = {str(key): value for key, value in document.metadata.items() if key not in places}
     return digest(
         json.dumps([document.page_content, kept], sort_keys=True, ensure_ascii=True, default=repr)

@@ -42,7 +42,7 @@ def exact(
         raise OptionError(f"expected a NodeParser of LlamaIndex, got {type(parser).__name__}")
     chunker = _equivalent(parser)
     if chunker is None:
-        return PlacedNodeParser(parser, unplaced=unplaced)
+        return PlacedNodeParser(parser=parser, unplaced=unplaced)
     return ChunkcoreNodeParser(
         chunker,
         metadata_aware=True,

@@ -221,10 +221,10 @@ class ChunkcoreNodeParser(NodeParser):
     the first start and the last end, and all spans as metadata ``spans`` (``"0-12,40-55"``).
 
     Other metadata: ``context``, text written about the chunk, which models read with the text; ``headings``
-    (``"Tea > Green tea"``), ``language`` and the like, which only the language model reads; ``segments``
-    (``"0-12;12-30"``), ``fallback`` with its reason, ``derived`` (a model wrote the text, from the passage at its
-    place) and ``white_space`` (between the chunk and the next one), which no model reads. If the document has the key,
-    the chunk's gets the prefix ``chunk_``.
+    (``"Tea > Green tea"``), ``language`` and the like, which only the language model reads; ``fallback``
+    with its reason, ``derived`` (a model wrote the text, from the passage at its place) and ``white_space`` (between
+    the chunk and the next one), which no model reads. If the document has the key, the chunk's gets the prefix
+    ``chunk_``.
 
     Unlike with LlamaIndex' own parsers, node ids are the same in every run (if documents have ids of their own), and
     nodes of a chained parser are linked in both directions.
@@ -330,13 +330,6 @@ class ChunkcoreNodeParser(NodeParser):
     @classmethod
     def class_name(cls) -> str:
         return "ChunkcoreNodeParser"
-
-    @classmethod
-    def from_defaults(
-        cls, chunker: Chunker | str = DEFAULT_CHUNKER, **more: Unpack[ChunkerOptions]
-    ) -> Self:
-        """The constructor, under the name of LlamaIndex' own parsers."""
-        return cls(chunker, **more)
 
     def split_text(self, text: str) -> list[str]:
         return self.chunker.split_text(text)
@@ -485,7 +478,7 @@ class PlacedNodeParser(NodeParser):
     >>> from llama_index.core import Document
     >>> from llama_index.core.node_parser import MarkdownNodeParser
     >>> document = Document(text="# A\n\nTea.\n\n# B")
-    >>> nodes = PlacedNodeParser(MarkdownNodeParser()).get_nodes_from_documents([document])
+    >>> nodes = PlacedNodeParser(parser=MarkdownNodeParser()).get_nodes_from_documents([document])
     >>> [(node.text, node.start_char_idx) for node in nodes]
     [('# A\n\nTea.', 0), ('# B', 11)]
     """
@@ -494,27 +487,6 @@ class PlacedNodeParser(NodeParser):
     unplaced: Unplaced = Field(
         default="mark", description="What becomes of nodes that are not in the text."
     )
-
-    def __init__(
-        self,
-        parser: NodeParser,
-        *,
-        unplaced: Unplaced = "mark",
-        include_metadata: bool = True,
-        include_prev_next_rel: bool = True,
-        callback_manager: CallbackManager | None = None,
-        id_func: Callable[[int, BaseNode], str] | Mapping[str, str] | None = None,
-    ) -> None:
-        values: dict[str, Any] = {
-            "parser": parser,
-            "unplaced": unplaced,
-            "include_metadata": include_metadata,
-            "include_prev_next_rel": include_prev_next_rel,
-            "callback_manager": callback_manager or CallbackManager([]),
-        }
-        if callable(id_func):
-            values["id_func"] = id_func
-        super().__init__(**values)
 
     @classmethod
     def class_name(cls) -> str:

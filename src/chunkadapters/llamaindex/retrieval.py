@@ -1,4 +1,4 @@
-"""LlamaIndex' retrievers: scores, passages behind them and from a saved index; late embeddings, segments, updates."""
+"""LlamaIndex' retrievers: scores, passages behind them and from a saved index; updates."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ class Candidates:
         """The units of a short first hit score as much as the best one, so that they stay."""
         first = self.question.first[np.isfinite(self.scores[self.question.first])]
         texts = [self.question.shown_text(unit) for unit in first.tolist()]
-        if budget.total(texts) <= _FIRST * budget.left:
+        if texts and budget.total(texts) <= _FIRST * budget.left:
             self.scores[first] = self.scores.max()
 
     def follow_names(self, budget: Budget) -> None:

@@ -45,7 +45,6 @@ from chunkadapters.pieces import Aligned, SplitPiece, Unplaced, placed_records
 from chunkadapters.places import (
     CONTEXT,
     NOWHERE,
-    SEGMENTS,
     SPANS,
     WHITE_SPACE,
     WHOLE,
@@ -84,8 +83,8 @@ class ChunkcoreDocumentSplitter(Serialized):
     - ``page_number``: the page of the chunk's first character that is no form feed, counted from 1 or from the
       parent's whole ``page_number``; or, of a document from `from_document`, by its marks, with ``pages`` (``"3, 4"``).
     - the chunker's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
-      written about the chunk, for an embedder's ``meta_fields_to_embed=["context"]``; ``segments`` (``"0-12;12-30"``),
-      parts that are searched on their own. If the document has the key, the chunk's gets the prefix ``chunk_``.
+      written about the chunk, for an embedder's ``meta_fields_to_embed=["context"]``. If the
+      document has the key, the chunk's gets the prefix ``chunk_``.
     - ``white_space``: the white space between the chunk and the next one, if the content does not end with it.
     - ``derived``: true if a model wrote the text; the offsets are then those of the passage it was written from.
     - ``root_source_id``, ``root_idx_start``, ``root_idx_end`` (and ``root_spans``): the place in the first document of
@@ -243,33 +242,27 @@ def _root(document: Document) -> tuple[str, Origin] | None:
 def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     """The chunks with the white space up to the next one; the first one also with leading white space.
 
-    If the document is a chunk of several spans, the separator between its spans has no place in the root document, and
-    is not added.
+    Chunks of a chunk of several spans stay as they are: what stands between its spans has no place in the root.
     """
     text, chain = document.content or "", _root(document)
-    _, origin = chain or ("", WHOLE)
-    if are_columns(chunks) and not origin.parts:
+    if chain is not None and chain[1].parts:
+        return chunks
+    gaps = [len(gap) for gap in white_space_after(text, ranges_of(chunks))]
+    if are_columns(chunks):
         ranges = chunks.ranges.copy()
-        gaps = [len(gap) for gap in white_space_after(text, ranges_of(chunks))]
         ranges[:, 1] += np.array(gaps, dtype=np.int64)
         if len(ranges) and text[: ranges[0, 0]].isspace():
             ranges[0, 0] = 0
         return DocumentChunks(chunks.document, ranges, chunks.counts, chunks.fingerprint)
     extended: list[Chunk] = []
-    for chunk, gap in zip(chunks, white_space_after(text, ranges_of(chunks)), strict=True):
+    for chunk, gap in zip(chunks, gaps, strict=True):
         if len(chunk.spans) == 1 and not chunk.derived:
             (span,) = chunk.spans
             begin = 0 if not extended and text[: span.start].isspace() else span.start
-            longer = Span(begin, span.end + len(gap))
-            added = _placed_length(origin, longer) - _placed_length(origin, span)
-            if origin.parts is None or added == len(longer) - len(span):
-                chunk = replace(chunk, spans=(longer,), text=longer.slice(text))
+            longer = Span(begin, span.end + gap)
+            chunk = replace(chunk, spans=(longer,), text=longer.slice(text))
         extended.append(chunk)
     return extended
-
-
-def _placed_length(origin: Origin, span: Span) -> int:
-    return sum(map(len, origin.place((span,))))
 
 
 def _id(chunk_id: str, context: str, text: str) -> str:
@@ -398,7 +391,7 @@ def _without_place(chunk: Document) -> Document:
 
 # Metadata of a chunk's place, which its vector does not depend on.
 _PLACES = frozenset(
-    [SEGMENTS, WHITE_SPACE, "split_id", "page_number", "_split_overlap"]
+    [WHITE_SPACE, "split_id", "page_number", "_split_overlap"]
     + [name for keys in (KEYS, ROOT) for name in (keys.start, keys.end, keys.spans)]
 )
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from haystack import Document, component
@@ -20,7 +19,6 @@ from chunkadapters.behind import (
     Show,
     TokenCounterLike,
     check_options,
-    check_source,
     core_documents,
     written_show,
 )
@@ -36,7 +34,6 @@ from chunkcore.options import suggesting
 from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
-from chunkcore.retrieval.saved import read_manifest
 from chunkcore.text import Document as CoreDocument
 
 # What a chunk states of its own place and neighbours.
@@ -56,38 +53,24 @@ def _core_document(document: Document) -> CoreDocument:
     return CoreDocument(document.id, text, meta, marks_of(meta))
 
 
-_opening = Lock()  # of all components: they are copied and pickled
-
-
 class Indexed(Serialized):
-    """A component with a local index, which is opened once, by `warm_up` or the first run."""
+    """A component with a local index, which is opened by `warm_up` or the first run."""
 
     index: IndexLike | None
     documents: Documents | None
     counter: TokenCounterLike
-    _local: LocalIndex | None = None
-    _rows: Sequence[CoreDocument] | None = None
+    local_index: LocalIndex
 
-    def _check_source(self) -> None:
-        """Raise `ValueError`: there is no index, or something else than documents. It opens no folder."""
-        check_source(self.index, self.documents)
+    def _find_index(self) -> None:
+        """Raise `ValueError`: there is no index, or something else than documents."""
+        rows = None
         if self.documents is not None:
-            self._rows = core_documents(self.documents, Document, "Haystack", _core_document)
-        elif isinstance(self.index, str | Path):
-            read_manifest(self.index)
-        else:
-            self._local = LocalIndex(self.index)
-
-    @property
-    def local_index(self) -> LocalIndex:
-        with _opening:
-            if self._local is None:
-                self._local = LocalIndex(self.index, self._rows)
-            return self._local
+            rows = core_documents(self.documents, Document, "Haystack", _core_document)
+        self.local_index = LocalIndex(self.index, rows)
 
     def warm_up(self) -> None:
         """Open the index, or make it of the documents."""
-        _ = self.local_index
+        _ = self.local_index.opened
 
     def _arguments(self) -> dict[str, Any]:
         if not isinstance(self.index, str | Path):
@@ -165,7 +148,7 @@ class ChunkcorePassageRanker(Indexed):
         self.balance = balance
         self.counter = counter
         self.order: Order = order
-        self._check_source()
+        self._find_index()
         check_options(show, balance, order)
         _ = Limits(max_tokens, k, counter)
 

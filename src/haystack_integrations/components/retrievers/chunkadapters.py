@@ -84,7 +84,7 @@ class ChunkcoreIndexRetriever(Indexed):
         self.max_tokens = max_tokens
         self.k = k
         self.counter = counter
-        self._check_source()
+        self._find_index()
 
     @component.output_types(documents=list[Document])
     def run(self, query: str, filters: dict[str, Any] | None = None) -> dict[str, list[Document]]:
