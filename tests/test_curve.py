@@ -96,7 +96,7 @@ def test_more_systems_than_colours_leave_the_plot_readable_and_a_report_without_
     html = html_report(ReportPage(compare(many, resamples=100)))
     wide = html[html.index('id="budgets"') :].partition("</svg>")[0]
     assert wide.count('class="curve s') == COLOURS
-    heights = [float(y) for y in re.findall(r'class="dot s\d" cx="[\d.]+" cy="([\d.]+)"', wide)]
+    heights = [float(y) for y in re.findall(r'class="disc s\d" x="[\d.]+" y="([\d.]+)"', wide)]
     assert np.diff(sorted(heights)).min() >= 18
     assert "system 11" in html.partition('class="legend listed"')[2]
     plain = [replace(one, curve={}) for one in many]

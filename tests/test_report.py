@@ -238,19 +238,16 @@ def test_warnings_name_what_was_truncated_unanswered_and_lost():
 # ---- plots
 
 
-def test_a_points_place_in_the_plot_is_its_score():
-    points = [plots.Point(1, "a", 100, 20, 15, 25), plots.Point(2, "b", 200, 40, 35, 45)]
-    drawn = plots.scatter(points, width=860, x_label="x", y_label="y", title="t")
-    heights = {
-        float(y): float(tick) for y, tick in re.findall(r'class="tick" x="39.0" y="([\d.]+)"[^>]*>(\d+)<', drawn)
-    }
-    dots = [float(y) + 4 for y in re.findall(r'class="dot s\d" cx="[\d.]+" cy="([\d.]+)"', drawn)]
-    fit = np.polyfit(list(heights), list(heights.values()), 1)
-    assert np.polyval(fit, dots) == pytest.approx([20, 40], abs=0.2)
-    lines = re.findall(r'class="whisker s2" x1="([\d.]+)" y1="([\d.]+)" x2="([\d.]+)" y2="([\d.]+)"', drawn)
-    (ends,) = [(float(y1), float(y2)) for x1, y1, x2, y2 in lines if x1 == x2]
-    assert np.polyval(fit, np.array(ends) + 4) == pytest.approx([35, 45], abs=0.2)
-    assert "1 a: 20.0 % at 100 tokens (interval 15.0 to 25.0)" in drawn
+def test_a_means_place_in_the_plot_is_its_score():
+    rows = [plots.Row(1, "a", 20, 15, 25, True), plots.Row(2, "b", 40, 35, 45, False)]
+    drawn = plots.intervals(rows, width=860, x_label="x", title="t")
+    values = {float(x): float(tick) for x, tick in re.findall(r'class="tick" x="([\d.]+)"[^>]*>(\d+)<', drawn)}
+    fit = np.polyfit(list(values), list(values.values()), 1)
+    squares = [float(x) + 5 for x in re.findall(r'class="estimate[^"]*" x="([\d.]+)"', drawn)]
+    assert np.polyval(fit, squares) == pytest.approx([20, 40], abs=0.1)
+    (ends,) = re.findall(r'class="whisker s2 tied" x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"', drawn)
+    assert np.polyval(fit, np.array(ends, dtype=float)) == pytest.approx([35, 45], abs=0.1)
+    assert "a: 20.0 % (interval 15.0 to 25.0)" in drawn
 
 
 @pytest.mark.parametrize("width", [860, 326])
@@ -264,27 +261,6 @@ def test_a_long_name_is_whole_and_beside_its_interval(width):
     assert 28 + 7 * max(map(len, lines)) < (
         width if width == 326 else float(re.findall(r'grid" x1="([\d.]+)', drawn)[0])
     )
-
-
-def test_the_line_joins_what_no_other_point_beats():
-    points = [
-        plots.Point(number, "", x, y, math.nan, math.nan)
-        for number, (x, y) in enumerate([(300, 50), (100, 40), (200, 39.5), (400, 60), (350, 49.5), (450, 60)], 1)
-    ]
-    drawn = plots.scatter(points, width=860, x_label="", y_label="", title="")
-    (line,) = re.findall(r'class="frontier" points="([^"]*)"', drawn)
-    dots = re.findall(r'class="dot s(\d)" cx="([\d.]+)" cy="([\d.]+)"', drawn)
-    by_place = {f"{x},{y}": number for number, x, y in dots}
-    assert [by_place[place] for place in line.split()] == ["2", "1", "4"]
-
-
-def test_no_colour_stands_for_two_systems_and_points_of_one_place_stand_beside_each_other():
-    points = [plots.Point(number, "", 100 + number % 3, 50, 40, 60) for number in range(1, 14)]
-    drawn = plots.scatter(points, width=860, x_label="", y_label="", title="")
-    dots = re.findall(r'class="dot s(\d)" cx="([\d.]+)"', drawn)
-    assert [tone for tone, _ in dots] == [*"12345678", *"00000"]
-    places = sorted(float(x) for _, x in dots)
-    assert min(np.diff(places)) >= 18
 
 
 # ---- files

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 from chunkcore.datasets import load_dataset
-from chunkcore.evaluation.results import Cost
 from chunkcore.report import ReportPage, html_report, markdown_report
-from chunkcore.report.tables import Table, cost_axis, cost_table, score_table
+from chunkcore.report.tables import Table, cost_table, score_table
 from chunkcore.study.tuning import TuneOptions, tune
 
 from tests.fakes import FakeEmbedder
@@ -47,10 +46,6 @@ def test_what_is_not_known_of_costs_has_no_column(priced):
     bare = without(priced, cost=None)
     assert [column.title for column in score_table(bare, 5, "token").columns if column.group == "Cost"] == ["Seconds"]
     assert {column.group for column in cost_table(bare).columns} == {"", "Seconds"}
-    assert (
-        cost_axis(bare) is cost_axis(without(priced, cost=Cost(source_tokens=9, money=0.0, embedded_tokens=0))) is None
-    )
-    assert cost_axis(study(price=0.0)).title == "what models read"
     assert cost_table(without(bare, seconds={})) is None
     assert 'id="costs"' not in html_report(without(bare, seconds={}))
 

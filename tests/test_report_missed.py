@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 from chunkcore import Benchmark, Document, Retrieved, Run, Span, score
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.report import html_report, markdown_report, write_report
 from chunkcore.report.missed import missed_by
-from chunkcore.study.comparing import ReportPage, StudySettings, compare_systems
-
-from tests.fakes import FakeEmbedder
+from chunkcore.study.comparing import ReportPage
 
 TEXT = "The fox is red and lives in the wood. The owl hoots all night long. The otter swims in the cold brook."
 FOX, OWL, OTTER = (
@@ -68,30 +64,6 @@ def test_a_long_passage_is_cut_around_the_evidence_it_holds() -> None:
     assert missed.passage.endswith(" […]")
     assert len(missed.passage) < 600
     assert "<mark>The otter swims in the brook.</mark>" in html_report(page)
-
-
-@pytest.mark.parametrize(
-    ("depth", "retriever", "reason"),
-    [
-        ("3tok", "bm25", "Outranked by 7 tokens: its best chunk is number 2."),
-        (1, "bm25", "Outranked: its best chunk is number 2."),
-        (1, "late", "Outranked: it is not among the 1 passages (10 tokens) retrieved; another"),
-    ],
-)
-def test_how_far_evidence_is_outranked(depth, retriever, reason) -> None:
-    asked = benchmark("The fox is red and lives in the wood", OTTER)
-    page = compare_systems(asked, ["sentence:size=12"], [retriever], settings=StudySettings(depths=(depth,)))
-    (missed,) = missed_by(page, "sentence:size=12")
-    assert missed.reason.startswith(reason), "what reads the documents again is not indexed again"
-    assert missed_by(pickle.loads(pickle.dumps(page)), "sentence:size=12"), "a page can be kept"
-
-
-def test_each_system_is_asked_as_it_was_scored() -> None:
-    asked, models = (benchmark("owl in the wood", OTTER), [FakeEmbedder(1), FakeEmbedder(name="other")])
-    page = compare_systems(asked, ["sentence:size=12"], ["dense"], models, settings=StudySettings(depths=("3tok",)))
-    last = {report.name: missed_by(page, report.name)[0].reason[-9:] for report in page.reports}
-    alike, other, behind = (f"sentence:size=12 · {name}" for name in ("fake", "other", "fake · passages behind"))
-    assert last == {alike: "number 3.", other: "number 2.", behind: "number 3."}
 
 
 def test_what_was_found_whole_is_not_missed() -> None:

@@ -12,7 +12,6 @@ from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.resampling import (
     intervals,
     mean_intervals,
-    pareto_front,
     randomisation_test,
     resampled_means,
     student_quantile,
@@ -188,20 +187,3 @@ def test_the_range_of_the_questions_needed_holds_their_number() -> None:
         _, given, held, _, _ = simulation.shown(simulation.KINDS[kind], margin, 90, 300)
         assert given > 290
         assert held / given > 0.9 - 3 * math.sqrt(0.09 / given)
-
-
-# --- the undominated ---
-
-small = st.sampled_from([0.0, 1.0, 2.0, 3.0, math.nan, math.inf])
-
-
-@given(st.lists(st.tuples(small, small), max_size=12))
-def test_it_is_what_brute_force_finds(points: list[tuple[float, float]]) -> None:
-    def beats(a: tuple[float, float], b: tuple[float, float]) -> bool:
-        return a[0] <= b[0] and a[1] >= b[1] and a != b
-
-    finite = {i for i, point in enumerate(points) if all(map(math.isfinite, point))}
-    front = pareto_front(points)
-    assert set(front) == {i for i in finite if not any(beats(points[j], points[i]) for j in finite)}
-    prices = [points[i][0] for i in front]
-    assert prices == sorted(prices)

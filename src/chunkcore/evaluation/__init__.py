@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     )
     from chunkcore.evaluation.measures import measures_at as measures_at
     from chunkcore.evaluation.resampling import prediction_powered as prediction_powered
-    from chunkcore.evaluation.resampling import pareto_front as pareto_front
     from chunkcore.evaluation.results import (
         ChunkStatistics as ChunkStatistics,
         Cost as Cost,
@@ -37,7 +36,7 @@ on_first_use(
         "chunkcore.evaluation.comparison": "Difference",
         "chunkcore.evaluation.gate": "Check check_baseline check_requirement",
         "chunkcore.evaluation.measures": "measures_at",
-        "chunkcore.evaluation.resampling": "prediction_powered pareto_front",
+        "chunkcore.evaluation.resampling": "prediction_powered",
         "chunkcore.evaluation.results": "ChunkStatistics Cost ModelPrices",
         "chunkcore.evaluation.scoring": "Scorer",
         "chunkcore.locating.alignment": "Aligner",

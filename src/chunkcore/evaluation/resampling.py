@@ -353,26 +353,6 @@ def _quantiles(confidence: float) -> float:
     return normal.inv_cdf(0.5 + confidence / 2) + normal.inv_cdf(_POWER)
 
 
-def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """The positions of the pairs of a price and a quality that no other pair dominates, by price.
-
-    A pair dominates another if it is as cheap and as good, and better in one. Equal pairs do not dominate each other;
-    pairs with a non-finite number are left out.
-
-    >>> pareto_front([(800, 0.75), (400, 0.75), (200, 0.5), (300, 0.4)])
-    [2, 1]
-    """
-    finite = [place for place, pair in enumerate(points) if all(map(math.isfinite, pair))]
-    front: list[int] = []
-    best = (math.nan, -math.inf)
-    for place in sorted(finite, key=lambda place: (points[place][0], -points[place][1])):
-        pair = points[place]
-        if pair[1] > best[1] or pair == best:
-            front.append(place)
-            best = pair
-    return front
-
-
 class Powered(NamedTuple):
     """A mean and its interval.
 

@@ -24,7 +24,7 @@ from chunkcore.evaluation.measures import Measure, budget_of, describe_depth
 from chunkcore.evaluation.results import Report, System
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.options import format_spec, split_spec
-from chunkcore.report.tables import cost_axis
+from chunkcore.report.tables import model_tokens
 from chunkcore.study.behind import HITS, UNITS, WORDS
 from chunkcore.study.comparing import FEW, ReportPage, mean
 from chunkcore.study.tuning import Tuning
@@ -256,7 +256,7 @@ class _Choice:
         stopped = self.comparison.stopped
         names = [report.name for report in self.comparison.standing if report not in stopped]
         self._means = {report.name: mean(report, self.measure) for report in page.reports}
-        self._costs = _Costs(page)
+        self._costs = _Costs.of_page(page)
         self._near = self._within_margin(names)
         least = min(self._costs.of[name] for name in self._near)
         dear = {name for name in self._near if self._costs.of[name] > _ALIKE * least}
@@ -412,25 +412,33 @@ def _interval(gap: Difference, measure: Measure) -> str:
     return f"95 % interval {measure.show(low, signed=True)} to {measure.show(high, signed=True)}"
 
 
+@dataclass(frozen=True)
 class _Costs:
     """What should be low: retrieved tokens; where all retrieve a budget, the cost of indexing. NaN if unknown."""
 
-    def __init__(self, page: ReportPage) -> None:
+    noun: str
+    shown: str  # of the lowest and the highest
+    of: Mapping[str, float]
+
+    @classmethod
+    def of_page(cls, page: ReportPage) -> _Costs:
         k = page.comparison.measure.k
-        self.noun = "retrieved tokens"
-        self.shown = "{0:,.0f} a question, others up to {1:,.0f}"
-        self.of = {report.name: math.nan for report in page.reports}
         if k is not None and budget_of(k) is None:
-            self.of = {report.name: report.mean_tokens(k) for report in page.reports}
-        if all(map(math.isfinite, self.of.values())):
-            return
-        self.noun = "cost to index"
-        self.shown = "models read {0:.1f} times the documents' tokens, others up to {1:.1f} times"
-        axis = cost_axis(page)
-        values = axis.values if axis else [math.nan] * len(self.of)
-        if axis and axis.title == "cost":
-            self.shown = "{0:.3g} for a million tokens, others up to {1:.3g}"
-        self.of = dict(zip(self.of, values, strict=True))
+            tokens = {report.name: report.mean_tokens(k) for report in page.reports}
+            if all(map(math.isfinite, tokens.values())):
+                shown = "{0:,.0f} a question, others up to {1:,.0f}"
+                return cls("retrieved tokens", shown, tokens)
+        prices = dict.fromkeys((report.name for report in page.reports), math.nan)
+        ratios = dict(prices)
+        for report in page.reports:
+            if report.cost is not None:
+                prices[report.name] = report.cost.money_per_million
+                ratios[report.name] = model_tokens(report.cost)
+        if any(price > 0 for price in prices.values()):
+            shown = "{0:.3g} for a million tokens, others up to {1:.3g}"
+            return cls("cost to index", shown, prices)
+        shown = "models read {0:.1f} times the documents' tokens, others up to {1:.1f} times"
+        return cls("cost to index", shown, ratios)
 
 
 def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:

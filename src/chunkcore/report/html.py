@@ -13,7 +13,6 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from chunkcore.errors import DataError
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence
 from chunkcore.evaluation.comparison import Comparison, compare
@@ -26,11 +25,8 @@ from chunkcore.report import plots, tables
 from chunkcore.report.advice import Advice
 from chunkcore.report.missed import missed_by
 from chunkcore.report.viewer import viewer
-from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.run import RankedList
 from chunkcore.study.comparing import ReportPage
 from chunkcore.study.tuning import Tuning
-from chunkcore.text import Chunks
 
 # Widths in pixels of a plot's two drawings; the page shows the one that fits.
 WIDTHS = (("wide", 860), ("narrow", 326))
@@ -115,8 +111,6 @@ def html_report(page: ReportPage) -> str:
     """
     style, script = assets(*STYLES), assets(*SCRIPTS)
     shown = viewer(page)
-    axis = tables.cost_axis(page)
-    retrieved = _size_axis(page)
     views = [_view(page, k, unit) for unit in page.units for k in page.ks]
     data = questions(page, shown.documents if shown else {}) | {"documents": shown and shown.index}
     advice = Advice.of(page)
@@ -135,15 +129,10 @@ def html_report(page: ReportPage) -> str:
             facts=_facts(page),
             warnings=tables.warnings(page),
             views=views,
-            against=retrieved.title,
-            plot=both_widths(_scatter, page, retrieved),
-            axis=axis,
-            cost_plot=axis and both_widths(_scatter, page, axis),
             costs=tables.cost_table(page),
             curves=both_widths(_curves, page),
             budgets=tables.budgets(page),
             means=both_widths(_means, page),
-            forest=both_widths(_forest, page),
             differences=tables.difference_table(page),
             meanings=_meanings(page, views),
             chunks=tables.chunk_table(page),
@@ -260,53 +249,26 @@ def _view(page: ReportPage, k: Depth, unit: Unit) -> dict[str, Any]:
     }
 
 
-def _size_axis(page: ReportPage) -> tables.CostAxis:
-    """Retrieved tokens; where all retrieve the same budget, the size of chunks, which tells them apart."""
-    k = page.chosen_k
-    sizes = tuple(report.chunks.mean if report.chunks else math.nan for report in page.reports)
-    if budget_of(k) is not None and any(map(math.isfinite, sizes)):
-        return tables.CostAxis("size of chunks", "Mean tokens of a chunk", "tokens a chunk", sizes)
-    tokens = tuple(report.mean_tokens(k) for report in page.reports)
-    return tables.CostAxis("retrieved tokens", "Tokens retrieved per question", "tokens", tokens)
-
-
-def _scatter(page: ReportPage, axis: tables.CostAxis, width: int) -> str:
-    """Every system's mean by the verdict's measure against a cost."""
-    measure, points = page.comparison.measure, []
-    for (number, report), value in zip(page.systems, axis.values, strict=True):
-        low, high = page.comparison.intervals[report.name]
-        y = report.mean(measure)
-        points.append(plots.Point(number, report.name, value, 100 * y, 100 * low, 100 * high))
-    return plots.scatter(
-        points,
-        width=width,
-        x_label=axis.label,
-        y_label=f"{measure}, %",
-        title=f"{measure} against {axis.title}, a point a system",
-        x_unit=axis.unit,
-    )
-
-
 def _means(page: ReportPage, width: int) -> str:
     """Every system's mean and interval by the verdict's measure; filled marks may be the best."""
     comparison, measure = page.comparison, page.comparison.measure
-    rows, notes = [], []
+    rows = []
     for number, report in page.systems:
-        value = report.mean(measure)
-        if math.isnan(value):
+        mean, (low, high) = report.mean(measure), comparison.intervals[report.name]
+        if math.isnan(mean):
             continue
-        low, high = comparison.intervals[report.name]
+        share, note = comparison.firsts[report.name], ""
+        if share >= 0.005 and len(page.systems) > 1:
+            note = f"first in {100 * share:.0f} %"
         tied = report.name in comparison.tied
-        rows.append(plots.Row(number, report.name, 100 * value, 100 * low, 100 * high, tied))
-        share = comparison.firsts[report.name]
-        notes.append(f"first in {100 * share:.0f} %" if share >= 0.005 else "")
+        ends = (100 * mean, 100 * low, 100 * high)
+        rows.append(plots.Row(number, report.name, *ends, tied, note))
     unit = ", %" if measure.is_share else " × 100"
     return plots.intervals(
         rows,
         width=width,
         x_label=f"{measure}{unit}",
         title=f"Mean {measure} of every system, with its {page.level} interval",
-        notes=notes if len(rows) > 1 else (),
     )
 
 
@@ -323,50 +285,18 @@ class Drawing(str):
         return f'<img alt="" src="data:image/svg+xml;base64,{base64.b64encode(self.encode()).decode()}">'
 
 
-def plot(result: object) -> Drawing:
-    """The picture of a comparison, report, tuning, chunked corpus, list of chunks or list of hits, for a notebook.
-
-    Raises `DataError`: another result.
-    """
-    if isinstance(result, RankedList):
-        svg = _places(result)
-    elif isinstance(result, ChunkedCorpus | Chunks):
-        tokens = [chunk.token_count for chunk in result]
-        limit = plots.ticks(0, max(tokens, default=1))[-1]
-        svg = plots.histogram(
-            tokens, limit=limit, width=560, height=200, title="Tokens of each chunk"
-        )
-    elif isinstance(result, Tuning):
-        svg = _means(ReportPage(compare(result.shown, result.measure)), 860)
+def plot(result: Comparison | Report | Tuning) -> Drawing:
+    """The mean of each system with its interval, as a picture for a notebook."""
+    if isinstance(result, Tuning):
+        result = compare(result.shown, result.measure)
     elif isinstance(result, Report):
-        svg = _means(ReportPage(compare([result])), 860)
-    elif isinstance(result, Comparison):
-        svg = _means(ReportPage(result), 860)
-    else:
-        kind = type(result).__name__
-        raise DataError(
-            f"there is no plot of a {kind}: give a comparison, report, tuning, chunks or hits"
-        )
+        result = compare([result])
+    svg = _means(ReportPage(result), 860)
     css = assets("page.css")  # the page's colours, outside the page
     rules = [line for line in css.splitlines() if line.startswith("svg")]
     colours = css.partition("* {")[0] + "".join(rules)
     head, end, rest = svg.partition(">")
     return Drawing(f"{head}{end}<style>{colours}</style>{rest}")
-
-
-def _places(hits: RankedList) -> str:
-    """Where in their documents the pieces' parts lie, the better the darker."""
-    parts = [part for part in hits.parts if part.spans]
-    scores = [part.score for part in parts]
-    low, high = min(scores, default=0.0), max(scores, default=0.0)
-    rows: dict[str, list[plots.Stretch]] = {}
-    for part in parts:
-        share = (part.score - low) / (high - low) if high > low else 1.0
-        tip = f"{part.score:.4g}: {part.text}"
-        for span in part.spans:
-            stretch = plots.Stretch(span.start, span.end, share, tip)
-            rows.setdefault(part.document_id, []).append(stretch)
-    return plots.stretches(rows, width=860, title="Where in their documents the pieces lie")
 
 
 def _curves(page: ReportPage, width: int) -> str:
@@ -385,23 +315,4 @@ def _curves(page: ReportPage, width: int) -> str:
         x_label="tokens retrieved at most",
         y_label="Evidence found, %",
         marked=[100 * share for share in SHARES],
-    )
-
-
-def _forest(page: ReportPage, width: int) -> str:
-    """Each system's difference from the baseline."""
-    comparison = page.comparison
-    numbers = {report.name: number for number, report in page.systems}
-    rows = []
-    for gap in comparison.against:
-        if math.isfinite(gap.low):
-            ends = (100 * gap.mean, 100 * gap.low, 100 * gap.high)
-            rows.append(plots.Row(numbers[gap.a], gap.a, *ends, gap.distinct))
-    measure, baseline = comparison.measure, comparison.baseline
-    return plots.intervals(
-        rows,
-        width=width,
-        x_label=f"points of {measure} from {plots.shorten(baseline, 40)}",
-        title=f"Difference of every other system from {baseline}, in points of {measure}",
-        differences=True,
     )

@@ -14,8 +14,7 @@ from chunkcore.evaluation.results import Report
 from chunkcore.report.tables import Column, Table, percent
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
-from chunkcore.spans import Numbers
-from chunkcore.study.comparing import ReportPage, overlap
+from chunkcore.study.comparing import ReportPage
 from chunkcore.text import text_of_spans
 from chunkcore.tokens import get_counter
 
@@ -64,7 +63,7 @@ class _Ranking:
     def __init__(self, page: ReportPage, report: Report) -> None:
         assert page.benchmark is not None
         self._texts = {document.id: document.text for document in page.benchmark.documents}
-        self._report, self._k, self._above = report, page.chosen_k, page.above
+        self._report, self._k = report, page.chosen_k
         self._counter = get_counter(page.counter)
 
     def missed(self, query: Query, recall: float, shares: Sequence[float]) -> Missed:
@@ -103,9 +102,6 @@ class _Ranking:
             return "No shared word: question and evidence have none in common."
         if not len(hits):
             return "No answer: nothing was retrieved for this question."
-        better = self._above(self._report, query.text, piece) if self._above else None
-        if better is not None:
-            return _outranked(better, self._k)
         place = "other documents were preferred"
         if any(hit.document_id == piece.document_id for hit in hits):
             place = "another part of its document was preferred"
@@ -118,18 +114,12 @@ class _Ranking:
         return text_of_spans(self._texts[hit.document_id], hit.spans)
 
 
-def _outranked(better: Numbers, k: Depth) -> str:
-    """How far down a ranking evidence is; `better` has the tokens of each chunk above it."""
-    budget = budget_of(k)
-    place = f"its best chunk is number {len(better) + 1:,}"
-    over = len(better) - (k if isinstance(k, int) else 1)
-    if budget:
-        over = int(better.sum()) - budget
-    if over < 0:
-        return f"Outranked: {place}, but the passages were made of other chunks."
-    if budget:
-        return f"Outranked by {max(1, over):,} tokens: {place}."
-    return f"Outranked: {place}."
+def overlap(hit: Retrieved, piece: Evidence) -> int:
+    """The characters that a hit shares with evidence; those of two of its spans twice."""
+    if hit.document_id != piece.document_id:
+        return 0
+    start, end = piece.span.start, piece.span.end
+    return sum(max(0, min(span.end, end) - max(span.start, start)) for span in hit.spans)
 
 
 def _found_in_part(

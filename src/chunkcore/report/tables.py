@@ -480,31 +480,6 @@ FOUND_BY: dict[MatchKind, str] = {
 }
 
 
-@dataclass(frozen=True)
-class CostAxis:
-    """A cost of each report, NaN if unknown; `title` follows "Quality against " and `unit` a point's value."""
-
-    title: str
-    label: str
-    unit: str
-    values: tuple[float, ...]
-
-
-def cost_axis(page: ReportPage) -> CostAxis | None:
-    """Money if prices are known, else the tokens that models read and wrote; None if no cost is known, or all are 0."""
-    costs = [report.cost for report in page.reports]
-    prices = tuple(cost.money_per_million if cost else math.nan for cost in costs)
-    if any(price > 0 for price in prices):
-        return CostAxis(
-            "cost", "Money per million tokens of the documents", "a million tokens", prices
-        )
-    ratios = tuple(model_tokens(cost) if cost else math.nan for cost in costs)
-    if any(ratio > 0 for ratio in ratios):
-        label = "Tokens that models read and wrote, for each token of the documents"
-        return CostAxis("what models read", label, "model tokens a token", ratios)
-    return None
-
-
 def model_tokens(cost: Cost) -> float:
     """Tokens that embedders and language models read and wrote, per token of the source."""
     llm_tokens = cost.llm_input_tokens + cost.llm_output_tokens

@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, NamedTuple, get_args
 
 from chunkcore.chunkers.base import Chunker, get_chunker
-from chunkcore.chunkers.llm import llms_of
 from chunkcore.concurrency import Progress
 from chunkcore.errors import OptionError, echo
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, question_documents
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.comparison import (
     By,
     Comparison,
@@ -37,10 +36,8 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, cached_embedder
 from chunkcore.options import check_options, split_spec
-from chunkcore.retrieval import Index, chunk_corpus, get_retriever
-from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.run import Retrieved, Run
-from chunkcore.spans import Numbers
+from chunkcore.retrieval import get_retriever
+from chunkcore.run import Run
 from chunkcore.study.behind import PassagesBehind, curve_of, recalls
 from chunkcore.study.experiment import run_experiment
 from chunkcore.study.stopping import Race
@@ -50,9 +47,6 @@ from chunkcore.tokens import TokenCounter
 # Coverage of the 95 % interval in 2,000 samples from a system of 90 % recall (found or not): 64 % with 10 questions,
 # 86 % with 20, 95 % with 30.
 FEW = 30
-
-# Of a system's report, a question and its evidence: the tokens of each chunk that ranks above the first one with it.
-Above = Callable[[Report, str, Evidence], Numbers | None]
 
 
 class Ranked(NamedTuple):
@@ -73,7 +67,6 @@ class ReportPage:
         written: the date to show; "" for none.
         tuning: a search, to show its folds, configurations and plots.
         stopped: one sentence on what is missing because work was stopped; "" for nothing.
-        above: how far down a system ranks evidence, to say why it was missed; None if the system cannot be asked.
         more_questions: the command to run where there are too few questions.
         folder: of the documents, for code to paste.
         counter: of the tokens that the scores count.
@@ -85,13 +78,9 @@ class ReportPage:
     written: str = ""
     tuning: Tuning | None = None
     stopped: str = ""
-    above: Above | None = None
     more_questions: str = "chunkcore questions label docs/"
     folder: str = "docs/"
     counter: str | TokenCounter = "cl100k_base"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "above": None}  # asks an index
 
     @property
     def reports(self) -> tuple[Report, ...]:
@@ -334,8 +323,7 @@ def compare_systems(
     """Score every chunker with every retriever and embedder, and compare them.
 
     Runs of your own retrievers are scored alone and with passages behind them; without runs, so is the best system that
-    makes no passages. A report indexes the advised system again, to say what outranked its evidence. Stopped by Ctrl-C,
-    it compares what was scored, and the page says so.
+    makes no passages. Stopped by Ctrl-C, it compares what was scored, and the page says so.
 
     Args:
         chunkers: specs, as are `retrievers`; None: `default_chunkers`. A report's name has the chunker's size even if
@@ -379,7 +367,6 @@ def compare_systems(
         _facts(reports, models, methods, settings) | specs,
         today(),
         stopped=stopped,
-        above=None if stopped else study.above(),
         counter=settings.counter,
     )
 
@@ -464,47 +451,9 @@ class _Study:
             for report in self.reports
         ]
 
-    def above(self) -> Above:
-        """How far down a system ranks evidence. It is indexed once more when asked; vectors come from the cache."""
-        scorer = self.scorer
-
-        @cache
-        def indexed(system: System) -> tuple[Index, Numbers] | None:
-            model = self._model(system)
-            cutter = self.built_with(model)[system.chunker]
-            method = get_retriever(system.retriever)
-            if llms_of(cutter) or method.reads_documents:
-                return None  # answers may not be kept, vectors of tokens never are
-            corpus = chunk_corpus(scorer.benchmark.documents, cutter)
-            index = method.index(corpus, TextVectors(model))
-            return index, scorer.token_counts(corpus.retrieved)
-
-        def above(report: Report, question: str, piece: Evidence) -> Numbers | None:
-            if not report.system.chunker:
-                return None
-            known = indexed(replace(report.system, behind=""))
-            if known is None:
-                return None
-            index, sizes = known
-            hits, _ = index.search([question], len(index.corpus)).row(0)
-            for place, chunk in enumerate(hits.tolist()):
-                if overlap(index.corpus.retrieved[chunk], piece):
-                    return sizes[hits[:place]]
-            return None
-
-        return above
-
 
 def _makes_passages(system: System) -> bool:
     return bool(system.retriever) and get_retriever(system.retriever).makes_passages
-
-
-def overlap(hit: Retrieved, piece: Evidence) -> int:
-    """The characters that a hit shares with evidence; those of two of its spans twice."""
-    if hit.document_id != piece.document_id:
-        return 0
-    start, end = piece.span.start, piece.span.end
-    return sum(max(0, min(span.end, end) - max(span.start, start)) for span in hit.spans)
 
 
 def _facts(
