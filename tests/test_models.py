@@ -74,6 +74,8 @@ def test_each_distinct_text_is_given_once_and_every_text_has_its_row(queries):
     vectors = embed(model, ["b", "a", "b", "c", "a"], queries=queries)
     assert model.texts == ["b", "a", "c"]
     assert (vectors == FakeEmbedder().embed_documents(["b", "a", "b", "c", "a"])).all()
+    with pytest.raises(OptionError, match=r"got one: \['tea'\]"):  # each letter would be a text
+        embed(model, "tea", queries=queries)
 
 
 # --- batches --------------------------------------------------------------------------------------------------

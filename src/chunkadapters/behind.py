@@ -625,7 +625,7 @@ def core_documents(
     """
     if isinstance(documents, (kind, Document, str, bytes)) or not isinstance(documents, Iterable):
         advice = "put it into a list"
-        if isinstance(documents, str):
+        if isinstance(documents, str | Path):
             advice = 'load_documents("docs/") reads files'
         raise DataError(
             f"expected a list of {framework} documents, got {kind_of(documents)}: {advice}"

@@ -173,8 +173,11 @@ def is_symmetric(embedder: Embedder) -> bool:
 def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Vectors:
     """One checked row a text: float32, shape (len(texts), dimensions). For no texts shape (0, 0), without a call.
 
-    The model gets each distinct text once. Raises `ModelError`: it failed or gave invalid vectors, twice.
+    The model gets each distinct text once. Raises `ModelError`: it failed or gave invalid vectors, twice; or
+    `OptionError`: one string instead of a list of them.
     """
+    if isinstance(texts, str):
+        raise OptionError(f"texts are a list of strings, got one: [{echo(texts)}]")
     if not texts:
         return np.empty((0, 0), dtype=np.float32)
     unique, places = distinct(texts)
