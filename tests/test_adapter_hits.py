@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -110,6 +111,16 @@ def test_a_hit_without_a_name_belongs_to_the_only_document_with_its_text():
     assert placed(hit(TEXT[:34], "5f1c9a")) == [("d", (0, 34))]  # an id says nothing
     stale = StatedPlace((Span(0, 60),))  # of the text that it was cut from, from 0
     assert placed(Hit(TEXT[:34], stated=stale)) == [("d", (0, 34))]
+
+
+def test_documents_of_ids_that_no_hit_knows_are_named_by_their_metadata():
+    """Some readers give a file another id at every run."""
+    documents = {str(n): Document(str(n), f"Tea {n} is hot.", {"file_path": f"/srv/docs/{n}.md"}) for n in range(3)}
+    assert placed(hit("Tea 1 is hot.", "5f1c", "docs/1.md"), documents=documents) == [("1", (0, 13))]
+    assert placed(hit("Tea 1 is hot.", "5f1c", "docs/2.md"), documents=documents) == [("", None)]
+    shared = {name: replace(row, metadata={"source": "tea.pdf"}) for name, row in documents.items()}
+    assert placed(hit("Tea 1 is hot.", "/srv/tea.pdf"), documents=shared) == [("1", (0, 13))]
+    assert placed(hit("Tea 1 is hot.", "2", "tea.pdf"), documents=shared) == [("", None)]  # an id comes first
 
 
 @pytest.mark.parametrize("end", [500, 40])

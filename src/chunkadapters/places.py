@@ -17,7 +17,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, cast
 
 from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import DataError
-from chunkcore.locating.hits import StatedPlace, names_of, read_place, read_spans, whole_number
+from chunkcore.locating.hits import (
+    NAMING_KEYS,
+    StatedPlace,
+    names_of,
+    read_place,
+    read_spans,
+    whole_number,
+)
 from chunkcore.plain import digest, plain
 from chunkcore.spans import merge_touching, shifted
 from chunkcore.text import (
@@ -384,7 +391,6 @@ def _is_true(value: object) -> bool:
 # ---- Pages that a loader gave one by one
 
 _PAGE_KEYS = ("page", "page_label", "page_number")
-_NAMES = ("source", "file_path", "file_name", "path", "url")
 
 
 class _Page(NamedTuple):
@@ -470,7 +476,7 @@ def _page_of(metadata: Mapping[str, object]) -> tuple[int | None, str]:
 
 
 def _source_of(document: object, metadata: Mapping[str, object], number: int) -> str:
-    names = names_of(*(metadata.get(key) for key in _NAMES))
+    names = names_of(*(metadata.get(key) for key in NAMING_KEYS))
     if names:
         return names[0]
     if any(key in metadata for key in _PAGE_KEYS):

@@ -38,7 +38,7 @@ from chunkadapters.places import (
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.guesses import SIZES_BY_PLACE
-from chunkcore.locating import names_of
+from chunkcore.locating import names_of, whole_number
 from chunkcore.plain import digest
 from chunkcore.text import Chunk
 from chunkcore.text import Document as CoreDocument
@@ -258,7 +258,11 @@ def part_of(source: str, metadata: Mapping[str, object]) -> str:
     # The pages of a chunk are no parts: its place is in the whole document.
     no_parts = ("page", "page_number") if PAGES in metadata else ()
     keys = [key for key in _PARTS if key in metadata and key not in no_parts]
-    return "#".join([source, *(f"{key}={metadata[key]}" for key in keys)])
+    parts = []
+    for key in keys:
+        number = whole_number(metadata[key])  # stores turn 2 into 2.0
+        parts.append(f"#{key}={metadata[key] if number is None else number}")
+    return source + "".join(parts)
 
 
 def _warn_of_shared_sources(sources: Iterable[_Source]) -> None:

@@ -259,6 +259,8 @@ def _same_file(one: PurePosixPath, other: PurePosixPath) -> bool:
     return one.name in (other.name, other.stem) or other.name == one.stem
 
 
+# Where loaders, readers and converters write a document's name.
+NAMING_KEYS = ("source", "file_path", "file_name", "path", "url")
 _ALIGNERS = 100  # documents whose texts are kept ready for a search; up to 20 bytes a character
 _SHORTEST = 24  # characters: shorter texts without a name are in many documents by chance
 
@@ -352,8 +354,9 @@ class Verdict:
 class Locator:
     """Finds hits in documents: by the places that they state where these hold their text, else by their text.
 
-    A hit belongs to a document that it names. A hit that names no document of these belongs to the only one with its
-    text, unless it names another file. Of several documents of one name, the text decides.
+    A hit belongs to a document that it names, by the document's id or else by a name in the document's metadata. A hit
+    that names no document of these belongs to the only one with its text, unless it names another file. Of several
+    documents of one name, the text decides.
 
     Args:
         documents: by id.
@@ -416,7 +419,7 @@ class Locator:
     def _verdict(self, hit: Hit) -> Verdict:
         if not hit.text.strip() and not (self._lenient and hit.spans):
             return _elsewhere(hit, "it has no text")
-        groups = self._names.groups(hit.names, loosely=self._lenient)
+        groups = self._groups(hit.names)
         for group in groups:
             verdict = self._in_one_of(hit, group)
             if verdict is not None:
@@ -427,6 +430,18 @@ class Locator:
                 return verdict
         verdict = _elsewhere(hit, "its document does not have its text")
         return replace(verdict, document=groups[0][0])
+
+    def _groups(self, names: Sequence[str]) -> list[list[str]]:
+        """The documents of each name: by their ids, or if there are none, by the names in their metadata."""
+        groups = self._names.groups(names, loosely=self._lenient)
+        if groups:
+            return groups
+        others, documents = self._other_names
+        for group in others.groups(names, loosely=self._lenient):
+            document_ids = {document_id for name in group for document_id in documents[name]}
+            if len(document_ids) <= _ALIGNERS:  # a name of more of them says nothing
+                groups.append(sorted(document_ids))
+        return groups
 
     def _without_name(self, hit: Hit) -> Verdict:
         """The verdict on a hit that is in no document that it names."""
@@ -518,6 +533,18 @@ class Locator:
     @cached_property
     def _names(self) -> DocumentNames:
         return DocumentNames(self._documents)
+
+    @cached_property
+    def _other_names(self) -> tuple[DocumentNames, dict[str, list[str]]]:
+        """The names in the documents' metadata, and the documents of each.
+
+        Readers may give a file another id at every run, so that the hits of a saved store have ids of an earlier one.
+        """
+        documents: dict[str, list[str]] = {}
+        for document_id, document in self._documents.items():
+            for name in names_of(*(document.metadata.get(key) for key in NAMING_KEYS)):
+                documents.setdefault(name, []).append(document_id)
+        return DocumentNames(documents), documents
 
     def _new_aligner(self, document_id: str) -> Aligner:
         """The aligner of a document, or of all."""
