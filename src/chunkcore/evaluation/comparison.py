@@ -72,9 +72,17 @@ class Difference:
     losses: int = 0
 
     def reverse(self) -> Difference:
-        swapped = {"a": self.b, "b": self.a, "wins": self.losses, "losses": self.wins}
-        low, high = -self.high, -self.low
-        return replace(self, **swapped, mean=-self.mean, low=low, high=high, effect=-self.effect)
+        return replace(
+            self,
+            a=self.b,
+            b=self.a,
+            mean=-self.mean,
+            low=-self.high,
+            high=-self.low,
+            effect=-self.effect,
+            wins=self.losses,
+            losses=self.wins,
+        )
 
 
 @dataclass(frozen=True, eq=False)

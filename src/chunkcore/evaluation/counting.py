@@ -124,9 +124,9 @@ class SpanTable:
         known = len(axis.numbers)
         numbers_of: dict[str | int, int] = {}
         numbers_of.update(axis.numbers)
-        texts: dict[int, str] = {}
-        quoted: dict[int, tuple[str, ...]] = {}
-        spans: list[tuple[int, int, int]] = []
+        texts = {}
+        quoted = {}
+        spans = []
         copies: list[tuple[int, int, int]] = []
         for number in np.flatnonzero(documents < 0).tolist():
             piece = pieces[number]

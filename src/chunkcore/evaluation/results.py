@@ -290,7 +290,7 @@ class Report(Frame):
     def tidy(self) -> dict[str, Sequence[Any]]:
         """A row a question and measure: system, question, collection, measure, k, unit, score."""
         names = ("system", "question", "collection", "measure", "k", "unit", "score")
-        rows: list[tuple[Any, ...]] = []
+        rows = []
         for measure, values in self.scores.items():
             k = "" if measure.k is None else str(measure.k)
             scores = zip(self.query_ids, self.collections, values.tolist(), strict=True)

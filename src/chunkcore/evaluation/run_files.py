@@ -264,7 +264,7 @@ def _json_run(
     run: Run,
     benchmark: Benchmark | None,
 ) -> Iterator[bytes]:
-    documents: dict[str, Document] = {}
+    documents = {}
     if benchmark is not None:
         documents = {document.id: document for document in benchmark.documents}
     for query, pieces in run.results.items():

@@ -113,8 +113,8 @@ class Scorer:
         self.counter = get_counter(counter)
         self.min_rule = min_rule
         self.axis = CharacterAxis(benchmark.documents)
-        pieces: list[Retrieved] = []
-        rows: list[int] = []
+        pieces = []
+        rows = []
         seen = SeenSpans(benchmark.documents)
         for row, query in enumerate(benchmark.queries):
             for part in query.evidence:

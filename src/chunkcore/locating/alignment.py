@@ -138,7 +138,7 @@ class Aligner:
         ranges = {id(match): as_ranges(span for _, span in match.places) for match in matches}
         places = [ranges[id(match)] for match in matches]
         choices = choose_in_order(places, list(map(len, texts)))
-        located: list[Retrieved] = []
+        located = []
         for text, match, choice in zip(texts, matches, choices, strict=True):
             if choice is None:
                 located.append(unlocated(text))
@@ -176,7 +176,7 @@ class Aligner:
             return self._blank(text, number)
         lead = len(text) - len(text.lstrip())
         loose: list[_Place] = []
-        exact: list[_Place] = []
+        exact = []
         for owner, start in self._squeezed.places(squeezed, number):
             span = self._squeezed.forms[owner].span(start, start + len(squeezed))
             begin = span.start - lead
@@ -197,7 +197,7 @@ class Aligner:
         if not form.text:
             return _Found([])
         size = len(form.text)
-        places: list[_Place] = []
+        places = []
         for owner, start in islice(self._folds.places(form.text, number), _PLACES):
             place = (start, start + size)
             places.append(self._widened(text, form, (0, size), owner, place))
@@ -218,7 +218,7 @@ class Aligner:
             return _Found([])
         least = max(_RESEMBLING_FROM, _PART * size)
         first: Resemblance | None = None
-        places: list[_Place] = []
+        places = []
         for item in resemblances(form.text, self._folds.texts, self._folds.index, number):
             if item.part[1] - item.part[0] < least or item.similarity < self.similarity:
                 continue
@@ -275,7 +275,7 @@ def unlocated(text: str, score: float = 0.0) -> Retrieved:
 
 def _spans_within(source: str, spans: Iterable[Span | tuple[int, int]]) -> tuple[Span, ...]:
     """The spans; none if one of them is malformed or ends outside the source."""
-    offered: list[Span] = []
+    offered = []
     with suppress(DataError, TypeError):
         offered = [span if isinstance(span, Span) else Span(*span) for span in spans]
     return tuple(offered) if all(span.end <= len(source) for span in offered) else ()
@@ -325,7 +325,7 @@ def find_quote(text: str, words: str) -> Quote | None:
         sought = fold(written).text
         if not sought:
             continue
-        quotes: list[Quote] = []
+        quotes = []
         for start in islice(occurrences(form.text, sought), _PLACES):
             span = form.span(start, start + len(sought))
             # A short text is within other words by chance.
@@ -378,7 +378,7 @@ def resemblances(
     """The likeliest stretches, most matches first, without overlaps in one source; `number`: search one source only."""
     if len(text) > _LONGEST:
         return []
-    aligned: list[Resemblance] = []
+    aligned = []
     for owner, low, high in _regions(text, sources, index, number):
         item = _align(text, sources[owner], owner, low, high)
         if item is not None:
@@ -520,7 +520,7 @@ def _jumps(places: Sequence[Ranges], lengths: Sequence[int], placed: Sequence[in
     """The usual gap between neighbours that have places, wider over pieces without one."""
     gaps = [b[0, 0] - a[0, 1] for a, b in pairwise(places) if len(a) == len(b) == 1]
     gap = int(np.median(gaps or [0]))
-    jumps: list[int] = []
+    jumps = []
     for first, second in pairwise(placed):
         lost = lengths[first + 1 : second]
         jumps.append(gap + sum(lost) + gap * len(lost))

@@ -72,7 +72,7 @@ def in_batches(
     """What `infer` gives for each sequence of token ids, over batches of them (see `sorted_batches`): a vector, or
     a vector for each token, without the padding.
     """
-    answers: dict[int, Vectors] = {}
+    answers = {}
     for batch in sorted_batches([len(window) for window in windows], size=size, total=total):
         rows = infer([windows[place] for place in batch])
         for place, row in zip(batch.tolist(), rows, strict=True):

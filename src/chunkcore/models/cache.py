@@ -153,8 +153,8 @@ class Cache:
         space: str,
         keys: Sequence[bytes],
     ) -> dict[bytes, bytes]:
-        values: dict[bytes, bytes] = {}
-        stale: list[tuple[int, str, bytes]] = []
+        values = {}
+        stale = []
         damaged, now = 0, hours_since_1970()
         query = "SELECT value, checksum, used FROM entries WHERE space = ? AND key = ?"
         for key in keys:

@@ -284,7 +284,7 @@ def read_address_options(
         pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text))
     except ValueError as error:
         raise OptionError(f"expected option=value&option=value after the # of {noun}") from error
-    options: dict[str, Any] = {}
+    options = {}
     for name, value in pairs:
         if name not in readers:
             known = ", ".join(readers)

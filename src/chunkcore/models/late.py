@@ -217,8 +217,8 @@ def _token_ranges(tokens: TextTokens, groups: Sequence[tuple[Span, ...]]) -> tup
     starts, ends = tokens.starts.copy(), tokens.ends.copy()
     starts[: tokens.before], ends[: tokens.before] = starts[tokens.before], ends[tokens.before]
     starts[last:], ends[last:] = starts[last - 1], ends[last - 1]
-    token_ranges: list[Ranges] = []
-    owners: list[int] = []
+    token_ranges = []
+    owners = []
     for owner, spans in enumerate(groups):
         places = as_ranges(spans)
         first = np.searchsorted(ends, places[:, 0], side="right")

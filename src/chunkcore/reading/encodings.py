@@ -239,7 +239,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 def _by_letters(data: bytes, alphabets: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """The encodings in which the letters are those of one language, the likeliest first; one for each other text."""
-    texts: dict[str, str] = {}  # the encoding by the text
+    texts = {}  # the encoding by the text
     for alphabet, names in alphabets.items():
         for name in names:
             with suppress(UnicodeDecodeError):

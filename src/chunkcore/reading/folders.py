@@ -84,7 +84,7 @@ def documents_of(rows: Iterable[Row]) -> list[Document]:
     >>> documents_of([("line 1", {"id": 7, "text": "The fox naps.", "title": "Fox"})])
     [Document(id='7', text='The fox naps.', metadata={'title': 'Fox'}, marks=())]
     """
-    documents: list[Document] = []
+    documents = []
     places: dict[str, str] = {}
     for place, row in rows:
         document = document_of(row, place)
@@ -141,7 +141,7 @@ def folder_documents(
     walk = FolderWalk(root, left_out.add_folder, follow_links=follow_links)
     files = [(name, file) for name, file in walk if _place(file) not in skipped]
     tell_written(root, [file for file in walk.written if _place(file) not in skipped])
-    documents: list[Document] = []
+    documents = []
     for name, file in files:
         try:
             reading = read_file(file, name, inside=None if follow_links else root, html=html)
@@ -239,8 +239,8 @@ class FolderWalk:
 
     def _names(self, folder: str) -> Iterator[str]:
         """Paths in a folder; folders end in a slash, so that whole paths sort."""
-        folders: list[str] = []
-        files: set[str] = set()
+        folders = []
+        files = set()
         try:
             with os.scandir(self.root / folder) as entries:
                 for entry in entries:

@@ -179,8 +179,8 @@ class Mailbox(Reader):
 
     def read(self, data: bytes, name: str) -> Reading:
         messages = _ENVELOPE.split(data.replace(b"\r\n", b"\n"))
-        texts: list[str] = []
-        attachments: list[str] = []
+        texts = []
+        attachments = []
         notes = FileNotes()
         for number, message in enumerate(filter(bytes.strip, messages), start=1):
             try:

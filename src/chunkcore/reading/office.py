@@ -170,7 +170,7 @@ class Xlsx(_Packed):
         formulas = None
         if any(_FORMULA in head or len(head) == _BLOCK for head in members.values()):
             formulas = openpyxl.load_workbook(BytesIO(data), read_only=True)
-        sheets: list[str] = []
+        sheets = []
         shown: list[str] = []  # the cells that show a formula
         hidden = [sheet.title for sheet in book.worksheets if sheet.sheet_state != "visible"]
         for sheet in book.worksheets:
@@ -182,7 +182,7 @@ class Xlsx(_Packed):
             if text:
                 sheets.append(f"## {' '.join(sheet.title.split())}\n\n{text}")
         document = Document(name, "\n\n".join(sheets), {"format": "markdown"})
-        notes: list[str] = []
+        notes = []
         if hidden:
             notes.append(f"hidden sheets are left out: {listed(hidden)}")
         if shown:
@@ -226,7 +226,7 @@ def table(rows: Iterable[Sequence[str]]) -> str:
     >>> table([["Kind", "Heat"], ["black"]])
     '| Kind | Heat |\n| --- | --- |\n| black |'
     """
-    lines: list[str] = []
+    lines = []
     for row in rows:
         cells = [" ".join(cell.split()).replace("|", "\\|") for cell in row]
         if any(cells):

@@ -70,7 +70,7 @@ class Pdf(Reader):
             value = _SIGNS.sub("", pdf.get_metadata_value(key)).strip()
             if value:
                 metadata[key.lower()] = value[:1000]
-        notes: list[str] = []
+        notes = []
         if empty:
             notes.append(f"scanned: no text on {_places(empty)} of {len(pages):,}; {_OCR}")
         if broken:
@@ -195,8 +195,8 @@ def _string(function: Any, *arguments: Any) -> str:
 
 
 def _joined(pages: Sequence[_Page]) -> tuple[str, tuple[Mark, ...]]:
-    texts: list[str] = []
-    marks: list[Mark] = []
+    texts = []
+    marks = []
     start = 0
     printed = [page.lines for page in pages]
     running = _running(printed)
@@ -233,7 +233,7 @@ def _running(pages: Sequence[list[str]]) -> list[dict[int, str]]:
     for place, key in _PLACES.items():
         patterns = [_pattern(pages[number][place], number) for number in long]
         counts = Counter(patterns)
-        shown: set[str] = set()
+        shown = set()
         for number, pattern in zip(long, patterns, strict=True):
             if counts[pattern] < _FEWEST or 2 * counts[pattern] <= len(long):
                 continue
@@ -277,7 +277,7 @@ def _undivided(text: str, known: Counter[str], start: int) -> tuple[str, list[Ma
     A word is joined where it is `known` in one of its forms, without the hyphen or with it; else it stays as printed.
     """
     joined = ""
-    marks: list[Mark] = []
+    marks = []
     end = 0
     for match in _DIVIDED.finditer(text):
         word = _joined_word(match[1], match[2], known)

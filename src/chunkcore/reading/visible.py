@@ -34,7 +34,7 @@ class VisibleDocument(Document):
     def places(self, spans: Sequence[Span]) -> tuple[Span, ...]:
         """Where spans of this text stand in the source."""
         assert self.seen is not None
-        places: list[Span] = []
+        places = []
         for span in spans:
             places += [Span(*ends) for ends in self.seen.spans(span.start, span.end)]
         return tuple(places)
@@ -107,7 +107,7 @@ class SeenSpans:
 
 
 def _visible(document: Document, seen: HtmlText, *, is_html: bool) -> VisibleDocument:
-    marks: list[Mark] = []
+    marks = []
     for mark in document.marks:
         start, end = seen.place(mark.span.start), seen.place(mark.span.end)
         if start < end:
@@ -149,7 +149,7 @@ def source_mark(html: str, text: str) -> tuple[Mark, ...]:
     ``data["pieces"]`` has a place in the text, a place in the HTML and the length in each, piece by piece;
     ``data["lines"]`` where the lines of the HTML begin.
     """
-    pieces: list[list[int]] = []
+    pieces = []
     reached = 0
 
     def add(start: int, end: int, words: str) -> bool:

@@ -125,7 +125,7 @@ def _elements(files: Mapping[str, bytes], member: str, name: str) -> Iterator[_E
 
 
 def _text(element: _Element) -> str:
-    pieces: list[str] = []
+    pieces = []
     for node in element.iter("{*}*"):
         name = str(node.tag).rpartition("}")[2]
         if name in _BLANKS:

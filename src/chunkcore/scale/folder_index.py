@@ -223,7 +223,7 @@ def index_files(
 
     Warns: of files that are left out, each time, with the reason.
     """
-    closed: list[Path] = []  # folders that cannot be listed
+    closed = []  # folders that cannot be listed
     walked = _files(docs, follow_links=follow_links, on_error=lambda place, _: closed.append(place))
     stamps = {name: stamp_of(file) for name, file in walked}  # before they are read
     before = None
@@ -232,7 +232,7 @@ def index_files(
     kept, unread = (set(), {}) if before is None or reread else before.unchanged(stamps)
     for name, reason in unread.items():
         warn_user(f"left out of {docs}: {name}: {reason}")
-    documents: list[Document] = []
+    documents = []
     fresh = stamps.keys() - kept - unread.keys()
     if fresh or closed or not kept:
         documents = _documents(docs, stamps, fresh, unread, follow_links=follow_links)

@@ -230,7 +230,7 @@ class EvidenceFinder:
             return
         self._untried -= len(chosen) > 1
         searchable = self._loose(tuple(document.id for document in chosen))
-        places: list[tuple[Document, Span]] = []
+        places = []
         for owner, start in islice(searchable.places(sought, None), _COUNTED):
             span = searchable.forms[owner].span(start, start + len(sought))
             end = end_of_sign(chosen[owner], span.end - 1)
@@ -411,7 +411,7 @@ def understood(row: Mapping[str, Any], documents: Collection[str] = ()) -> Mappi
     >>> understood({"query": "Hot?", "contexts": "['Tea is hot.']"})["evidence"]
     ['Tea is hot.']
     """
-    renamed: dict[str, Any] = {}
+    renamed = {}
     if "question" not in row:
         texts = (row.get(key) for key in QUESTION_NAMES)
         renamed["question"] = next((text for text in texts if isinstance(text, str)), None)
