@@ -6,7 +6,7 @@ Offsets are verified, excerpts are searched, nothing is guessed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -412,15 +412,18 @@ def understood(row: Mapping[str, Any], documents: Collection[str] = ()) -> Mappi
     ['Tea is hot.']
     """
     renamed = {}
+
+    def first(keys: Iterable[str], fits: Callable[[Any], bool]) -> Any:
+        return next((row[key] for key in keys if fits(row.get(key))), None)
+
     if "question" not in row:
-        texts = (row.get(key) for key in QUESTION_NAMES)
-        renamed["question"] = next((text for text in texts if isinstance(text, str)), None)
+        renamed["question"] = first(QUESTION_NAMES, lambda text: isinstance(text, str))
     if row.get("document_id") is None:
-        names = (row.get(key) for key in _DOCUMENT)
-        known = (name for name in names if isinstance(name, str) and name in documents)
-        renamed["document_id"] = next(known, None)
+        renamed["document_id"] = first(
+            _DOCUMENT, lambda name: isinstance(name, str) and name in documents
+        )
     if all(row.get(key) is None for key in ("evidence", "spans", "left_out", "without_evidence")):
-        evidence = next((row[key] for key in _EVIDENCE if row.get(key)), None)
+        evidence = first(_EVIDENCE, bool)
         if isinstance(evidence, str) and evidence.lstrip().startswith("["):
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 # A list of strings is the same in JSON.
@@ -433,24 +436,21 @@ def _entries(row: Mapping[str, Any]) -> list[Any]:
     evidence = row.get("evidence")
     if isinstance(evidence, str | Mapping):
         evidence = [evidence]
-    if evidence is not None and not isinstance(evidence, list):
+    if not isinstance(evidence, list | None):
         raise EvidenceError(f"evidence is an excerpt or a list, got {type(evidence).__name__}")
     spans = row.get("spans")
     if spans is None:
         return evidence or []
-    if not isinstance(spans, list):
-        raise EvidenceError("spans is a list of pairs [start, end]")
-    texts = evidence or [None] * len(spans)
-    if len(texts) != len(spans):
+    try:
+        places = [{"start": start, "end": end} for start, end in spans]
+    except (TypeError, ValueError):
+        raise EvidenceError("spans is a list of pairs [start, end]") from None
+    texts = evidence or [None] * len(places)
+    if len(texts) != len(places):
         raise EvidenceError(
-            f"there are {len(spans)} spans and {len(texts)} pieces of evidence: give as many of each"
+            f"there are {len(places)} spans and {len(texts)} pieces of evidence: give as many of each"
         )
-    entries = []
-    for span, text in zip(spans, texts, strict=True):
-        if not isinstance(span, list) or len(span) != 2:
-            raise EvidenceError("spans is a list of pairs [start, end]")
-        entries.append({"start": span[0], "end": span[1], "text": text})
-    return entries
+    return [{**place, "text": text} for place, text in zip(places, texts, strict=True)]
 
 
 def _collection(document: Document) -> str:
@@ -506,8 +506,7 @@ def load_benchmark(
         reader.add(place_of_row, row)
     if reader.repeated and contents.is_own:
         first = reader.repeated[0]
-        file = f"{questions}, " if isinstance(questions, str | Path) else ""
-        raise DataError(f"two questions have the id {first.query_id!r}: {file}{first.reason}")
+        raise DataError(f"two questions have the id {first.query_id!r}: {first.reason}")
     if reader.notes:
         first = reader.notes[0]
         warn_user(
