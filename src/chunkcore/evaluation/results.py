@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -101,9 +101,8 @@ class Cost:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cost:
-        """From fields by name; other keys are ignored. Raises `TypeError` or `ValueError` for a non-number."""
-        names = [column.name for column in fields(cls) if column.name in data]
-        return cls(**_amounts({name: data[name] for name in names}))
+        """From fields by name. Raises `TypeError` or `ValueError` for another field, or no number."""
+        return cls(**_amounts(data))
 
 
 def _ratio(amount: float | None, tokens: int) -> float:
@@ -370,7 +369,7 @@ class Report(Frame):
         try:
             count = len(data["query_ids"])
             tokens = data["retrieved_tokens"].items()
-            curve = data.get("curve", {}).items()
+            curve = data["curve"].items()
             return cls(
                 name=_text(data["name"]),
                 benchmark=_text(data["benchmark"]),
@@ -384,12 +383,12 @@ class Report(Frame):
                 chunks=ChunkStatistics(**data["chunks"]) if data["chunks"] else None,
                 seconds=_amounts(data["seconds"]),
                 min_rule=_text(data["min_rule"]),
-                cost=Cost.from_dict(data["cost"]) if data.get("cost") else None,
-                documents_digest=_text(data.get("documents_digest", "")),
-                documents=_texts(data.get("documents", ())),
+                cost=Cost.from_dict(data["cost"]) if data["cost"] else None,
+                documents_digest=_text(data["documents_digest"]),
+                documents=_texts(data["documents"]),
                 system=System(**{name: _text(part) for name, part in data["system"].items()}),
-                bounds=_bounds(data.get("bounds", {})),
-                asked=data.get("asked"),
+                bounds=_bounds(data["bounds"]),
+                asked=data["asked"],
                 curve={int(budget): _numbers(row, count, 1) for budget, row in curve},
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -101,27 +101,26 @@ class LateEmbedder:
         """One row a chunk: float32, shape (len(chunks), dimensions). `progress` gets how many are done and how many are
         to do. Raises `DataError`: a chunk's document is missing, or too short; `ModelError`: the model failed twice.
         """
+        texts = {document.id: document.text for document in documents}
         rows: dict[str, list[int]] = {}
         for row, chunk in enumerate(chunks):
             rows.setdefault(chunk.document_id, []).append(row)
-        vectors: Vectors | None = None
-        done = 0
-        for document in documents:
-            rows_here = rows.pop(document.id, [])
-            if not rows_here:
-                continue
-            fresh = self.embed_spans(document.text, [chunks[row].spans for row in rows_here])
-            if vectors is None:
-                vectors = np.zeros((len(chunks), fresh.shape[1]), dtype=np.float32)
-            vectors[rows_here] = fresh
-            done += len(rows_here)
-            if progress is not None:
-                progress(done, len(chunks))
-        if rows:
+        missing = rows.keys() - texts.keys()
+        if missing:
             raise DataError(
-                f"documents of {len(rows)} ids are missing, such as {min(rows)!r}: give the documents"
+                f"documents of {len(missing)} ids are missing, such as {min(missing)!r}: give the documents"
             )
-        return np.empty((0, 0), dtype=np.float32) if vectors is None else vectors
+        if not chunks:
+            return np.empty((0, 0), dtype=np.float32)
+        vectors = []
+        order: list[int] = []
+        for name, rows_here in rows.items():
+            spans = [chunks[row].spans for row in rows_here]
+            vectors.append(self.embed_spans(texts[name], spans))
+            order += rows_here
+            if progress is not None:
+                progress(len(order), len(chunks))
+        return np.concatenate(vectors)[np.argsort(order)]
 
     def embed_spans(self, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
         """One row for each group of spans of the text: float32. Raises as `embed_chunks`."""
