@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chunkcore.errors import DataError, ModelError
+from chunkcore.errors import DataError
 from chunkcore.retrieval import Dense
 from chunkcore.retrieval.corpus import segment_texts
 from chunkcore.retrieval.vectors import top_k_owners
@@ -88,7 +88,5 @@ def test_one_owner_of_nearly_all_the_vectors_does_not_hide_the_others():
 
 
 def test_wrong_arguments_are_told():
-    with pytest.raises(ModelError, match="2 vectors and 1 owners"):
-        top_k_owners([[1.0]], [[1.0], [2.0]], [0], 1)
     with pytest.raises(DataError, match=r"has a segment at .* outside its spans"):
         index_of([Chunk("d", 0, (Span(0, 4),), "text", 1, segments=((Span(2, 6),),))], FakeEmbedder())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from chunkcore.chunkers import get_chunker
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.run_files import read_run, write_run
 from chunkcore.evaluation.scoring import Scorer, score
@@ -149,5 +149,3 @@ def test_files_without_hits_are_refused(benchmark: Benchmark, tmp_path: Path) ->
             read_run(written(tmp_path, "a.jsonl", *text.splitlines()), benchmark)
     with pytest.raises(DataError, match="cannot be read"):
         read_run(tmp_path / "none.jsonl", benchmark)
-    with pytest.raises(OptionError, match=r"name the file \.jsonl, got a\.trec"):
-        read_run(tmp_path / "a.trec", benchmark)

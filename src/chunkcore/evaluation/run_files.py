@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.evaluation.results import Report
 from chunkcore.files import json_lines, utf8_line, write_parts
@@ -84,7 +84,6 @@ def read_run(
     repeated hit, ranks or scores out of order, or a wrong digest. Or no hits, or a damaged file.
     """
     place = Path(path)
-    _check_name(place)
     reader = _RunReader(benchmark, aligner)
     for where, row in _json_rows(place):
         try:
@@ -107,15 +106,8 @@ def write_run(
     if it is not located; with the benchmark also a digest of the text at the place, so that `read_run` detects changed
     documents. Raises `OSError`: the file cannot be written.
     """
-    place = Path(path)
-    _check_name(place)
     body = list(_json_run(run, benchmark))
-    return write_parts(place, [utf8_line(_header(body)), *body])
-
-
-def _check_name(path: Path) -> None:
-    if path.suffix.lower() not in (".jsonl", ".ndjson"):
-        raise OptionError(f"a run is JSON lines: name the file .jsonl, got {path.name}")
+    return write_parts(Path(path), [utf8_line(_header(body)), *body])
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -205,7 +205,7 @@ class Hybrid(RetrievalMethod):
 
     Cost: that of the methods, each at least `depth` deep.
 
-    Raises `OptionError`: fewer than two methods, a repeated method, an option out of range, or `k` without ranks.
+    Raises `OptionError`: fewer than two methods, an option out of range, or `k` without ranks.
 
     >>> Hybrid().name, Hybrid(methods=(Dense(), BM25(k1=2.0)), k=10, fusion="ranks").name
     ('hybrid', 'hybrid:dense,"bm25:k1=2.0",k=10,fusion=ranks')
@@ -220,15 +220,6 @@ class Hybrid(RetrievalMethod):
     def validate(self) -> None:
         if len(self.methods) < 2:
             raise OptionError(f"hybrid fuses two retrievers or more, got {len(self.methods)}")
-        repeated = [
-            method.name
-            for number, method in enumerate(self.methods)
-            if method in self.methods[:number]
-        ]
-        if repeated:
-            raise OptionError(
-                f"hybrid has {repeated[0]} twice, which finds nothing new: leave one out"
-            )
         for method in self.methods:
             if method.makes_passages:
                 raise OptionError(

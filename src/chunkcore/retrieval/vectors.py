@@ -292,7 +292,7 @@ def top_k_owners(
     of each vector, ascending; each number from 0 to the last occurs; `lengths` is as for `top_k`. Returns owners
     (int64) and cosine similarities (float32), each of shape (q, min(k, owners)).
 
-    Raises `ModelError`: see `top_k`; or not one owner per vector.
+    Raises `ModelError`: see `top_k`.
 
     >>> owners, scores = top_k_owners([[1.0, 0.0]], [[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [0, 0, 1], 2)
     >>> owners.tolist(), scores.tolist()
@@ -300,10 +300,6 @@ def top_k_owners(
     """
     owner_of = np.asarray(owners, dtype=np.int64)
     rows, left = as_rows(vectors), np.asarray(queries)
-    if len(owner_of) != len(rows):
-        raise ModelError(
-            f"there are {len(rows)} vectors and {len(owner_of)} owners: expected one owner a vector"
-        )
     count = int(owner_of[-1]) + 1 if len(owner_of) else 0
     if count == len(rows):
         return top_k(left, rows, k, lengths=lengths)
