@@ -23,7 +23,7 @@ from chunkcore import (
     Span,
     get_measure,
 )
-from chunkcore.answers import Answer, AnswerModels, AnswerRun, answer_questions, score_answers
+from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
 from chunkcore.answers.answering import answer_question
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CallableLLM
@@ -168,9 +168,9 @@ def test_right_answers_come_from_the_queries():
     ],
 )
 def test_what_cannot_be_scored_is_told(measures, answers, error, message):
-    models = AnswerModels(judge=ScriptedLLM()) if answers.keys() == {"other"} else None
+    judge = ScriptedLLM() if answers.keys() == {"other"} else None
     with pytest.raises(error, match=message):
-        score_answers(benchmark(query()), AnswerRun("mine", answers), measures, models)
+        score_answers(benchmark(query()), AnswerRun("mine", answers), measures, judge)
 
 
 # --- The judge --------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_what_cannot_be_scored_is_told(measures, answers, error, message):
 def judged(name: str, *verdicts: str, answer: str = "At noon.", passages: tuple[str, ...] = (HARD,)) -> Any:
     judge = ScriptedLLM(*verdicts)
     answers = AnswerRun("mine", {"q1": Answer(answer, passages)})
-    report = score_answers(benchmark(query()), answers, [name], AnswerModels(judge=judge, retries=1))  # type: ignore[list-item]
+    report = score_answers(benchmark(query()), answers, [name], judge)  # type: ignore[list-item]
     return report.values(get_measure(name, 5))[0], judge  # type: ignore[arg-type]
 
 
@@ -205,7 +205,7 @@ def test_relevancy_is_a_grade(grade, value):
     ("name", "verdict", "complaint"),
     [
         ("Faithfulness", '{"statements": []}', "list of 1 to 100"),
-        ("Faithfulness", '{"statements": [5]}', "expected each statement to be an object"),
+        ("Faithfulness", '{"statements": [5]}', "expected 'supported' to be true or false, got None"),
         ("Faithfulness", '{"statements": [{"statement": "a", "supported": "yes"}]}', "true or false, got 'yes'"),
         ("Relevancy", '{"reason": "So.", "grade": 3}', "whole number from 0 to 2, got 3"),
     ],

@@ -11,8 +11,9 @@ import pytest
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
-from chunkcore.evaluation.resampling import mean_intervals
 from chunkcore.evaluation.results import Report
+
+from tests.results import mean_intervals
 
 RECALL = get_measure("Recall", 5)
 

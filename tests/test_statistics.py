@@ -11,7 +11,6 @@ import pytest
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.resampling import (
     intervals,
-    mean_intervals,
     randomisation_test,
     resampled_means,
     student_quantile,
@@ -19,6 +18,8 @@ from chunkcore.evaluation.resampling import (
 from hypothesis import given
 from hypothesis import strategies as st
 from integration_tests.benchmarks import statistics_simulation as simulation
+
+from tests.results import mean_intervals
 
 needs_scipy = pytest.mark.skipif(find_spec("scipy") is None, reason="scipy, the reference, is not installed")
 

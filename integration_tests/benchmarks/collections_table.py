@@ -28,11 +28,11 @@ from chunkcore.datasets import load_dataset
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import measures_at
-from chunkcore.evaluation.resampling import mean_intervals
 from chunkcore.evaluation.results import Report
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.study.experiment import run_experiment
 from chunkcore.text import Document
+from tests.results import mean_intervals
 
 COLLECTIONS = ("lochmere", "chroma", "cuad", "evidence_inference", "covid_qa")
 REFERENCE = "recursive"

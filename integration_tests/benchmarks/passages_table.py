@@ -33,7 +33,7 @@ import numpy as np
 from chunkcore import Benchmark, Document, load_benchmark, load_dataset
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.comparison import shared_documents
-from chunkcore.evaluation.resampling import intervals, mean_intervals, resampled_means, units_of
+from chunkcore.evaluation.resampling import intervals, resampled_means, units_of
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.locating.alignment import Aligner
 from chunkcore.retrieval import ChunkedCorpus, Index, TextVectors, WindowIndex, chunk_corpus, get_retriever
@@ -43,6 +43,7 @@ from chunkcore.study.experiment import run_retriever
 from chunkcore.tokens import get_counter
 from integration_tests.benchmarks import framework_stages  # noqa: F401  # registers +rse and +automerge
 from integration_tests.benchmarks.embedders import EMBEDDERS, embedder_of
+from tests.results import mean_intervals
 
 CHOSEN = ("lochmere", "chroma", "covid_qa", "cuad", "qmsum", "fairytaleqa", "evidence_inference")
 CONFIRMED = ("legal_contractnli", "legal_privacy_qa", "policyqa", "xquad_en")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chunkcore.answers import AnswerModels, answer_questions, score_answers
+from chunkcore.answers import answer_questions, score_answers
 from chunkcore.answers.answering import LONGEST
 from chunkcore.chunkers import get_chunker
 from chunkcore.errors import ModelError
@@ -100,9 +100,7 @@ def test_an_order_reaches_the_verdict_on_no_other_question(answer: str) -> None:
 
     llm = Obeys(ANSWERS[answer], answers_well)
     answered = answer_questions(benchmark, run, llm, retries=1)
-    report = score_answers(
-        benchmark, answered, ["SquadF1", "Faithfulness", "Relevancy"], AnswerModels(judge=llm, retries=1)
-    )
+    report = score_answers(benchmark, answered, ["SquadF1", "Faithfulness", "Relevancy"], llm)
 
     assert dict(run.results) == found
     assert [each.text for each in benchmark.documents] == [EVIL, GOOD]

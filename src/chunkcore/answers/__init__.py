@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         cite as cite,
     )
     from chunkcore.evaluation.answer_measures import (
-        AnswerModels as AnswerModels,
         exact_match as exact_match,
         squad_f1 as squad_f1,
     )
@@ -29,6 +28,6 @@ on_first_use(
     {
         "chunkcore.answers.answering": "Answer AnswerRun answer_questions score_answers",
         "chunkcore.answers.citing": "Citation CitedAnswer cite",
-        "chunkcore.evaluation.answer_measures": "AnswerModels exact_match squad_f1",
+        "chunkcore.evaluation.answer_measures": "exact_match squad_f1",
     },
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, echo
-from chunkcore.evaluation.answer_measures import AnsweredQuestion, AnswerMeasure, AnswerModels
+from chunkcore.evaluation.answer_measures import AnsweredQuestion, AnswerMeasure
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import Depth, budget_of, known_measures, measures
 from chunkcore.evaluation.results import Report
@@ -192,7 +192,7 @@ def score_answers(
     benchmark: Benchmark,
     answered: AnswerRun,
     kinds: Iterable[str] = DEFAULT_MEASURES,
-    models: AnswerModels | None = None,
+    judge: LLM | str | None = None,
 ) -> Report:
     """A report of answers' scores, query by query, at `answered.k`: "SquadF1@5".
 
@@ -201,7 +201,7 @@ def score_answers(
     measure but Faithfulness; `Report.unanswered` lists it. Faithfulness is NaN for an empty answer, and without a valid
     verdict.
 
-    `models` has the judge of Faithfulness and Relevancy.
+    `judge` is the model that gives the verdicts of Faithfulness and Relevancy.
 
     Raises:
         OptionError: no such measure, or a missing judge.
@@ -215,8 +215,8 @@ def score_answers(
     >>> round(report.mean("SquadF1@5"), 3)
     0.667
     """
-    models = models or AnswerModels()
-    scored = check_measures(benchmark, kinds, models, answered.k)
+    model = None if judge is None else get_llm(judge)
+    scored = _checked_measures(benchmark, kinds, model, answered.k)
     queries = benchmark.queries
     if answered.answers and not any(query.id in answered.answers for query in queries):
         raise DataError(
@@ -240,8 +240,7 @@ def score_answers(
         query_ids=tuple(query.id for query in queries),
         collections=tuple(query.collection for query in queries),
         scores={
-            measure: np.array(measure.compute(cases, models), dtype=np.float64)
-            for measure in scored
+            measure: np.array(measure.compute(cases, model), dtype=np.float64) for measure in scored
         },
         unanswered=tuple(
             query.id for query, case in zip(queries, cases, strict=True) if case.failed
@@ -250,8 +249,8 @@ def score_answers(
     )
 
 
-def check_measures(
-    benchmark: Benchmark, kinds: Iterable[str], models: AnswerModels, k: Depth = 1
+def _checked_measures(
+    benchmark: Benchmark, kinds: Iterable[str], judge: LLM | None, k: Depth
 ) -> list[AnswerMeasure]:
     """The distinct measures, if this benchmark's answers can be scored by all of them. Raises as `score_answers`."""
     checked = []
@@ -263,7 +262,7 @@ def check_measures(
             )
             raise OptionError(f"{echo(kind)} is no measure of answers: expected some of {names}")
         measure = cls(k)
-        if "judge" in measure.needs and models.judge is None:
+        if "judge" in measure.needs and judge is None:
             raise OptionError(f"{kind} is judged by a language model: give one as judge")
         if "references" in measure.needs and not any(map(references_of, benchmark.queries)):
             raise DataError(

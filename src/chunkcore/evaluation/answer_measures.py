@@ -13,10 +13,9 @@ from typing import ClassVar
 
 import regex
 
-from chunkcore.concurrency import Progress
 from chunkcore.errors import NoAnswerError, OptionError
 from chunkcore.evaluation.measures import Measure, Unit, measures
-from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
+from chunkcore.models.llm import LLM, BadAnswerError, Question, ask
 from chunkcore.models.llm.base import (
     ask_all,
     conversation,
@@ -39,17 +38,6 @@ class AnsweredQuestion:
     failed: bool = False  # the system gave no answer at all
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnswerModels:
-    """The models that measures of answers use."""
-
-    judge: LLM | str | None = None  # gives verdicts
-    retries: int = 2  # after an invalid verdict
-    progress: Progress | None = (
-        None  # called with a measure's kind, the verdicts so far, and their total
-    )
-
-
 @dataclass(frozen=True)
 class AnswerMeasure(Measure):
     """A measure of answers that were written from the best k pieces."""
@@ -67,12 +55,8 @@ class AnswerMeasure(Measure):
             )
 
     @abstractmethod
-    def compute(
-        self,
-        answers: Sequence[AnsweredQuestion],
-        models: AnswerModels,
-    ) -> Sequence[float]:
-        """The score of each answer; NaN if undefined."""
+    def compute(self, answers: Sequence[AnsweredQuestion], judge: LLM | None) -> Sequence[float]:
+        """The score of each answer; NaN if undefined. `judge` gives verdicts."""
 
 
 class WordMeasure(AnswerMeasure):
@@ -81,24 +65,17 @@ class WordMeasure(AnswerMeasure):
     needs = frozenset({"references"})
 
     @abstractmethod
-    def compare(
-        self,
-        answer: str,
-        references: Sequence[str],
-    ) -> float:
+    def compare(self, answer: str, references: Sequence[str]) -> float:
         """The score, 0 to 1."""
 
-    def compute(
-        self,
-        answers: Sequence[AnsweredQuestion],
-        models: AnswerModels,
-    ) -> Sequence[float]:
-        def score(case: AnsweredQuestion) -> float:
-            if not case.references:
-                return math.nan
-            return 0.0 if case.failed else self.compare(case.answer, case.references)
-
-        return list(map(score, answers))
+    def compute(self, answers: Sequence[AnsweredQuestion], judge: LLM | None) -> Sequence[float]:
+        scores = []
+        for case in answers:
+            score = math.nan
+            if case.references:
+                score = 0.0 if case.failed else self.compare(case.answer, case.references)
+            scores.append(score)
+        return scores
 
 
 # A character is a word here, as in the usual scores of Chinese and Japanese.
@@ -211,32 +188,20 @@ class JudgedMeasure(AnswerMeasure):
     def question(self, answered: AnsweredQuestion) -> Question[float]:
         """What the judge is asked; its answer is read as the score."""
 
-    def compute(
-        self,
-        answers: Sequence[AnsweredQuestion],
-        models: AnswerModels,
-    ) -> Sequence[float]:
-        assert models.judge is not None
-        judge = get_llm(models.judge)
+    def compute(self, answers: Sequence[AnsweredQuestion], judge: LLM | None) -> Sequence[float]:
+        assert judge is not None
+        model = judge
         judged = [number for number, answered in enumerate(answers) if answered.answer]
 
         def verdict(number: int) -> float:
             try:
-                return ask(
-                    judge,
-                    self.question(answers[number]),
-                    retries=models.retries,
-                )
+                return ask(model, self.question(answers[number]))
             except NoAnswerError:
                 return math.nan
 
         scores = [self.silent] * len(answers)
-        for done, (number, score) in enumerate(
-            zip(judged, ask_all(judge, verdict, judged), strict=True), start=1
-        ):
+        for number, score in zip(judged, ask_all(model, verdict, judged), strict=True):
             scores[number] = score
-            if models.progress:
-                models.progress(self.kind, done, len(judged))
         return scores
 
 

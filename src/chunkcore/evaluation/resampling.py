@@ -66,27 +66,6 @@ def student_quantile(share: float, freedom: int) -> float:
 _BLOCK = 4_000_000  # drawn units or signs held at once, about 100 MB with derived arrays
 
 
-def mean_intervals(
-    columns: Scores, *, resamples: int = 10_000, seed: int = 0, shares: bool = False
-) -> tuple[Scores, Scores]:
-    """The expanded 95 % percentile bootstrap interval of each column's mean: low and high, float64, shape (columns,).
-
-    `columns` has the shape (queries, columns); NaN is left out, an empty column gives NaN. `shares` says that scores
-    are from 0 to 1: intervals are widened for skew (see `share_intervals`), and stay there.
-
-    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 13.3 and 8.3; Hesterberg, What
-    Teachers Should Know About the Bootstrap, The American Statistician 69 (2015), on the expansion.
-
-    >>> low, high = mean_intervals(np.array([[0.0], [1.0], [1.0], [0.0]]), resamples=1000)
-    >>> bool(low[0] < 0.5 < high[0])
-    True
-    """
-    means = resampled_means(columns, resamples=resamples, seed=seed)
-    if shares:
-        return share_intervals(columns, means, 0.95)
-    return intervals(means, units_of(columns, None), 0.95)
-
-
 # Few questions show too little of a skew: docs/evidence/statistics.md has the coverage.
 _STEEPER = 2.0
 
@@ -181,6 +160,9 @@ def intervals(means: Scores, units: Numbers, confidence: float) -> tuple[Scores,
 
     With few units percentiles are too narrow: they use a normal quantile for Student's, and divide the variance by n,
     not n - 1. The tails are shrunk by that factor.
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 13.3 and 8.3; Hesterberg, What
+    Teachers Should Know About the Bootstrap, The American Statistician 69 (2015), on the expansion.
     """
     ends = np.full((2, means.shape[1]), np.nan)
     with warnings.catch_warnings():

@@ -28,11 +28,6 @@ def _by_ending() -> dict[str, type[Reader]]:
     return {ending: reader for _, reader in readers.items() for ending in reader.endings}
 
 
-def has_reader(path: Path) -> bool:
-    """Whether a reader takes files of this ending; others are read as text first."""
-    return path.suffix[1:].lower() in _by_ending()
-
-
 def read_file(
     path: Path | str, name: str = "", *, inside: Path | None = None, html: Html | None = None
 ) -> Reading:
