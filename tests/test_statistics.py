@@ -9,12 +9,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.resampling import (
-    intervals,
-    randomisation_test,
-    resampled_means,
-    student_quantile,
-)
+from chunkcore.evaluation.resampling import intervals, randomisation_test, resampled_means, student_quantile
 from hypothesis import given
 from hypothesis import strategies as st
 from integration_tests.benchmarks import statistics_simulation as simulation
