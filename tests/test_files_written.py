@@ -41,7 +41,7 @@ def test_what_was_written_earlier_is_no_document_and_its_folder_is_named(docs: P
 
 
 @pytest.mark.parametrize(
-    "names", [("report.json",), ("report.html", "report.md"), ("scores.csv",), ("a.jsonl",), GENERATED[:2]]
+    "names", [("report.json",), ("report.html", "report.md"), ("questions.csv",), ("a.jsonl",), GENERATED[:2]]
 )
 def test_a_name_alone_does_not_make_it_ours(docs: Path, names: tuple[str, ...]) -> None:
     laid(docs / "out", *names)

@@ -61,7 +61,6 @@ def test_measures_of_order_are_columns_beside_the_usual_ones() -> None:
         for title in ("HitRate", "nDCG", "MRR", "DCG × 100"):
             assert title in text
     assert "The best pieces until so many tokens are retrieved" in html_report(shown)
-    assert "<h2>Quality against retrieved tokens</h2>" in html_report(shown)
     assert "Scores at 20 tokens" in markdown_report(shown)
 
 

@@ -58,7 +58,7 @@ def outcome(folder: Path, name: str, settings: dict[str, str], clock: str) -> di
     reports = json.loads((folder / name / "report.json").read_bytes())["reports"]
     assert all(seconds >= 0 for report in reports for seconds in report["seconds"].values())
     timeless = [{key: value for key, value in report.items() if key not in ("seconds", "cost")} for report in reports]
-    files = ("chunks.jsonl", "scores.csv", "questions.csv")
+    files = ("chunks.jsonl", "questions.csv")
     return {"reports": timeless} | {each: (folder / name / each).read_bytes() for each in files}
 
 

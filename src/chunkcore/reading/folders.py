@@ -287,14 +287,14 @@ def as_utf8(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "surrogateescape")
 
 
-REPORT_NAMES = ("report.md", "report.json", "scores.csv", "questions.csv", "report.html")
+REPORT_NAMES = ("report.md", "report.json", "questions.csv", "report.html")
 BENCHMARK_NAMES = ("documents.jsonl", "questions.jsonl")
 _INDEX_DATA = re.compile(r"(^|/)data-[0-9a-f]{16}/$")  # a saved index's folder of data
 
 
 # The files of one output: it is there if all of the first are; the others are optional. "*" is a stem.
 _OUTPUTS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-    (("report.json", "scores.csv"), REPORT_NAMES),
+    (("report.json", "questions.csv"), REPORT_NAMES),
     (BENCHMARK_NAMES, ()),
     ((CHECKSUMS,), ("questions.jsonl",)),
     (("*.run.jsonl",), ()),
@@ -305,8 +305,8 @@ _OUTPUTS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 def written_names(names: set[str]) -> Iterator[str]:
     """Which of a folder's files an earlier command wrote: all names of one output are there.
 
-    >>> sorted(set(written_names({"report.json", "scores.csv", "report.md", "own.md", "sweep.json"})))
-    ['report.json', 'report.md', 'scores.csv']
+    >>> sorted(set(written_names({"report.json", "questions.csv", "report.md", "own.md", "sweep.json"})))
+    ['questions.csv', 'report.json', 'report.md']
     """
     for required, optional in _OUTPUTS:
         stems = [""]

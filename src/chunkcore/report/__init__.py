@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         markdown_report as markdown_report,
         question_csv as question_csv,
         read_reports as read_reports,
-        score_csv as score_csv,
         write_report as write_report,
     )
     from chunkcore.study.comparing import ReportPage as ReportPage
@@ -28,8 +27,7 @@ on_first_use(
         "chunkcore.report.html": "html_report plot",
         "chunkcore.report.advice": "snippets",
         "chunkcore.report.records": (
-            "ReportFiles json_report markdown_report question_csv read_reports score_csv "
-            "write_report"
+            "ReportFiles json_report markdown_report question_csv read_reports write_report"
         ),
         "chunkcore.study.comparing": "ReportPage",
     },

@@ -131,11 +131,10 @@ def html_report(page: ReportPage) -> str:
             views=views,
             costs=tables.cost_table(page),
             curves=both_widths(_curves, page),
-            budgets=tables.budgets(page),
             means=both_widths(_means, page),
             differences=tables.difference_table(page),
             meanings=_meanings(page, views),
-            chunks=tables.chunk_table(page),
+            collections=tables.collection_table(page),
             problems=tables.problem_table(page),
             tuning=page.tuning,
             tuning_tables=tables.tuning_tables(page.tuning) if page.tuning else (),
@@ -239,13 +238,12 @@ def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def _view(page: ReportPage, k: Depth, unit: Unit) -> dict[str, Any]:
-    """The scores and collections at one k in one unit, which the page's switches select."""
+    """The scores at one k in one unit, which the page's switches select."""
     return {
         "k": str(k),
         "unit": unit,
         "shown": k == page.chosen_k and unit == page.comparison.measure.unit,
         "scores": tables.score_table(page, k, unit),
-        "collections": tables.collection_table(page, k, unit),
     }
 
 

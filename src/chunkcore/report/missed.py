@@ -11,7 +11,7 @@ import numpy as np
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.measures import Depth, budget_of
 from chunkcore.evaluation.results import Report
-from chunkcore.report.tables import Column, Table, percent
+from chunkcore.report.tables import Column, Table, percent, text_column
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
 from chunkcore.study.comparing import ReportPage
@@ -174,13 +174,11 @@ def missed_table(missed: Sequence[Missed]) -> Table[Missed] | None:
     """A row a question; None without one."""
     if not missed:
         return None
-    columns = (
-        Column[Missed]("Question", lambda row: row.question, kind="text"),
-        Column[Missed]("Found, %", lambda row: percent(row.recall, 0)),
-        Column[Missed]("Why", lambda row: row.reason, kind="text"),
-        Column[Missed]("Evidence", lambda row: row.evidence, kind="text"),
-        Column[Missed](
-            "Best passage", lambda row: row.passage or "none was retrieved", kind="text"
-        ),
+    columns: tuple[Column[Missed], ...] = (
+        text_column("Question", lambda row: row.question),
+        Column("Found, %", lambda row: percent(row.recall, 0)),
+        text_column("Why", lambda row: row.reason),
+        text_column("Evidence", lambda row: row.evidence),
+        text_column("Best passage", lambda row: row.passage or "none was retrieved"),
     )
     return Table("What it missed", columns, tuple(missed))

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
@@ -18,8 +18,7 @@ from chunkcore.errors import DataError
 from chunkcore.escaping import csv_cell, markdown_cell, terminal_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.comparison import Comparison, compare
-from chunkcore.evaluation.measures import Measure, describe_depth
-from chunkcore.evaluation.resampling import mean_std
+from chunkcore.evaluation.measures import describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.files import read_json, write_files, write_text
 from chunkcore.plain import digest, plain
@@ -50,10 +49,7 @@ def markdown_report(page: ReportPage) -> str:
         for k in page.ks:
             scores = tables.markdown_table(tables.score_table(page, k, unit))
             parts += [f"## Scores at {describe_depth(k)}, {unit}s", scores]
-            parts += _titled(tables.collection_table(page, k, unit), level=3)
-    lines = [f"- {markdown_cell(name)}: {text}" for _, name, text in tables.budgets(page)]
-    if lines:
-        parts += ["## Tokens that hold the evidence", "\n".join(lines)]
+    parts += _titled(tables.collection_table(page))
     note = "For one system, as if it were alone. Seconds are this run's."
     parts += _titled(tables.cost_table(page), note)
     if comparison.against:
@@ -61,7 +57,6 @@ def markdown_report(page: ReportPage) -> str:
         parts += _titled(tables.difference_table(page), note)
     for table in tables.tuning_tables(tuning) if tuning else ():
         parts += _titled(table)
-    parts += _titled(tables.chunk_table(page))
     parts += _titled(tables.problem_table(page))
     shown = {
         "Date": page.written,
@@ -81,76 +76,40 @@ def _benchmark_name(page: ReportPage) -> str:
     return page.benchmark.name if page.benchmark else page.reports[0].benchmark
 
 
-def _titled(table: Table[Any] | None, note: str = "", *, level: int = 2) -> list[str]:
+def _titled(table: Table[Any] | None, note: str = "") -> list[str]:
     if table is None:
         return []
-    title = f"{'#' * level} {markdown_cell(table.title)}"
+    title = f"## {markdown_cell(table.title)}"
     return [part for part in (title, note, tables.markdown_table(table)) if part]
 
 
 FORMAT = "chunkcore report 2"
 
 
-def score_csv(page: ReportPage) -> str:
-    """One row per system, collection ("" for all) and measure: mean, standard deviation, questions, interval.
-
-    Shares are from 0 to 1. Only rows of the verdict's measure over all collections have an interval.
-    """
-    names = ["system", "collection", "measure", "k", "unit"]
-    header = [*names, "mean", "std", "questions", "low", "high"]
-    rows: list[Sequence[Any]] = []
-    for report in page.reports:
-        for measure in report.scores:
-            rows += _scores(page, report, measure)
-    return _csv(header, rows)
-
-
-def _scores(page: ReportPage, report: Report, measure: Measure) -> Iterator[Sequence[Any]]:
-    names = (str(measure), "" if measure.k is None else measure.k, measure.unit)
-    low, high = math.nan, math.nan
-    if measure == page.comparison.measure:
-        low, high = page.comparison.intervals[report.name]
-    yield (report.name, "", *names, *mean_std(report.values(measure)), low, high)
-    for collection, row in report.by_collection(measure).items():
-        if collection:
-            yield (report.name, collection, *names, *row, math.nan, math.nan)
-
-
 def question_csv(page: ReportPage) -> str:
-    """One row per system and question: every measure, and the tokens retrieved at each k."""
+    """One row per system and question: every measure, and the tokens retrieved at each k.
+
+    Shares are from 0 to 1; NaN is an empty cell.
+    """
     texts = {}
     if page.benchmark:
         texts = {query.id: query.text for query in page.benchmark.queries}
     measures = list(dict.fromkeys(measure for report in page.reports for measure in report.scores))
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\r\n")
     header = ["system", "question_id", "collection", "question", *map(str, measures)]
     header += [f"tokens@{k}" for k in page.ks]
-    rows = []
+    writer.writerow(map(csv_cell, header))
     for report in page.reports:
         empty = np.full(len(report.query_ids), math.nan)
         columns = [report.scores.get(measure, empty) for measure in measures]
         columns += [report.retrieved_tokens.get(k, empty) for k in page.ks]
-        values = np.column_stack(columns).tolist()
-        questions = zip(report.query_ids, report.collections, values, strict=True)
-        for query, collection, numbers in questions:
-            rows.append((report.name, query, collection, texts.get(query, ""), *numbers))
-    return _csv(header, rows)
-
-
-def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow([csv_cell(title) for title in header])
-    writer.writerows([_cell(value) for value in row] for row in rows)
+        rows = zip(report.query_ids, report.collections, *columns, strict=True)
+        for query, collection, *values in rows:
+            names = map(csv_cell, (report.name, query, collection, texts.get(query, "")))
+            numbers = (f"{value:.6g}" if math.isfinite(value) else "" for value in values)
+            writer.writerow([*names, *numbers])
     return buffer.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """Escaped text, numbers with six digits, NaN as an empty cell."""
-    if isinstance(value, str):
-        return csv_cell(value)
-    if isinstance(value, float):
-        return f"{value:.6g}" if math.isfinite(value) else ""
-    return value
 
 
 def json_report(page: ReportPage) -> str:
@@ -174,7 +133,6 @@ def json_report(page: ReportPage) -> str:
             **{name: getattr(comparison, name) for name in names.split()},
             "differences": pairs,
             "curves": comparison.curves,
-            "budgets": {name: text for _, name, text in tables.budgets(page)},
         },
         "tuning": page.tuning and page.tuning.to_dict(),
         "problems": [{"question": one.query_id, "reason": one.reason} for one in problems],
@@ -209,7 +167,6 @@ class ReportFiles:
     html: Path | None = None
     markdown: Path | None = None
     json: Path | None = None
-    scores: Path | None = None
     questions: Path | None = None
 
 
@@ -219,7 +176,7 @@ def write_report(
     *,
     benchmark: Benchmark | None = None,
 ) -> ReportFiles:
-    """Write ``report.html``, ``report.md``, ``report.json``, ``scores.csv`` and ``questions.csv``, each atomically.
+    """Write ``report.html``, ``report.md``, ``report.json`` and ``questions.csv``, each atomically.
 
     A path that ends in ``.html``, ``.md`` or ``.json`` is written as that one file.
 
@@ -256,7 +213,6 @@ def write_report(
 _FILES: dict[str, tuple[str, Callable[[ReportPage], str]]] = {
     "markdown": ("report.md", markdown_report),
     "json": ("report.json", json_report),
-    "scores": ("scores.csv", lambda page: f"\ufeff{score_csv(page)}"),
     "questions": ("questions.csv", lambda page: f"\ufeff{question_csv(page)}"),
     "html": ("report.html", html_report),
 }

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
@@ -17,13 +17,13 @@ import numpy as np
 from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem
 from chunkcore.evaluation.comparison import Difference, listed, rounded
-from chunkcore.evaluation.curve import SHARES, CurvePoint, tokens_for
+from chunkcore.evaluation.curve import SHARES, tokens_for
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
-from chunkcore.evaluation.results import Cost, Report
+from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.report.plots import signed
 from chunkcore.run import MatchKind
-from chunkcore.study.comparing import FEW, Ranked, ReportPage, mean
-from chunkcore.study.tuning import Fold, Tuning
+from chunkcore.study.comparing import FEW, ReportPage, mean
+from chunkcore.study.tuning import Tuning
 
 Row = TypeVar("Row")
 
@@ -77,6 +77,19 @@ class Table(Generic[Row]):
     def rows(self) -> tuple[tuple[Cell, ...], ...]:
         return tuple(tuple(column.cell(item) for column in self.columns) for item in self.items)
 
+    def with_values(self) -> Table[Row]:
+        """The table without the columns that are empty or 0 in every row."""
+        kept = []
+        for column, cells in zip(self.columns, zip(*self.rows, strict=True), strict=True):
+            if {cell.text for cell in cells} - {MISSING, "0"}:
+                kept.append(column)
+        return replace(self, columns=tuple(kept))
+
+
+def text_column(title: str, show: Callable[[Row], Cell | str]) -> Column[Row]:
+    """A column of text."""
+    return Column(title, show, kind="text", short=title)
+
 
 def markdown_table(table: Table[Any]) -> str:
     """A table in the pipe syntax; pipes and HTML in cells are escaped."""
@@ -92,10 +105,7 @@ def _markdown_cell(cell: Cell) -> str:
         text = f"**{text}**"
     if cell.number:
         text = f"{cell.number}. {text}"
-    if not cell.details:
-        return text
-    first, *others = map(markdown_cell, cell.details)
-    return " ".join([text, first, *(f"({detail})" for detail in others)])
+    return " ".join([text, *map(markdown_cell, cell.details)])
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -114,13 +124,12 @@ def duration(seconds: float | None) -> str:
     >>> duration(0.0312), duration(4.26), duration(812.4), duration(0.002), duration(None)
     ('0.03', '4.3', '812', '<0.01', '–')
     """
-    if seconds is None or not math.isfinite(seconds):
-        return MISSING
-    if 0 < seconds < 0.01:
+    if seconds is not None and 0 < seconds < 0.01:
         return "<0.01"
-    if seconds < 1:
-        return f"{seconds:.2f}"
-    return f"{seconds:.1f}" if seconds < 100 else f"{seconds:,.0f}"
+    digits = 0
+    if seconds is not None and seconds < 100:
+        digits = 1 if seconds >= 1 else 2
+    return amount(seconds, digits)
 
 
 def money(value: float | None) -> str:
@@ -129,9 +138,9 @@ def money(value: float | None) -> str:
     >>> money(12.5), money(0.01234), money(math.nan)
     ('12.50', '0.0123', '–')
     """
-    if value is None or not math.isfinite(value):
-        return MISSING
-    return f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.3g}"
+    if value is not None and 0 < value < 1:
+        return f"{value:.3g}"
+    return amount(value, 2)
 
 
 def plural(count: int, noun: str) -> str:
@@ -139,160 +148,119 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun} is" if count == 1 else f"{count:,} {noun}s are"
 
 
-def _spread(value: float, around: float) -> Cell:
-    return Cell(percent(value), (f"± {percent(around)}",) if math.isfinite(around) else ())
+# ---- systems
 
 
-def _system_columns(page: ReportPage, title: str = "Chunker") -> list[Column[Ranked]]:
+def _system_columns(page: ReportPage) -> list[Column[Report]]:
     """What names a system: its chunker, then its retriever and embedder where these are known or vary."""
-
-    def chunker(row: Ranked) -> Cell:
-        return Cell(row.report.chunker, number=row.number)
-
-    columns = [Column(title, chunker, kind="text", short=title)]
+    numbers = {report.name: number for number, report in page.systems}
     systems = [report.system for report in page.reports]
+
+    def chunker(report: Report) -> Cell:
+        return Cell(report.chunker, number=numbers[report.name])
+
+    columns = [text_column("Chunker", chunker)]
     if any(system.search for system in systems):
-        columns.append(_named("Retriever", lambda row: row.report.system.search))
+        columns.append(text_column("Retriever", lambda report: report.system.search or MISSING))
     if len({system.embedder for system in systems} - {""}) > 1:
-        columns.append(_named("Embedder", lambda row: row.report.system.embedder))
+        columns.append(text_column("Embedder", lambda report: report.system.embedder or MISSING))
     return columns
 
 
-def _named(title: str, name: Callable[[Ranked], str]) -> Column[Ranked]:
-    return Column(title, lambda row: name(row) or MISSING, kind="text", short=title)
+def _chunks(
+    title: str, short: str, show: Callable[[ChunkStatistics], Cell | str]
+) -> Column[Report]:
+    def cell(report: Report) -> Cell | str:
+        return show(report.chunks) if report.chunks else MISSING
 
-
-def with_values(table: Table[Row]) -> Table[Row]:
-    """The table without the columns that have no value in any row."""
-    kept = []
-    for place, column in enumerate(table.columns):
-        if any(row[place].text != MISSING for row in table.rows):
-            kept.append(column)
-    return replace(table, columns=tuple(kept))
-
-
-def _chunks(title: str, name: str, short: str = "", group: str = "") -> Column[Ranked]:
-    def show(row: Ranked) -> str:
-        chunks = row.report.chunks
-        return amount(getattr(chunks, name)) if chunks else MISSING
-
-    return Column(title, show, group, qualified=bool(group), short=short, priority=3)
+    return Column(title, cell, "Chunks", qualified=True, short=short, priority=3)
 
 
 def _cost(
     group: str, title: str, show: Callable[[Cost], str], short: str = "", priority: int = 3
-) -> Column[Ranked]:
-    def cell(row: Ranked) -> str:
-        return show(row.report.cost) if row.report.cost else MISSING
+) -> Column[Report]:
+    def cell(report: Report) -> str:
+        return show(report.cost) if report.cost else MISSING
 
     return Column(title, cell, group, qualified=True, short=short, priority=priority)
 
 
-def _seconds(group: str, title: str, seconds: Callable[[Report], float | None]) -> Column[Ranked]:
-    return Column(title, lambda row: duration(seconds(row.report)), group, qualified=True)
+def _seconds(group: str, title: str, seconds: Callable[[Report], float | None]) -> Column[Report]:
+    return Column(title, lambda report: duration(seconds(report)), group, qualified=True)
+
+
+def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Report]:
+    """One row per system: scores at `k`, and their cost in tokens, chunks and seconds."""
+    columns = _system_columns(page)
+    for depth, name in ((k, f"At {describe_depth(k)}"), (None, "Any k")):
+        for measure in page.measures(depth, unit):
+            columns.append(_score_column(page, measure, f"{name}, % of {unit}s"))
+    columns += [
+        Column(
+            "Tokens retrieved",
+            lambda report: amount(report.mean_tokens(k)),
+            "Per question",
+            short="Tokens per\nquestion",
+            priority=1,
+        ),
+        _budget_column(page),
+        _chunks("Number", "Chunks", lambda chunks: amount(chunks.count)),
+        _chunks("Mean tokens", "Tokens\nper chunk", _sizes),
+        _seconds("Cost", "Seconds", total_seconds),
+        _cost("Cost", "Model calls", lambda cost: amount(cost.embedder_calls + cost.llm_calls)),
+        _cost("Cost", "Embedded", lambda cost: amount(cost.embedded_tokens), "Tokens\nembedded"),
+        _cost("Cost", "Per million", _per_million, "Money per\nmillion", priority=1),
+    ]
+    return Table(f"Scores at {describe_depth(k)}", tuple(columns), page.reports).with_values()
+
+
+def _sizes(chunks: ChunkStatistics) -> Cell:
+    return Cell(amount(chunks.mean), (f"{amount(chunks.minimum)} to {amount(chunks.maximum)}",))
 
 
 def _per_million(cost: Cost) -> str:
     return money(cost.money_per_million)
 
 
-def _embedded(cost: Cost) -> str:
-    return amount(cost.embedded_tokens)
-
-
-def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked]:
-    """One row per system: scores at `k`, and their cost in tokens, chunks and seconds."""
-
-    def retrieved(row: Ranked) -> str:
-        return amount(row.report.mean_tokens(k))
-
-    short = "Tokens per\nquestion"
-    columns = _system_columns(page)
-    for depth, name in ((k, f"At {describe_depth(k)}"), (None, "Any k")):
-        for measure in page.measures(depth, unit):
-            columns.append(_score_column(page, measure, f"{name}, % of {unit}s"))
-    columns += [
-        Column("Tokens retrieved", retrieved, "Per question", short=short, priority=1),
-        _budget_column(page),
-        _chunks("Number", "count", "Chunks", "Chunks"),
-        _chunks("Mean tokens", "mean", "Tokens\nper chunk", "Chunks"),
-        _seconds("Cost", "Seconds", total_seconds),
-        _cost("Cost", "Model calls", lambda cost: amount(cost.embedder_calls + cost.llm_calls)),
-        _cost("Cost", "Embedded", _embedded, "Tokens\nembedded"),
-        _cost("Cost", "Per million", _per_million, "Money per\nmillion", priority=1),
-    ]
-    return with_values(Table(f"Scores at {describe_depth(k)}", tuple(columns), page.systems))
-
-
-def _budget_column(page: ReportPage) -> Column[Ranked]:
+def _budget_column(page: ReportPage) -> Column[Report]:
     """The tokens for 80 % of the evidence, and below them those for 90 %."""
+    first, second = (f"{percent(share, 0)} %" for share in SHARES)
 
-    def cell(row: Ranked) -> Cell:
-        points = page.comparison.curves.get(row.report.name, ())
+    def cell(report: Report) -> Cell | str:
+        points = page.comparison.curves.get(report.name, ())
         needed = [tokens_for(share, points) for share in SHARES]
         if math.isnan(needed[0]):
-            return Cell(MISSING)
+            return MISSING
         rest = MISSING if math.isnan(needed[1]) else rounded(needed[1])
-        return Cell(rounded(needed[0]), (f"{rest} for {percent(SHARES[1], 0)} %",))
+        return Cell(rounded(needed[0]), (f"{rest} for {second}",))
 
-    first = f"{percent(SHARES[0], 0)} %"
     title, short = f"Tokens for {first} of the evidence", f"Tokens\nfor {first}"
     return Column(title, cell, "Per question", short=short, priority=1)
-
-
-def budgets(page: ReportPage) -> list[tuple[int, str, str]]:
-    """Each system's number and name, and what it needs for 80 % and 90 % of the evidence, in words."""
-    curves = page.comparison.curves
-    rows = []
-    for number, report in page.systems:
-        if report.name in curves:
-            rows.append((number, report.name, budget_words(curves[report.name])))
-    return rows
-
-
-def budget_words(points: Sequence[CurvePoint]) -> str:
-    """The budgets of a curve.
-
-    >>> budget_words([CurvePoint(1000, 0.7, 0.6, 0.8), CurvePoint(2000, 0.85, 0.8, 0.9)])
-    '80 % in about 1,600 tokens, 90 % is not reached (85 % in up to 2,000 tokens)'
-    >>> budget_words([CurvePoint(125, 0.95, 0.9, 1.0)])
-    '80 % in 125 tokens or fewer, 90 % in 125 tokens or fewer'
-    """
-    words = ""
-    for share in SHARES:
-        tokens, name = tokens_for(share, points), f"{percent(share, 0)} %"
-        separator = ", " if words else ""
-        if math.isnan(tokens):
-            most = f"{percent(points[-1].share, 0)} % in up to {points[-1].tokens:,.0f} tokens"
-            return f"{words}{separator}{name} is not reached ({most})"
-        amount_of = f"about {rounded(tokens)} tokens"
-        if tokens == points[0].tokens:
-            amount_of = f"{tokens:,.0f} tokens or fewer"
-        words += f"{separator}{name} in {amount_of}"
-    return words
 
 
 _HEADING = 12  # characters of a heading in a terminal; longer ones are broken
 _LONG = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
-def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Ranked]:
+def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Report]:
     """The means by a measure, times 100: shares become percent. The verdict's measure has intervals."""
     verdict = measure == page.comparison.measure
     title = measure.title
     if not measure.is_share:
         title += " × 100"
 
-    def score(row: Ranked) -> Cell:
-        shown = percent(mean(row.report, measure))
+    def score(report: Report) -> Cell | str:
+        shown = percent(mean(report, measure))
         if not verdict:
-            return Cell(shown)
-        low, high = page.comparison.intervals[row.report.name]
-        details = (f"{percent(low)} to {percent(high)}",) if math.isfinite(low) else ()
-        if row.report.asked is not None:
-            asked = f"stopped after {row.report.asked:,} of {len(row.report.query_ids):,} questions"
-            details = (*details, asked)
-        return Cell(shown, details, strong=True)
+            return shown
+        details = []
+        low, high = page.comparison.intervals[report.name]
+        if math.isfinite(low):
+            details.append(f"{percent(low)} to {percent(high)}")
+        if report.asked is not None:
+            questions = len(report.query_ids)
+            details.append(f"stopped after {report.asked:,} of {questions:,} questions")
+        return Cell(shown, tuple(details), strong=True)
 
     short = title
     if len(title) > _HEADING:
@@ -308,7 +276,7 @@ def total_seconds(report: Report) -> float | None:
     return sum(report.seconds[step] for step in STEPS)
 
 
-def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked] | None:
+def collection_table(page: ReportPage) -> Table[Report] | None:
     """The verdict's measure per document collection and over all.
 
     None for a single collection, and for groups of so few questions (`FEW`) that a mean says little.
@@ -317,64 +285,124 @@ def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Ranked] | 
     fewest = min(map(labels.count, page.collections), default=0)
     if len(page.collections) < 2 or fewest < FEW:
         return None
-    fixed = measure.k is None or measure.unit == "document"
-    if not fixed and "answer" not in (measure.unit, unit):
-        measure = replace(measure, k=k, unit=unit)
-    scored = tuple(row for row in page.systems if measure in row.report.scores)
 
-    def whole(row: Ranked) -> Cell:
-        return _spread(row.report.mean(measure), row.report.std(measure))
+    def column(title: str, name: str | None) -> Column[Report]:
+        def cell(report: Report) -> str:
+            if name is None:
+                return percent(report.mean(measure))
+            return percent(report.by_collection(measure).get(name, (math.nan,))[0])
 
-    def part(name: str, row: Ranked) -> Cell:
-        groups = row.report.by_collection(measure)
-        return _spread(*groups[name][:2]) if name in groups else Cell(MISSING)
+        return Column(title, cell)
 
-    columns = [*_system_columns(page), Column(f"All ({len(labels):,})", whole)]
-    for name in page.collections:
-        title = f"{name or '(none)'} ({labels.count(name):,})"
-        columns.append(Column(title, partial(part, name)))
-    return Table(f"{measure} by group of questions", tuple(columns), scored)
+    counts = {name: f"{name or '(none)'} ({labels.count(name):,})" for name in page.collections}
+    groups = [column(title, name) for name, title in counts.items()]
+    columns = (*_system_columns(page), column(f"All ({len(labels):,})", None), *groups)
+    return Table(f"{measure} by group of questions", columns, page.reports)
 
 
 def difference_table(page: ReportPage) -> Table[Difference]:
     """Each other system's difference from the baseline, in points, with its interval; the best first."""
 
-    def points(gap: Difference) -> Cell:
+    def points(gap: Difference) -> Cell | str:
         if not math.isfinite(gap.mean):
-            return Cell(MISSING)
+            return MISSING
         interval = f"{signed(100 * gap.low)} to {signed(100 * gap.high)}"
         alike = "≈ " if gap.equivalent else ""
         return Cell(f"{alike}{signed(100 * gap.mean)}", (interval,), strong=gap.distinct)
 
     comparison = page.comparison
-    columns = (
-        Column[Difference]("System", lambda gap: gap.a, kind="text"),
-        Column[Difference]("Points", points),
-        Column[Difference]("Questions better", lambda gap: amount(gap.wins)),
-        Column[Difference]("Questions worse", lambda gap: amount(gap.losses)),
+    columns: tuple[Column[Difference], ...] = (
+        text_column("System", lambda gap: gap.a),
+        Column("Points", points),
+        Column("Questions better", lambda gap: amount(gap.wins)),
+        Column("Questions worse", lambda gap: amount(gap.losses)),
     )
     title = f"Differences of {comparison.measure} from {comparison.baseline}"
     return Table(title, columns, comparison.against)
 
 
-def chunk_table(page: ReportPage) -> Table[Ranked] | None:
-    """Lengths of each system's chunks, in tokens; None if unknown."""
-    rows = tuple(row for row in page.systems if row.report.chunks is not None)
-    titles = {"Number": "count", "Mean tokens": "mean", "Std": "std"}
-    titles |= {"Shortest": "minimum", "Median": "median", "Longest": "maximum"}
-    columns = (*_system_columns(page), *(_chunks(title, name) for title, name in titles.items()))
-    return Table("Chunks", columns, rows) if rows else None
-
-
 def problem_table(page: ReportPage) -> Table[DataProblem] | None:
     """The skipped questions and the reasons; None if none were skipped."""
-    if page.benchmark is None or not page.benchmark.problems:
-        return None
-    columns = (
-        Column[DataProblem]("Question", lambda problem: problem.query_id, kind="text"),
-        Column[DataProblem]("Why", lambda problem: problem.reason, kind="text"),
+    problems = page.benchmark.problems if page.benchmark else ()
+    columns: tuple[Column[DataProblem], ...] = (
+        text_column("Question", lambda problem: problem.query_id),
+        text_column("Why", lambda problem: problem.reason),
     )
-    return Table("Questions left out", columns, tuple(page.benchmark.problems))
+    return Table("Questions left out", columns, tuple(problems)) if problems else None
+
+
+def model_tokens(cost: Cost) -> float:
+    """Tokens that embedders and language models read and wrote, per token of the source."""
+    llm_tokens = cost.llm_input_tokens + cost.llm_output_tokens
+    return cost.tokens_ratio + llm_tokens / (cost.source_tokens or math.nan)
+
+
+def cost_table(page: ReportPage) -> Table[Report] | None:
+    """Each system's seconds by step and its model requests, as if it ran alone; None if unknown."""
+    names = _system_columns(page)
+    columns = (
+        *names,
+        _seconds("Seconds", "chunk", lambda report: report.seconds.get("chunk")),
+        _seconds("Seconds", "embed", lambda report: report.seconds.get("embed")),
+        _seconds("Seconds", "search", lambda report: report.seconds.get("search")),
+        _seconds("Seconds", "together", total_seconds),
+        _cost("Embedder", "Calls", lambda cost: amount(cost.embedder_calls)),
+        _cost("Embedder", "Texts", lambda cost: amount(cost.embedded_texts)),
+        _cost("Embedder", "Tokens", lambda cost: amount(cost.embedded_tokens)),
+        _cost("Embedder", "per source token", lambda cost: amount(cost.tokens_ratio, 2)),
+        _cost("Language models", "Calls", lambda cost: amount(cost.llm_calls)),
+        _cost("Language models", "Tokens read", lambda cost: amount(cost.llm_input_tokens)),
+        _cost("Language models", "Tokens written", lambda cost: amount(cost.llm_output_tokens)),
+        _cost("Money", "Documents", lambda cost: money(cost.money)),
+        _cost("Money", "per million tokens", _per_million),
+    )
+    table = Table("What each system costs", columns, page.reports).with_values()
+    return table if len(table.columns) > len(names) else None
+
+
+# ---- a search
+
+
+def configuration_table(tuning: Tuning) -> Table[Report]:
+    """One row a configuration: its mean over all questions, which is too high for the best."""
+
+    def chunker(report: Report) -> Cell:
+        labels = []
+        if report.name == tuning.use:
+            labels.append("use")
+        if report.name == tuning.default:
+            labels.append("default")
+        chosen = tuning.choices.count(report.name)
+        if chosen:
+            labels.append(f"chosen {chosen} of {len(tuning.choices)} times")
+        name = tuning.configurations[report.name].chunker
+        return Cell(name, tuple(labels), strong=report.name == tuning.use)
+
+    columns: tuple[Column[Report], ...] = (
+        text_column("Chunker", chunker),
+        text_column("Retriever", lambda report: tuning.configurations[report.name].retriever),
+        Column(
+            str(tuning.measure), lambda report: tuning.measure.show(report.mean(tuning.measure))
+        ),
+        Column("Chunks", lambda report: amount(report.chunks.count) if report.chunks else MISSING),
+        Column("Seconds", lambda report: duration(total_seconds(report))),
+    )
+    return Table("Every configuration, on all questions", columns, tuning.reports)
+
+
+def tuning_tables(tuning: Tuning) -> list[Table[Any]]:
+    """Every configuration, and with their reasons those that could not run."""
+    tables: list[Table[Any]] = [configuration_table(tuning)]
+    if tuning.failures:
+        columns: tuple[Column[tuple[str, str]], ...] = (
+            text_column("Configuration", lambda failure: failure[0]),
+            text_column("Why it could not run", lambda failure: failure[1]),
+        )
+        tables.append(Table("Not scored", columns, tuple(tuning.failures.items())))
+    return tables
+
+
+# ---- warnings
 
 
 def warnings(page: ReportPage) -> list[str]:
@@ -478,93 +506,3 @@ FOUND_BY: dict[MatchKind, str] = {
     "quoted": "by the evidence it quotes",
     "unlocated": "nowhere",
 }
-
-
-def model_tokens(cost: Cost) -> float:
-    """Tokens that embedders and language models read and wrote, per token of the source."""
-    llm_tokens = cost.llm_input_tokens + cost.llm_output_tokens
-    return cost.tokens_ratio + llm_tokens / (cost.source_tokens or math.nan)
-
-
-def cost_table(page: ReportPage) -> Table[Ranked] | None:
-    """Each system's seconds by step and its model requests, as if it ran alone; None if unknown."""
-    names = _system_columns(page)
-    columns = [_seconds("Seconds", step, partial(_step, step)) for step in STEPS]
-    columns += [
-        _seconds("Seconds", "together", total_seconds),
-        _cost("Embedder", "Calls", lambda cost: amount(cost.embedder_calls)),
-        _cost("Embedder", "Texts", lambda cost: amount(cost.embedded_texts)),
-        _cost("Embedder", "Tokens", _embedded),
-        _cost("Embedder", "per source token", lambda cost: amount(cost.tokens_ratio, 2)),
-        _cost("Language models", "Calls", lambda cost: amount(cost.llm_calls or None)),
-        _cost("Language models", "Tokens read", lambda cost: amount(cost.llm_input_tokens or None)),
-        _cost(
-            "Language models", "Tokens written", lambda cost: amount(cost.llm_output_tokens or None)
-        ),
-        _cost("Money", "Documents", lambda cost: money(cost.money)),
-        _cost("Money", "per million tokens", _per_million),
-    ]
-    table = with_values(Table("What each system costs", (*names, *columns), page.systems))
-    return table if len(table.columns) > len(names) else None
-
-
-def _step(step: str, report: Report) -> float | None:
-    return report.seconds.get(step)
-
-
-# ---- a search
-
-
-def fold_table(tuning: Tuning) -> Table[Fold]:
-    """The choice made without each fold."""
-    show = tuning.measure.show
-    columns = (
-        Column[Fold]("Chosen by the other questions", lambda fold: fold.configuration, kind="text"),
-        Column[Fold]("Mean where chosen", lambda fold: show(fold.training)),
-        Column[Fold]("Held out", lambda fold: Cell(show(fold.held_out), strong=True)),
-        Column[Fold]("Questions held out", lambda fold: amount(fold.questions)),
-    )
-    return Table("Chosen without each part of the questions", columns, tuning.folds)
-
-
-def configuration_table(tuning: Tuning) -> Table[Report]:
-    """One row a configuration: its mean over all questions, which is too high for the best."""
-
-    def chunker(report: Report) -> Cell:
-        names = {"use": tuning.use, "default": tuning.default}
-        labels = tuple(label for label, name in names.items() if name == report.name)
-        name = tuning.configurations[report.name].chunker
-        return Cell(name, labels, strong="use" in labels)
-
-    def retriever(report: Report) -> str:
-        return tuning.configurations[report.name].retriever
-
-    def score(report: Report) -> str:
-        return tuning.measure.show(report.mean(tuning.measure))
-
-    def chunks(report: Report) -> str:
-        return amount(report.chunks.count) if report.chunks else MISSING
-
-    columns = (
-        Column[Report]("Chunker", chunker, kind="text"),
-        Column[Report]("Retriever", retriever, kind="text"),
-        Column[Report](str(tuning.measure), score),
-        Column[Report]("Chunks", chunks),
-        Column[Report]("Seconds", lambda report: duration(total_seconds(report))),
-    )
-    return Table("Every configuration, on all questions", columns, tuning.reports)
-
-
-def failure_table(tuning: Tuning) -> Table[str] | None:
-    """The configurations that could not run, with the reason; None if all could."""
-    columns = (
-        Column[str]("Configuration", lambda name: name, kind="text"),
-        Column[str]("Why it could not run", lambda name: tuning.failures[name], kind="text"),
-    )
-    return Table("Not scored", columns, tuple(tuning.failures)) if tuning.failures else None
-
-
-def tuning_tables(tuning: Tuning) -> list[Table]:  # type: ignore[type-arg]
-    """The tables, in the order of the page."""
-    tables = (fold_table(tuning), configuration_table(tuning), failure_table(tuning))
-    return [table for table in tables if table is not None]

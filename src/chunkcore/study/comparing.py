@@ -481,7 +481,7 @@ def tuning_page(tuning: Tuning, benchmark: Benchmark) -> ReportPage:
     )
     facts = {
         "Embedder": ", ".join(sorted({report.system.embedder for report in tuning.reports} - {""})),
-        "Held out": f"{len(tuning.folds)} parts, by {by}",
+        "Held out": f"{len(tuning.choices)} parts, by {by}",
     }
     return ReportPage(comparison, benchmark, facts, today(), tuning=tuning, counter=options.counter)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, product
@@ -123,16 +123,6 @@ def expand_grid(spec: str) -> list[str]:
     return list(dict.fromkeys("".join(parts) for parts in product(*pieces)))
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """The configuration that the other folds choose: its mean on those, and its mean on this fold's questions."""
-
-    configuration: str
-    training: float
-    held_out: float
-    questions: int
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Tuning(Frame):
     """The result of a search.
@@ -141,7 +131,7 @@ class Tuning(Frame):
         reports: one a configuration, the highest mean first; the best and the default keep their runs.
         configurations: by the report's name.
         default: the name of the default configuration.
-        folds: the choice made without each fold.
+        choices: by name, the choice made without each fold.
         comparison: of the held-out scores with the default's.
         failures: by name, why a configuration could not run.
     """
@@ -150,7 +140,7 @@ class Tuning(Frame):
     reports: tuple[Report, ...]
     configurations: Mapping[str, System]
     default: str
-    folds: tuple[Fold, ...]
+    choices: tuple[str, ...]
     comparison: Comparison
     failures: Mapping[str, str]
 
@@ -240,7 +230,7 @@ class Tuning(Frame):
                 "low": self.difference.low,
                 "high": self.difference.high,
             },
-            "folds": self.folds,
+            "choices": self.choices,
             "configurations": self.tidy(),
             "failures": self.failures,
             "seed": self.options.seed,
@@ -276,7 +266,7 @@ def tune(
 
     >>> from chunkcore.datasets import load_dataset
     >>> tuned = tune(load_dataset("lochmere"), "recursive:size={100,200}", retrievers="bm25")
-    >>> tuned.default, len(tuned.reports), len(tuned.folds)
+    >>> tuned.default, len(tuned.reports), len(tuned.choices)
     ('recursive:size=200 · bm25', 2, 5)
     """
     settings = options or TuneOptions()
@@ -410,24 +400,10 @@ def conclude(
         reports=_ranked(reports, scores, default),
         configurations={configuration.name: configuration for configuration in configurations},
         default=default,
-        folds=tuple(_folds(reports, measure.sign * scores, fold_of, choices)),
+        choices=tuple(reports[choice].name for choice in choices),
         comparison=comparison,
         failures=failures,
     )
-
-
-def _folds(
-    reports: Sequence[Report],
-    values: Scores,
-    fold_of: NDArray[np.int64],
-    choices: Sequence[int],
-) -> Iterator[Fold]:
-    for fold, choice in enumerate(choices):
-        inside = fold_of == fold
-        training = column_means(values[~inside])[choice]
-        held_out = column_means(values[inside])[choice]
-        questions = int(np.count_nonzero(inside))
-        yield Fold(reports[choice].name, float(training), float(held_out), questions)
 
 
 def _ranked(reports: Sequence[Report], scores: Scores, default: str) -> tuple[Report, ...]:
