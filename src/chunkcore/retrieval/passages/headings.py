@@ -66,5 +66,7 @@ class Headings:
                 begins, ends = self._edges[key]
                 steps[begins] += weight
                 steps[ends] -= weight
-        shares = np.cumsum(steps[:-1]) / (sum(weights.values()) or 1.0)
-        return np.round(shares, 9) ** 2  # sums that take away what they added are not exact
+        edges = np.flatnonzero(steps)
+        shares = np.cumsum(steps[edges]) / (sum(weights.values()) or 1.0)
+        squares = np.round(shares, 9) ** 2  # sums that take away what they added are not exact
+        return np.repeat(np.append(0.0, squares), np.diff(edges, prepend=0, append=self._size))

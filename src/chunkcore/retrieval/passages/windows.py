@@ -38,7 +38,7 @@ from chunkcore.spans import Floats, Numbers, Scores
 
 DOCUMENT = "document"
 VECTORS = 2**14  # that are read together, more where a document is longer
-WORDS = 2**18  # units whose windows are scored together, so that they stay in the processor's cache
+WORDS = 2**16  # units whose windows are scored together, so that they stay in the processor's cache
 RARE = 70  # of a word that fewer units have than one in so many, only the windows that have it are scored
 # Up to so many units, words are scored in float64; float32 takes two thirds of the time, and differs by about 1e-6.
 WIDE = 2**15
@@ -109,11 +109,9 @@ class Units:
 
     def blocks(self, size: int) -> Iterator[tuple[int, int]]:
         """Ranges of about `size` units, each of whole documents."""
-        first, count = 0, len(self)
-        for end in self.firsts[1:].tolist():
-            if end - first >= size or end == count:
-                yield first, end
-                first = end
+        count = max(1, round(len(self) / size))
+        edges = self.firsts.searchsorted(np.linspace(0, len(self), count + 1))
+        yield from pairwise(np.unique(self.firsts[edges]).tolist())
 
     def with_gaps(self, scores: Scores, k: int) -> Numbers:
         """The k best units, and gaps between them that cost less than the document's best units gain."""
@@ -209,7 +207,7 @@ class _Word(NamedTuple):
     """A word of the question."""
 
     units: Numbers  # that have it
-    counts: NDArray[Any]  # how often it is in each
+    counts: NDArray[np.int32]  # how often it is in each
     weights: list[float]  # at each scale
 
 
@@ -263,29 +261,20 @@ class _Block:
         self._ends: Numbers = np.concatenate([self._places[:0], *ends])
         self._norms: Floats = np.concatenate(norms)
         # Of each unit the first wide window that it is in, and the one after the last, at each scale.
-        self._reach = np.array(reach, dtype=np.int32).reshape(-1, 2, last - first)
+        rows = np.array(reach, dtype=np.int32).reshape(-1, last - first)
+        self._reach = np.ascontiguousarray(rows.T)
         self._lengths = [self._axis] * len(near) + [len(sizes) for sizes in self._sizes]
 
     def score(self, words: Sequence[_Word], scores: Floats) -> None:
         """The units' scores for these words, a row a scale."""
         totals = np.zeros_like(self._norms)
-        frequency, divisor = np.zeros_like(totals), np.empty_like(totals)
         for word in words:
             inside = slice(*word.units.searchsorted((self.first, self.last)))
             units, counts = word.units[inside] - self.first, word.counts[inside]
-            weights = np.array(word.weights, dtype=totals.dtype)
             if RARE * len(units) < self.last - self.first:
-                some, has = self._reached(units, counts, weights)
-                totals[some] += has
-                continue
-            self._count(frequency, units, counts)
-            np.add(frequency, self._norms, out=divisor)
-            np.divide(frequency, divisor, out=divisor)
-            first = 0
-            for weight, length in zip(weights, self._lengths, strict=True):
-                divisor[first : first + length] *= weight
-                first += length
-            totals += divisor
+                self._add_rare(totals, units, counts, word.weights)
+            else:
+                self._add(totals, units, counts, word.weights)
         near = len(self._widths)
         rows = np.split(totals, np.cumsum(self._lengths)[:-1])
         for number, row in enumerate(rows[:near]):
@@ -293,43 +282,60 @@ class _Block:
         for number, row in enumerate(rows[near:]):
             scores[near + number] = np.repeat(row, self._sizes[number])
 
-    def _count(self, frequency: Floats, units: Numbers, counts: NDArray[Any]) -> None:
-        """How often each window has a word."""
+    def _add(
+        self, totals: Floats, units: Numbers, counts: NDArray[np.int32], weights: Sequence[float]
+    ) -> None:
+        """Add a word's score in each window."""
         gap, axis = self._gap, self._axis
         running = np.zeros(axis + 1, dtype=np.int32)
-        running[self._places[units] + 1] = counts
+        running[self._places.take(units) + 1] = counts
         # Whole numbers add up five times as fast.
-        sums = np.cumsum(running, out=running).astype(frequency.dtype)
+        sums = np.cumsum(running, out=running).astype(totals.dtype)
+        size = axis - 2 * gap
+        frequency, divisor = np.empty((2, size), dtype=totals.dtype)
         first = 0
-        for width in self._widths.tolist():
+        for width, weight in zip(self._widths.tolist(), weights, strict=False):
             ends, starts = sums[gap + width + 1 :], sums[gap - width :]
-            out = frequency[first + gap : first + axis - gap]
-            np.subtract(ends[: len(out)], starts[: len(out)], out=out)
+            np.subtract(ends[:size], starts[:size], out=frequency)
+            here = slice(first + gap, first + gap + size)
+            np.add(frequency, self._norms[here], out=divisor)
+            frequency /= divisor
+            frequency *= totals.dtype.type(weight)
+            totals[here] += frequency
             first += axis
-        np.subtract(sums.take(self._ends), sums.take(self._starts), out=frequency[first:])
+        wide = sums.take(self._ends)
+        wide -= sums.take(self._starts)
+        wide /= wide + self._norms[first:]
+        last = np.array(weights[len(self._widths) :], dtype=totals.dtype)
+        wide *= np.repeat(last, self._lengths[len(self._widths) :])
+        totals[first:] += wide
 
-    def _reached(
-        self, units: Numbers, counts: NDArray[Any], weights: Floats
-    ) -> tuple[Numbers, Floats]:
-        """The windows that have a rare word, ascending, and its score in each."""
-        scales = len(self._lengths)
-        widths = self._widths[:, None]
+    def _add_rare(
+        self, totals: Floats, units: Numbers, counts: NDArray[np.int32], weights: Sequence[float]
+    ) -> None:
+        """Add a word's score in the windows that have it."""
+        scales, widths = len(self._lengths), self._widths[:, None]
         near = self._places[units] + self._axis * np.arange(len(widths))[:, None]
-        first = np.concatenate((near - widths, self._reach[:, 0, units])).ravel()
-        after = np.concatenate((near + widths + 1, self._reach[:, 1, units])).ravel()
+        reach = self._reach.take(units, axis=0).T
+        first = np.concatenate((near - widths, reach[::2])).ravel()
+        after = np.concatenate((near + widths + 1, reach[1::2])).ravel()
         # A window belongs to the first unit that reaches it; from there on the windows of a unit are without a gap.
-        begin = np.maximum(first, np.append(0, after[:-1]))
+        begin = first.copy()
+        np.maximum(first[1:], after[:-1], out=begin[1:])
         lengths = after - begin
-        places = np.cumsum(lengths) - lengths
-        windows = np.arange(lengths.sum()) + np.repeat(begin - places, lengths)
+        places = lengths.cumsum() - lengths
+        windows = np.repeat(begin - places, lengths)
+        windows += np.arange(len(windows))
         steps = np.zeros(len(windows) + 1, dtype=np.int32)
-        times = np.tile(counts.astype(steps.dtype), scales)
+        times = np.concatenate([counts] * scales)
         np.add.at(steps, places - begin + first, times)
         np.subtract.at(steps, places + lengths, times)
-        frequency = np.cumsum(steps[:-1], dtype=np.int32).astype(weights.dtype)
-        frequency /= frequency + self._norms[windows]
-        frequency *= np.repeat(weights, lengths.reshape(scales, -1).sum(axis=1))
-        return windows, frequency
+        frequency = steps[:-1].cumsum(dtype=steps.dtype).astype(totals.dtype)
+        frequency /= frequency + self._norms.take(windows)
+        frequency *= np.repeat(
+            np.array(weights, dtype=totals.dtype), lengths.reshape(scales, -1).sum(axis=1)
+        )
+        totals[windows] += frequency
 
 
 class LexicalWindows:
@@ -349,6 +355,7 @@ class LexicalWindows:
         self._form = form
         self._real: type[np.floating] = np.float64 if len(units) <= WIDE else np.float32
         self._weights_of: dict[str, list[float]] = {}  # of words that questions had
+        self._counts: dict[str, int] = {}  # of units that have such a word
         longest = int(np.diff(units.firsts).max(initial=0))
         lengths = _running(self._postings.lengths)
         # The half-widths of windows; windows of the scale "document" come last.
@@ -381,7 +388,7 @@ class LexicalWindows:
                 self._weights_of[key] = self._weights(units)
             factor = repeats * left.get(key, 1.0)
             weights = [factor * weight for weight in self._weights_of[key]]
-            words.append(_Word(units, counts, weights))
+            words.append(_Word(units, counts.astype(np.int32), weights))
         scores = np.empty((self._scales, len(self._units)), dtype=self._real)
         for block in self._blocks:
             block.score(words, scores[:, block.first : block.last])
@@ -408,21 +415,21 @@ class LexicalWindows:
     def rarity(self, question: str) -> dict[str, float]:
         """The question's words as they are compared, each with the logarithm of how few units have it."""
         size = len(self._units) + 1
-        sizes = {
-            key: len(self._postings.of_word(key)[0]) for key in word_keys(question, self._form)
-        }
-        return {key: math.log(size / (count + 0.5)) for key, count in sizes.items()}
+        return {key: math.log(size / (self._count(key) + 0.5)) for key in self.keys(question)}
 
     def word_weights(self, question: str) -> dict[str, float]:
         """The weight of each word of the question: the logarithm of how many times as many units are without it; 0 if
         most have it.
         """
-        weights = {}
-        for key in word_keys(question, self._form):
-            units, _ = self._postings.of_word(key)
-            odds = odds_against(len(units), len(self._units))
-            weights[key] = max(0.0, math.log(odds))
-        return weights
+        size = len(self._units)
+        odds = {key: odds_against(self._count(key), size) for key in self.keys(question)}
+        return {key: max(0.0, math.log(value)) for key, value in odds.items()}
+
+    def _count(self, key: str) -> int:
+        """How many units have a word."""
+        if key not in self._counts:
+            self._counts[key] = len(self._postings.of_word(key)[0])
+        return self._counts[key]
 
     def shares(
         self,
