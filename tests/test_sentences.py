@@ -152,3 +152,20 @@ def test_unknown_splitters_and_absent_packages_are_told(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(MissingExtraError, match="spacy is needed to split sentences"):
         sentence_ranges("a", "spacy:absent")
+
+
+class Sliced(str):
+    """Remembers how many characters its slices had."""
+
+    characters = 0
+
+    def __getitem__(self, key: Any) -> str:
+        piece = super().__getitem__(key)
+        self.characters += len(piece)
+        return piece
+
+
+def test_a_long_word_before_a_full_stop_is_not_read_from_the_texts_beginning() -> None:
+    text = Sliced(f"{'Abc' * 15}. " * 300)
+    assert len(sentence_ranges(text)) == 300
+    assert text.characters < 5 * len(text)

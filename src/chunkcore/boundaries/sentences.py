@@ -325,7 +325,7 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
     # A long word must not slow the search.
     begin = max(start, stop - _LONGEST_ABBREVIATION)
     if begin > start:
-        word = text[text.rfind(" ", begin, stop) + 1 : stop]
+        word = text[begin:stop].rpartition(" ")[2]
         if len(word) > 3 and word.islower() and word.isalpha() and word not in ABBREVIATIONS:
             return True  # as nearly always, in a quarter of the time of the rules below
     words = text[begin:stop].rsplit(None, 2)
