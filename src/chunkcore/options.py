@@ -121,13 +121,14 @@ class _WrongTypeError(Exception):
 
 
 def check_options(thing: Any) -> None:
-    """Check every option of a frozen dataclass instance and store what `check_option` returns; then `check_ranges`
-    with the `bounds` of its class and of those above it.
+    """Check every option of a frozen dataclass instance that is not its default, and store what `check_option` returns;
+    then `check_ranges` with the `bounds` of its class and of those above it.
     """
     for field in fields(thing):
-        object.__setattr__(
-            thing, field.name, check_option(type(thing), field.name, getattr(thing, field.name))
-        )
+        value = getattr(thing, field.name)
+        if value is not field.default:
+            checked = check_option(type(thing), field.name, value)
+            object.__setattr__(thing, field.name, checked)
     for cls in type(thing).__mro__[::-1]:
         check_ranges(thing, **vars(cls).get("bounds", {}))
 
@@ -300,7 +301,8 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
     if not isinstance(spec, str):
         raise OptionError(f"a chunker is given as name:option=value,...; got {echo(spec)}")
     name, _, rest = spec.partition(":")
-    return name.strip(), split_options(rest, spec, "chunker")
+    options = split_options(rest, spec, "chunker") if rest else {}
+    return name.strip(), options
 
 
 def split_options(

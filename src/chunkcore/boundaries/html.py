@@ -294,11 +294,8 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]
 
 def parts_without_pictures(text: str, pieces: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The ranges of a text without the pictures as base64 in them; in HTML they are text if their tag is unclosed."""
-    kept = list(pieces)
-    if ";base64," not in text:
-        return kept
     cut = []
-    for start, end in kept:
+    for start, end in pieces:
         for match in _PICTURE.finditer(text, start, end):
             cut.append((start, match.start()))
             start = match.end()

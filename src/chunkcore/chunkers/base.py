@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 
@@ -268,9 +269,9 @@ class Chunker(ABC):
                 map if pool is None else partial(ordered, pool, ahead=4 * workers)
             )
             if self.tokens_only:
-                batches = batches_of(
-                    map(self._shown, documents), _characters, _BATCH_CHARACTERS, _BATCH_DOCUMENTS
-                )
+                shown = map(self._shown, documents)
+                size = attrgetter("size")
+                batches = batches_of(shown, size, _BATCH_CHARACTERS, _BATCH_DOCUMENTS)
                 for batch, source in done(lambda batch: (batch, self._tokenize(batch)), batches):
                     yield from self._build(batch, source)
             else:
@@ -384,9 +385,11 @@ class Chunker(ABC):
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change when an option or a model changes."""
         models = self.models()
-        options = {
-            name: _identity(models.get(name, getattr(self, name))) for name in self.option_names()
-        }
+        options = {}
+        for name in self.option_names():
+            value = models.get(name, getattr(self, name))
+            mark = getattr(value, "fingerprint", None)
+            options[name] = mark if isinstance(mark, str) else plain_option(name, value)
         return digest([self.name, options], 8)
 
 
@@ -517,12 +520,3 @@ def _shifted(draft: Draft, by: int) -> Draft:
         return draft
     segments = tuple([shifted(segment, by) for segment in draft.segments])
     return draft._replace(spans=shifted(draft.spans, by), segments=segments)
-
-
-def _identity(value: Any) -> Any:
-    mark = getattr(value, "fingerprint", None)
-    return mark if isinstance(mark, str) else plain_option("", value)
-
-
-def _characters(document: Document) -> int:
-    return len(getattr(document, "text", ""))  # `_tokenize` refuses what is no document

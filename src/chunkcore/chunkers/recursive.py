@@ -107,11 +107,14 @@ class Recursive(Chunker):
         # The original recurses into each large piece; here each separator is searched once, in all texts to split.
         merged, large, texts = [_NONE], _NONE, source.parts
         levels = list(self.separators)
-        if self._is_default:
+        is_default = self.separators == SEPARATORS and not self.regex
+        marks = _MARKS if is_default and self.keep == "start" else ()
+        if is_default:
             levels.insert(-1, _WORD_END)
         for level, separator in enumerate(levels):
             is_last = separator == "" or level == len(levels) - 1
-            pieces, left = self._pieces(source, separator, texts, is_last=is_last)
+            keep: Keep = "end" if separator in marks else self.keep
+            pieces, left = self._pieces(source, separator, texts, keep, is_last=is_last)
             sizes = source.counts(pieces.starts, pieces.ends)
             merged.append(self._merge(source, separator, pieces, sizes))
             over = (sizes >= self.size).nonzero()[0]
@@ -125,12 +128,8 @@ class Recursive(Chunker):
         rows = np.concatenate((rows, large))
         return rows[rows[:, 0].argsort(kind="stable")]
 
-    @property
-    def _is_default(self) -> bool:
-        return self.separators == SEPARATORS and not self.regex
-
     def _pieces(
-        self, source: TokenizedText, separator: str, texts: Ranges, *, is_last: bool
+        self, source: TokenizedText, separator: str, texts: Ranges, keep: Keep, *, is_last: bool
     ) -> tuple[Places, Ranges]:
         """The pieces of the texts that hold the separator, and the other texts (none after the last separator)."""
         if separator == "":
@@ -142,8 +141,6 @@ class Recursive(Chunker):
             matches = _word_ends(source.text, texts)
         else:
             matches = find_literal(source, separator, texts)
-        is_mark = separator in _MARKS and self._is_default and self.keep == "start"
-        keep: Keep = "end" if is_mark else self.keep
         if is_last:
             return pieces_between(texts, matches, keep), _NONE
         occurs = np.bincount(matches.texts, minlength=len(texts)) > 0

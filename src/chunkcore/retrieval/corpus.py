@@ -125,15 +125,15 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         for chunks in chunked:
             for place, chunk in chunks.special.items():
                 corpus.special[first + place] = chunk
-            first += len(chunks)
-            lengths.append(len(chunks))
+            lengths.append(len(chunks.counts))
+            first += lengths[-1]
             ranges.append(chunks.ranges)
             tokens.append(chunks.counts)
         counts = np.array(lengths, dtype=np.int64)
         numbers, indices = ragged_indices(np.zeros_like(counts), counts)
         starts, ends = np.concatenate(ranges).T
         corpus.columns = np.stack((numbers, indices, starts, ends, np.concatenate(tokens)))
-        if len(corpus):
+        if first:
             corpus.fingerprint = chunker.fingerprint
         return corpus
 
