@@ -105,21 +105,6 @@ def test_verbatim_text_is_found_where_str_find_finds_it(case: tuple[list[Documen
         assert found.match != "exact"
 
 
-@given(_passages(), st.floats(0, 1), st.floats(0, 1))
-def test_text_whose_white_space_changed_is_found(
-    case: tuple[list[Document], str, str], one: float, other: float
-) -> None:
-    documents = case[0]
-    source = documents[0].text
-    start, end = sorted((int(one * len(source)), int(other * len(source))))
-    text = " \n".join(source[start:end])
-    found = Aligner(documents).locate(text, document_id="a")
-    if text.split():
-        assert found.document_id == "a"
-        assert found.match in ("whitespace", "ambiguous", "exact")
-        assert "".join(found.spans[0].slice(source).split()) == "".join(text.split())
-
-
 TALE = Document(
     "tale",
     "Introduction\n\nThe “naïve” ﬁsherman of Åland rowed out—alone—before dawn, and he didn't come back.\n\n"
@@ -230,21 +215,6 @@ def test_where_the_order_tells_nothing_the_place_stays_ambiguous() -> None:
     assert Aligner([log]).locate_in_order([], document_id="log") == []
     with pytest.raises(DataError, match="no document 'other'"):
         Aligner([log]).locate_in_order(["ok."], document_id="other")
-
-
-@given(text_with_spans(), st.sampled_from(["{}", "Title: {}", "{} (end)", "{}\n{}"]))
-def test_whatever_is_sought_the_answer_is_in_bounds_and_sure_by_a_share(
-    case: tuple[str, list[Span]], written: str
-) -> None:
-    text, spans = case
-    document = Document("a", text)
-    aligner = Aligner([document, DOG])
-    for span in spans:
-        for sought in (written.format(*[span.slice(text)] * 2), span.slice(text).upper()):
-            found = aligner.locate(sought)
-            assert 0 <= found.certainty <= 1
-            assert bool(found.spans) == (found.match != "unlocated") == (found.certainty > 0)
-            assert all(each.end <= len(text if found.document_id == "a" else DOG.text) for each in found.spans)
 
 
 def test_repeated_letters_take_their_places_in_order_however_many() -> None:

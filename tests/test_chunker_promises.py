@@ -186,12 +186,6 @@ def test_the_same_text_gives_the_same_chunks_everywhere(chunker: Chunker, text: 
     assert list(chunker.chunk_many(iter(documents), workers=2)) == expected
 
 
-@every_chunker
-def test_the_empty_text_has_no_chunks(chunker: Chunker) -> None:
-    assert chunker.chunk(Document("d", "")) == []
-    assert chunker.spans("") == []
-
-
 def named(chunker: Chunker) -> Chunker:
     """The chunker with names in place of models, as a configuration file has it."""
     names = {"embedder": "fake", "llm": "openai:fake@http://localhost:9/v1"}

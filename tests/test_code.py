@@ -6,14 +6,14 @@ import re
 from typing import Any
 
 import pytest
-from chunkcore.boundaries.code import code_blocks, language_of
+from chunkcore.boundaries.code import language_of
 from chunkcore.chunkers import Code, get_chunker
 from chunkcore.errors import OptionError
 from chunkcore.text import Chunk, Document
 from hypothesis import given, settings
 
 from tests.promises import check_promises
-from tests.structures import check_blocks, marked_text
+from tests.structures import marked_text
 
 _LINES = """def f():|    return 1|class A:|class A {|}|;|@d|# c|// c|#include <a>|#if X|#endif|fn f() {|func (t T) F() {
 public void f() {|template <class T>|impl A {|\\|if (a) {|else:"""
@@ -31,15 +31,6 @@ def chunks(text: str, language: str, size: int, **options: Any) -> list[Chunk]:
 
 def chunk_corpus(text: str, language: str, size: int, **options: Any) -> list[tuple[list[str], str]]:
     return [(chunk.metadata["scope"], chunk.text) for chunk in chunks(text, language, size, **options)]
-
-
-@pytest.mark.parametrize("language", [*GRAMMARS, "other"])
-@given(text=marked_text(MARKS, max_parts=25))
-@settings(max_examples=15)
-def test_blocks_cover_any_text_in_any_language(language: str, text: str) -> None:
-    blocks = code_blocks(text, language)
-    if blocks is not None:
-        check_blocks(text, blocks)
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,10 @@ from chunkcore.reading.visible import from_source, in_source, lines_of
 from chunkcore.retrieval import lexicon
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.text import Chunk, Document, Mark, Span, text_of_spans
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 
 from tests.promises import check_promises, check_spans, chunks_of
-from tests.structures import check_blocks, marked_text
+from tests.structures import marked_text
 from tests.test_chunker_promises import HARD_TEXTS
 
 _TAGS = """
@@ -56,15 +56,6 @@ def headings(page: str, size: int = 100, **options: Any) -> list[list[str]]:
 def test_spans_are_of_the_source_with_its_markup_and_entities() -> None:
     page = "<p class=a>Fish &amp;\r\n <b>chips</b></p>\r\n<p>Salt"
     assert words(page, 4) == ["<p class=a>Fish &amp;\r\n <b>chips</b></p>", "<p>Salt"]
-
-
-@example("<table>")
-@given(marked_text(MARKS))
-def test_blocks_cover_any_text(text: str) -> None:
-    check_blocks(text, html_blocks(text)[0])
-    blocks, seen = html_blocks(text, only_text=True)
-    assert seen is not None
-    check_blocks(seen.text, blocks)
 
 
 @pytest.mark.parametrize(

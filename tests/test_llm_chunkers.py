@@ -19,7 +19,7 @@ from chunkcore.text import text_of_spans
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fake_llm_server import FATAL, LASTING
+from tests.fake_llm_server import FATAL
 from tests.fakes import FakeLLM, ScriptedLLM
 from tests.strategies import hard_text
 
@@ -505,23 +505,6 @@ def test_the_models_settings_can_stand_in_a_strategys_string(strategy):
 
 
 # --- over the wire --------------------------------------------------------------------------------------------
-
-NUMBERS_WRONG = ("out_of_range", "unsorted", "negative")  # which the answers of these strategies lack
-CASES = [
-    (strategy, fault)
-    for strategy in STRATEGIES
-    for fault in LASTING
-    if not (fault in NUMBERS_WRONG and strategy in ("propositions", "contextual"))
-]
-
-
-@pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
-@pytest.mark.parametrize(("strategy", "fault"), CASES)
-def test_no_fault_of_an_endpoint_loses_text(server, strategy, fault):
-    chunker = build(strategy, f"openai:{fault}@{server.url}#tries=1", retries=1)
-    found = chunks(chunker, lines(0, 4))
-    assert covered(found, lines(0, 4)) == set()
-    assert any("fallback" in chunk.metadata for chunk in found)
 
 
 @pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")

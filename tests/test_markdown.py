@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import shared
 from tests.promises import check_promises
-from tests.structures import check_blocks, marked_text
+from tests.structures import marked_text
 
 MARKS = [
     *("# ", "## ", "###### x\n", "\n===\n", "\n---\n", "- ", "  - ", "1. ", "10) ", "> ", ">> ", "```\n", "~~~py\n"),
@@ -66,11 +66,6 @@ def test_front_matter_must_look_like_it() -> None:
     assert blocks("\ufeff---\r\na: 1\r\n---\r\nText.")[1:] == ["Text."]
     assert blocks("---\na: never closed") == ["---", "a: never closed"]
     assert blocks("Text.\n\n---\na: 1\n---")[0] == "Text."
-
-
-@given(marked_text(MARKS))
-def test_blocks_cover_any_text(text: str) -> None:
-    check_blocks(text, markdown_blocks(text))
 
 
 @given(marked_text([mark for mark in MARKS if "\r" not in mark]), st.sampled_from(["\r\n", "\r"]))

@@ -9,12 +9,11 @@ import pytest
 from chunkcore.chunkers import FixedSentences, Sentence, get_chunker
 from chunkcore.chunkers.semantic import SemanticOverlap
 from chunkcore.packing import join_ranges, join_small, pack, running_sizes, split_ranges_to_maximum, split_to_maximum
-from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter, TokenizedText, WordCounter, get_counter
+from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenizedText, WordCounter
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.fakes import FakeEmbedder
-from tests.strategies import hard_text
 
 
 def pack_one_by_one(sizes: list[int], size: int, overlap: int, gap: int) -> list[tuple[int, int]]:
@@ -53,22 +52,6 @@ def test_packing_ends_covers_all_pieces_and_advances(sizes: list[int], size: int
     assert {i for begin, end in found for i in range(begin, end)} == set(range(len(sizes)))
     for begin, end in found:
         assert sum(sizes[begin:end]) <= size or sum(size > 0 for size in sizes[begin:end]) == 1
-
-
-counters = st.sampled_from([get_counter(name) for name in ("cl100k_base", "o200k_base", "words", "characters")])
-
-
-@given(hard_text(), counters, st.integers(1, 30), st.booleans())
-def test_parts_fit_and_lose_only_white_space(text: str, counter: TokenCounter, maximum: int, strip: bool) -> None:
-    source = counter.tokenize(text)
-    parts = split_to_maximum(source, 0, len(text), maximum, strip=strip)
-    assert all(counter.count(text[start:end]) > 0 or not strip for start, end in parts)
-    assert all(counter.count(text[start:end]) <= maximum or end - start == 1 for start, end in parts)
-    if strip:
-        assert "".join("".join(text[s:e] for s, e in parts).split()) == "".join(text.split())
-        assert all(text[s:e] == text[s:e].strip() for s, e in parts)
-    else:
-        assert "".join(text[start:end] for start, end in parts) == text
 
 
 def test_of_ranges_those_over_the_maximum_are_cut() -> None:

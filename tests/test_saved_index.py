@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pickle
-import re
 import shutil
 import subprocess
 import sys
@@ -20,8 +18,6 @@ from chunkcore.retrieval.saved import read_manifest
 from chunkcore.scale import folder_index
 from chunkcore.scale.folder_index import index_files, open_index
 from chunkcore.text import Chunk, Mark, Span
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.fakes import FakeEmbedder
 
@@ -191,26 +187,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[list[Ret
     return index.save(tmp_path_factory.mktemp("whole") / "i"), answers(index)  # type: ignore[return-value]
 
 
-@settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_a_flipped_byte_or_a_cut_is_refused_or_changes_nothing(
-    data: Any, whole: tuple[Path, list[list[Retrieved]]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    root = tmp_path_factory.mktemp("saved")
-    shutil.copytree(whole[0], root / "i")
-    files = sorted(path for path in (root / "i").rglob("*") if path.is_file() and path.stat().st_size)
-    file = data.draw(st.sampled_from(files), label="file")
-    content = file.read_bytes()
-    place = data.draw(st.integers(0, len(content) - 1), label="place")
-    file.write_bytes(_flipped(content, place) if data.draw(st.booleans(), label="flip") else content[:place])
-    refused = ""
-    try:
-        found = answers(load_index(root / "i", embedder=FakeEmbedder()))
-    except DataError as error:
-        refused = str(error)
-    assert re.search("damaged|cannot be read|of format", refused) if refused else found == whole[1]
-
-
 @pytest.mark.filterwarnings("ignore:Reading `.npy`")
 def test_a_flipped_bit_in_the_head_of_an_array_is_damage(whole: tuple[Path, Any], tmp_path: Path) -> None:
     shutil.copytree(whole[0], tmp_path / "i")
@@ -281,48 +257,6 @@ def test_the_manifest_says_what_made_the_index(tmp_path: Path) -> None:
     )
     assert manifest["embedder"]["name"] == FakeEmbedder().name
     assert manifest["chunker"].startswith("sentence:")
-
-
-KILLED = """
-import os, sys
-from chunkcore import Document, chunk_corpus, get_retriever
-from chunkcore.retrieval import load_index
-def stop(event, args):
-    global count
-    if event.split(".")[0] in ("open", "os", "shutil") and folder in str(args):
-        count += 1
-        if count == last:
-            os._exit(9)
-folder, count, last = "none", 0, 0
-sys.addaudithook(stop)
-os.fsync = lambda file: None  # a killed process loses nothing that is written
-def made(name):
-    return get_retriever("bm25").index(chunk_corpus([Document(name, "A crow sings.")], "sentence"))
-old, new = made("old"), made("new")
-while True:
-    count, last = -1000, last + 1
-    folder = os.path.join(sys.argv[1], str(last))
-    old.save(folder)
-    if not os.fork():
-        count = 0
-        new.save(folder)
-        os._exit(0)
-    _, status = os.wait()
-    print(os.waitstatus_to_exitcode(status), load_index(folder).corpus.documents[0].id)
-    old.save(folder)
-    print(len(os.listdir(folder)))  # manifest, data and lock
-    if not status:
-        break
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-def test_a_kill_at_any_moment_leaves_the_old_or_the_new_and_nothing_else(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=True, capture_output=True, text=True)
-    lines = done.stdout.splitlines()
-    assert set(lines[::2]) == {"9 old", "9 new", "0 new"}
-    assert set(lines[1::2]) == {"3"}
-    assert len(lines) > 40
 
 
 def test_vectors_are_checked_when_they_are_read(tmp_path: Path) -> None:

@@ -10,10 +10,6 @@ import pytest
 import regex
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, MissingExtraError, OptionError
-from hypothesis import given
-from hypothesis import strategies as st
-
-from tests.strategies import hard_text
 
 # Each text is what its sentences, with single spaces between them, make.
 SENTENCES = {
@@ -89,18 +85,6 @@ def test_lines_end_sentences_only_where_the_structure_says_so() -> None:
     assert split(text) == [*expected, "Title", "=====", "End"]
 
 
-@given(text=hard_text())
-def test_ranges_are_ordered_stripped_and_lose_nothing(text: str) -> None:
-    ranges = sentence_ranges(text)
-    assert ranges.dtype == "int64"
-    assert ranges.shape == (len(ranges), 2)
-    flat = ranges.ravel().tolist()
-    assert flat == sorted(flat)
-    sentences = [text[start:end] for start, end in ranges.tolist()]
-    assert all(sentence and sentence == sentence.strip() for sentence in sentences)
-    assert "".join("".join(sentences).split()) == "".join(text.split())
-
-
 def test_what_a_callable_leaves_out_joins_its_neighbour() -> None:
     assert sentence_ranges("ab cd, ef gh", lambda text: [(3, 5), (7, 9)]).tolist() == [[0, 6], [7, 12]]
     assert sentence_ranges("ab cd", lambda text: []).tolist() == [[0, 5]]
@@ -126,12 +110,6 @@ def test_a_pattern_cuts_where_its_matches_end() -> None:
     assert chunk_corpus("a:b c", "a:b") == ["a:b", "c"]  # what follows the first colon is the pattern
     assert chunk_corpus("nothing here", "x") == ["nothing here"]
     assert chunk_corpus("  ", "x") == []
-
-
-@given(text=hard_text(), pattern=st.sampled_from([r"(?<=[.?!])\s+", ".", r"\b", r"\s*"]))
-def test_a_pattern_loses_nothing(text: str, pattern: str) -> None:
-    found = [text[start:end] for start, end in sentence_ranges(text, f"regex:{pattern}").tolist()]
-    assert "".join("".join(found).split()) == "".join(text.split())
 
 
 @pytest.mark.parametrize("splitter", ["regex:", "spacy:", "regexp:a", "", 5, None])

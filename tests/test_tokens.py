@@ -13,25 +13,14 @@ import pytest
 import regex
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import OptionError
-from chunkcore.tokens import (
-    CharacterCounter,
-    HuggingFaceCounter,
-    TiktokenCounter,
-    TokenCounter,
-    TokenizedText,
-    WordCounter,
-    encodings,
-    get_counter,
-)
+from chunkcore.tokens import HuggingFaceCounter, TiktokenCounter, TokenizedText, WordCounter, encodings, get_counter
 from chunkcore.tokens.tokenized import SpacedText, context_free_boundaries, splits_at_space
 from hypothesis import example, given
-from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from tests.strategies import LOOK_ALIKES, hard_text, text_with_pieces
 
 ENCODINGS = ["cl100k_base", "o200k_base"]
-counters = st.sampled_from([*map(TiktokenCounter, ENCODINGS), CharacterCounter(), WordCounter()])
 
 
 def counts_of(source: TokenizedText, starts: list[int], ends: list[int]) -> list[int]:
@@ -41,19 +30,6 @@ def counts_of(source: TokenizedText, starts: list[int], ends: list[int]) -> list
 def encoded_alone(counter: TiktokenCounter, piece: str) -> int:
     """What tiktoken itself says, with each lone surrogate as U+FFFD."""
     return len(counter.encoding.encode_ordinary("".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in piece)))
-
-
-@pytest.mark.parametrize("name", ENCODINGS)
-@given(case=text_with_pieces())
-@example(case=("word.\n\nWord", [0, 5, 4], [5, 11, 7]))
-@example(case=("!\n/a", [0, 2, 0], [2, 4, 4]))
-@example(case=("a  \n b", [0, 1, 2], [4, 5, 6]))
-@example(case=("don'tſ 'ſx x's", [0, 3, 6], [5, 14, 14]))
-def test_a_piece_counts_as_if_encoded_alone(name: str, case: tuple[str, list[int], list[int]]) -> None:
-    text, starts, ends = case
-    counter = TiktokenCounter(name)
-    expected = [encoded_alone(counter, text[start:end]) for start, end in zip(starts, ends, strict=True)]
-    assert counts_of(counter.tokenize(text), starts, ends) == expected
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
@@ -70,22 +46,6 @@ def test_a_word_does_not_go_on_from_one_joined_text_into_the_next():
     source = WordCounter().tokenize("green te", "a", "", "b c")
     assert source.text == "green teab c"
     assert counts_of(source, [0, 8, 9, 9], [8, 9, 9, 12]) == [2, 1, 0, 2]
-
-
-@given(case=text_with_pieces(), counter=st.sampled_from([CharacterCounter(), WordCounter()]))
-def test_characters_and_words_of_pieces(case: tuple[str, list[int], list[int]], counter: TokenCounter) -> None:
-    text, starts, ends = case
-    expected = [counter.count(text[start:end]) for start, end in zip(starts, ends, strict=True)]
-    assert counts_of(counter.tokenize(text), starts, ends) == expected
-    assert expected == counter.count_many([text[s:e] for s, e in zip(starts, ends, strict=True)]).tolist()
-
-
-@given(text=hard_text(), counter=counters)
-def test_boundaries_are_sorted_places_one_a_token(text: str, counter: TokenCounter) -> None:
-    found = counter.boundaries(text)
-    assert len(found) == counter.count(text)
-    assert (np.diff(found) >= 0).all()
-    assert not len(found) or (found[0] >= 0 and found[-1] < len(text))
 
 
 @given(text=hard_text())
