@@ -64,9 +64,6 @@ def test_langsmith_s_evaluators():
 @pytest.mark.parametrize(
     ("inputs", "outputs", "message"),
     [
-        ({"query": "espresso"}, {"documents": []}, "the inputs have no 'question', but query"),
-        ({"question": "espresso"}, {}, "the outputs have no 'documents', but nothing"),
-        ({"question": "espresso"}, {"documents": "text"}, "expected a question's text and a list"),
         ({"question": "wine"}, {"documents": []}, "the benchmark has no question 'wine'"),
         ({"question": "espresso"}, {"documents": ["text"]}, "expected LangChain documents"),
     ],
@@ -120,7 +117,7 @@ def test_haystack_s_evaluator_in_yaml_and_bad_input():
     evaluator = ChunkcoreSpanEvaluator(BENCHMARK)
     with pytest.raises(ValueError, match="cannot be written down"):
         evaluator.to_dict()
-    with pytest.raises(ValueError, match="must be the same, got 1 and 0"):
+    with pytest.raises(ValueError, match="shorter"):
         evaluator.run(["green tea"], [])
     with pytest.raises(ValueError, match="the benchmark has no question"):
         evaluator.run(["wine"], [[]])
@@ -138,19 +135,3 @@ def test_langsmith_measures_are_checked_when_the_evaluator_is_built():
     question = BENCHMARK.queries[0].text
     told = langsmith_evaluator(BENCHMARK, "Recall@5")({"question": question}, {"documents": []})
     assert told == {"results": [{"key": "Recall@5", "score": 0.0}]}
-
-
-@pytest.mark.parametrize("inputs", [{"retriever": 3}, [3], 3])
-def test_haystack_s_inputs_and_sockets_are_checked(inputs):
-    pytest.importorskip("haystack", reason="haystack-ai is not installed")
-    from chunkadapters.haystack import evaluate_retriever
-    from haystack import Pipeline
-    from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
-    from haystack.document_stores.in_memory import InMemoryDocumentStore
-
-    pipeline = Pipeline()
-    pipeline.add_component("retriever", InMemoryBM25Retriever(InMemoryDocumentStore()))
-    with pytest.raises(ValueError, match="inputs is like"):
-        evaluate_retriever(pipeline, BENCHMARK, inputs=inputs)
-    with pytest.raises(ValueError, match="query_socket is an input's name or a list of names"):
-        evaluate_retriever(pipeline, BENCHMARK, query_socket=inputs)

@@ -117,8 +117,6 @@ def test_hits_under_a_stores_own_address_are_not_stitched(second):
 
 
 def test_wrong_values_are_named():
-    with pytest.raises(ChunkcoreError, match="function from hits"):
-        StoreIndex(3)
     search: Any = RunnableLambda(lambda question, filter: ROWS[:1])  # noqa: A006
     with pytest.raises(ValueError, match="has no metadata of documents"):
         PassageRetriever(search, index=StoreIndex(pieces_around), show=lambda metadata: False)
@@ -126,7 +124,7 @@ def test_wrong_values_are_named():
     assert passage.page_content in ROWS[0].page_content
     with pytest.raises(ChunkcoreError, match="whatever filter may hide"):
         PassageRetriever(search, index=StoreIndex(pieces_around), show="whole").invoke(QUESTION, filter={})
-    for answer in ([3], [Retrieved("a", (Span(0, 3),), text="abcd")], [Retrieved("a", (), text="abcd")], None):
+    for answer in ([3], [Retrieved("a", (Span(0, 3),), text="abcd")], [Retrieved("a", (), text="abcd")]):
         index = StoreIndex(lambda hits: answer)  # type: ignore[return-value]  # noqa: B023
         retriever = PassageRetriever(RunnableLambda(lambda question: ROWS[:1]), index=index, show="all")
         with pytest.raises(ChunkcoreError, match="neighbours gives"):

@@ -56,7 +56,6 @@ def test_a_size_that_is_left_out_suits_the_model() -> None:
         (lambda: build("recursive:size=9", {"overlap": 1}), "move 'overlap' into it"),
         (lambda: build(FixedToken(), {"size": 3}), "built already takes no options, got 'size'"),
         (lambda: merged({"size": 2}, {"size": 3}), "given in options and as a keyword"),
-        (lambda: merged("size", {}), "options is like"),  # type: ignore[arg-type]
     ],
 )
 def test_options_that_contradict_each_other_are_refused(make: Callable[[], object], message: str) -> None:

@@ -243,8 +243,6 @@ class ChunkerOptions(TypedDict, total=False):
 
 def merged(options: Mapping[str, object] | None, more: Mapping[str, object]) -> dict[str, object]:
     """The options of ``options={...}`` and of keywords. Raises `OptionError`: one is in both."""
-    if not isinstance(options, Mapping | None):
-        raise OptionError(f'options is like {{"size": 200}}, got {type(options).__name__}')
     twice = sorted((options or {}).keys() & more.keys())
     if twice:
         raise OptionError(f"{', '.join(twice)}: given in options and as a keyword: give it once")

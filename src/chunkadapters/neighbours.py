@@ -64,7 +64,7 @@ class StoreIndex(HitIndex):
     they are. Cost: one call of the store.
 
     Raises:
-        OptionError: `neighbours` or `show` is something else, or the index is asked without a retriever.
+        OptionError: `show` is something else, or the index is asked without a retriever.
         DataError: `neighbours` gives something else than `Retrieved` with one span of the text's length.
 
     >>> from langchain_core.documents import Document
@@ -82,10 +82,6 @@ class StoreIndex(HitIndex):
     """
 
     def __init__(self, neighbours: Callable[[Sequence[Hit]], Iterable[Retrieved]]) -> None:
-        if not callable(neighbours):
-            raise OptionError(
-                f"neighbours is a function from hits to pieces, got {type(neighbours).__name__}"
-            )
         self._neighbours = neighbours
         self._warned: set[str] = set()
 
@@ -118,12 +114,7 @@ class StoreIndex(HitIndex):
         return [_out_of_region(passage, by_name) for passage in answer]
 
     def _around(self, hits: Sequence[Hit]) -> list[_Region]:
-        pieces = self._neighbours(hits)
-        if not isinstance(pieces, Iterable):
-            raise DataError(
-                f"what neighbours gives is several Retrieved, got {type(pieces).__name__}"
-            )
-        return [_region_of(piece) for piece in pieces]
+        return [_region_of(piece) for piece in self._neighbours(hits)]
 
     def _regions(self, parts: Sequence[_Region], around: Sequence[_Region]) -> list[_Region]:
         """Texts that overlap, touch or almost touch, joined; none of a document that has two texts at one place."""

@@ -214,11 +214,6 @@ def find_queries(
     """The inputs that take the question: the named ones, else the only mandatory string. Raises `OptionError`."""
     if query_socket is not None:
         names = [query_socket] if isinstance(query_socket, str) else query_socket
-        is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-        if not is_list or not names:
-            raise OptionError(
-                f"query_socket is an input's name or a list of names, got {query_socket!r}"
-            )
         return [_named(name, inputs, "query_socket") for name in names]
     free = [socket for socket in inputs if socket.free and socket.mandatory]
     texts = [socket for socket in free if socket.holds(str)]

@@ -121,7 +121,7 @@ def _system(
     options.
     """
     check_foreign(retriever)
-    constant = _inputs(inputs, nested=isinstance(retriever, Pipeline))
+    constant = dict(inputs or {})
     parts: list[object] = [retriever, text_embedder, constant]
     if isinstance(retriever, Pipeline):
         if text_embedder is not None:
@@ -251,17 +251,6 @@ def _query_embedder(component: Component) -> tuple[Socket, Socket]:
 def _question(socket: Socket, query: str) -> str | list[str]:
     takes_list = socket.holds(list[str]) and not socket.holds(str)
     return [query] if takes_list else query
-
-
-def _inputs(inputs: Mapping[str, object] | None, *, nested: bool) -> Inputs:
-    if inputs is None:
-        return {}
-    example = '{"retriever": {"top_k": 20}}' if nested else '{"top_k": 20}'
-    if isinstance(inputs, Mapping):
-        is_shaped = all(isinstance(value, Mapping) for value in inputs.values())
-        if is_shaped or not nested:
-            return dict(inputs)
-    raise OptionError(f"inputs is like {example}, got {inputs!r}")
 
 
 def _check_inputs(inputs: Sequence[Socket], queries: Sequence[Socket], constant: set[str]) -> None:

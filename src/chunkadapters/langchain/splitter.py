@@ -130,13 +130,7 @@ class ChunkcoreTextSplitter(TextSplitter):
                 "write size= for tokens",
                 SizeUnitWarning,
             )
-        # For LangChain's own code; the chunker is what cuts.
-        super().__init__(
-            chunk_size=_whole(self._chunker, "size") or 4000,
-            chunk_overlap=_whole(self._chunker, "overlap"),
-            length_function=self._chunker.token_counter.count,
-            add_start_index=add_start_index,
-        )
+        super().__init__(add_start_index=add_start_index)  # the chunker is what cuts
 
     @property
     def chunker(self) -> Chunker:
@@ -190,12 +184,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         listed = [] if isinstance(texts, str) else list(texts)
         if isinstance(texts, str) or not all(isinstance(text, str) for text in listed):
             raise DataError("create_documents expects a list of texts; split_text takes one text")
-        metadata = list(metadatas or [{} for _ in listed])
-        if len(metadata) != len(listed) or not all(isinstance(row, dict) for row in metadata):
-            raise DataError(
-                f"expected one metadata dictionary a text, got {len(metadata)} values for {len(listed)} texts"
-            )
-        rows = zip(listed, metadata, strict=True)
+        rows = zip(listed, metadatas or [{} for _ in listed], strict=True)
         return self._split([_Source(None, text, row) for text, row in rows])
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
@@ -290,11 +279,6 @@ def source_of(document_id: str | None, text: str, metadata: Metadata) -> tuple[s
     if not is_chunk:
         return name, WHOLE
     return str(metadata.get("source_id") or name), KEYS.origin(metadata, text)
-
-
-def _whole(chunker: Chunker, name: str) -> int:
-    value = getattr(chunker, name, 0)
-    return value if isinstance(value, int) else 0
 
 
 def _encoding_of(model_name: str) -> str:

@@ -59,11 +59,6 @@ class ChunkcoreSpanEvaluator(Serialized):
         `questions` are texts or ids of the benchmark; `retrieved_documents` are the hits of each question, best first.
         Raises `ValueError`: the lists have different lengths, or the benchmark lacks a question.
         """
-        if len(questions) != len(retrieved_documents):
-            raise ValueError(
-                f"The length of questions and retrieved_documents must be the same, got {len(questions)} and "
-                f"{len(retrieved_documents)}."
-            )
         scores = [
             self._scorer.scores(question, list(map(hit_of, documents)), [self.measure])[0]
             for question, documents in zip(questions, retrieved_documents, strict=True)
