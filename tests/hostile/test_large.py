@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import pytest
 from chunkcore.chunkers import Chunker, get_chunker
-from chunkcore.text import Document
+from chunkcore.text import text_of_spans
+
+from tests.promises import chunks_of, lost
 
 CHUNKERS: dict[str, dict[str, object]] = {
     "recursive": {"size_of": "text"},
@@ -54,8 +56,6 @@ TEXTS: dict[str, tuple[str, int]] = {
     "marks on a letter": ("a\u0301\u0302\u0303 ", 300_000),
     "controls": ("\x00\x1b\x85\u2028", 1_000_000),
 }
-SMALL = 4_000  # characters
-ONLY_SLOW = ("code in java", "code in typescript", "fixed_sentences")
 
 
 def chunker_of(name: str) -> Chunker:
@@ -66,26 +66,12 @@ def chunker_of(name: str) -> Chunker:
     return get_chunker(name.partition(" ")[0], **({"size": 400, **CHUNKERS[name]} if "fixed_sent" not in name else {}))
 
 
-def check(name: str, text: str) -> None:
-    covered = bytearray(len(text))
-    for chunk in chunker_of(name).chunk(Document("d", text)):
-        assert chunk.text == "".join(text[span.start : span.end] for span in chunk.spans) or len(chunk.spans) > 1
-        for span in chunk.spans:
-            covered[span.start : span.end] = b"\x01" * len(span)
-    lost = {char for char, seen in zip(text, covered, strict=True) if not seen}
-    assert all(char.isspace() for char in lost)
-
-
-@pytest.mark.parametrize("name", [name for name in CHUNKERS if name not in ONLY_SLOW])
-@pytest.mark.parametrize("kind", list(TEXTS))
-def test_nothing_is_lost(name: str, kind: str) -> None:
-    unit, times = TEXTS[kind]
-    check(name, unit * min(times, SMALL // len(unit)))
-
-
-@pytest.mark.slow
+@pytest.mark.parametrize("most", [4_000, pytest.param(10_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", list(CHUNKERS))
 @pytest.mark.parametrize("kind", list(TEXTS))
-def test_nothing_is_lost_at_full_size(name: str, kind: str) -> None:
+def test_nothing_is_lost(name: str, kind: str, most: int) -> None:
     unit, times = TEXTS[kind]
-    check(name, unit * times)
+    text = unit * min(times, most // len(unit))
+    chunks = chunks_of(chunker_of(name), text)
+    assert all(chunk.text == text_of_spans(text, chunk.spans) for chunk in chunks)
+    assert lost(text, chunks) == ""
