@@ -749,7 +749,7 @@ def test_langchain_gives_the_retriever_what_a_call_brings_or_refuses_it() -> Non
         langchain.PassageRetriever(Plain(), index=INDEX).invoke("tea", tenant="ann")
     with pytest.raises(ValueError, match="InMemoryVectorStore is no retriever"):
         langchain.PassageRetriever(InMemoryVectorStore(DeterministicFakeEmbedding(size=4)), index=INDEX)
-    with pytest.raises(ValueError, match="retriever: .* instance of Runnable; got 'no retriever'"):
+    with pytest.raises(ValueError, match=r"retriever: .* instance of Runnable; got 'no retriever'"):
         langchain.PassageRetriever("no retriever", index=INDEX)
 
 
