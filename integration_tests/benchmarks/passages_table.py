@@ -147,7 +147,9 @@ class Perfect:
 
     def _is_right(self, query: str, piece: Retrieved) -> bool:
         return any(
-            row.document_id == piece.document_id and row.start < piece.spans[-1].end and piece.spans[0].start < row.end
+            row.document_id == piece.document_id
+            and row.span.start < piece.spans[-1].end
+            and piece.spans[0].start < row.span.end
             for row in self._evidence[query]
         )
 
