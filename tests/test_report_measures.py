@@ -57,7 +57,8 @@ def test_measures_of_order_are_columns_beside_the_usual_ones() -> None:
     assert column(shown, "20tok", "token", "Recall") == ["100.0", "0.0"]
     assert "nDCG" not in [each.title for each in score_table(shown, "20tok", "token").columns]
     assert "rank 1 is best: its nDCG@5[token] is 100.0 %" in shown.comparison.verdict
-    for text in (terminal(shown), markdown_report(shown), html_report(shown)):
+    assert "nDCG" in terminal(shown).partition("Scores at")[2]
+    for text in (markdown_report(shown), html_report(shown)):
         for title in ("HitRate", "nDCG", "MRR", "DCG × 100"):
             assert title in text
     assert "The best pieces until so many tokens are retrieved" in html_report(shown)

@@ -91,17 +91,6 @@ def test_fix_writes_the_place_of_evidence_that_stands_in_other_words(tmp_path, c
     assert written["evidence"] == [place, lost]
 
 
-def test_documents_that_are_one_chunk_or_unasked_are_found():
-    listed = found(documents=[STORY, NOTE])
-    assert listed == [
-        ("one-chunk", "note.txt", "3 tokens, and a chunk may have 12"),
-        ("unanswered", "note.txt", "no question has evidence in 1 of 2 documents, such as this one"),
-    ]
-    assert found(documents=[STORY], options=ValidationOptions(counter="words", size=15, least=2)) == [
-        ("one-chunk", "story.txt", "15 tokens, and a chunk may have 15")
-    ]
-
-
 def test_questions_in_nearly_the_same_words_are_found_once_and_only_with_an_embedder():
     angles = {"Who sleeps?": 0, "Who is it that sleeps?": 10, "Who naps?": 25, "Why?": 90}
 

@@ -90,7 +90,8 @@ def promise(needs: Needs, miss: float) -> dict[str, float]:
             continue
         risks.append(float((needs.levels[rest] > level).mean()))
         if len(tokens) < COUNTED:
-            tokens.append(float(needs.tokens(level)[rest].mean()))
+            part = replace(needs, curves=[needs.curves[row] for row in rest.tolist()])
+            tokens.append(float(part.tokens(np.array([level]))[0]))
     refused = round(100 * (1 - len(risks) / SPLITS), 1)
     if refused > 99:
         return {"reached": round(100 * float(np.isfinite(needs.levels).mean()), 1), "refused": refused}

@@ -43,7 +43,6 @@ class Generation:
     embedder: Annotated[
         str, options.value("NAME", "Of the filters; or none.", "--embedder", "-e")
     ] = "all-MiniLM-L6-v2"
-    max_calls: Annotated[int | None, options.number("At most, in this run.")] = None
 
     def settings(self) -> GenerationOptions:
         from chunkcore.questions import GenerationOptions
@@ -87,7 +86,6 @@ def generate(
             texts,
             model if kept.path is None else kept.model(model),
             settings,
-            max_calls=generation.max_calls,
             embedder=_filter_model(generation.embedder),
             progress=progress,
         )
@@ -149,12 +147,10 @@ def _summary(generated: Generated, used: str, output: Path) -> Iterator[str]:
         if counts[stage]
     )
     filtered = generated.filtered
-    if filtered is not None:
-        yield f"Thresholds: relevance {_cosine(filtered.relevance)}, duplicate {_cosine(filtered.duplicate)}"
+    if filtered is not None and filtered.relevance is not None:
+        yield f"An excerpt is unrelated under a cosine of {filtered.relevance:.3f}"
     yield used
-    if generated.unfinished and generated.stopped != INTERRUPTED:
-        yield f"Stopped: {generated.stopped}. The same command goes on, as what was answered is in the cache"
-    elif generated.stopped and not generated.unfinished:
+    if generated.stopped not in ("", INTERRUPTED):
         yield f"Fewer questions than wanted: {generated.stopped}. {output.with_suffix('.rejected.jsonl')} says why"
     yield str(output)
 
@@ -166,10 +162,6 @@ _STAGES = {
     "relevance": "an excerpt has nothing to do with the question",
     "duplicate": "too much like another question",
 }
-
-
-def _cosine(threshold: float | None) -> str:
-    return "none" if threshold is None else f"{threshold:.3f}"
 
 
 @app.command()
@@ -257,10 +249,10 @@ def check(
 ) -> None:
     """Find what is wrong with questions and their evidence, before chunkers are compared on them.
 
-    Finds evidence that is missing, ambiguous, too short or too long; questions that are repeated or leak
-    their answer; documents that are one chunk or have no question. The exit code is 1 if something is wrong.
+    Finds evidence that is missing, ambiguous, too short or too long, and questions that are repeated or leak
+    their answer. The exit code is 1 if something is wrong.
 
-    Example: chunkcore questions check docs/ --questions questions.jsonl --size 400 --ignore unanswered --json
+    Example: chunkcore questions check docs/ --questions questions.jsonl --size 400 --ignore leakage --json
     """
     from chunkcore.questions.validate import KINDS, ValidationOptions, validate_benchmark
 
@@ -278,7 +270,7 @@ def check(
         typer.echo(json.dumps({"findings": list(map(_finding_row, findings))}, indent=2))
     else:
         running.say(*_lines(findings))
-    if any(finding.kind not in ("respelled", "unanswered") for finding in findings):
+    if any(finding.kind != "respelled" for finding in findings):
         raise typer.Exit(1)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,22 +15,18 @@ import numpy as np
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, documents_digest
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, documents_digest
 from chunkcore.files import installed_version, utf8_line, write_checked
 from chunkcore.locating.text_search import fold
 from chunkcore.models import Embedder
 from chunkcore.models.llm import (
     LLM,
-    BadAnswerError,
     CachedLLM,
     Estimator,
-    Message,
-    Reply,
     Usage,
     ask,
     get_llm,
 )
-from chunkcore.models.llm.base import awaited, count_message_tokens
 from chunkcore.options import check_options, check_ranges
 from chunkcore.questions.prompts import (
     NotVerbatimError,
@@ -72,12 +67,9 @@ class GenerationOptions:
         check_ranges(self, concurrency=(1, 1_000))
 
 
-class BudgetError(ModelError):
-    """One more call would exceed the cap."""
-
-
 Stage = Literal["answer", "excerpts", "question", "relevance", "duplicate"]
 
+_IN_A_ROW = 10  # more questions without an answer are the endpoint's fault
 _EARLIER = 50  # earlier questions that are shown at most
 _EXCERPTS = 5  # of a question at most
 _LEAK = 20  # letters and digits; shorter questions occur by chance
@@ -137,34 +129,23 @@ class QuestionWriter:
         self.rejections: list[Rejection] = []
         self.asked = 0
         self._assumed = assumed
+        self._failures = 0  # in a row
         self._written: list[tuple[str, str]] = []  # document and question, also rejected ones
         self._folded: dict[str, str] = {}  # ids of kept questions
 
     def run(self, llm: LLM, threads: int, progress: Progress | None) -> None:
-        """Ask until there are enough questions or nothing is left to ask. Raises `BudgetError`, after what was asked
-        before is answered.
-        """
+        """Ask until there are enough questions or nothing is left to ask."""
         waiting: _Waiting = deque()
-        spent: ModelError | None = None
         pool = ThreadPoolExecutor(min(threads, self.options.concurrency))
         try:
-            while True:
-                if spent is None:
-                    self._ask_more(waiting, llm, pool)
-                if not waiting:
-                    break
-                try:
-                    self._take(*waiting.popleft())
-                except ModelError as error:
-                    if spent is None and not isinstance(error, BudgetError):
-                        raise
-                    spent = spent or error
+            self._ask_more(waiting, llm, pool)
+            while waiting:
+                self._take(*waiting.popleft())
                 if progress is not None:
                     progress("questions", len(self.kept), self.options.questions)
+                self._ask_more(waiting, llm, pool)
         finally:
             pool.shutdown(cancel_futures=True)  # wait for answers already paid for
-        if spent is not None:
-            raise spent
 
     def _ask_more(self, waiting: _Waiting, llm: LLM, pool: ThreadPoolExecutor) -> None:
         """Ask as many questions at once as there may be."""
@@ -201,7 +182,13 @@ class QuestionWriter:
         try:
             written = answer.result()
         except NoAnswerError as error:
+            self._failures += 1
+            if self._failures == _IN_A_ROW:
+                raise ModelError(
+                    f"{_IN_A_ROW} questions in a row got no answer, the last one: {error}"
+                ) from error
             return Rejection(name, sample.document.id, sample.span, "answer", str(error))
+        self._failures = 0
         self._written.append((sample.document.id, written.question))
         if self._assumed:
             return Kept(name, written.question, sample, (sample.span,))
@@ -236,7 +223,6 @@ class Generated:
         usage: calls of this run, and answers from the cache.
         filtered: what the filters did; None without an embedder.
         stopped: why there are too few questions; "" if there are enough.
-        unfinished: a cap or Ctrl-C stopped the work; the same call with a higher cap resumes it.
         info: seed, model, prompt, options.
     """
 
@@ -246,7 +232,6 @@ class Generated:
     usage: Usage
     filtered: Filtered | None = None
     stopped: str = ""
-    unfinished: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)
 
     def benchmark(self, name: str = "generated") -> Benchmark:
@@ -259,7 +244,6 @@ def generate_benchmark(
     llm: LLM | str,
     options: GenerationOptions | None = None,
     *,
-    max_calls: int | None = None,
     embedder: Embedder | None = None,
     progress: Progress | None = None,
 ) -> Generated:
@@ -270,8 +254,6 @@ def generate_benchmark(
     model's answers: with a `CachedLLM` a stopped run resumes, and the same call with more questions adds to them.
 
     Args:
-        max_calls: caps the calls of this run, without answers from a cache; the questions so far are then filtered and
-            returned.
         embedder: for the filters, whose thresholds follow from the data; None for no filter.
         progress: called with "questions", the number kept, and the number to make.
 
@@ -288,11 +270,9 @@ def generate_benchmark(
     """
     options = options or GenerationOptions()
     model = get_llm(llm)
-    capped: CappedLLM | CachedLLM = CappedLLM(model, max_calls)
-    if isinstance(model, CachedLLM):  # answers of its cache do not count
-        capped = CachedLLM(CappedLLM(model.llm, max_calls), model.cache)
+    before: Usage = getattr(model, "usage", Usage())
     writer = QuestionWriter(documents, options)
-    interrupted = _asked(writer, capped, progress)
+    stopped = _asked(writer, model, progress)
     filtered = _filtered(writer.kept, embedder)
     dropped = {drop.index: drop for drop in filtered.dropped} if filtered else {}
     rejections = list(writer.rejections)
@@ -302,27 +282,23 @@ def generate_benchmark(
         rejections.append(Rejection(name, sample.document.id, sample.span, *why))
     rejections.sort(key=lambda rejection: int(rejection.id[1:]))
     kept = [question for number, question in enumerate(writer.kept) if number not in dropped]
-    given_up = ""
-    if len(writer.kept) < options.questions:
-        given_up = f"every document was given up after {options.patience} rejections in a row"
+    if not stopped and len(writer.kept) < options.questions:
+        stopped = f"every document was given up after {options.patience} rejections in a row"
     return Generated(
         documents=documents,
         rows=tuple(map(_row, kept)),
         rejections=tuple(rejections),
-        usage=capped.usage,
+        usage=getattr(model, "usage", Usage()) - before,
         filtered=filtered,
-        stopped=interrupted or given_up,
-        unfinished=bool(interrupted),
+        stopped=stopped,
         info=_info(documents, model, writer, filtered, embedder),
     )
 
 
-def _asked(writer: QuestionWriter, llm: CappedLLM | CachedLLM, progress: Progress | None) -> str:
+def _asked(writer: QuestionWriter, llm: LLM, progress: Progress | None) -> str:
     """Let the writer ask; why it was stopped before the end, or ""."""
     try:
-        writer.run(llm, llm.concurrency, progress)
-    except BudgetError as error:
-        return str(error)
+        writer.run(llm, getattr(llm, "concurrency", 1), progress)
     except KeyboardInterrupt:
         if not writer.kept:
             raise
@@ -339,11 +315,8 @@ def _asked(writer: QuestionWriter, llm: CappedLLM | CachedLLM, progress: Progres
 def _filtered(kept: Sequence[Kept], embedder: Embedder | None) -> Filtered | None:
     if embedder is None or not kept:
         return None
-    evidence = []
-    for _, _, sample, spans in kept:
-        evidence.append([Evidence(sample.document.id, span) for span in spans])
     excerpts = [question.excerpts for question in kept]
-    return filter_questions([question.text for question in kept], evidence, excerpts, embedder)
+    return filter_questions([question.text for question in kept], excerpts, embedder)
 
 
 def estimate_generation(
@@ -392,55 +365,8 @@ def _info(
             document.id for document in documents if document.id not in represented
         ],
         "embedder": embedder.name if embedder is not None else None,
-        "duplicate_threshold": filtered.duplicate if filtered else None,
         "relevance_threshold": filtered.relevance if filtered else None,
     }
-
-
-_IN_A_ROW = 10  # more failures in a row are the endpoint's, not a question's
-_ANSWER_TOKENS = 200  # of an unknown answer: the Chroma report's mean
-
-
-class CappedLLM:
-    """A language model of at most `max_calls` calls. Ten failures in a row are a `ModelError`.
-
-    A call counts in `usage` before it is made, with 200 tokens for its unknown answer; a failed one keeps these.
-    """
-
-    def __init__(self, llm: LLM, max_calls: int | None) -> None:
-        self.llm = llm
-        self.max_calls = max_calls
-        self.name = llm.name
-        self.fingerprint = llm.fingerprint
-        self.concurrency = max(1, int(getattr(llm, "concurrency", 1)))
-        self.usage = Usage()
-        self._failures = 0
-        self._lock = threading.Lock()
-
-    def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
-        """The model's answer. Raises `BudgetError` at the cap, or as the model does."""
-        tokens = count_message_tokens(messages)
-        expected = Usage(calls=1, input_tokens=tokens, output_tokens=_ANSWER_TOKENS)
-        with self._lock:
-            if self.max_calls is not None and self.usage.calls >= self.max_calls:
-                raise BudgetError(f"the cap of {self.max_calls:,} calls is reached")
-            self.usage += expected
-        try:
-            answer = awaited(self.llm.complete(messages, schema))
-        except (NoAnswerError, BadAnswerError, TimeoutError) as error:
-            with self._lock:
-                self._failures += 1
-                if self._failures >= _IN_A_ROW:
-                    raise ModelError(
-                        f"{_IN_A_ROW} calls in a row failed, the last one: {error}"
-                    ) from error
-            raise
-        reply = Reply(answer) if isinstance(answer, str) else answer
-        with self._lock:
-            self._failures = 0
-            if isinstance(reply, Reply) and isinstance(reply.text, str):
-                self.usage += Usage.of(tokens, reply) - expected
-        return answer
 
 
 def write_generated(questions: Path, generated: Generated) -> None:
@@ -461,7 +387,6 @@ def write_generated(questions: Path, generated: Generated) -> None:
         "questions": len(generated.rows),
         "rejected": len(generated.rejections),
         "stopped": generated.stopped,
-        "unfinished": generated.unfinished,
         **generated.info,
         "usage": asdict(generated.usage),
     }

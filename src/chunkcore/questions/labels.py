@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import echo
-from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinder, document_name
+from chunkcore.evaluation.benchmarks.loading import document_name
 from chunkcore.files import json_lines, utf8_line, write_checked
 from chunkcore.locating.alignment import Aligner, unlocated
 from chunkcore.locating.text_search import fold
@@ -174,7 +174,7 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[Fix]:
     10 The quick fox naps. The dog barks. 0.93
     >>> folder.cleanup()
     """
-    finder, aligner = EvidenceFinder(documents), Aligner(documents, similarity=_LEAST)
+    finder = _Finder(documents)
     by_id = {document.id: document for document in documents}
     rows: list[dict[str, Any]] = []
     fixes: list[Fix] = []
@@ -183,9 +183,10 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[Fix]:
         if isinstance(row.get("evidence"), str):
             row["evidence"] = [row["evidence"]]
         for place, excerpt in _excerpts(row):
-            located = _resembling(excerpt, finder, aligner)
-            if located is None:
+            state, found = finder.state(excerpt)
+            if state not in ("moved", "changed") or len(found) != 1 or not _is_sure(found[0]):
                 continue
+            located = found[0]
             document = by_id[located.document_id]
             span = Span(located.spans[0].start, located.spans[-1].end)
             in_file = in_source(document, [span])[0]
@@ -199,16 +200,5 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[Fix]:
     return fixes
 
 
-def _resembling(
-    excerpt: Mapping[str, Any], finder: EvidenceFinder, aligner: Aligner
-) -> Retrieved | None:
-    """What surely resembles an excerpt that is not found; None for any other."""
-    if not excerpt["text"].strip():
-        return None
-    try:
-        finder.find(excerpt)
-    except (EvidenceError, TypeError):
-        located = aligner.locate(excerpt["text"], document_id=excerpt["document_id"])
-        if located.match not in _UNSURE and located.certainty >= _LEAST:
-            return located
-    return None
+def _is_sure(located: Retrieved) -> bool:
+    return located.match not in _UNSURE and located.certainty >= _LEAST

@@ -20,7 +20,6 @@ from chunkcore.locating.text_search import Searchable, fold
 from chunkcore.models import Embedder, embed
 from chunkcore.models.base import unit_rows
 from chunkcore.options import Bounds, check_options
-from chunkcore.spans import Numbers, as_ranges
 from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -35,10 +34,9 @@ KINDS = {
     "leakage": "questions that stand in a document, or hold their answer: any search finds them",
     "short": "evidence of so few tokens that nearly every chunk holds it whole",
     "over-size": "evidence that no chunk of the size can hold: larger chunks win for that alone",
-    "one-chunk": "documents that are one chunk, whatever the chunker: they tell none apart",
-    "unanswered": "documents without a question: they can only distract",
 }
 
+ALIKE = 0.9  # cosine over which two questions ask the same
 _LEAK = 20  # letters and digits; shorter texts occur by chance
 _ANSWER = 8  # likewise, of an answer in its question
 _WORD = re.compile(r"\w+")
@@ -57,7 +55,7 @@ class ValidationOptions:
 
     size: int = 200
     least: int = 3
-    similarity: float = 0.9
+    similarity: float = ALIKE
     counter: str | TokenCounter = "cl100k_base"
     follow_links: bool = False
     bounds: ClassVar[Bounds] = {"size": 1, "least": 1, "similarity": (-1, 1)}
@@ -106,7 +104,6 @@ def validate_benchmark(
     ...     print(found.kind, "|", found.place, "|", found.message[:41])
     not-found | question 2 | the excerpt 'The cat' is not found in 'fo
     ambiguous | question 1 | the excerpt 'naps.' occurs 2 times ('fox.
-    unanswered | fox.txt | no question has evidence in 1 of 1 docume
     """
     read = _Read(documents, questions, options or ValidationOptions())
     findings = [
@@ -115,7 +112,6 @@ def validate_benchmark(
         *read.nearly_same_words(embedder),
         *read.leaks(),
         *read.sizes(),
-        *read.documents_alone(),
     ]
     order = list(KINDS)
     return sorted(findings, key=lambda finding: order.index(finding.kind))
@@ -220,21 +216,6 @@ class _Read:
                     tokens = "1 token" if count == 1 else f"{count} tokens"
                     yield _about(located, "short", f"evidence of {tokens}: {echo(text)}")
 
-    def documents_alone(self) -> Iterator[Finding]:
-        answered = {
-            piece.document_id for located in self.questions for piece in located.query.evidence
-        }
-        lonely = [document.id for document in self.documents if document.id not in answered]
-        if lonely:
-            counted = f"{len(lonely):,} of {len(self.documents):,} documents"
-            message = f"no question has evidence in {counted}, such as this one"
-            yield Finding("unanswered", lonely[0], "", message)
-        for document in self.documents:
-            count = self.counter.count(document.text)
-            if count <= self.options.size:
-                message = f"{count:,} tokens, and a chunk may have {self.options.size:,}"
-                yield Finding("one-chunk", document.id, "", message)
-
     @cached_property
     def _firsts(self) -> dict[str, _Located]:
         firsts: dict[str, _Located] = {}
@@ -301,10 +282,7 @@ def _holds(question: str, answer: str) -> bool:
     return len(sought) >= _ANSWER and f" {sought} " in f" {words} "
 
 
-Floats = NDArray[np.float64]
-
 _ENOUGH = 20  # questions; fewer give no threshold
-_NEAREST = 95  # percentile
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,95 +296,52 @@ class Dropped:
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """What the filters did: the thresholds (None without a filter), and the dropped questions in order."""
+    """The least cosine of a related excerpt (None: of too few questions), and the dropped questions in order."""
 
-    duplicate: float | None
     relevance: float | None
     dropped: tuple[Dropped, ...]
 
 
 def filter_questions(
-    questions: Sequence[str],
-    evidence: Sequence[Sequence[Evidence]],
-    excerpts: Sequence[Sequence[str]],
-    embedder: Embedder,
+    questions: Sequence[str], excerpts: Sequence[Sequence[str]], embedder: Embedder
 ) -> Filtered:
-    """Questions to drop: first those with an unrelated excerpt, then duplicates, of which the first stays.
+    """Questions to drop: those with an unrelated excerpt, and duplicates (a cosine over 0.9), of which the first stays.
 
-    `evidence` and `excerpts` hold each question's places and texts. The thresholds follow from the data: see
-    `duplicate_over` and `unrelated_under`. O(n²) time and memory for n questions.
+    `excerpts` holds each question's texts. What is unrelated follows from the data: see `unrelated_under`. O(n²) time
+    and memory for n questions.
     """
     queries = unit_rows(embed(embedder, questions, queries=True))
     answers = unit_rows(embed(embedder, [text for texts in excerpts for text in texts]))
-    alike, related = queries @ queries.T, queries @ answers.T
     owners = np.repeat(np.arange(len(questions)), list(map(len, excerpts)))
     is_answer = owners == np.arange(len(questions))[:, None]
-    shared = _overlapping(evidence, owners)
-    apart = np.ones(alike.shape, dtype=bool)
-    for index, row in enumerate(shared):
-        apart[index, owners[row]] = apart[owners[row], index] = False
-    duplicate = duplicate_over(alike, apart)
-    relevance = unrelated_under(related[is_answer], related[~shared & ~is_answer])
-    if len(questions) < _ENOUGH:
-        relevance = None
+    related = queries @ answers.T
+    relevance = None
+    if len(questions) >= _ENOUGH:
+        relevance = unrelated_under(related[is_answer], related[~is_answer])
     least = np.where(is_answer, related, np.inf).min(axis=1)
-    dropped = dropped_questions(questions, alike, least, duplicate, relevance)
-    return Filtered(duplicate, relevance, tuple(dropped))
+    kept: list[int] = []
+    dropped = []
+    for index, lowest in enumerate(least.tolist()):
+        cosines = queries[kept] @ queries[index]
+        if relevance is not None and lowest < relevance:
+            reason = f"an excerpt has cosine {lowest:.3f} with the question, under {relevance:.3f}"
+            dropped.append(Dropped(index, "relevance", reason))
+        elif cosines.max(initial=-1) > ALIKE:
+            first = questions[kept[int(cosines.argmax())]]
+            reason = f"it has cosine {cosines.max():.3f}, over {ALIKE}, with the question {first!r}"
+            dropped.append(Dropped(index, "duplicate", reason))
+        else:
+            kept.append(index)
+    return Filtered(relevance, tuple(dropped))
 
 
-def duplicate_over(alike: Floats, apart: NDArray[np.bool_]) -> float | None:
-    """The cosine over which two questions are duplicates; None with fewer than 20 questions.
-
-    The 95th percentile, over questions, of the cosine with the most similar question of disjoint evidence. Both arrays
-    have the shape (questions, questions).
-    """
-    likest = np.where(apart, alike, -np.inf).max(axis=1, initial=-np.inf)
-    likest = likest[np.isfinite(likest)]
-    return float(np.percentile(likest, _NEAREST)) if len(likest) >= _ENOUGH else None
-
-
-def unrelated_under(answers: Floats, others: Floats) -> float | None:
-    """The cosine under which an excerpt is unrelated to its question; None without other questions' excerpts.
+def unrelated_under(answers: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    """The cosine under which an excerpt is unrelated to its question.
 
     It minimises the share of a question's excerpts under it plus the share of other questions' excerpts over it
     (Youden, "Index for rating diagnostic tests", Cancer 3, 1950).
     """
-    if not len(others):
-        return None
     answers, others = np.sort(answers), np.sort(others)
     under = np.arange(len(answers)) / len(answers)
     over = 1 - np.searchsorted(others, answers, side="left") / len(others)
     return float(answers[int(np.argmin(under + over))])
-
-
-def dropped_questions(
-    questions: Sequence[str],
-    alike: Floats,
-    least: Floats,
-    duplicate: float | None,
-    relevance: float | None,
-) -> Iterator[Dropped]:
-    """The questions over or under these cosines; None drops none. `least` is of each one's least related excerpt."""
-    kept: list[int] = []
-    for index, (cosines, lowest) in enumerate(zip(alike, least.tolist(), strict=True)):
-        likest = max(kept, key=cosines.__getitem__, default=index)
-        if relevance is not None and lowest < relevance:
-            reason = f"an excerpt has cosine {lowest:.3f} with the question, under {relevance:.3f}"
-            yield Dropped(index, "relevance", reason)
-        elif duplicate is not None and likest != index and cosines[likest] > duplicate:
-            cosine = f"cosine {cosines[likest]:.3f}, over {duplicate:.3f}"
-            reason = f"it has {cosine}, with the question {questions[likest]!r}"
-            yield Dropped(index, "duplicate", reason)
-        else:
-            kept.append(index)
-
-
-def _overlapping(evidence: Sequence[Sequence[Evidence]], owners: Numbers) -> NDArray[np.bool_]:
-    """Which of all pieces of evidence share a character with those of each question: shape (questions, pieces)."""
-    pieces = [piece for several in evidence for piece in several]
-    names = np.array([piece.document_id for piece in pieces], dtype=object)
-    starts, ends = as_ranges([piece.span for piece in pieces]).T
-    meet = (names[:, None] == names) & (starts[:, None] < ends) & (starts < ends[:, None])
-    shared = np.zeros((len(evidence), len(pieces)), dtype=bool)
-    np.logical_or.at(shared, owners, meet)
-    return shared

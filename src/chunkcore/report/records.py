@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -239,8 +239,7 @@ def print_report(page: ReportPage, console: Console) -> None:
             console.print(Text(f"\n{title}:\n" if title else ""))
             console.print(Text(indent(_code(text), "    ")), soft_wrap=True)
     console.print()
-    scores = tables.score_table(page, page.chosen_k, measure.unit)
-    console.print(_fitting(scores, console.width - 2))
+    console.print(_terminal_table(tables.score_table(page, page.chosen_k, measure.unit)))
     note = f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"
     console.print(Text(note), style="dim")
     for warning in tables.warnings(page):
@@ -257,39 +256,23 @@ def _code(text: str) -> str:
     return "".join(shown)
 
 
-def _fitting(table: Table[Any], width: int) -> RichTable:
-    """The columns that fit, by priority; those of priority 0 always. Names are folded."""
+def _terminal_table(table: Table[Any]) -> RichTable:
+    """The columns that a choice is made by. Names are folded where the terminal is narrow."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
     title = Text(table.title)
     shown = RichTable(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    cells: list[list[Text]] = []
     columns = [column for column in table.columns if column.short]
-    for column in sorted(columns, key=lambda column: column.priority):
-        texts = [_text(column.cell(row)) for row in table.items]
-        needed = max(_width(text) for text in (Text(column.short), *texts))
-        number = column.kind == "number"
-        if not number:
-            needed = min(needed, _NAME)
-        width -= needed + 2
-        if width < 0 and column.priority:
-            break
-        justify: Literal["left", "right"] = "right" if number else "left"
-        shown.add_column(
-            column.short, justify=justify, no_wrap=number, overflow="fold", max_width=needed
-        )
-        cells.append(texts)
-    for row in zip(*cells, strict=True):
-        shown.add_row(*row)
+    for column in columns:
+        if column.kind == "number":
+            shown.add_column(column.short, justify="right", no_wrap=True)
+        else:
+            shown.add_column(column.short, overflow="fold", max_width=_NAME)
+    for item in table.items:
+        shown.add_row(*[_text(column.cell(item)) for column in columns])
     return shown
-
-
-def _width(text: Text) -> int:
-    from rich.cells import cell_len
-
-    return max(map(cell_len, text.plain.split("\n")))
 
 
 def _text(cell: Cell) -> Text:

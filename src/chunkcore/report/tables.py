@@ -6,7 +6,6 @@ Scores are shown in percent.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -52,8 +51,6 @@ class Column(Generic[Row]):
     meaning: str = ""  # one sentence for readers of the page
     qualified: bool = False  # Markdown writes the group before the title
     short: str = ""  # heading in a terminal; "" leaves the column out there
-    # The order in a terminal: a narrow one drops the last ones, but never those of 0.
-    priority: int = 0
 
     def cell(self, row: Row) -> Cell:
         shown = self.show(row)
@@ -167,22 +164,18 @@ def _system_columns(page: ReportPage) -> list[Column[Report]]:
     return columns
 
 
-def _chunks(
-    title: str, short: str, show: Callable[[ChunkStatistics], Cell | str]
-) -> Column[Report]:
+def _chunks(title: str, show: Callable[[ChunkStatistics], Cell | str]) -> Column[Report]:
     def cell(report: Report) -> Cell | str:
         return show(report.chunks) if report.chunks else MISSING
 
-    return Column(title, cell, "Chunks", qualified=True, short=short, priority=3)
+    return Column(title, cell, "Chunks", qualified=True)
 
 
-def _cost(
-    group: str, title: str, show: Callable[[Cost], str], short: str = "", priority: int = 3
-) -> Column[Report]:
+def _cost(group: str, title: str, show: Callable[[Cost], str], short: str = "") -> Column[Report]:
     def cell(report: Report) -> str:
         return show(report.cost) if report.cost else MISSING
 
-    return Column(title, cell, group, qualified=True, short=short, priority=priority)
+    return Column(title, cell, group, qualified=True, short=short)
 
 
 def _seconds(group: str, title: str, seconds: Callable[[Report], float | None]) -> Column[Report]:
@@ -201,15 +194,14 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Report]:
             lambda report: amount(report.mean_tokens(k)),
             "Per question",
             short="Tokens per\nquestion",
-            priority=1,
         ),
         _budget_column(page),
-        _chunks("Number", "Chunks", lambda chunks: amount(chunks.count)),
-        _chunks("Mean tokens", "Tokens\nper chunk", _sizes),
+        _chunks("Number", lambda chunks: amount(chunks.count)),
+        _chunks("Mean tokens", _sizes),
         _seconds("Cost", "Seconds", total_seconds),
         _cost("Cost", "Model calls", lambda cost: amount(cost.embedder_calls + cost.llm_calls)),
-        _cost("Cost", "Embedded", lambda cost: amount(cost.embedded_tokens), "Tokens\nembedded"),
-        _cost("Cost", "Per million", _per_million, "Money per\nmillion", priority=1),
+        _cost("Cost", "Embedded", lambda cost: amount(cost.embedded_tokens)),
+        _cost("Cost", "Per million", _per_million, "Money per\nmillion"),
     ]
     return Table(f"Scores at {describe_depth(k)}", tuple(columns), page.reports).with_values()
 
@@ -235,11 +227,7 @@ def _budget_column(page: ReportPage) -> Column[Report]:
         return Cell(rounded(needed[0]), (f"{rest} for {second}",))
 
     title, short = f"Tokens for {first} of the evidence", f"Tokens\nfor {first}"
-    return Column(title, cell, "Per question", short=short, priority=1)
-
-
-_HEADING = 12  # characters of a heading in a terminal; longer ones are broken
-_LONG = re.compile("(?<=[a-z])(?=[A-Z])")
+    return Column(title, cell, "Per question", short=short)
 
 
 def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Report]:
@@ -262,11 +250,8 @@ def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Repo
             details.append(f"stopped after {report.asked:,} of {questions:,} questions")
         return Cell(shown, tuple(details), strong=True)
 
-    short = title
-    if len(title) > _HEADING:
-        short = _LONG.sub("-\n", title)
-    priority = 0 if verdict else 2
-    return Column(title, score, group, meaning=measure.meaning, short=short, priority=priority)
+    short = title if verdict else ""
+    return Column(title, score, group, meaning=measure.meaning, short=short)
 
 
 def total_seconds(report: Report) -> float | None:

@@ -76,13 +76,13 @@ class Needs:
     behind: bool
     index: IndexFacts
 
-    def tokens(self, level: float) -> Scores:
-        """The tokens that each question gets at a level."""
-        counts = []
+    def tokens(self, levels: Scores) -> Scores:
+        """The tokens that a question gets at each of these levels, in the mean."""
+        total = np.zeros(len(levels))
         for rising, tokens in self.curves:
-            last = max(1, int(np.searchsorted(rising, level, side="right"))) - 1
-            counts.append(float(tokens[last]) if len(tokens) else 0.0)
-        return np.array(counts)
+            if len(tokens):
+                total += tokens[np.maximum(np.searchsorted(rising, levels, side="right"), 1) - 1]
+        return total / len(self.curves)
 
     @cached_property
     def presences(self) -> tuple[Scores, Scores]:
@@ -105,7 +105,7 @@ class Needs:
             level=level,
             least=least,
             questions=len(self.levels),
-            tokens=float(self.tokens(level).mean()),
+            tokens=float(self.tokens(np.array([level]))[0]),
             behind=self.behind,
             repeated=self.repeated,
             presences=tuple(np.round(self.presences[0], 4).tolist()),
@@ -117,19 +117,10 @@ class Needs:
         95 % bands.
         """
         rising = np.unique(np.concatenate([row[np.isfinite(row)] for row, _ in self.curves]))
-        chosen = []
-        for budget in (125, *BUDGETS):
-            low, high = 0, len(rising) - 1
-            while low < high:
-                middle = (low + high) // 2
-                if self.tokens(rising[middle]).mean() < budget:
-                    low = middle + 1
-                else:
-                    high = middle
-            chosen.append(float(rising[low]))
-        columns = (self.levels[:, None] <= np.array(chosen)).astype(np.float64)
-        tokens = [float(self.tokens(level).mean()) for level in chosen]
-        return curve_points(tokens, columns, clusters=self.clusters)
+        tokens = self.tokens(rising)  # never falling
+        chosen = np.searchsorted(tokens, (125, *BUDGETS)).clip(max=len(rising) - 1)
+        columns = (self.levels[:, None] <= rising[chosen]).astype(np.float64)
+        return curve_points(tokens[chosen].tolist(), columns, clusters=self.clusters)
 
     def passing(self, least: float) -> tuple[float, float, float]:
         """The share of unanswered questions whose presence is at least this, and its 95 % interval."""
