@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from haystack import Document, component
 from haystack.core.component import Component
+from haystack.core.serialization import component_to_dict
 from haystack.document_stores.types import DocumentStore
 from typing_extensions import Unpack
 
@@ -320,6 +321,11 @@ class ChunkcoreExactSplitter(Serialized):
     def __init__(self, splitter: Component, unplaced: Unplaced = "mark") -> None:
         self.splitter = splitter
         self.unplaced = unplaced
+
+    def _arguments(self) -> dict[str, Any]:
+        # Some of Haystack's own components have no `to_dict`.
+        splitter = component_to_dict(self.splitter, "splitter")
+        return {"splitter": splitter, "unplaced": self.unplaced}
 
     def warm_up(self) -> None:
         warm_up(self.splitter)
