@@ -360,7 +360,7 @@ def test_a_haystack_splitter_is_written_into_yaml() -> None:
     pipeline.add_component("splitter", exact(DocumentSplitter(split_by="word", split_length=3)))
     pipeline.add_component("headers", exact(MarkdownHeaderSplitter()))  # which has no `to_dict`
     documents = [HaystackDocument(content="one two one two one two")]
-    inputs = dict.fromkeys(("splitter", "headers"), {"documents": documents})
+    inputs = {name: {"documents": documents} for name in ("splitter", "headers")}
     chunks = Pipeline.loads(pipeline.dumps()).run(inputs)["splitter"]["documents"]
     assert [(row.meta["split_idx_start"], row.meta["split_idx_end"]) for row in chunks] == [(0, 12), (12, 23)]
 
