@@ -14,7 +14,7 @@ from chunkcore.chunkers.cluster_semantic import ClusterSemantic
 from chunkcore.chunkers.fixed import FixedToken
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.errors import OptionError
-from chunkcore.models import CachedEmbedder, EmbeddingCache, TokenCountingEmbedder, get_embedder
+from chunkcore.models import TokenCountingEmbedder, get_embedder
 from chunkcore.models.loading import EmbedderCounter
 from chunkcore.retrieval import Dense, chunk_corpus
 from chunkcore.text import Document
@@ -172,18 +172,6 @@ def test_a_static_model_whose_tokenizer_cuts_off_counts_what_it_does_not_read(tm
     assert model.tokenize(text).ends[-1] == len(text) - 1
     chunks = FixedToken(size=10, counter=EmbedderCounter(model)).chunk(Document("d", text))
     assert [chunk.token_count for chunk in chunks] == [10, 10, 10, 8]
-
-
-@needs_openvino
-def test_the_cache_gives_the_models_vectors(tmp_path):
-    model = get_embedder("openvino:all-MiniLM-L6-v2")
-    vectors = model.embed_documents(TEXTS)
-    for expected in (len(TEXTS), 0):
-        cached = CachedEmbedder(model, EmbeddingCache(tmp_path / "cache.sqlite"))
-        assert np.abs(cached.embed_documents([*TEXTS, *TEXTS]) - np.tile(vectors, (2, 1))).max() < 1e-5
-        assert cached.embedded == expected
-        cached.embed_queries(TEXTS)
-        assert cached.embedded == expected  # this model embeds queries as it embeds documents
 
 
 def test_a_question_finds_its_chunk():

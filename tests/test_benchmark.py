@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,10 @@ from chunkcore.reading.folders import load_documents
 from chunkcore.text import Document, Span
 
 from tests.conftest import shared
+from tests.layouts import jsonl
 
 FOX = Document("fox.txt", "The fox naps. The dog naps.\r\nThe end.")
 CAT = Document("tales/cat.txt", "A cat purrs. The end.")
-
-
-def jsonl(path: Path, *rows: Any) -> Path:
-    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    return path
 
 
 def why(*entries: Any, **row: Any) -> str:

@@ -20,7 +20,7 @@ from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, 
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
-from chunkcore.report import html_report, markdown_report, plots, question_csv, read_reports, write_report
+from chunkcore.report import html_report, plots, question_csv, read_reports, write_report
 from chunkcore.report.html import whole_percent
 from chunkcore.report.records import print_report
 from chunkcore.report.tables import difference_table, score_table, warnings
@@ -110,11 +110,6 @@ def test_a_markdown_cell_stays_one_cell_without_html(text):
     assert "<" not in cell
     assert "\n" not in cell
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", cell)) == 0
-
-
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@A1", "\t=1", "\r=1", "  =1", "\uff1d1", "\ufeff=1", "\u200b=1"])
-def test_a_spreadsheet_sees_no_formula(text):
-    assert csv_cell(text).startswith("'")
 
 
 # ---- the page
@@ -285,16 +280,6 @@ def test_undefined_scores_are_empty_cells(plain):
     made = replace(plain, comparison=replace(plain.comparison, reports=(gone,)))
     assert {row["Recall@5"] for row in csv.DictReader(io.StringIO(question_csv(made)))} == {""}
     assert "Recall" not in [column.title for column in score_table(made, 5, "token").columns]
-
-
-def test_markdown_tables_keep_their_columns_whatever_the_names(nasty):
-    lines = markdown_report(nasty).split("\n")
-    widths = [len(re.findall(r"(?<!\\)\|", line)) for line in lines if line.startswith("|")]
-    tables = "\n".join(line if line.startswith("|") else "" for line in lines).split("\n\n")
-    assert len(widths) > 60
-    for table in tables:
-        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.split("\n") if line}) <= 1
-    assert "<" not in "\n".join(lines)
 
 
 def test_reports_can_be_read_back_from_json(tmp_path, nasty):
