@@ -196,28 +196,6 @@ _ALIASES = {
     "length_function": "counter",
 }
 
-# Options of the frameworks' splitters that have no equal here: whose they are, and ours that is nearest.
-_OTHERS = {
-    "separator": (
-        "CharacterTextSplitter, SentenceSplitter or TokenTextSplitter",
-        "separators, from large to small",
-    ),
-    "paragraph_separator": ("LlamaIndex' SentenceSplitter", "separators, from large to small"),
-    "secondary_chunking_regex": ("LlamaIndex' SentenceSplitter", "separators with regex=True"),
-    "backup_separators": ("LlamaIndex' TokenTextSplitter", "separators, from large to small"),
-    "split_by": (
-        "Haystack's DocumentSplitter",
-        "a chunker, such as sentence or recursive:counter=words",
-    ),
-    "split_length": ("Haystack's splitters, in units of theirs", "size, in tokens of the counter"),
-    "split_overlap": (
-        "Haystack's splitters, in units of theirs",
-        "overlap, in tokens of the counter",
-    ),
-    "split_threshold": ("Haystack's DocumentSplitter", "minimum, in tokens of the counter"),
-    "split_unit": ("Haystack's RecursiveDocumentSplitter", "counter, such as words or characters"),
-}
-
 # The beginnings of bridged models' names.
 _BRIDGED = ("langchain:", "llamaindex:", "haystack:")
 
@@ -354,12 +332,6 @@ def _translated(name: str, options: dict[str, Any]) -> dict[str, Any]:
                 f"{alias} and {option} are the same option of {name}: give one of them"
             )
         options[option] = _translated_value(alias, options.pop(alias))
-    for option, (framework, equivalent) in _OTHERS.items():
-        if option in options and option not in accepted:
-            raise OptionError(
-                f"{option} is an option of {framework}: exact(...) around that splitter keeps its cuts and states "
-                f"their places; here it is {equivalent}"
-            )
     return options
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 # Options: the first that a thing has is suggested.
 OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "backup_separators": ("separators",),
     "base_retriever": ("retriever",),
-    "budget": ("max_tokens",),
     "breakpoint_threshold_amount": ("amount",),
     "breakpoint_threshold_type": ("threshold",),
+    "budget": ("max_tokens",),
     "buffer_size": ("buffer",),
     "chunk_overlap": ("overlap",),
     "chunk_size": ("size", "sentences"),
@@ -29,8 +30,14 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "metrics": ("measures",),
     "min_chunk_size": ("minimum",),
     "model_name": ("counter",),
+    "paragraph_separator": ("separators",),
+    "secondary_chunking_regex": ("separators",),
     "separator": ("separators",),
     "similarity_top_k": ("k",),
+    "split_length": ("size",),
+    "split_overlap": ("overlap",),
+    "split_threshold": ("minimum",),
+    "split_unit": ("counter",),
     "store": ("retriever", "document_store"),
     "strip_whitespace": ("strip",),
     "tokenizer": ("counter",),
