@@ -137,7 +137,7 @@ class Question:
 
     Attributes:
         text: the question.
-        scores: of all units.
+        scores: of the units; -inf of units of which nothing is shown.
         shown: what of the documents passages may show.
         texts: the units' texts.
         lexical: the units' words; None if they do not count.
@@ -178,11 +178,10 @@ class Question:
 
     @cached_property
     def visible(self) -> Scores:
-        """The units' scores; -inf of units of which nothing is shown."""
-        units = self.shown.units
-        if units.all() and not self.cut:
+        """The units' scores; -inf of units of which nothing but white space is shown."""
+        if not self.cut:
             return self.scores
-        visible = np.where(units, self.scores, -math.inf)
+        visible = self.scores.copy()
         for unit, spans in self.cut.items():
             if not spans or not self.texts.text(unit, spans).strip():
                 visible[unit] = -math.inf
@@ -196,11 +195,15 @@ class Question:
             self._counted = counter, counted
         return counted
 
+    def place(self, unit: int) -> Place:
+        """What is shown of a unit, and its document."""
+        name, whole = self.texts.place(unit)
+        return name, self.cut.get(unit, whole)
+
     def piece(self, unit: int) -> Retrieved:
         """What is shown of a unit."""
         if unit not in self._pieces:
-            name, whole = self.texts.place(unit)
-            spans = self.cut.get(unit, whole)
+            name, spans = self.place(unit)
             number = self.texts.corpus[self.texts.chunk(unit)].id
             text, score = self.texts.text(unit, spans), float(self.visible[unit])
             self._pieces[unit] = Retrieved(name, spans, score, text, id=number)
@@ -208,7 +211,12 @@ class Question:
 
     def shown_text(self, unit: int) -> str:
         """What is shown of a unit's text; "": nothing."""
-        return self.piece(unit).text if np.isfinite(self.visible[unit]) else ""
+        return self.texts.text(unit, self.cut.get(unit)) if np.isfinite(self.visible[unit]) else ""
+
+    @cached_property
+    def units(self) -> Numbers:
+        """The units of which something is shown."""
+        return np.flatnonzero(self.visible > -math.inf)
 
     def reach(self, unit: int) -> range:
         """See `UnitTexts.reach`."""
@@ -236,7 +244,7 @@ class Question:
     @cached_property
     def leads(self) -> list[Lead]:
         """The units that a rare name in the best ones leads to, the best first."""
-        best = best_of(self.visible, links.SOURCES)
+        best = self.units[best_of(self.visible[self.units], links.SOURCES)]
         top = self.visible[best].max(initial=0.0)
         if top <= 0 or not self.weights or self.lexical is None:
             return []
@@ -254,8 +262,8 @@ class Question:
         return replace(passage, sources=sources) if sources else passage
 
     def _source(self, unit: int) -> Retrieved:
-        piece = self.piece(unit)
-        return Retrieved(piece.document_id, piece.spans, text=piece.text)
+        name, spans = self.place(unit)
+        return Retrieved(name, spans, text=self.texts.text(unit, spans))
 
 
 class Candidates:
@@ -277,6 +285,11 @@ class Candidates:
     def piece(self, unit: int) -> Retrieved:
         piece, score = self.question.piece(unit), float(self.scores[unit])
         return piece if piece.score == score else piece.with_score(score)
+
+    def best(self, count: int) -> Numbers:
+        """The best units that are shown and no copies."""
+        units = self.question.units
+        return units[best_of(self.scores[units], count)]
 
     def keep_first(self, budget: Budget) -> None:
         """The units of a short first hit score as much as the best one, so that they stay."""
@@ -325,11 +338,10 @@ class Candidates:
             if unit in self._read:
                 continue
             self._read.add(unit)
-            piece = self.question.piece(unit)
-            sayer = self._said.sayer(piece.text, piece.document_id, unit)
+            name, spans = self.question.place(unit)
+            sayer = self._said.sayer(self.question.texts.text(unit, spans), name, unit)
             if sayer is not None:
-                other = self.question.piece(sayer)
-                self.copies.setdefault((other.document_id, other.spans), []).append(unit)
+                self.copies.setdefault(self.question.place(sayer), []).append(unit)
                 self.copied.add(unit)
                 self.scores[unit] = -math.inf
         return units[np.isfinite(self.scores[units])]

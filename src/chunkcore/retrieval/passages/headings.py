@@ -58,8 +58,10 @@ class Headings:
         # Where the headings that have a word begin to stand above units, and where they end.
         self._edges = {key: np.array(places).reshape(-1, 2).T for key, places in edges.items()}
 
-    def matches(self, weights: Mapping[str, float]) -> Scores:
-        """Of each unit the square of the share of a question's words, by weight, that the headings above it have."""
+    def gains(self, weights: Mapping[str, float], most: float) -> Scores:
+        """What each unit gains: the square of the share of a question's words, by weight, that the headings above it
+        have, times `most`.
+        """
         steps = np.zeros(self._size + 1)
         for key, weight in weights.items():
             if key in self._edges:
@@ -68,5 +70,6 @@ class Headings:
                 steps[ends] -= weight
         edges = np.flatnonzero(steps)
         shares = np.cumsum(steps[edges]) / (sum(weights.values()) or 1.0)
-        squares = np.round(shares, 9) ** 2  # sums that take away what they added are not exact
-        return np.repeat(np.append(0.0, squares), np.diff(edges, prepend=0, append=self._size))
+        # Sums that take away what they added are not exact.
+        gains = most * np.append(0.0, np.round(shares, 9) ** 2)
+        return np.repeat(gains, np.diff(edges, prepend=0, append=self._size))

@@ -326,7 +326,7 @@ class WindowIndex(PassageIndex):
         best = float(scores.max(initial=0.0))
         if left:
             scores += best * np.repeat(matches, np.diff(self.units.firsts))
-        scores += best * self._headings.matches(self._lexical.word_weights(query))
+        scores += self._headings.gains(self._lexical.word_weights(query), best)
         return scores
 
     def word_scores(self, query: str) -> Scores:
@@ -624,10 +624,13 @@ class WindowIndex(PassageIndex):
         agreement = self._places.agreement(located, ranks, words)
         if balance < 1:
             balance *= agreement
-        scores = (1 - balance) * word_shares(words)
+        shown = self._shown(located, show)
+        units = shown.units
+        scores = np.full(len(words), -math.inf)
+        scores[units] = (1 - balance) * word_shares(words, units)
         held, worth = self._places.worth(located, ranks, len(hits))
         scores[held] += balance * worth
-        asked = self._question(question, scores, self._shown(located, show))
+        asked = self._question(question, scores, shown)
         if balance and agreement == 1 and placed[:1] == [0]:
             _, asked.first = self._places.covered(self._places.ranges(hits[:1])[0])
         self._keep(self._last_behind, question, (hits_of, asked))
@@ -744,10 +747,10 @@ class WindowIndex(PassageIndex):
         least: float,
     ) -> tuple[Numbers, Numbers]:
         """The best units, and gaps between them, that fill the budget; and their tokens."""
-        most = int(np.isfinite(answer.scores).sum())
+        most = int(np.count_nonzero(answer.scores > -math.inf))
         count = min(8 + int(1.25 * budget.left / self._mean_tokens), most)
         while True:
-            units = answer.with_needed(self.units.with_gaps(answer.scores, count))
+            units = answer.with_needed(self.units.with_gaps(answer.scores, answer.best(count)))
             units = answer.without_copies(units, least)
             sizes = self._tokens(units, answer.question, budget.counter)
             if count >= most or sizes.sum() > budget.left or len(answer.copied) > _MOST_COPIES:

@@ -33,12 +33,12 @@ from chunkcore.retrieval.lexicon import (
     question_keys,
     word_keys,
 )
-from chunkcore.retrieval.vectors import Rows, best_of, products
+from chunkcore.retrieval.vectors import Rows, products
 from chunkcore.spans import Floats, Numbers, Scores
 
 DOCUMENT = "document"
 VECTORS = 2**14  # that are read together, more where a document is longer
-WORDS = 2**16  # units whose windows are scored together, so that they stay in the processor's cache
+WORDS = 2**17  # units whose windows are scored together, so that they stay in the processor's cache
 RARE = 70  # of a word that fewer units have than one in so many, only the windows that have it are scored
 # Up to so many units, words are scored in float64; float32 takes two thirds of the time, and differs by about 1e-6.
 WIDE = 2**15
@@ -113,11 +113,11 @@ class Units:
         edges = self.firsts.searchsorted(np.linspace(0, len(self), count + 1))
         yield from pairwise(np.unique(self.firsts[edges]).tolist())
 
-    def with_gaps(self, scores: Scores, k: int) -> Numbers:
-        """The k best units, and gaps between them that cost less than the document's best units gain."""
-        best = np.sort(best_of(scores, k))
+    def with_gaps(self, scores: Scores, best: Numbers) -> Numbers:
+        """The best units, and gaps between them that cost less than the document's best units gain."""
         if not len(best):
             return best
+        best = np.sort(best)
         least = scores[best].min()
         documents = self.documents[best]
         gains = np.bincount(documents - documents[0], scores[best] - least)
@@ -265,8 +265,8 @@ class _Block:
         self._reach = np.ascontiguousarray(rows.T)
         self._lengths = [self._axis] * len(near) + [len(sizes) for sizes in self._sizes]
 
-    def score(self, words: Sequence[_Word], scores: Floats) -> None:
-        """The units' scores for these words, a row a scale."""
+    def score(self, words: Sequence[_Word]) -> Floats:
+        """The windows' scores for these words."""
         totals = np.zeros_like(self._norms)
         for word in words:
             inside = slice(*word.units.searchsorted((self.first, self.last)))
@@ -275,12 +275,16 @@ class _Block:
                 self._add_rare(totals, units, counts, word.weights)
             else:
                 self._add(totals, units, counts, word.weights)
+        return totals
+
+    def of_units(self, totals: Floats, scale: int) -> Floats:
+        """Each unit's score at a scale, given those of the windows."""
+        first = sum(self._lengths[:scale])
+        row = totals[first : first + self._lengths[scale]]
         near = len(self._widths)
-        rows = np.split(totals, np.cumsum(self._lengths)[:-1])
-        for number, row in enumerate(rows[:near]):
-            scores[number] = row.take(self._places)
-        for number, row in enumerate(rows[near:]):
-            scores[near + number] = np.repeat(row, self._sizes[number])
+        if scale < near:
+            return row.take(self._places)
+        return np.repeat(row, self._sizes[scale - near])
 
     def _add(
         self, totals: Floats, units: Numbers, counts: NDArray[np.int32], weights: Sequence[float]
@@ -389,11 +393,12 @@ class LexicalWindows:
             factor = repeats * left.get(key, 1.0)
             weights = [factor * weight for weight in self._weights_of[key]]
             words.append(_Word(units, counts.astype(np.int32), weights))
-        scores = np.empty((self._scales, len(self._units)), dtype=self._real)
-        for block in self._blocks:
-            block.score(words, scores[:, block.first : block.last])
-        for total in scores:
-            yield total, float(total.max(initial=0.0))
+        totals = [block.score(words) for block in self._blocks]
+        scores = np.empty(len(self._units), dtype=self._real)
+        for scale in range(self._scales):
+            for block, total in zip(self._blocks, totals, strict=True):
+                scores[block.first : block.last] = block.of_units(total, scale)
+            yield scores, float(scores.max(initial=0.0))
 
     def with_words(self, question: str) -> list[Numbers]:
         """Of each word of the question the units that have it, ascending; of words that a unit has."""
@@ -497,7 +502,8 @@ def mean_of_squares(
             values /= deviation
             values *= np.abs(values)
             total += values
-    return np.round(total / max(1, count), 9)  # else running sums would tell equal windows apart
+    total /= max(1, count)
+    return np.round(total, 9, out=total)  # else running sums would tell equal windows apart
 
 
 def _running(values: NDArray[Any]) -> NDArray[Any]:

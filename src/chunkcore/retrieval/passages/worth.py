@@ -119,10 +119,26 @@ class UnitPlaces:
         return set(owner[self.covered(ranges)[0]].tolist())
 
     def agreement(self, hits: Sequence[Retrieved], ranks: Numbers, words: Scores) -> float:
-        """How far the first of these hits agree with the words' scores of the units: `agreement`."""
+        """How far the first hits agree with the words' scores, 0 to 1, by what they are worth to the units they hold.
+
+        Hits of a model that does not know the language hold the question's words no more than any text: the mean place
+        of their units among all, by words, is a half. That is no agreement, 0.7 is a full one. Words contradict nothing
+        unless a unit has twice the score that stands out.
+        """
+        is_clear = words.max(initial=0.0) >= 2 * _clear(words)
+        if not is_clear:
+            return 1.0
         first = int(np.searchsorted(ranks, _FIRST, side="right"))
         held, worth = self.worth(hits[:first], ranks[:first], _FIRST)
-        return agreement(held, worth, words)
+        if not len(held):
+            return 1.0
+        step = 1 + len(words) // _SAMPLE
+        sample = np.sort(words[::step])
+        below = np.searchsorted(sample, words[held])
+        up_to = np.searchsorted(sample, words[held], side="right")
+        places = (below + up_to) / (2 * len(sample))
+        place = float(np.average(places, weights=worth))
+        return min(1.0, max(0.0, (place - _CHANCE) / (_AGREED - _CHANCE)))
 
     def worth(
         self,
@@ -172,13 +188,9 @@ class Shown:
         )
 
     @property
-    def units(self) -> Flags:
-        """Whether some of each unit is shown."""
-        is_shown = np.zeros(len(self._places.starts), dtype=np.bool_)
-        first, after = self._places.bounds(self._ranges)
-        for start, end in zip(first.tolist(), after.tolist(), strict=True):
-            is_shown[start:end] = True
-        return is_shown
+    def units(self) -> Numbers:
+        """The units of which some is shown."""
+        return self._places.covered(self._ranges)[1]
 
     @property
     def cut_units(self) -> Numbers:
@@ -217,36 +229,19 @@ class Shown:
         return tuple(kept)
 
 
-def word_shares(scores: Scores) -> Scores:
-    """The words' scores, at most 1: divided by the best one, or by what stands out clearly if that is more."""
+def word_shares(scores: Scores, units: Numbers) -> Scores:
+    """The words' scores of some units, at most 1: divided by the best of all, or by what stands out clearly if that is
+    more.
+    """
+    best = max(float(scores.max(initial=0.0)), _clear(scores), 1e-9)
     # A unit without a word that nearly all have loses no more than one without any.
-    scores = np.maximum(scores, -1.0)
-    shares: Scores = scores / max(float(scores.max(initial=0.0)), _clear(scores), 1e-9)
+    shares: Scores = np.maximum(scores[units], -1.0) / best
     return shares
 
 
 def _clear(scores: Scores) -> float:
     """The words' score that stands out: among n units, no deviation is over the root of n - 1."""
     return min(_CLEAR, len(scores) / 4)
-
-
-def agreement(held: Numbers, worth: Scores, words: Scores) -> float:
-    """How far hits agree with the words, 0 to 1, by what they are worth to the units that they hold; scores by words.
-
-    Hits of a model that does not know the language hold the question's words no more than any text: the mean place of
-    their units among all, by words, is a half. That is no agreement, 0.7 is a full one. Words contradict nothing unless
-    a unit has twice the score that stands out.
-    """
-    is_clear = words.max(initial=0.0) >= 2 * _clear(words)
-    if not is_clear or not len(held):
-        return 1.0
-    step = 1 + len(words) // _SAMPLE
-    sample = np.sort(words[::step])
-    below = np.searchsorted(sample, words[held])
-    up_to = np.searchsorted(sample, words[held], side="right")
-    places = (below + up_to) / (2 * len(sample))
-    place = float(np.average(places, weights=worth))
-    return min(1.0, max(0.0, (place - _CHANCE) / (_AGREED - _CHANCE)))
 
 
 def distinct_hits(hits: Iterable[Retrieved]) -> list[Retrieved]:
