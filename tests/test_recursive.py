@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chunkcore.chunkers.recursive import Recursive
+from chunkcore.chunkers.recursive import SEPARATORS, Recursive
 from chunkcore.tokens import TiktokenCounter, TokenizedText
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -97,6 +97,10 @@ def test_the_texts_maximum_holds_and_the_chunks_that_fit_stay(text: str, size: i
     assert "".join("".join(found).split()) == "".join(text.split())
 
 
+# A word, and words at whose edges the text's own tokens go on.
+WORDS = ("one", "antidisestablishmentarianism", "end.\n\nNext", "so...\n", "\n\n\nnew", "!?)\n\n//two", "\nthree")
+
+
 class PieceByPiece(TiktokenCounter):
     """Counts each piece by itself: nothing is known of the text around it."""
 
@@ -106,13 +110,28 @@ class PieceByPiece(TiktokenCounter):
 
 @settings(max_examples=50)
 @given(
-    st.lists(hard_text(), min_size=2, max_size=12).map(" ".join),
+    st.lists(hard_text() | st.sampled_from(WORDS), min_size=2, max_size=24).map(" ".join),
     st.integers(1, 25),
     st.sampled_from(["cl100k_base", "o200k_base"]),
 )
 def test_words_are_packed_by_tokens_as_pieces_counted_one_by_one(text: str, size: int, counter: str) -> None:
     expected = Recursive(size=size, counter=PieceByPiece(counter)).spans(text)
     assert Recursive(size=size, counter=counter).spans(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "separators"),
+    [
+        ("one two one two #?.\n\n.)\n\n\nx y x y x y ", 6, SEPARATORS),  # more tokens apart at the end of a line
+        ("Accepted a b c d", 1, ("cc", " ", "")),  # and at the beginning of a text
+    ],
+)
+def test_words_whose_tokens_go_on_in_the_text_count_by_themselves(
+    text: str, size: int, separators: tuple[str, ...]
+) -> None:
+    alone = PieceByPiece("cl100k_base")
+    expected = Recursive(size=size, separators=separators, counter=alone).spans(text)
+    assert Recursive(size=size, separators=separators).spans(text) == expected
 
 
 def test_parts_of_a_chunk_that_was_cut_are_not_repeated() -> None:

@@ -22,9 +22,17 @@ from chunkcore.boundaries.words import word_ends
 from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds
-from chunkcore.packing import join_ranges, pack, running_sizes, split_ranges_to_maximum, trim_ranges
+from chunkcore.packing import (
+    join_ranges,
+    pack,
+    pack_words,
+    running_sizes,
+    split_ranges_to_maximum,
+    trim_ranges,
+)
 from chunkcore.spans import Numbers, Ranges, as_table
 from chunkcore.tokens import TokenizedText
+from chunkcore.tokens.tokenized import BytePairText
 
 # The Chroma report's separators, for chunkers that group small pieces.
 PROSE_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
@@ -111,17 +119,23 @@ class Recursive(Chunker):
         marks = _MARKS if is_default and self.keep == "start" else ()
         if is_default:
             levels.insert(-1, _WORD_END)
+        is_plain = self.keep == "start" and not self.regex and not self.overlap
         for level, separator in enumerate(levels):
             is_last = separator == "" or level == len(levels) - 1
-            keep: Keep = "end" if separator in marks else self.keep
-            pieces, left = self._pieces(source, separator, texts, keep, is_last=is_last)
-            sizes = source.counts(pieces.starts, pieces.ends)
-            merged.append(self._merge(source, separator, pieces, sizes))
-            over = (sizes >= self.size).nonzero()[0]
-            large = np.column_stack((pieces.starts[over], pieces.ends[over]))
-            if is_last or not len(left) + len(large):
+            words = left = large = _NONE
+            if separator == " " and is_plain and not is_last and isinstance(source, BytePairText):
+                rows, words, texts = pack_words(source, texts, self.size)
+                merged.append(rows)
+            if len(texts):
+                keep: Keep = "end" if separator in marks else self.keep
+                pieces, left = self._pieces(source, separator, texts, keep, is_last=is_last)
+                sizes = source.counts(pieces.starts, pieces.ends)
+                merged.append(self._merge(source, separator, pieces, sizes))
+                over = (sizes >= self.size).nonzero()[0]
+                large = np.column_stack((pieces.starts[over], pieces.ends[over]))
+            if is_last or not len(left) + len(large) + len(words):
                 break
-            texts = np.sort(np.concatenate((left, large)), axis=0)
+            texts = np.sort(np.concatenate((left, large, words)), axis=0)
         rows = np.concatenate(merged)
         if self.strip:  # but what it could not split, as the original
             rows = trim_ranges(source, rows)

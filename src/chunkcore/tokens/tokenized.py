@@ -309,16 +309,17 @@ class BoundedText(TokenizedText):
         return nearest
 
     @_Once
-    def _starts(self) -> Any:
-        return memoryview(cast("Any", self.boundaries))  # faster to bisect: no array scalars
+    def starts(self) -> Any:
+        """The `boundaries`, faster to bisect: no array scalars."""
+        return memoryview(cast("Any", self.boundaries))
 
     def count(self, start: int, end: int) -> int:
         first = self._flags.find(1, start, end + 1)
         if first < 0:
             return self.counter.count(self.text[start:end])
         last = self._flags.rfind(1, first, end + 1)
-        before = bisect_left(self._starts, first)
-        tokens = bisect_left(self._starts, last, before) - before
+        before = bisect_left(self.starts, first)
+        tokens = bisect_left(self.starts, last, before) - before
         for begin, stop in ((start, first), (last, end)):
             if begin < stop:
                 tokens += self.counter.count(self.text[begin:stop])
