@@ -100,11 +100,10 @@ def test_systems_that_always_scored_the_same_are_equivalent_only_on_enough_quest
     assert compare([report("a", same), report("b", same)]).differences[0].equivalent is equivalent
 
 
-def test_a_difference_has_an_effect_size_and_the_questions_won_and_lost() -> None:
+def test_a_difference_has_a_size_and_the_questions_won_and_lost() -> None:
     found = compare([report("a", [1, 1, 1, 0, 0.5]), report("b", [0, 0, 1, 1, 0.5])]).differences[0]
     assert (found.wins, found.losses) == (2, 1)
-    assert found.effect == pytest.approx(0.2 / np.std([1, 1, 0, -1, 0], ddof=1))
-    assert found.reverse().effect == -found.effect
+    assert (found.mean, found.reverse().mean) == (pytest.approx(0.2), -found.mean)
     assert (found.reverse().wins, found.reverse().a) == (1, "b")
 
 

@@ -22,6 +22,7 @@ from chunkcore.evaluation.curve import CurvePoint, curve_points
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import (
     FEWEST_UNALIKE,
+    column_means,
     intervals,
     questions_to_show,
     randomisation_test,
@@ -51,7 +52,6 @@ class Difference:
         adjusted_p: the p-value corrected for all pairs by the max-statistic; see `randomisation_test`.
         equivalent: two one-sided tests at 1 - confidence reject a difference of the margin or more. If fewer than six
             queries score differently, there must also be enough queries to show a difference of the margin.
-        effect: Cohen's d of paired samples: mean / standard deviation of the differences; NaN if they are all equal.
         wins: queries on which a scores higher.
         losses: queries on which b scores higher.
     """
@@ -67,7 +67,6 @@ class Difference:
     p_value: float = math.nan
     adjusted_p: float = math.nan
     equivalent: bool = False
-    effect: float = math.nan
     wins: int = 0
     losses: int = 0
 
@@ -79,7 +78,6 @@ class Difference:
             mean=-self.mean,
             low=-self.high,
             high=-self.low,
-            effect=-self.effect,
             wins=self.losses,
             losses=self.wins,
         )
@@ -430,6 +428,7 @@ class _Samples:
         first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         columns = self._scores[:, first] - self._scores[:, second]
         means, units = self._resampled(columns), units_of(columns, self._clusters)
+        means_of_pairs = column_means(columns)
         alpha = 1 - confidence
         low, high = intervals(means, units, confidence)
         # Two one-sided tests at alpha are an interval at 1 - 2 alpha; there is none below 0.5.
@@ -449,12 +448,11 @@ class _Samples:
             unseen = 0.0
             if np.count_nonzero(apart) < FEWEST_UNALIKE:
                 unseen = -math.log(alpha) / max(1, int(units[number]))
-            mean, effect = _mean_and_effect(apart)
             yield Difference(
                 self._names[a],
                 self._names[b],
                 self._measure,
-                mean,
+                float(means_of_pairs[number]),
                 float(low[number]),
                 float(high[number]),
                 distinct=bool(distinct[number]),
@@ -462,22 +460,9 @@ class _Samples:
                 p_value=float(p_values.alone[number]),
                 adjusted_p=float(p_values.together[number]),
                 equivalent=bool(inside[number] and unseen < margin),
-                effect=effect,
                 wins=int(np.count_nonzero(apart > 0)),
                 losses=int(np.count_nonzero(apart < 0)),
             )
-
-
-def _mean_and_effect(apart: Scores) -> tuple[float, float]:
-    """The mean, and Cohen's d; NaN where there are no differences, or all are equal."""
-    if not len(apart):
-        return math.nan, math.nan
-    mean, deviation = float(apart.mean()), 0.0
-    if len(apart) > 1:
-        deviation = float(apart.std(ddof=1))
-    if deviation <= 1e-12:
-        return mean, math.nan
-    return mean, mean / deviation
 
 
 def _opening(comparison: Comparison) -> str:
