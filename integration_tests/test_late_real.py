@@ -61,7 +61,7 @@ def test_long_documents_are_read_to_their_end(model: TokenEmbedder) -> None:
     whole = load_dataset("lochmere").documents[0]
     document = Document(whole.id, whole.text[:2_500])
     chunks = get_chunker("recursive:size=200").chunk(document)
-    vectors = LateEmbedder(model, overlap=64).embed_chunks([document], chunks)
+    vectors = LateEmbedder(model).embed_chunks([document], chunks)
     assert len(model.tokenize(document.text).ids) > 256
     assert np.isfinite(vectors).all()
     early = model.embed_documents([chunk.text for chunk in chunks])

@@ -40,8 +40,9 @@ class LateEmbedder:
     """Vectors of chunks in the context of their whole document.
 
     Late chunking (Günther et al., 2024; the chunking survey, "Late Chunking"): the model reads the document before it
-    is chunked, so a chunk's token vectors contain its context. A longer document is read in overlapping windows
-    ("macro-windows"); a token in two windows takes the vector in which it is farther from an edge.
+    is chunked, so a chunk's token vectors contain its context. A longer document is read in windows of as many tokens
+    as the model reads, or 8,192 ("macro-windows"), that share half of them; a token in two windows takes the vector in
+    which it is farther from an edge.
 
     A token belongs to every chunk with a character of it, once per chunk. Special tokens count with the document's
     first and last token: a chunk that is a whole short document has the model's own vector of that text. Only spans
@@ -49,47 +50,22 @@ class LateEmbedder:
 
     Args:
         embedder: a model with token vectors, by name or as an object.
-        window: tokens in one call of the model, special tokens included; by default its limit, or 8,192.
-        overlap: the document's tokens that neighbouring windows share; by default half a window.
 
     Chunks' vectors are kept in the embedder's cache, if it has one, by document text and spans.
 
-    Cost: one pass of the model over ``window / (window - overlap)`` times each document's tokens. Time is linear in
+    Cost: one pass of the model over each document's tokens, or twice over those of a longer one. Time is linear in
     the text; memory holds its token ids, the chunks' vectors and some 8,192 token vectors.
 
-    Raises as `get_token_embedder`; and `OptionError`: the window is over the model's limit, or too small for `overlap`.
+    Raises as `get_token_embedder`.
     """
 
-    def __init__(
-        self,
-        embedder: Embedder | str = DEFAULT_MODEL,
-        *,
-        window: int | None = None,
-        overlap: int | None = None,
-    ) -> None:
+    def __init__(self, embedder: Embedder | str = DEFAULT_MODEL) -> None:
         self.embedder = get_token_embedder(embedder)
         caches = (getattr(wrapped, "cache", None) for wrapped in behind(embedder))
         self.cache = next(
             (wrapped for wrapped in caches if isinstance(wrapped, EmbeddingCache)), None
         )
-        limit = self.embedder.max_tokens
-        if window is not None and limit is not None and window > limit:
-            raise OptionError(
-                f"window is at most the {limit} tokens that {self.embedder.name} reads, got {window}"
-            )
-        self.window = window if window is not None else limit or _LONGEST
-        around = self.embedder.tokenize("a")
-        room = self.window - around.before - around.after
-        if room < 1:
-            raise OptionError(
-                f"window is at least {self.window - room + 1}: the tokens that {self.embedder.name} puts around a "
-                f"text, and one of the text; got {self.window}"
-            )
-        self.overlap = room // 2 if overlap is None else overlap
-        if not 0 <= self.overlap < room:
-            raise OptionError(
-                f"overlap is at least 0 and less than the window's room ({room} tokens), got {overlap}"
-            )
+        self.window = self.embedder.max_tokens or _LONGEST
 
     def embed_chunks(
         self,
@@ -134,7 +110,7 @@ class LateEmbedder:
         if self.cache is None:
             return self._read(text, groups)
         model = f"{self.embedder.fingerprint}:late"
-        before = f"{text_key(text).hex()}:{self.window}:{self.overlap}:"
+        before = f"{text_key(text).hex()}:{self.window}:"
         keys = [
             text_key(before + ",".join(f"{a.start}-{a.end}" for a in spans), "late")
             for spans in groups
@@ -152,7 +128,7 @@ class LateEmbedder:
     def tokens_read(self, text: str) -> int:
         """How many tokens the model reads of a document; tokens in two windows count twice."""
         tokens = self.embedder.tokenize(text)
-        windows = _windows(len(tokens.ids), tokens.before, tokens.after, self.window, self.overlap)
+        windows = _windows(tokens, self.window)
         return sum(tokens.before + window.end - window.start + tokens.after for window in windows)
 
     def _read(self, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
@@ -167,7 +143,7 @@ class LateEmbedder:
     def _rows(self, tokens: TextTokens) -> Iterator[tuple[int, Vectors]]:
         """The vectors of all tokens in order, in blocks, each with the number of its first token."""
         total = len(tokens.ids)
-        windows = _windows(total, tokens.before, tokens.after, self.window, self.overlap)
+        windows = _windows(tokens, self.window)
         some = max(1, _AT_ONCE // self.window)
         head, tail = tokens.ids[: tokens.before], tokens.ids[total - tokens.after :]
         for place in range(0, len(windows), some):
@@ -194,14 +170,17 @@ class _Window(NamedTuple):
     last: int
 
 
-def _windows(total: int, before: int, after: int, window: int, overlap: int) -> list[_Window]:
-    """Windows over a document's own tokens, without special tokens.
+def _windows(tokens: TextTokens, window: int) -> list[_Window]:
+    """Windows over a document's own tokens, without special tokens; neighbours share half of their tokens.
 
-    >>> _windows(12, before=1, after=1, window=8, overlap=2)
-    [_Window(start=1, end=7, first=0, last=6), _Window(start=5, end=11, first=6, last=12)]
+    >>> tokens = TextTokens(np.arange(12), np.arange(12), np.arange(12), before=1, after=1)
+    >>> _windows(tokens, 8)
+    [_Window(start=1, end=7, first=0, last=6), _Window(start=4, end=10, first=6, last=8), ...]
     """
-    room = window - before - after
-    stop = total - after
+    before, total = tokens.before, len(tokens.ids)
+    room = window - before - tokens.after
+    overlap = room // 2
+    stop = total - tokens.after
     starts = list(range(before, max(before + 1, stop - overlap), room - overlap))
     starts[-1] = max(before, stop - room)  # the last window moves back until it is full
     ends = [min(start + room, stop) for start in starts]
