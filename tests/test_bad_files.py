@@ -36,7 +36,7 @@ VALUES = st.recursive(
 def told(root: Path) -> str:
     """What is said of a collection, where something is: never a traceback, and one line."""
     try:
-        load_benchmark(root, require_evidence=False)
+        load_benchmark(root)
     except ChunkcoreError as error:
         said = str(error)
     else:

@@ -153,7 +153,7 @@ class _Read:
         """Move what the reader has read of a line."""
         self.questions += [_Located(place, query) for query in reader.queries]
         reader.queries.clear()
-        for problems in (reader.problems, reader.repeated, reader.notes):
+        for problems in (reader.problems, reader.notes):
             for problem in problems:
                 reason = problem.reason.removeprefix(f"{line}: ")
                 self.problems.append(Finding(problem.kind, place, problem.query_id, reason))

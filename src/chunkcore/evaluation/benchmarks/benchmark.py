@@ -283,15 +283,11 @@ Questions = str | Path | Iterable[Mapping[str, Any]]
 
 
 class Contents(NamedTuple):
-    """Documents, and rows of questions for `QuestionReader`; files that were not read, with the reasons.
-
-    `is_own`: the user wrote the questions, so that two of one id are a mistake.
-    """
+    """Documents, and rows of questions for `QuestionReader`; files that were not read, with the reasons."""
 
     documents: list[Document]
     questions: Iterable[Row] = ()
     unread: Mapping[str, str] = {}
-    is_own: bool = False
 
 
 def is_chroma(root: Path) -> bool:
@@ -330,7 +326,7 @@ def read_own(
         folder = root
     unread: dict[str, str] = {}
     documents = load_documents(folder, leave_out=left_out, unread=unread, follow_links=follow_links)
-    return Contents(documents, question_rows(questions), unread, is_own=True)
+    return Contents(documents, question_rows(questions), unread)
 
 
 def question_rows(questions: Questions) -> Iterable[Row]:

@@ -298,8 +298,8 @@ class QuestionReader:
     """Collects queries, and a problem for each unusable question.
 
     A row with a true ``without_evidence`` goes to `without_evidence`; a row with ``left_out`` is left out for that
-    reason. Rows without an id do not get one of `reserved`. Rows whose id an earlier row has go to `repeated`, and
-    evidence that was accepted in another spelling is named in `notes`.
+    reason. Rows without an id do not get one of `reserved`. Evidence that was accepted in another spelling is named in
+    `notes`.
     """
 
     def __init__(
@@ -313,7 +313,6 @@ class QuestionReader:
         self.queries: list[Query] = []
         self.without_evidence: list[Query] = []
         self.problems: list[DataProblem] = []
-        self.repeated: list[DataProblem] = []
         self.notes: list[DataProblem] = []
         self._finder = EvidenceFinder(documents, unread, by_words=by_words)
         self._collections = {document.id: _collection(document) for document in documents}
@@ -326,7 +325,7 @@ class QuestionReader:
         identity = self._unused_id() if row.get("id") in (None, "") else str(row["id"])
         if identity in self._seen:
             reason = f"{place}: the id was given before, at {self._seen[identity]}; make ids unique"
-            self.repeated.append(DataProblem(identity, reason, "repeated-id"))
+            self.problems.append(DataProblem(identity, reason, "repeated-id"))
             return
         self._seen[identity] = place
         try:
@@ -467,7 +466,6 @@ def load_benchmark(
     *,
     name: str = "",
     leave_out: Collection[Path] = (),
-    require_evidence: bool = True,
     follow_links: bool = False,
 ) -> Benchmark:
     """A benchmark from files.
@@ -481,7 +479,6 @@ def load_benchmark(
         questions: a ``questions.jsonl``, a ``.csv``, or objects such as their lines.
         name: the benchmark's; by default the name of the folder or file.
         leave_out: files to skip.
-        require_evidence: refuse a dataset without evidence, as retrieval cannot be scored on it.
         follow_links: read links that lead out of a folder of documents.
 
     Raises:
@@ -504,9 +501,9 @@ def load_benchmark(
     reader = QuestionReader(contents.documents, identities, contents.unread, by_words=by_words)
     for place_of_row, row in rows:
         reader.add(place_of_row, row)
-    if reader.repeated and contents.is_own:
-        first = reader.repeated[0]
-        raise DataError(f"two questions have the id {first.query_id!r}: {first.reason}")
+    for problem in reader.problems:
+        if problem.kind == "repeated-id":
+            raise DataError(f"two questions have the id {problem.query_id!r}: {problem.reason}")
     if reader.notes:
         first = reader.notes[0]
         warn_user(
@@ -516,17 +513,15 @@ def load_benchmark(
     source = documents if questions is None else questions
     if not isinstance(source, str | Path):
         source = "the questions"
-    _check_usable(reader, str(source), require_evidence=require_evidence)
-    problems = (*reader.problems, *reader.repeated)
-    if problems:
-        first = problems[0]
+    _check_usable(reader, str(source))
+    if reader.problems:
+        first = reader.problems[0]
         warn_user(
-            f"left out: {len(problems):,} of {counted(len(rows), 'question')} (each is in the benchmark's `problems`); "
+            f"left out: {len(reader.problems):,} of {counted(len(rows), 'question')} (each is in the benchmark's `problems`); "
             f"the first, {echo(first.query_id)}: {first.reason}"
         )
-    return Benchmark(
-        name, contents.documents, reader.queries, problems, tuple(reader.without_evidence)
-    )
+    problems, without_evidence = tuple(reader.problems), tuple(reader.without_evidence)
+    return Benchmark(name, contents.documents, reader.queries, problems, without_evidence)
 
 
 def contents_of(
@@ -567,16 +562,16 @@ def contents_of(
         if isinstance(document, Mapping):
             raise DataError(guesses.SWAPPED["load_benchmark"])
         check_document(document)
-    return Contents(list(documents), question_rows(questions), is_own=True)
+    return Contents(list(documents), question_rows(questions))
 
 
-def _check_usable(reader: QuestionReader, source: str, *, require_evidence: bool) -> None:
-    if reader.queries or (reader.without_evidence and not require_evidence):
+def _check_usable(reader: QuestionReader, source: str) -> None:
+    if reader.queries:
         return
     if reader.without_evidence:
         raise DataError(
             f"{source}: no evidence is marked for its {len(reader.without_evidence):,} questions, so that no retrieval "
-            "can be scored on them; answers can"
+            "can be scored on them"
         )
     if not reader.problems:
         raise DataError(
