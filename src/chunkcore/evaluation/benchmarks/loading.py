@@ -517,8 +517,8 @@ def load_benchmark(
     if reader.problems:
         first = reader.problems[0]
         warn_user(
-            f"left out: {len(reader.problems):,} of {counted(len(rows), 'question')} (each is in the benchmark's `problems`); "
-            f"the first, {echo(first.query_id)}: {first.reason}"
+            f"left out: {len(reader.problems):,} of {counted(len(rows), 'question')} (each is in the benchmark's "
+            f"`problems`); the first, {echo(first.query_id)}: {first.reason}"
         )
     problems, without_evidence = tuple(reader.problems), tuple(reader.without_evidence)
     return Benchmark(name, contents.documents, reader.queries, problems, without_evidence)
