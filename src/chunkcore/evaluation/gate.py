@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -244,22 +244,13 @@ class Gate:
             checks += [check_baseline(report, earlier, measure, **drawn) for measure in measures]
         return checks
 
-    def _pairs(self, reports: Sequence[Report]) -> Iterator[tuple[Report, Report]]:
+    def _pairs(self, reports: Sequence[Report]) -> list[tuple[Report, Report]]:
         self.check_names([report.chunker for report in reports])
-        if self.earlier is None:
-            return
-        if len(reports) == len(self.earlier) == 1:
-            yield reports[0], self.earlier[0]
-            return
-        # The same system; or what was called the same, such as a run file, or a chunker with another embedder.
-        earlier_reports: dict[object, Report] = {report.name: report for report in self.earlier}
-        earlier_reports |= {
-            report.system: report for report in self.earlier if report.system.chunker
-        }
-        for report in reports:
-            earlier = earlier_reports.get(report.system) or earlier_reports.get(report.name)
-            if earlier is not None:
-                yield report, earlier
+        earlier = self.earlier or ()
+        if len(reports) == len(earlier) == 1:
+            return [(reports[0], earlier[0])]
+        named = {report.name: report for report in earlier}
+        return [(report, named[report.name]) for report in reports if report.name in named]
 
 
 def _step(measure: Measure, before: float, after: float) -> int:
