@@ -63,12 +63,12 @@ class Difference:
     low: float
     high: float
     distinct: bool
-    likely: bool = False
-    p_value: float = math.nan
-    adjusted_p: float = math.nan
-    equivalent: bool = False
-    wins: int = 0
-    losses: int = 0
+    likely: bool
+    p_value: float
+    adjusted_p: float
+    equivalent: bool
+    wins: int
+    losses: int
 
     def reverse(self) -> Difference:
         return replace(
@@ -428,41 +428,34 @@ class _Samples:
         first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         columns = self._scores[:, first] - self._scores[:, second]
         means, units = self._resampled(columns), units_of(columns, self._clusters)
-        means_of_pairs = column_means(columns)
         alpha = 1 - confidence
         low, high = intervals(means, units, confidence)
         # Two one-sided tests at alpha are an interval at 1 - 2 alpha; there is none below 0.5.
         narrow, wide = intervals(means, units, max(0.0, 1 - 2 * alpha))
-        inside = (-margin < narrow) & (wide < margin)
+        # After n equal scores, a share of -ln(alpha) / n may still differ, each by up to 1.
+        unseen = -math.log(alpha) / np.maximum(1, units)
+        is_seen = np.count_nonzero(np.nan_to_num(columns), axis=0) >= FEWEST_UNALIKE
+        equivalent = (-margin < narrow) & (wide < margin) & (is_seen | (unseen < margin))
         p_values = randomisation_test(
             columns, flips=self._resamples, seed=self._seed, clusters=self._clusters
         )
         # Six differences of one sign (p = 2 / 64) must not fail by the rounding of 1 - 0.95.
         most = alpha + 1e-12
         excludes_zero = (low > 0) | (high < 0)
-        distinct = excludes_zero & (p_values.together <= most)
-        likely = excludes_zero & (p_values.alone <= most)
-        for number, (a, b) in enumerate(pairs):
-            apart = columns[~np.isnan(columns[:, number]), number]
-            # After n equal scores, a share of -ln(alpha) / n may still differ, each by up to 1.
-            unseen = 0.0
-            if np.count_nonzero(apart) < FEWEST_UNALIKE:
-                unseen = -math.log(alpha) / max(1, int(units[number]))
-            yield Difference(
-                self._names[a],
-                self._names[b],
-                self._measure,
-                float(means_of_pairs[number]),
-                float(low[number]),
-                float(high[number]),
-                distinct=bool(distinct[number]),
-                likely=bool(likely[number]),
-                p_value=float(p_values.alone[number]),
-                adjusted_p=float(p_values.together[number]),
-                equivalent=bool(inside[number] and unseen < margin),
-                wins=int(np.count_nonzero(apart > 0)),
-                losses=int(np.count_nonzero(apart < 0)),
-            )
+        table = (
+            column_means(columns),
+            low,
+            high,
+            excludes_zero & (p_values.together <= most),
+            excludes_zero & (p_values.alone <= most),
+            p_values.alone,
+            p_values.together,
+            equivalent,
+            np.count_nonzero(columns > 0, axis=0),
+            np.count_nonzero(columns < 0, axis=0),
+        )
+        for (a, b), *row in zip(pairs, *(column.tolist() for column in table), strict=True):
+            yield Difference(self._names[a], self._names[b], self._measure, *row)
 
 
 def _opening(comparison: Comparison) -> str:
