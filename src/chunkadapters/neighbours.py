@@ -179,11 +179,9 @@ def _region_of(piece: Retrieved) -> _Region:
 
 def _into_region(hit: Hit, regions: Iterable[_Region]) -> Hit:
     """The hit with its place in a region; without a name and place if none holds it."""
-    start, end = hit.stated.start, hit.stated.end
-    for region in regions:
-        if start is None or end is None or region.document_id != hit.document:
-            continue
-        if region.start <= start and end <= region.end:
+    for region in regions if hit.spans else ():
+        is_inside = all(region.start <= a.start and a.end <= region.end for a in hit.spans)
+        if is_inside and region.document_id == hit.document:
             stated = StatedPlace(shifted(hit.spans, -region.start))
             return replace(hit, names=(region.name,), stated=stated, document=region.name)
     return replace(hit, names=(), stated=NO_PLACE, document="")

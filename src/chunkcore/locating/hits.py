@@ -104,14 +104,6 @@ class StatedPlace:
     problem: str = ""
     searched: bool = False
 
-    @property
-    def start(self) -> int | None:
-        return min((span.start for span in self.spans), default=None)
-
-    @property
-    def end(self) -> int | None:
-        return max((span.end for span in self.spans), default=None)
-
 
 NO_PLACE = StatedPlace()
 
