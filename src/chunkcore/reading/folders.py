@@ -15,7 +15,6 @@ from chunkcore.files import (
     CHECKSUMS,
     NoTextError,
     json_lines,
-    unreadable,
 )
 from chunkcore.options import suggesting
 from chunkcore.reading.base import FileNotes, listed
@@ -137,60 +136,42 @@ def folder_documents(
 ) -> list[Document]:
     """The documents of a folder of files, see `load_documents`; `may_be_none`: no file needs to have text."""
     skipped = {_place(file) for file in leave_out}
-    left_out = LeftOut()
-    walk = FolderWalk(root, left_out.add_folder, follow_links=follow_links)
+    left_out, notes = FileNotes(), FileNotes()
+    reasons: dict[str, str] = {}
+
+    def closed(folder: Path, error: OSError) -> None:
+        left_out.add(f"cannot be read: {error.strerror or error}", str(folder))
+
+    walk = FolderWalk(root, closed, follow_links=follow_links)
     files = [(name, file) for name, file in walk if _place(file) not in skipped]
     tell_written(root, [file for file in walk.written if _place(file) not in skipped])
-    documents = []
+    documents: list[Document] = []
     for name, file in files:
         try:
             reading = read_file(file, name, inside=None if follow_links else root, html=html)
         except NoTextError as error:
-            left_out.add(name, error)
+            reasons[name] = error.reason
+            left_out.add(error.reason, name)
             continue
         for note in reading.notes:
-            left_out.notes.add(note, name)
+            notes.add(note, name)
         documents.append(reading.document)
     if unread is not None:
-        unread.update(left_out.reasons)
+        unread.update(reasons)
+    lines = list(left_out.lines())
     if not (documents or may_be_none):
-        raise DataError(
-            f"{root} holds no documents: expected files with text in it, or a documents.jsonl{left_out}"
-        )
-    left_out.tell(root)
+        expected = "expected files with text in it, or a documents.jsonl"
+        raise DataError("; ".join([f"{root} holds no documents: {expected}", *lines]))
+    for line in lines:
+        warn_user(f"left out of {root}: {line}")
+    for line in notes.lines():
+        warn_user(f"in {root}, {line}")
     return documents
 
 
 def _place(file: Path) -> Path:
     """A file's absolute path, without links to folders; a link to a file is a file of its own."""
     return file.parent.resolve() / file.name
-
-
-class LeftOut:
-    """The files of a folder that are left out, with their reasons, and notes on those that are read."""
-
-    def __init__(self) -> None:
-        self.reasons: dict[str, str] = {}  # by name, of files that were not read
-        self.files = FileNotes()  # on files that are left out
-        self.notes = FileNotes()  # on files that are read
-
-    def add(self, name: str, error: NoTextError) -> None:
-        self.reasons[name] = error.reason
-        self.files.add(error.reason, name)
-
-    def add_folder(self, folder: Path, error: OSError) -> None:
-        self.files.add(f"cannot be read: {error.strerror or error}", str(folder))
-
-    def __str__(self) -> str:
-        """The files, as the end of a sentence; "" if there are none."""
-        return "".join(f"; {line}" for line in self.files.lines())
-
-    def tell(self, root: Path) -> None:
-        """Warn of them: a line for each reason and note."""
-        for line in self.files.lines():
-            warn_user(f"left out of {root}: {line}")
-        for line in self.notes.lines():
-            warn_user(f"in {root}, {line}")
 
 
 def tell_written(root: Path, files: Collection[Path]) -> None:
@@ -209,13 +190,13 @@ class FolderWalk:
     Skipped are names with a leading dot, devices, pipes and sockets, and files and saved indexes that chunkcore wrote,
     which `written` lists after the walk. Links to files are given as they are: `open_file` refuses those that leave the
     folder. Links to folders are skipped, but with `follow_links` entered once each. `on_error` gets each folder that
-    cannot be listed; the default raises `DataError`.
+    cannot be listed.
     """
 
     def __init__(
         self,
         root: Path,
-        on_error: Callable[[Path, OSError], None] | None = None,
+        on_error: Callable[[Path, OSError], None],
         *,
         follow_links: bool = False,
     ) -> None:
@@ -251,8 +232,6 @@ class FolderWalk:
                     elif _is_file(entry):
                         files.add(entry.name)
         except OSError as error:
-            if self._on_error is None:
-                raise unreadable(self.root / folder, error) from error
             self._on_error(self.root / folder, error)
         if folder and is_saved_index(files, folders):
             self.written.append(self.root / folder / "manifest.json")
