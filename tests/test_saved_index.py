@@ -8,6 +8,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,17 @@ def test_an_update_is_the_index_of_the_documents_as_they_are(retriever: str, tmp
     assert answers(later.delete(["owl.md", "fox.md"])) == answers(made(retriever, [changed, DOCUMENTS[2]]))
     with pytest.warns(UserWarning, match="save what update or delete returned"):
         index.save(tmp_path / "other")
+
+
+def test_an_id_is_one_whether_its_letters_are_composed_or_not() -> None:
+    composed, loose = (unicodedata.normalize(form, "Prüfbericht.md") for form in ("NFC", "NFD"))
+    index = get_retriever("bm25").index(chunk_corpus([Document(loose, "Tea is hot.")], "sentence"))
+    assert index.update([Document(composed, "Tea is hot.")]) is index
+    (document,) = index.update([Document(composed, "Tea is cold.")]).corpus.documents
+    assert (document.id, document.text) == (loose, "Tea is cold.")
+    assert not index.delete([composed]).corpus.documents
+    (document,) = index.update([Document(composed, "Tea is cold.")], without=[loose]).corpus.documents  # renamed
+    assert document.id == composed
 
 
 def test_equal_hits_come_in_the_order_of_the_documents_after_an_update_too() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from unicodedata import normalize
 
 import numpy as np
 
@@ -299,8 +300,9 @@ class Index(ABC):
         self._check_whole()
         before = self.corpus
         chosen = before.chunker if chunker is None else get_chunker(chunker)
-        gone = {without} if isinstance(without, str) else set(without)
         held = {document.id: document for document in before.documents}
+        known = _known_ids(held)
+        gone = set(map(known, [without] if isinstance(without, str) else without))
         unknown = sorted(gone - held.keys())
         if unknown:
             raise DataError(f"the index has no document {unknown[0]!r}: nothing was deleted")
@@ -311,6 +313,10 @@ class Index(ABC):
             raise OptionError(
                 f"update is given {both[0]!r} in documents and in without: leave one out"
             )
+        for number, item in enumerate(items):
+            name = known(item.id)
+            if name != item.id and name not in gone:
+                items[number] = replace(item, id=name)
         changed = [item for item in items if not _is_same(held.get(item.id), item)]
         if not changed and before.chunker not in (None, chosen):
             raise OptionError(
@@ -478,6 +484,16 @@ def _listed(queries: Iterable[str]) -> list[str]:
             f"an index takes a list of questions, got {echo(queries)}: put one question in a list"
         )
     return questions
+
+
+def _known_ids(held: Collection[str]) -> Callable[[str], str]:
+    """What gives the id that a document has in an index, where its letters may be composed otherwise; else its name."""
+    composed = {normalize("NFC", name): name for name in held}
+
+    def known(name: str) -> str:
+        return name if name in held else composed.get(normalize("NFC", str(name)), name)
+
+    return known
 
 
 def _is_same(held: Document | None, other: Document) -> bool:
