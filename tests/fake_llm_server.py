@@ -38,17 +38,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.path.endswith("/embeddings"):
-            embed(self, body)
-            return
+        default = embed if self.path.endswith("/embeddings") else answer
         fault, _, times = body["model"].partition("*")
         with self.server.lock:
             self.server.seen[body["model"]] += 1
             number = self.server.seen[body["model"]]
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.server.log.append({"time": time.monotonic(), "headers": headers, "body": body})
-        faulty = fault != "ok" and (not times or number <= int(times))
-        (FAULTS[fault] if faulty else answer)(self, body)
+        is_faulty = not times or number <= int(times)
+        (FAULTS.get(fault, default) if is_faulty else default)(self, body)
 
     def wait_at_the_gate(self) -> None:
         self.server.gate.wait(len(self.server.log))
