@@ -304,7 +304,7 @@ def test_a_thousand_questions_open_filter_and_show_in_one_page(tab, tmp_path):
     assert "".join(evidence.span.slice(text_of(made, evidence.document_id)).split()) in "".join(marked.split())
     first = made.reports[0].run.results["q777"]
     assert texts(tab, "#v-hits .score")[0] == f"score {first[0].score:.4g}".rstrip("0")
-    # Of the documents one shelf was unpacked for the text, a few more for what was retrieved; of the systems one.
+    # Of the systems one was unpacked.
     assert tab.ask("[...unpacked.keys()].filter((name) => name.startsWith('answers')).length") == 1
     assert tab.ask("document.querySelectorAll('#v-rows > li').length") <= 200
     choose(tab, "system", 3)

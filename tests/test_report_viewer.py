@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ def opened(pack: Pack):
 
 def carried(found) -> dict[int, list[tuple[int, str]]]:
     """Of each listed document, the start and text of each part, as the page's script reads them."""
-    rows = [row for shelf in found.shelves for row in opened(shelf)]
+    rows = [opened(pack) for pack in found.packs]
     return {
         number: list(zip(row[::2], row[1::2], strict=True)) for number, row in zip(found.numbers, rows, strict=True)
     }
@@ -55,7 +54,7 @@ def test_of_large_documents_windows_are_carried_that_hold_all_evidence(data):
     drawn = data.draw(st.lists(starts, min_size=1, max_size=12))
     places = [Place(number, start, start + size, rank) for number, start, size, rank in drawn]
     found = excerpts([Document(f"d{number}", text) for number, text in enumerate(texts)], places, room=120_000)
-    assert sum(len(shelf.text) for shelf in found.shelves) <= 120_000
+    assert sum(len(pack.text) for pack in found.packs) <= 120_000
     assert "too large for one page" in found.note
     kept = carried(found)
     assert sorted(kept) == sorted({place.document for place in places})
@@ -72,7 +71,7 @@ def test_text_that_does_not_pack_stays_within_its_room_and_the_note_says_what_is
     texts = [noise(200_000, seed) for seed in range(4)]
     places = [Place(number, start, start + 900) for number in range(4) for start in range(0, 199_000, 4_000)]
     found = excerpts([Document(f"d{number}", text) for number, text in enumerate(texts)], places, room)
-    assert sum(len(shelf.text) for shelf in found.shelves) <= room
+    assert sum(len(pack.text) for pack in found.packs) <= room
     assert "evidence" in found.note or "too large" in found.note
 
 
@@ -90,21 +89,11 @@ def test_evidence_goes_before_what_was_retrieved():
 def decoded(pack: Pack) -> tuple[list[tuple[int, int, list[tuple[int, int]], str]], list[list[tuple]]]:
     """Pieces (document, number, spans, text), and each question's (piece, score, how, sure)."""
     data = opened(pack)
-    columns, hits = data["pieces"], data["hits"]
-    starts, lengths = list(accumulate(columns["start"])), columns["length"]
-    counts = columns["spans"]
-    spans = [(start, start + length) for start, length in zip(starts, lengths, strict=True)]
-    ends = list(accumulate(counts))
-    texts = dict(columns["text"])
     pieces = [
-        (document, number, spans[end - count : end], texts.get(at, ""))
-        for at, (document, number, count, end) in enumerate(
-            zip(accumulate(columns["document"]), accumulate(columns["number"]), counts, ends, strict=True)
-        )
+        (document, number, [(start, start + length) for start, length in zip(flat[::2], flat[1::2], strict=True)], text)
+        for document, number, flat, text in data["pieces"]
     ]
-    rows = list(zip(hits["piece"], hits["score"], hits["how"], hits["sure"], strict=True))
-    ends = list(accumulate(hits["kept"]))
-    return pieces, [rows[end - count : end] for count, end in zip(hits["kept"], ends, strict=True)]
+    return pieces, [[tuple(row[:4]) for row in rows] for _, rows in data["answers"]]
 
 
 TEXT = "The valve is red. The pump is blue. The lid is shut."

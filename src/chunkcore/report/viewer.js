@@ -43,59 +43,37 @@ const firstAtLeast = (numbers, wanted) => {
 
 // What is carried of a document: its parts, in order.
 const documentParts = async (number) => {
-  const shelves = data.documents.shelves;
-  const shelf = firstAtLeast(shelves, number + 1) - 1;
-  if (shelf < 0) return [];
-  const flat = (await unpack(`texts-${shelf}`))[number - shelves[shelf]];
+  if (number >= data.documents.ids.length) return [];
+  const flat = await unpack(`text-${number}`);
   const parts = [];
   for (let at = 0; at < flat.length; at += 2) parts.push(new Text(flat[at], flat[at + 1]));
   return parts;
 };
 
-// One system's pieces and answers, from their columns.
+// One system's pieces and answers.
 const read = new Map();
 const systemAnswers = async (system) => {
   const id = data.documents.answers[system];
   if (!id) return null;
-  if (!read.has(id)) read.set(id, fromColumns(await unpack(id)));
+  if (!read.has(id)) read.set(id, fromRows(await unpack(id)));
   return read.get(id);
 };
-const threes = (flat) => Array.from({ length: flat.length / 3 }, (_, at) => {
-  const [start, length, score] = flat.slice(3 * at, 3 * at + 3);
-  return { start, end: start + length, score };
-});
-const fromColumns = ({ pool, pieces: columns, hits }) => {
-  let document = 0, number = 0, start = 0, at = 0;
-  const texts = new Map(columns.text);
-  const pieces = columns.document.map((step, index) => {
-    document += step;
-    number += columns.number[index];
-    const spans = [];
-    for (let left = columns.spans[index]; left > 0; left -= 1, at += 1) {
-      if (at >= columns.start.length) break;
-      start += columns.start[at];
-      spans.push([start, start + columns.length[at]]);
-    }
-    return { index, document, number, spans, text: texts.get(index) ?? "" };
+const grouped = (flat, size) => Array.from({ length: flat.length / size }, (_, at) => flat.slice(size * at, size * at + size));
+const fromRows = ({ pool, pieces: rows, answers }) => {
+  const pieces = rows.map(([document, number, spans, text], index) => {
+    return { index, document, number, text, spans: grouped(spans, 2).map(([start, length]) => [start, start + length]) };
   });
   const byDocument = new Map();
   for (const piece of pieces) {
     if (!byDocument.has(piece.document)) byDocument.set(piece.document, []);
     byDocument.get(piece.document).push(piece);
   }
-  const partsOf = new Map(hits.parts);  // of passages, by hit: start, length, score, start ...
-  const firsts = [0];
-  for (const kept of hits.kept) firsts.push(firsts[firsts.length - 1] + kept);
   const answer = (question) => {
-    const found = [];
-    for (let hit = firsts[question]; hit < firsts[question + 1]; hit += 1) {
-      found.push({
-        rank: hit - firsts[question] + 1, piece: pieces[hits.piece[hit]], score: hits.score[hit],
-        how: hits.how[hit], sure: hits.sure[hit],
-        parts: threes(partsOf.get(hit) ?? []),
-      });
-    }
-    return { hits: found, all: hits.found[question] };
+    const [all, hits] = answers[question];
+    return { all, hits: hits.map(([piece, score, how, sure, parts], at) => ({
+      rank: at + 1, piece: pieces[piece], score, how, sure,
+      parts: grouped(parts, 3).map(([start, length, score]) => ({ start, end: start + length, score })),
+    })) };
   };
   return { pool, byDocument, answer };
 };
