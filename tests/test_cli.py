@@ -395,7 +395,7 @@ def test_a_file_of_the_users_is_refused_as_cache_and_left_alone(docs, questions,
     ids=" ".join,
 )
 def test_a_link_out_of_the_folder_is_read_only_where_it_is_allowed(command, docs, questions, tmp_path, capfd):
-    (tmp_path / "secret.txt").write_text("The key is 9173. " * 50)
+    (tmp_path / "secret.txt").write_text("The dog is brown. " + "The key is 9173. " * 50)
     (docs / "link.txt").symlink_to(tmp_path / "secret.txt")
     arguments = ["--questions", str(questions), "-o", str(tmp_path / "out"), "--resamples", "100"]
     if "check" in command:
@@ -407,7 +407,8 @@ def test_a_link_out_of_the_folder_is_read_only_where_it_is_allowed(command, docs
         assert main([*command, str(docs), *arguments, *["--follow-links"] * allowed]) == (command[-1] == "check")
         out, err = capfd.readouterr()
         assert ("is a link out of the folder" in err) is not allowed
-        outputs.append(out)
+        report = tmp_path / "out" / "report.md"
+        outputs.append(report.read_text("utf-8") if report.exists() else out)
     assert outputs[0] != outputs[1], "the text counts where it is read"
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from chunkcore.datasets import load_dataset
 from chunkcore.report import ReportPage, html_report, markdown_report
-from chunkcore.report.tables import Table, cost_table, score_table
+from chunkcore.report.tables import Table, score_table
 from chunkcore.study.tuning import TuneOptions, tune
 
 from tests.fakes import FakeEmbedder
@@ -44,10 +44,10 @@ def test_what_is_not_known_of_costs_has_no_column(priced):
     assert "Per million" not in titles
     assert "Embedded" in titles
     bare = without(priced, cost=None)
-    assert [column.title for column in score_table(bare, 5, "token").columns if column.group == "Cost"] == ["Seconds"]
-    assert {column.group for column in cost_table(bare).columns} == {"", "Seconds"}
-    assert cost_table(without(bare, seconds={})) is None
-    assert 'id="costs"' not in html_report(without(bare, seconds={}))
+    assert [column.title for column in score_table(bare, 5, "token").columns if column.group == "Cost"] == [
+        "Seconds",
+        "Seconds searching",
+    ]
 
 
 def test_every_mean_is_drawn_with_its_interval_and_what_may_be_best_is_filled():

@@ -117,7 +117,7 @@ def compare(
     benchmark = data.benchmark(output)
     names = systems.embedder or [quickest() if embeds(chunkers, retrievers) else DEFAULT_MODEL]
     models = list(map(costs.embedder, names))
-    built = build_chunkers(chunkers, models[0])
+    built = build_chunkers(chunkers)
     running.say(*_embedding_notes(systems, models, built, retrievers, benchmark), err=True)
     if costs.dry_run:
         running.say(*running.estimates(built, benchmark.documents, prices))

@@ -129,7 +129,6 @@ def html_report(page: ReportPage) -> str:
             facts=_facts(page),
             warnings=tables.warnings(page),
             views=views,
-            costs=tables.cost_table(page),
             curves=both_widths(_curves, page),
             means=both_widths(_means, page),
             differences=tables.difference_table(page),

@@ -40,7 +40,7 @@ const switched = [showViews];
 
 // ---- a phone shows what to use and the scores first; the other sections open when their heading is tapped
 if (matchMedia("(max-width: 700px)").matches) {
-  for (const section of ["missed", "budgets", "costs", "differences", "collections", "left-out", "questions", "viewer", "made"].map(by).filter(Boolean)) {
+  for (const section of ["missed", "budgets", "differences", "collections", "left-out", "questions", "viewer", "made"].map(by).filter(Boolean)) {
     section.classList.add("folding", "folded");
     for (const heading of section.querySelectorAll("h2")) {
       heading.tabIndex = 0;

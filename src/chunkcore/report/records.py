@@ -50,8 +50,6 @@ def markdown_report(page: ReportPage) -> str:
             scores = tables.markdown_table(tables.score_table(page, k, unit))
             parts += [f"## Scores at {describe_depth(k)}, {unit}s", scores]
     parts += _titled(tables.collection_table(page))
-    note = "For one system, as if it were alone. Seconds are this run's."
-    parts += _titled(tables.cost_table(page), note)
     if comparison.against:
         note = f"Bold where the questions show it, ≈ where it is under {comparison.within}."
         parts += _titled(tables.difference_table(page), note)
@@ -221,6 +219,7 @@ _FILES: dict[str, tuple[str, Callable[[ReportPage], str]]] = {
 # ---- the terminal
 
 _NAME = 30  # columns for a name
+_WIDE = 96  # columns of a terminal that has room for more than scores
 
 
 def print_report(page: ReportPage, console: Console) -> None:
@@ -239,7 +238,8 @@ def print_report(page: ReportPage, console: Console) -> None:
             console.print(Text(f"\n{title}:\n" if title else ""))
             console.print(Text(indent(_code(text), "    ")), soft_wrap=True)
     console.print()
-    console.print(_terminal_table(tables.score_table(page, page.chosen_k, measure.unit)))
+    scores = tables.score_table(page, page.chosen_k, measure.unit)
+    console.print(_terminal_table(scores, console.width))
     note = f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"
     console.print(Text(note), style="dim")
     for warning in tables.warnings(page):
@@ -256,8 +256,8 @@ def _code(text: str) -> str:
     return "".join(shown)
 
 
-def _terminal_table(table: Table[Any]) -> RichTable:
-    """The columns that a choice is made by. Names are folded where the terminal is narrow."""
+def _terminal_table(table: Table[Any], width: int) -> RichTable:
+    """The columns that a choice is made by; in a narrow terminal names and scores. Long names are folded."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -265,11 +265,16 @@ def _terminal_table(table: Table[Any]) -> RichTable:
     title = Text(table.title)
     shown = RichTable(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     columns = [column for column in table.columns if column.short]
+    if width < _WIDE:
+        columns = [column for column in columns if column.kind == "text" or column.meaning]
+    names = [line for row in table.rows for line in _text(row[0]).plain.split("\n")]
+    least = min(_NAME, max(map(len, names)))  # a number and a whole name
     for column in columns:
         if column.kind == "number":
             shown.add_column(column.short, justify="right", no_wrap=True)
         else:
-            shown.add_column(column.short, overflow="fold", max_width=_NAME)
+            shown.add_column(column.short, overflow="fold", max_width=_NAME, min_width=least)
+            least = 0
     for item in table.items:
         shown.add_row(*[_text(column.cell(item)) for column in columns])
     return shown

@@ -171,15 +171,15 @@ def _chunks(title: str, show: Callable[[ChunkStatistics], Cell | str]) -> Column
     return Column(title, cell, "Chunks", qualified=True)
 
 
-def _cost(group: str, title: str, show: Callable[[Cost], str], short: str = "") -> Column[Report]:
+def _cost(title: str, show: Callable[[Cost], str], short: str = "") -> Column[Report]:
     def cell(report: Report) -> str:
         return show(report.cost) if report.cost else MISSING
 
-    return Column(title, cell, group, qualified=True, short=short)
+    return Column(title, cell, "Cost", qualified=True, short=short)
 
 
-def _seconds(group: str, title: str, seconds: Callable[[Report], float | None]) -> Column[Report]:
-    return Column(title, lambda report: duration(seconds(report)), group, qualified=True)
+def _seconds(title: str, seconds: Callable[[Report], float | None]) -> Column[Report]:
+    return Column(title, lambda report: duration(seconds(report)), "Cost", qualified=True)
 
 
 def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Report]:
@@ -189,29 +189,21 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Report]:
         for measure in page.measures(depth, unit):
             columns.append(_score_column(page, measure, f"{name}, % of {unit}s"))
     columns += [
-        Column(
-            "Tokens retrieved",
-            lambda report: amount(report.mean_tokens(k)),
-            "Per question",
-            short="Tokens per\nquestion",
-        ),
+        Column("Tokens retrieved", lambda report: amount(report.mean_tokens(k)), "Per question"),
         _budget_column(page),
         _chunks("Number", lambda chunks: amount(chunks.count)),
         _chunks("Mean tokens", _sizes),
-        _seconds("Cost", "Seconds", total_seconds),
-        _cost("Cost", "Model calls", lambda cost: amount(cost.embedder_calls + cost.llm_calls)),
-        _cost("Cost", "Embedded", lambda cost: amount(cost.embedded_tokens)),
-        _cost("Cost", "Per million", _per_million, "Money per\nmillion"),
+        _seconds("Seconds", total_seconds),
+        _seconds("Seconds searching", lambda report: report.seconds.get("search")),
+        _cost("Model calls", lambda cost: amount(cost.embedder_calls + cost.llm_calls)),
+        _cost("Embedded", lambda cost: amount(cost.embedded_tokens)),
+        _cost("Per million", lambda cost: money(cost.money_per_million), "Money per\nmillion"),
     ]
     return Table(f"Scores at {describe_depth(k)}", tuple(columns), page.reports).with_values()
 
 
 def _sizes(chunks: ChunkStatistics) -> Cell:
     return Cell(amount(chunks.mean), (f"{amount(chunks.minimum)} to {amount(chunks.maximum)}",))
-
-
-def _per_million(cost: Cost) -> str:
-    return money(cost.money_per_million)
 
 
 def _budget_column(page: ReportPage) -> Column[Report]:
@@ -320,29 +312,6 @@ def model_tokens(cost: Cost) -> float:
     """Tokens that embedders and language models read and wrote, per token of the source."""
     llm_tokens = cost.llm_input_tokens + cost.llm_output_tokens
     return cost.tokens_ratio + llm_tokens / (cost.source_tokens or math.nan)
-
-
-def cost_table(page: ReportPage) -> Table[Report] | None:
-    """Each system's seconds by step and its model requests, as if it ran alone; None if unknown."""
-    names = _system_columns(page)
-    columns = (
-        *names,
-        _seconds("Seconds", "chunk", lambda report: report.seconds.get("chunk")),
-        _seconds("Seconds", "embed", lambda report: report.seconds.get("embed")),
-        _seconds("Seconds", "search", lambda report: report.seconds.get("search")),
-        _seconds("Seconds", "together", total_seconds),
-        _cost("Embedder", "Calls", lambda cost: amount(cost.embedder_calls)),
-        _cost("Embedder", "Texts", lambda cost: amount(cost.embedded_texts)),
-        _cost("Embedder", "Tokens", lambda cost: amount(cost.embedded_tokens)),
-        _cost("Embedder", "per source token", lambda cost: amount(cost.tokens_ratio, 2)),
-        _cost("Language models", "Calls", lambda cost: amount(cost.llm_calls)),
-        _cost("Language models", "Tokens read", lambda cost: amount(cost.llm_input_tokens)),
-        _cost("Language models", "Tokens written", lambda cost: amount(cost.llm_output_tokens)),
-        _cost("Money", "Documents", lambda cost: money(cost.money)),
-        _cost("Money", "per million tokens", _per_million),
-    )
-    table = Table("What each system costs", columns, page.reports).with_values()
-    return table if len(table.columns) > len(names) else None
 
 
 # ---- a search

@@ -345,11 +345,11 @@ def compare_systems(
     chunkers = default_chunkers(retrievers) if chunkers is None else chunkers
     methods = [get_retriever(spec).name for spec in retrievers]
     models = list(map(cached_embedder, embedders))
-    built = build_chunkers(chunkers, models[0])
+    built = build_chunkers(chunkers, prepare)
     settings.gate.check_names([name for name in built for _ in methods for _ in models])
     settings.check_baseline([*built, *methods, *(run.name for run in runs)])
     settings.check(benchmark)  # raises before the work
-    study = _Study(settings.scorer(benchmark), chunkers, models, settings, prepare, progress)
+    study = _Study(settings.scorer(benchmark), built, models, settings, progress)
     stopped = ""
     try:
         study.run(methods)
@@ -376,20 +376,16 @@ class _Study:
     """The systems of `compare_systems` and their reports so far."""
 
     scorer: Scorer
-    chunkers: Sequence[str]
+    chunkers: Mapping[str, Chunker]
     models: Sequence[CachedEmbedder]
     settings: StudySettings
-    prepare: Callable[[Chunker], Chunker]
     progress: Progress | None
     reports: list[Report] = field(default_factory=list)
-
-    def built_with(self, model: Embedder) -> dict[str, Chunker]:
-        return build_chunkers(self.chunkers, model, self.prepare)
 
     def run(self, retrievers: Sequence[str]) -> None:
         self.reports[:] = run_experiment(
             self.scorer,
-            self.built_with,
+            self.chunkers,
             self.models,
             measures=self.settings.measures,
             curved=True,
@@ -420,10 +416,10 @@ class _Study:
         model = self._model(system)
         (behind,) = run_experiment(
             self.scorer,
-            {system.chunker: self.built_with(model)[system.chunker]},
+            {system.chunker: self.chunkers[system.chunker]},
             model,
             retrievers=[system.retriever],
-            behind=[BEHIND],
+            behind=BEHIND,
             measures=self.settings.measures,
             curved=True,
         )
@@ -498,16 +494,13 @@ def described(model: Embedder) -> str:
 
 
 def build_chunkers(
-    specs: Sequence[str],
-    model: Embedder,
-    prepare: Callable[[Chunker], Chunker] = lambda chunker: chunker,
+    specs: Sequence[str], prepare: Callable[[Chunker], Chunker] = lambda chunker: chunker
 ) -> dict[str, Chunker]:
-    """The chunkers by their specs; those that embed use this model unless they name another.
+    """The chunkers by their specs. A name has the chunker's size even if it is the default.
 
-    A name has the chunker's size even if it is the default. `prepare` is called with each chunker. Raises
-    `OptionError`: two chunkers are the same.
+    `prepare` is called with each chunker. Raises `OptionError`: two chunkers are the same.
 
-    >>> list(build_chunkers(["recursive"], cached_embedder(DEFAULT_MODEL)))
+    >>> list(build_chunkers(["recursive"]))
     ['recursive:size=200']
     """
     built: dict[str, Chunker] = {}
@@ -521,11 +514,11 @@ def build_chunkers(
                 f"the chunkers {echo(other)} and {echo(spec)} are the same: give each once"
             )
         plain.append((chunker, named))
-        size = getattr(chunker, "size", None)
-        sized = "size" not in options and type(size) is int
-        if "embedder" in chunker.option_names():
+        name, size = spec, getattr(chunker, "size", None)
+        if "size" not in options and type(size) is int:
+            name += f"{',' if options else ':'}size={size}"
+        if named:
             own: Any = chunker
-            embedder = cached_embedder(own.embedder) if named else model
-            chunker = replace(own, embedder=embedder)
-        built[f"{spec}{',' if options else ':'}size={size}" if sized else spec] = prepare(chunker)
+            chunker = replace(own, embedder=cached_embedder(own.embedder))
+        built[name] = prepare(chunker)
     return built

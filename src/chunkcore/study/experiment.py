@@ -143,18 +143,18 @@ def _pieces(answer: Sequence[Retrieved], retriever: Retriever) -> Sequence[Retri
 @suggesting
 def run_experiment(
     benchmark: Benchmark | Scorer,
-    chunkers: Chunkers | Callable[[Embedder], Chunkers],
+    chunkers: Chunkers,
     embedder: Embedder | str | Sequence[Embedder | str] = DEFAULT_MODEL,
     *,
     retrievers: Sequence[str | RetrievalMethod] = ("dense",),
-    behind: Sequence[str] = ("",),
+    behind: str = "",
     measures: Iterable[Measure | str] | Measure | str | None = None,
     curved: bool = False,
     race: Race | None = None,
     progress: Progress | None = None,
     done: Callable[[Report], None] | None = None,
 ) -> list[Report]:
-    """Score systems: one report per embedder, retriever, chunker and stage behind the retriever, which goes fastest.
+    """Score systems: one report per embedder, retriever and chunker, which goes fastest.
 
     Every query searches all chunks of all documents. Distinct chunks are embedded together, longest first, when first
     needed. A chunker that embeds uses the experiment's embedder if its own is the default or the same model. A report's
@@ -162,8 +162,7 @@ def run_experiment(
 
     Args:
         benchmark: documents and queries; or their `Scorer`, with its counter and rules.
-        chunkers: a chunker or several, or their specs, a mapping by report name, or a function of the embedder that
-            makes them.
+        chunkers: a chunker or several, or their specs, or a mapping by report name.
         embedder: of chunks and queries, or its name; a `CachedEmbedder` keeps its cache. With several, a report's name
             ends in " · " and the model's; combinations that embed nothing run once, without it.
         retrievers: for `get_retriever`, such as "dense", "bm25" or "hybrid+rerank". With several, a report's name ends
@@ -183,7 +182,13 @@ def run_experiment(
         ModelError: the embedder or a reranker failed twice.
     """
     methods = _methods(retrievers)
-    stages = _stages(behind, methods)
+    if behind not in STAGES:
+        expected = ", ".join(map(repr, STAGES))
+        raise OptionError(f"behind is one of {expected}; got {echo(behind)}")
+    if behind and all(method.makes_passages for method in methods):
+        raise OptionError(
+            "nothing stands behind retrievers that make passages: leave out behind, or give another retriever"
+        )
     meters = _meters(embedder)
     for meter, method in product(meters.values(), methods):
         method.check(meter)
@@ -192,7 +197,7 @@ def run_experiment(
     reports: list[Report] = []
     for number, (model, meter) in enumerate(meters.items()):
         bench = _Bench(scorer, scored, meter, methods, _strategies(chunkers, meter), progress)
-        systems = list(bench.systems(model, stages))
+        systems = list(bench.systems(model, behind))
         if number:  # a system without a model has the same result with the next one
             systems = [system for system in systems if system.embedder]
         bench.cut(systems)
@@ -201,7 +206,7 @@ def run_experiment(
                 system.chunker,
                 system.retriever if len(methods) > 1 else "",
                 system.embedder if len(meters) > 1 else "",
-                system.stage if len(stages) > 1 else "",
+                system.stage,
             ]
             report = bench.report(system, system_name(*parts), race, curved=curved)
             reports.append(report)
@@ -216,20 +221,6 @@ def _methods(retrievers: Sequence[str | RetrievalMethod] | str) -> list[Retrieva
     methods = list(map(get_retriever, chosen))
     _check_names([method.name for method in methods], "retriever")
     return methods
-
-
-def _stages(behind: Sequence[str] | str, methods: Sequence[RetrievalMethod]) -> list[str]:
-    stages = [behind] if isinstance(behind, str) else list(behind)
-    for stage in stages:
-        if stage not in tuple(STAGES):
-            expected = ", ".join(map(repr, STAGES))
-            raise OptionError(f"behind is some of {expected}; got {echo(stage)}")
-    _check_names(stages, "stage behind retrievers")
-    if all(stages) and all(method.makes_passages for method in methods):
-        raise OptionError(
-            "nothing stands behind retrievers that make passages: leave out behind, or give another retriever"
-        )
-    return stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,13 +247,11 @@ class _Bench:
         self.progress: Progress = progress or no_progress
         self._hits: tuple[Index, Run] | None = None  # of all queries, for passages behind them
 
-    def systems(self, model: str, behind: Sequence[str]) -> Iterator[System]:
-        for method, strategy, stage in product(
-            self.methods.values(), self.strategies.values(), behind
-        ):
-            if not (stage and method.makes_passages):
+    def systems(self, model: str, behind: str) -> Iterator[System]:
+        for method, strategy in product(self.methods.values(), self.strategies.values()):
+            if not (behind and method.makes_passages):
                 used = model if method.embeds or strategy.embeds else ""
-                yield System(strategy.name, method.name, used, stage)
+                yield System(strategy.name, method.name, used, behind)
 
     def cut(self, systems: Sequence[System]) -> None:
         """Cut the documents by the chunkers of these systems, and check that all chunks can be indexed."""
@@ -439,12 +428,8 @@ class _Strategy:
     embeds: bool
 
 
-def _strategies(
-    chunkers: Chunkers | Callable[[Embedder], Chunkers], meter: Meter
-) -> list[_Strategy]:
-    chosen = chunkers(meter) if callable(chunkers) else chunkers
-    if isinstance(chosen, str | Chunker):
-        chosen = [chosen]
+def _strategies(chunkers: Chunkers, meter: Meter) -> list[_Strategy]:
+    chosen = [chunkers] if isinstance(chunkers, str | Chunker) else chunkers
     if isinstance(chosen, Mapping):
         named = {name: get_chunker(chunker) for name, chunker in chosen.items()}
     else:
