@@ -229,3 +229,8 @@ def test_pieces_of_a_size_take_the_place_of_sentences():
     KamradtModified(piece_size=4, size=8, buffer=0, counter="words", embedder=model).spans(text)
     separators = ("\n\n", "\n", ".", "?", "!", " ", "")
     assert model.texts == Recursive(size=4, counter="words", separators=separators).split_text(text)
+
+
+@pytest.mark.parametrize("chunker", [Breakpoint, Kamradt, KamradtModified])
+def test_a_text_without_sentences_has_no_chunks(chunker: type[Breakpoint | KamradtModified]) -> None:
+    assert chunker(embedder=FakeEmbedder()).split_text(" \n") == []

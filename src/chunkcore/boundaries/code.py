@@ -49,7 +49,7 @@ def nested_blocks(text: str, language: str) -> list[Block]:
     """
     marks = _MARKS.get(language)
     if marks:
-        cuts = _outer_cuts(text, marks)
+        cuts = _cuts(text, marks, 0, 0, len(text))
         return _blocks(text, 0, len(text), cuts, partial(_elements, text, marks))
     if language in _WITH_SECTIONS:
         cuts = [_above_comments(text, section.start()) for section in _SECTION.finditer(text)]
@@ -77,45 +77,33 @@ def _blocks(
     return blocks
 
 
-def _outer_cuts(text: str, marks: re.Pattern[str]) -> list[int]:
-    """Where elements of the outermost level end."""
-    cuts = []
+def _cuts(text: str, marks: re.Pattern[str], level: int, start: int, end: int) -> list[int]:
+    """Where elements within so many others end; within one, first where its opening mark ends."""
+    ends = (
+        ("part",) if level and marks is _JSON else ("part", "close")
+    )  # in JSON a comma ends a child
+    cuts: list[int] = []
     depth = 0
-    for mark in marks.finditer(text):
-        if mark.lastgroup == "open":
+    for mark in marks.finditer(text, start, end):
+        kind = mark.lastgroup
+        if kind == "open":
             depth += 1
-        elif mark.lastgroup == "close":
-            depth = max(0, depth - 1)
-        if depth == 0 and mark.lastgroup in ("close", "part"):
+        elif kind == "close" and (level or depth):
+            depth -= 1
+        opens = kind == "open" and level and not cuts
+        if depth == level and (opens or kind in ends):
             cuts.append(mark.end())
     return cuts
 
 
 def _elements(text: str, marks: re.Pattern[str], start: int, end: int) -> list[Block]:
     """The head of an element, up to its opening mark, and its children; the last one has the closing mark."""
-    cuts = list(_inner_cuts(text, marks, start, end))
+    cuts = _cuts(text, marks, 1, start, end)
     if marks is _XML and len(cuts) > 1:  # the closing tag stays with the last child
         cuts.pop()
     if not cuts:
         return _line_blocks(text, start, end)
     return _blocks(text, start, end, cuts, partial(_elements, text, marks), has_head=True)
-
-
-def _inner_cuts(text: str, marks: re.Pattern[str], start: int, end: int) -> Iterator[int]:
-    """Where an element's opening mark ends, and where its children end."""
-    depth = 0
-    has_begun = False
-    for mark in marks.finditer(text, start, end):
-        if mark.lastgroup == "open":
-            depth += 1
-            if depth == 1 and not has_begun:
-                has_begun = True
-                yield mark.end()
-        elif mark.lastgroup == "close":
-            depth -= 1
-        ends_child = mark.lastgroup == "part" or (mark.lastgroup == "close" and marks is _XML)
-        if ends_child and depth == 1:
-            yield mark.end()
 
 
 class _Line(NamedTuple):

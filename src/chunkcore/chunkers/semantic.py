@@ -26,7 +26,6 @@ from chunkcore.packing import (
     pack,
     running_counts,
     split_ranges_to_maximum,
-    split_to_maximum,
 )
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
@@ -291,27 +290,25 @@ def group_pieces(
     """
     if not len(pieces):
         return pieces
-    before = np.concatenate(([0.0], distances))
-    firsts = np.concatenate(([0], np.flatnonzero(cuts) + 1))
-    afters = np.concatenate((firsts[1:], [len(pieces)]))
-    whole = np.column_stack((pieces[firsts, 0], pieces[afters - 1, 1]))
-    rows: list[tuple[int, int]] = []
-    gaps: list[float] = []
-    sizes = source.counts(*whole.T).tolist()
-    sums = running_counts(source, pieces)
-    for (start, end), size, first, after in zip(
-        whole.tolist(), sizes, firsts.tolist(), afters.tolist(), strict=True
-    ):
-        if maximum is None or size <= maximum:
-            rows.append((start, end))
-            gaps.append(float(before[first]))
-            continue
-        for begin, stop in pack(sums, maximum, first=first, last=after):
-            low, high = int(pieces[begin, 0]), int(pieces[stop - 1, 1])
-            parts = split_to_maximum(source, low, high, maximum)
-            rows += parts
-            gaps += [float(before[begin]), *[0.0] * len(parts)][: len(parts)]
-    return join_ranges(source, rows, minimum, maximum, gaps)
+    begins = np.append(True, cuts)
+    rows = _rows(pieces, begins)
+    if maximum is not None:
+        sums = running_counts(source, pieces)
+        edges = np.append(begins.nonzero()[0], len(pieces))
+        for number in (source.counts(*rows.T) > maximum).nonzero()[0].tolist():
+            first, last = edges[number : number + 2].tolist()
+            begins[[begin for begin, _ in pack(sums, maximum, first=first, last=last)]] = True
+        rows = _rows(pieces, begins)
+    parts = split_ranges_to_maximum(source, rows, maximum)
+    gaps = np.zeros(len(parts))
+    gaps[parts[:, 0].searchsorted(rows[:, 0])] = np.append(0.0, distances)[begins]
+    return join_ranges(source, parts, minimum, maximum, gaps.tolist())
+
+
+def _rows(pieces: Ranges, begins: NDArray[np.bool_]) -> Ranges:
+    """Chunks of pieces, from each that begins one to the next."""
+    ends = np.append(begins[1:], True)
+    return np.column_stack((pieces[begins, 0], pieces[ends, 1]))
 
 
 @chunkers.register("kamradt")
@@ -370,14 +367,14 @@ class KamradtModified(SentenceChunker):
         else:
             pieces = small_pieces(source, self.piece_size, size_of="pieces")
         is_bounded = self.goal == "maximum"
-        distances = np.empty(0)
+        distances, cuts = np.empty(0), np.zeros(0, dtype=np.bool_)
         if len(pieces) > 1:
             texts = source.slices(pieces)
             vectors = self._embed(window_texts(texts, self.buffer))
             distance = neighbour_distances if is_bounded else _float32_distances
             distances = distance(vectors)
-        search = self._largest_within if is_bounded else self._mean_about
-        cuts = search(source, pieces, distances)
+            search = self._largest_within if is_bounded else self._mean_about
+            cuts = search(source, pieces, distances)
         return group_pieces(source, pieces, distances, cuts, self.minimum, self.hard_maximum)
 
     def _largest_within(
@@ -386,12 +383,10 @@ class KamradtModified(SentenceChunker):
         """The fewest cuts by one threshold that leave no chunk of several pieces over `size`."""
 
         def too_large(threshold: float) -> bool:
-            cuts = np.flatnonzero(distances > threshold)
-            firsts = np.concatenate(([0], cuts + 1))
-            lasts = np.concatenate((cuts, [len(pieces) - 1]))
-            several = firsts < lasts
-            counts = source.counts(pieces[firsts[several], 0], pieces[lasts[several], 1])
-            return bool((counts > self.size).any())
+            begins = np.append(True, distances > threshold)
+            rows = _rows(pieces, begins)
+            several = ~(begins & np.append(begins[1:], True))[begins]
+            return bool((source.counts(*rows[several].T) > self.size).any())
 
         # Only the distances change the cuts; below all of them each piece is a chunk.
         thresholds = [-np.inf, *np.unique(distances).tolist()]
@@ -471,9 +466,9 @@ class DualSemantic(SentenceChunker):
         if len(blocks) < 2:
             return blocks
         unit = unit_rows(self._embed(source.slices(blocks)))
-        firsts = self._firsts(source, blocks, unit)
-        lasts = np.array([*firsts[1:], len(blocks)]) - 1
-        rows = np.column_stack((blocks[firsts, 0], blocks[lasts, 1]))
+        begins = np.zeros(len(blocks), dtype=np.bool_)
+        begins[self._firsts(source, blocks, unit)] = True
+        rows = _rows(blocks, begins)
         if self.size_of == "pieces":
             return rows
         return join_ranges(source, rows, self.minimum, self.size)
