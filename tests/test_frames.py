@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import sys
 from html.parser import HTMLParser
@@ -14,7 +13,6 @@ from chunkcore.chunkers import chunkers  # noqa: F401
 from chunkcore.errors import MissingExtraError
 from chunkcore.evaluation.measures import RetrievalMeasure
 from chunkcore.frames import marked
-from chunkcore.report import plot
 from chunkcore.retrieval import join
 from chunkcore.run import RankedList, Retrieved, Run
 from chunkcore.text import Chunk, Chunks, Document, Span
@@ -139,17 +137,6 @@ def test_overlapping_pieces_are_marked_once():
     chunks = [Chunk("d", 0, (Span(0, 5),), "abcde", 1), Chunk("d", 1, (Span(3, 8),), "defgh", 1)]
     assert re.findall(r"<mark[^>]*>(\w+)</mark>", document.highlight(chunks)) == ["abcde", "fgh"]
     assert len(marked("x" * 1_000_000, ())) < 300_000
-
-
-def test_a_plot_is_a_picture_of_its_own(reports):
-    found = compare(reports, resamples=200)
-    shown = Tags(plot(found)._repr_html_())
-    assert shown.tags == ["img"]
-    svg = base64.b64decode(plot(found)._repr_html_().partition("base64,")[2].partition('"')[0]).decode()
-    assert svg == plot(found)
-    assert "recursive:size=100" in svg
-    assert "<script" not in svg
-    assert "recursive:size=100" in plot(next(each for each in reports if each.name == "recursive:size=100"))
 
 
 def test_the_table_of_a_comparison_ends_with_what_is_not_defined():

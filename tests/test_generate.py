@@ -154,7 +154,6 @@ def test_questions_have_places_that_hold_and_load_as_a_benchmark():
     assert len(benchmark.queries) == 20
     assert not benchmark.problems
     assert {query.evidence[0].document_id for query in benchmark.queries} == {"story.txt", "short.txt"}
-    assert made.info["without_question"] == ["blank.txt"]
     for row in made.rows:
         text = {"story.txt": STORY, "short.txt": SHORT}[row["document_id"]].text
         for each in row["evidence"]:
@@ -387,7 +386,7 @@ def test_what_the_command_writes_is_told_loads_and_can_be_compared_on(docs, mode
     benchmark = load_benchmark(docs, output)
     assert not benchmark.problems
     info = json.loads(output.with_suffix(".info.json").read_text())
-    assert (info["seed"], info["model"], info["prompt"]) == (0, "honest", prompt_version())
+    assert (info["options"]["seed"], info["model"], info["prompt"]) == (0, "honest", prompt_version())
     assert info["questions"] == len(benchmark.queries)
     assert info["options"]["sample_size"] == 400
     rejected = [json.loads(line) for line in output.with_suffix(".rejected.jsonl").read_text().splitlines()]

@@ -77,7 +77,6 @@ def test_of_the_tied_the_one_that_retrieves_least_is_to_be_used() -> None:
         "the fewest retrieved tokens of those within 2.0 points of the highest score: 400 a question"
         in (told["Why this one"])
     )
-    assert "a (3.8 times the retrieved tokens): no gain that these questions show." in told["Avoid"]
 
 
 def test_at_an_equal_budget_what_indexing_takes_decides_and_equal_costs_are_no_reason() -> None:

@@ -20,7 +20,7 @@ text -> `Document` -> `Chunker` -> `Chunk`s -> `Index` -> `Retriever` -> `Retrie
 >>> [report.mean("Recall@1") for report in reports]
 [0.0, 1.0]
 >>> with tempfile.TemporaryDirectory() as folder:
-...     write_report(compare(reports, "Recall@1"), folder).html.name
+...     write_report(compare(reports, "Recall@1"), folder).name
 'report.html'
 """
 

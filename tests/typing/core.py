@@ -6,7 +6,6 @@ from pathlib import Path
 import chunkcore
 from chunkcore.evaluation.benchmarks import Benchmark
 from chunkcore.models import CachedEmbedder, EmbeddingCache
-from chunkcore.report import ReportFiles
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod
 from chunkcore.study import System
 from chunkcore.study.tuning import Tuning
@@ -56,7 +55,7 @@ def evaluation(index: Index) -> None:
     assert_type(report.system, System)
     comparison = chunkcore.compare([report, report], "Recall@5")
     assert_type(comparison, chunkcore.Comparison)
-    assert_type(chunkcore.write_report(comparison, "report"), ReportFiles)
+    assert_type(chunkcore.write_report(comparison, "report"), Path)
     assert_type(chunkcore.get_measure("Recall@5"), chunkcore.Measure)
     assert_type(chunkcore.read_run("run.jsonl", benchmark), chunkcore.Run)
     assert_type(chunkcore.write_run(run, "run.jsonl"), Path)

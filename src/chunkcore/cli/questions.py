@@ -176,7 +176,6 @@ def label(
     output: Annotated[
         Path, options.value("FILE", "The questions with evidence.", "--output", "-o")
     ] = Path("questions.jsonl"),
-    retriever: options.Retriever = "passages:lexical",
     port: Annotated[
         int, typer.Option(min=0, max=65535, metavar="N", help="Of this machine; 0: a free one.")
     ] = 0,
@@ -190,18 +189,16 @@ def label(
 
     Example: chunkcore questions label docs/ --questions asked.txt
     """
-    from chunkcore.models.loading import DEFAULT_MODEL
     from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
-    from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
+    from chunkcore.retrieval import chunk_corpus, get_retriever
 
-    method = get_retriever(retriever)
     options.check_outside(_folder(source.place), output)
     listed = [] if questions is None else read_listed(questions, column)
     documents = source.read()
     if not documents:
         raise DataError(f"{source.place} has no document to mark evidence in")
-    vectors = TextVectors(options.cached_embedder(DEFAULT_MODEL)) if method.embeds else None
-    index = method.index(chunk_corpus(documents, "sentence:size=25"), vectors)
+    units = chunk_corpus(documents, "sentence:size=25")
+    index = get_retriever("passages:lexical").index(units)
     labelled = LabelledQuestions(documents, output, listed)
     with LabelServer(labelled, index, port) as server:
         running.say(

@@ -86,7 +86,7 @@ def compare(
     Example: chunkcore compare docs/ --questions questions.jsonl --require "HitRate@5>=0.70" --baseline report.json
     """
     from chunkcore.evaluation.results import ModelPrices
-    from chunkcore.evaluation.run_files import read_run, write_runs
+    from chunkcore.evaluation.run_files import write_runs
     from chunkcore.models.loading import DEFAULT_MODEL, is_installed, quickest
     from chunkcore.study.comparing import (
         DEFAULT_RETRIEVERS,
@@ -130,7 +130,7 @@ def compare(
             retrievers,
             models,
             settings=settings,
-            runs=[read_run(path, benchmark, name=path.stem) for path in systems.run or []],
+            runs=_read(systems.run or [], benchmark),
             prepare=kept,
             progress=progress,
         )
@@ -191,38 +191,33 @@ def score(
 
     Example: chunkcore score docs/ --questions questions.jsonl --run bm25.jsonl --run ours.jsonl
     """
-    settings = options.study_settings(statistics, scoring)
+    from chunkcore.study.comparing import compare_systems
+
+    settings = options.study_settings(statistics, scoring, extras=False)
     options.check_output(output)
-    names = _names(runs)
-    settings.gate.check_names(names)
     benchmark = data.benchmark(output)
-    settings.check(benchmark)  # raises before the work
-    facts = {
-        "Scores count tokens of": scoring.counter,
-        **dict(zip(names, map(str, runs), strict=True)),
-    }
     with running.reporting(sys.stderr) as progress:
-        page = settings.score_runs(_read(runs, names, benchmark), benchmark, facts, progress)
+        read = _read(runs, benchmark)
+        page = compare_systems(benchmark, [], [], settings=settings, runs=read, progress=progress)
+    files = {run.name: str(path) for run, path in zip(read, runs, strict=True)}
+    page = replace(page, settings={**page.settings, **files})
     _finish(page, data, output, settings.checks)
 
 
-def _names(runs: Sequence[Path]) -> list[str]:
-    if len(set(runs)) < len(runs):
-        repeated = next(path for number, path in enumerate(runs) if path in runs[:number])
-        raise OptionError(f"--run {repeated} is given twice: give each run once")
-    stems = [path.name.removesuffix(path.suffix) for path in runs]
-    return stems if len(set(stems)) == len(stems) else [path.as_posix() for path in runs]
-
-
-def _read(paths: Sequence[Path], names: Sequence[str], benchmark: Benchmark) -> list[Run]:
+def _read(paths: Sequence[Path], benchmark: Benchmark) -> list[Run]:
+    """The runs, named by their files."""
     from chunkcore.evaluation.run_files import read_run
     from chunkcore.locating.alignment import Aligner
 
+    for number, path in enumerate(paths):
+        if path in paths[:number]:
+            raise OptionError(f"--run {path} is given twice: give each run once")
+    names = [path.name.removesuffix(path.suffix) for path in paths]
+    if len(set(names)) < len(names):
+        names = [path.as_posix() for path in paths]
     aligner = Aligner(benchmark.documents)
-    return [
-        read_run(path, benchmark, name=name, aligner=aligner)
-        for path, name in zip(paths, names, strict=True)
-    ]
+    pairs = zip(paths, names, strict=True)
+    return [read_run(path, benchmark, name=name, aligner=aligner) for path, name in pairs]
 
 
 @dataclass(frozen=True)
@@ -343,7 +338,7 @@ def _finish(
         more_questions=data.more_questions,
         folder=data.pasted_folder,
     )
-    html = write_report(page, output).html
+    html = write_report(page, output)
     results = [] if page.stopped else checks(page.comparison.reports)
     print_report(page, Console(highlight=False))
     for line in (*lines, *(check.sentence for check in results)):

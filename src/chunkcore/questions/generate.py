@@ -105,6 +105,12 @@ class Kept(NamedTuple):
     def excerpts(self) -> list[str]:
         return [span.slice(self.sample.document.text) for span in self.spans]
 
+    def rejected(self, stage: Stage, reason: str) -> Rejection:
+        sample, excerpts = self.sample, tuple(self.excerpts)
+        return Rejection(
+            self.id, sample.document.id, sample.span, stage, reason, self.text, excerpts
+        )
+
 
 _Waiting = deque[tuple[str, Sample, Future[Written]]]  # questions under way, in the order of asking
 
@@ -274,14 +280,12 @@ def generate_benchmark(
     writer = QuestionWriter(documents, options)
     stopped = _asked(writer, model, progress)
     filtered = _filtered(writer.kept, embedder)
-    dropped = {drop.index: drop for drop in filtered.dropped} if filtered else {}
-    rejections = list(writer.rejections)
-    for number, drop in dropped.items():
-        name, text, sample, _ = question = writer.kept[number]
-        why = drop.stage, drop.reason, text, tuple(question.excerpts)
-        rejections.append(Rejection(name, sample.document.id, sample.span, *why))
+    rejections, kept = list(writer.rejections), list(writer.kept)
+    for drop in filtered.dropped if filtered else ():
+        question = writer.kept[drop.index]
+        kept.remove(question)
+        rejections.append(question.rejected(drop.stage, drop.reason))
     rejections.sort(key=lambda rejection: int(rejection.id[1:]))
-    kept = [question for number, question in enumerate(writer.kept) if number not in dropped]
     if not stopped and len(writer.kept) < options.questions:
         stopped = f"every document was given up after {options.patience} rejections in a row"
     return Generated(
@@ -291,7 +295,7 @@ def generate_benchmark(
         usage=getattr(model, "usage", Usage()) - before,
         filtered=filtered,
         stopped=stopped,
-        info=_info(documents, model, writer, filtered, embedder),
+        info=_info(documents, model, writer, embedder),
     )
 
 
@@ -343,29 +347,17 @@ def _row(kept: Kept) -> dict[str, Any]:
 
 
 def _info(
-    documents: Sequence[Document],
-    llm: LLM,
-    writer: QuestionWriter,
-    filtered: Filtered | None,
-    embedder: Embedder | None,
+    documents: Sequence[Document], llm: LLM, writer: QuestionWriter, embedder: Embedder | None
 ) -> dict[str, Any]:
-    represented = {kept.sample.document.id for kept in writer.kept}
     return {
         "chunkcore": installed_version(),
         "model": llm.name,
         "model_fingerprint": llm.fingerprint,
         "prompt": prompt_version(),
-        "seed": writer.options.seed,
         "options": asdict(writer.options),
-        "documents": len(documents),
         "documents_hash": documents_digest(documents),
         "asked": writer.asked,
-        "kept_before_filters": len(writer.kept),
-        "without_question": [
-            document.id for document in documents if document.id not in represented
-        ],
         "embedder": embedder.name if embedder is not None else None,
-        "relevance_threshold": filtered.relevance if filtered else None,
     }
 
 
@@ -387,6 +379,7 @@ def write_generated(questions: Path, generated: Generated) -> None:
         "questions": len(generated.rows),
         "rejected": len(generated.rejections),
         "stopped": generated.stopped,
+        "relevance_threshold": generated.filtered and generated.filtered.relevance,
         **generated.info,
         "usage": asdict(generated.usage),
     }

@@ -38,7 +38,7 @@ from chunkcore.files import (
     write_checked,
 )
 from chunkcore.plain import digest
-from chunkcore.reading.visible import in_source
+from chunkcore.questions.labels import evidence_of
 from chunkcore.report.html import policy
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.retrieval.saved import stamp_of
@@ -251,12 +251,7 @@ class LabelledQuestions:
                 joined.append((number, start, end))
         evidence = []
         for number, start, end in joined:
-            document = self.documents[number]
-            text = document.text[start:end]
-            place = in_source(document, [Span(start, end)])[0]
-            evidence.append(
-                {"document": document.id, "start": place.start, "end": place.end, "text": text}
-            )
+            evidence.append(evidence_of(self.documents[number], [Span(start, end)]))
         return evidence
 
     def _evidence(self, row: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:

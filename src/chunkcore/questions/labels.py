@@ -42,11 +42,18 @@ class LabelState:
     found: tuple[Retrieved, ...] = ()
 
     def __str__(self) -> str:
-        now = ", ".join(
-            f"{piece.document_id} {piece.spans[0].start}-{piece.spans[-1].end}"
-            for piece in self.found
-        )
-        return f"{self.place}, {self.query_id!r}: {self.state} {now} {self.excerpt[:60]!r}"
+        text = f"{self.place}, {self.query_id!r}: {self.state} {echo(self.excerpt)}"
+        for piece in self.found:
+            place = f"{piece.document_id} {piece.spans[0].start}-{piece.spans[-1].end}"
+            text += f", now {place} ({piece.certainty:.0%} alike)"
+        return text
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the excerpt stands elsewhere or in other words, and nothing else is as near."""
+        if self.state not in ("moved", "changed") or len(self.found) != 1:
+            return False
+        return self.found[0].match not in _UNSURE and self.found[0].certainty >= _LEAST
 
 
 def label_states(documents: Sequence[Document], path: Path) -> list[LabelState]:
@@ -67,10 +74,23 @@ def label_states(documents: Sequence[Document], path: Path) -> list[LabelState]:
     states = []
     for number, row in json_lines(path):
         for _, excerpt in _excerpts(row):
-            state, found = finder.state(excerpt)
-            query, text = str(row.get("id", "")), excerpt["text"]
-            states.append(LabelState(f"line {number}", query, text, state, found))
+            states.append(_label(number, row, excerpt, finder))
     return states
+
+
+def _label(
+    number: int, row: Mapping[str, Any], excerpt: Mapping[str, Any], finder: _Finder
+) -> LabelState:
+    state, found = finder.state(excerpt)
+    return LabelState(f"line {number}", str(row.get("id", "")), excerpt["text"], state, found)
+
+
+def evidence_of(document: Document, spans: Sequence[Span]) -> dict[str, Any]:
+    """Evidence from the first of these spans to the last, as a row of questions has it: in the document's file."""
+    span = Span(spans[0].start, spans[-1].end)
+    (place,) = in_source(document, [span])
+    text = span.slice(document.text)
+    return {"document": document.id, "start": place.start, "end": place.end, "text": text}
 
 
 def _excerpts(row: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -132,31 +152,7 @@ _LEAST = 0.8  # certainty of a place that is accepted
 _UNSURE = ("ambiguous", "part", "unlocated")
 
 
-@dataclass(frozen=True)
-class Fix:
-    """An excerpt, and the place that resembles it.
-
-    Attributes:
-        place: the line of the file.
-        certainty: the share of letters that are equal.
-    """
-
-    place: str
-    query_id: str
-    excerpt: str
-    evidence: Mapping[str, Any]
-    certainty: float
-
-    def __str__(self) -> str:
-        spot = f"{self.evidence['document']} {self.evidence['start']}-{self.evidence['end']}"
-        text = echo(self.evidence["text"])
-        return (
-            f"{self.place}, {self.query_id!r}: {echo(self.excerpt)} is placed at {spot}, {text} "
-            f"({self.certainty:.0%} alike)"
-        )
-
-
-def fix_questions(documents: Sequence[Document], path: Path) -> list[Fix]:
+def fix_questions(documents: Sequence[Document], path: Path) -> list[LabelState]:
     """Replace excerpts of a ``questions.jsonl`` that are not found by the places that resemble them; returns these.
 
     A place counts if at least 80 % of its letters are the excerpt's and no other place is as near. The file is written
@@ -169,36 +165,25 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[Fix]:
     >>> file = Path(folder.name, "questions.jsonl")
     >>> excerpt = "The quikc fox naps. The dog barks."
     >>> _ = file.write_text(json.dumps({"id": "q", "question": "Who naps?", "evidence": [excerpt]}))
-    >>> for fix in fix_questions([Document("fox.txt", "It rains. The quick fox naps. The dog barks.")], file):
-    ...     print(fix.evidence["start"], fix.evidence["text"], round(fix.certainty, 2))
-    10 The quick fox naps. The dog barks. 0.93
+    >>> print(*fix_questions([Document("fox.txt", "It rains. The quick fox naps. The dog barks.")], file))
+    line 1, 'q': changed 'The quikc fox naps. The dog barks.', now fox.txt 10-44 (93% alike)
     >>> folder.cleanup()
     """
     finder = _Finder(documents)
     by_id = {document.id: document for document in documents}
     rows: list[dict[str, Any]] = []
-    fixes: list[Fix] = []
+    fixes: list[LabelState] = []
     for number, row in json_lines(path):
         rows.append(row)
         if isinstance(row.get("evidence"), str):
             row["evidence"] = [row["evidence"]]
         for place, excerpt in _excerpts(row):
-            state, found = finder.state(excerpt)
-            if state not in ("moved", "changed") or len(found) != 1 or not _is_sure(found[0]):
-                continue
-            located = found[0]
-            document = by_id[located.document_id]
-            span = Span(located.spans[0].start, located.spans[-1].end)
-            in_file = in_source(document, [span])[0]
-            evidence = {"document": document.id, "start": in_file.start, "end": in_file.end}
-            evidence["text"] = span.slice(document.text)
-            row["evidence"][place] = evidence
-            query, text = str(row.get("id", "")), excerpt["text"]
-            fixes.append(Fix(f"line {number}", query, text, evidence, located.certainty))
+            label = _label(number, row, excerpt, finder)
+            if label.is_sure:
+                located = label.found[0]
+                document = by_id[located.document_id]
+                row["evidence"][place] = evidence_of(document, located.spans)
+                fixes.append(label)
     if fixes:
         write_checked({path: b"".join(map(utf8_line, rows))})
     return fixes
-
-
-def _is_sure(located: Retrieved) -> bool:
-    return located.match not in _UNSURE and located.certainty >= _LEAST

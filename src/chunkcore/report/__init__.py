@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING:
-    from chunkcore.report.html import html_report as html_report, plot as plot
+    from chunkcore.report.html import html_report as html_report
     from chunkcore.report.advice import snippets as snippets
     from chunkcore.report.records import (
-        ReportFiles as ReportFiles,
         json_report as json_report,
         markdown_report as markdown_report,
         question_csv as question_csv,
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 on_first_use(
     __name__,
     {
-        "chunkcore.report.html": "html_report plot",
+        "chunkcore.report.html": "html_report",
         "chunkcore.report.advice": "snippets",
         "chunkcore.report.records": (
-            "ReportFiles json_report markdown_report question_csv read_reports write_report"
+            "json_report markdown_report question_csv read_reports write_report"
         ),
         "chunkcore.study.comparing": "ReportPage",
     },

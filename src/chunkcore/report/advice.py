@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,29 +35,20 @@ DEFAULT_COUNTER = "cl100k_base"
 DEFAULT_FOLDER = "docs/"
 
 
-@dataclass(frozen=True)
-class _Adapter:
+class _Adapter(NamedTuple):
     package: str
     module: str
     splitter: str
     variable: str
-    retriever: str  # of a saved index
+    retriever: str = "IndexRetriever"  # of a saved index
 
 
 _ADAPTERS = {
     "LangChain": _Adapter(
-        "langchain_core",
-        "chunkadapters.langchain",
-        "ChunkcoreTextSplitter",
-        "splitter",
-        "IndexRetriever",
+        "langchain_core", "chunkadapters.langchain", "ChunkcoreTextSplitter", "splitter"
     ),
     "LlamaIndex": _Adapter(
-        "llama_index",
-        "chunkadapters.llamaindex",
-        "ChunkcoreNodeParser",
-        "parser",
-        "IndexRetriever",
+        "llama_index", "chunkadapters.llamaindex", "ChunkcoreNodeParser", "parser"
     ),
     "Haystack": _Adapter(
         "haystack",
@@ -193,7 +185,6 @@ def _escaped(text: str) -> str:
 
 
 _ALIKE = 1.05  # costs within 5 % count as equal
-_DEAR = 2.0  # a tied system that costs so many times as much is named
 
 
 @dataclass(frozen=True)
@@ -293,7 +284,7 @@ class _Choice:
         likely = [gap for gap in self._gaps.values() if self._ahead(gap) and not gap.distinct]
         if likely:
             yield "Likely worse", unsettled_words(self.comparison, likely)
-        avoided = " ".join(self._avoided())
+        avoided = self._avoided()
         if avoided:
             yield "Avoid", avoided
         settled = self._settled()
@@ -360,21 +351,13 @@ class _Choice:
         """Whether the first of a pair is likely ahead, and by more than does not matter."""
         return gap.likely and not gap.equivalent and self.measure.sign * gap.mean > 0
 
-    def _avoided(self) -> Iterator[str]:
-        measure, costs = self.measure, self._costs
+    def _avoided(self) -> str:
+        measure = self.measure
         word = "lower" if measure.higher_is_better else "higher"
         worse = [gap for gap in self._gaps.values() if _beats(gap, self.comparison)]
         worse.sort(key=lambda gap: -abs(gap.mean))
-        if worse:
-            names = [f"{gap.b} ({_points(gap, measure)} {word})" for gap in worse]
-            yield f"{listed(names)}: more than chance explains."
-        dear = []
-        for name in self._tied:
-            if costs.of[name] > _DEAR * costs.of[self.use] > 0:
-                ratio = costs.of[name] / costs.of[self.use]
-                dear.append(f"{name} ({ratio:.1f} times the {costs.noun})")
-        if dear:
-            yield f"{listed(dear)}: no gain that these questions show."
+        names = [f"{gap.b} ({_points(gap, measure)} {word})" for gap in worse]
+        return f"{listed(names)}: more than chance explains." if names else ""
 
     def _settled(self) -> str:
         """How many documents and questions settle a tie; "" where nothing is known of it."""

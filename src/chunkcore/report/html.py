@@ -15,7 +15,6 @@ from typing import Any
 
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence
-from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.curve import SHARES, CurvePoint
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
 from chunkcore.evaluation.results import Report
@@ -26,7 +25,6 @@ from chunkcore.report.advice import Advice
 from chunkcore.report.missed import missed_by
 from chunkcore.report.viewer import viewer
 from chunkcore.study.comparing import ReportPage
-from chunkcore.study.tuning import Tuning
 
 # Widths in pixels of a plot's two drawings; the page shows the one that fits.
 WIDTHS = (("wide", 860), ("narrow", 326))
@@ -158,52 +156,44 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
     It has no questions if no system has per-depth results. `documents` has the listed ones' numbers in the viewer.
     """
     ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
+    queries = page.benchmark.queries if page.benchmark and ks else ()
+    pieces = sum(len(query.evidence) for query in queries)
+    longest = min(EXCERPT, EXCERPTS // max(1, pieces))
+    shares = [[_found(report, k) for report in page.reports] for k in ks]
     rows = []
-    if page.benchmark and ks:
-        evidence = _evidence(page.benchmark, documents)
-        found = [_found(page.reports, k) for k in ks]
-        for query in page.benchmark.queries:
-            answer = query.metadata.get("answer")
-            row = {
-                "id": page_text(query.id),
-                "text": page_text(query.text),
-                "collection": page_text(query.collection),
-                "answer": page_text(answer) if isinstance(answer, str) else "",
-                "evidence": list(map(evidence, query.evidence)),
-                "found": [_percents(systems, query.id) for systems in found],
-            }
-            rows.append(row)
+    for query in queries:
+        answer, evidence = query.metadata.get("answer"), []
+        for piece in query.evidence:
+            excerpt = _excerpt(page.benchmark, piece, longest)
+            place = (page_text(piece.document_id), piece.span.start, piece.span.end)
+            evidence.append([*place, excerpt, documents.get(piece.document_id, -1)])
+        row = {
+            "id": page_text(query.id),
+            "text": page_text(query.text),
+            "collection": page_text(query.collection),
+            "answer": page_text(answer) if isinstance(answer, str) else "",
+            "evidence": evidence,
+            "found": [[system.get(query.id, []) for system in systems] for systems in shares],
+        }
+        rows.append(row)
     systems = [page_text(report.name) for report in page.reports]
     return {"systems": systems, "ks": list(map(str, ks)), "questions": rows}
 
 
-def _evidence(benchmark: Benchmark, numbers: Mapping[str, int]) -> Callable[[Evidence], list[Any]]:
-    """Evidence as the script reads it: document, start, end, excerpt, and the document's number in the viewer or -1."""
-    pieces = sum(len(query.evidence) for query in benchmark.queries)
-    longest = min(EXCERPT, EXCERPTS // max(1, pieces))
-
-    def shown(piece: Evidence) -> list[Any]:
-        span, name = piece.span, piece.document_id
-        end = min(span.end, span.start + longest)
-        excerpt = page_text(benchmark.document(name).text[span.start : end])
-        if end < span.end:
-            excerpt += " […]"
-        return [page_text(name), span.start, span.end, excerpt, numbers.get(name, -1)]
-
-    return shown
+def _excerpt(benchmark: Benchmark | None, piece: Evidence, longest: int) -> str:
+    assert benchmark is not None
+    text = piece.span.slice(benchmark.document(piece.document_id).text)
+    if len(text) > longest:
+        text = f"{text[:longest]} […]"
+    return page_text(text)
 
 
-def _found(reports: Sequence[Report], k: Depth) -> list[dict[str, tuple[float, ...]]]:
-    """Of each report, by question: the share found of each piece of evidence."""
-    return [
-        dict(zip(report.query_ids, report.found.get(k, ()), strict=False)) for report in reports
-    ]
-
-
-def _percents(
-    systems: Sequence[Mapping[str, tuple[float, ...]]], query: str
-) -> list[list[int | None]]:
-    return [list(map(whole_percent, shares.get(query, ()))) for shares in systems]
+def _found(report: Report, k: Depth) -> dict[str, list[int | None]]:
+    """By question: the share found of each piece of evidence, in percent."""
+    found = {}
+    for query, shares in zip(report.query_ids, report.found.get(k, ()), strict=False):
+        found[query] = list(map(whole_percent, shares))
+    return found
 
 
 def whole_percent(share: float) -> int | None:
@@ -267,33 +257,6 @@ def _means(page: ReportPage, width: int) -> str:
         x_label=f"{measure}{unit}",
         title=f"Mean {measure} of every system, with its {page.level} interval",
     )
-
-
-class Drawing(str):
-    """An SVG picture that shows itself in a notebook."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"Drawing({len(self):,} characters of SVG)"
-
-    def _repr_html_(self) -> str:
-        # An image keeps its styles to itself, and runs nothing.
-        return f'<img alt="" src="data:image/svg+xml;base64,{base64.b64encode(self.encode()).decode()}">'
-
-
-def plot(result: Comparison | Report | Tuning) -> Drawing:
-    """The mean of each system with its interval, as a picture for a notebook."""
-    if isinstance(result, Tuning):
-        result = compare(result.shown, result.measure)
-    elif isinstance(result, Report):
-        result = compare([result])
-    svg = _means(ReportPage(result), 860)
-    css = assets("page.css")  # the page's colours, outside the page
-    rules = [line for line in css.splitlines() if line.startswith("svg")]
-    colours = css.partition("* {")[0] + "".join(rules)
-    head, end, rest = svg.partition(">")
-    return Drawing(f"{head}{end}<style>{colours}</style>{rest}")
 
 
 def _curves(page: ReportPage, width: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from chunkcore.report.tables import Column, Table, percent, text_column
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
 from chunkcore.study.comparing import ReportPage
-from chunkcore.text import text_of_spans
+from chunkcore.text import Span, text_of_spans
 from chunkcore.tokens import get_counter
 
 MOST = 10  # questions
@@ -62,51 +61,35 @@ class _Ranking:
 
     def __init__(self, page: ReportPage, report: Report) -> None:
         assert page.benchmark is not None
+        assert report.run is not None
         self._texts = {document.id: document.text for document in page.benchmark.documents}
-        self._report, self._k = report, page.chosen_k
+        self._results, self._k = report.run.results, page.chosen_k
         self._counter = get_counter(page.counter)
 
     def missed(self, query: Query, recall: float, shares: Sequence[float]) -> Missed:
         piece = query.evidence[int(np.nanargmin(shares))]
-        assert self._report.run is not None
-        hits = self._report.run.results.get(query.id, ())
-        ranks = [rank for rank, hit in enumerate(hits) if overlap(hit, piece)]
-        passage, held = "", ""
-        if ranks:
-            best = hits[ranks[0]]
-            passage, held = self._text(best), self._held(best, piece)
-        elif len(hits):
-            passage = self._text(hits[0])
-        evidence = text_of_spans(self._texts[piece.document_id], [piece.span])
-        reason = self._reason(query, piece, hits, ranks)
-        return Missed(query.text, recall, _excerpt(evidence), *_marked(passage, held), reason)
-
-    def _held(self, hit: Retrieved, piece: Evidence) -> str:
-        """The first part of a piece of evidence that is in a hit."""
-        for span in hit.spans:
-            start, end = max(span.start, piece.span.start), min(span.end, piece.span.end)
-            if start < end:
-                return self._texts[piece.document_id][start:end]
-        return ""
-
-    def _reason(
-        self, query: Query, piece: Evidence, hits: Sequence[Retrieved], ranks: Sequence[int]
-    ) -> str:
-        sizes = self._counter.count_many([self._text(hit) for hit in hits]).tolist()
-        if ranks:
-            overlaps = [overlap(hits[rank], piece) for rank in ranks]
-            return _found_in_part(ranks, overlaps, sizes, len(piece.span), self._k)
-        evidence = text_of_spans(self._texts[piece.document_id], [piece.span])
-        asked_words = set(word_keys(query.text, _MATCHING))
-        if asked_words.isdisjoint(word_keys(evidence, _MATCHING)):
-            return "No shared word: question and evidence have none in common."
-        if not len(hits):
-            return "No answer: nothing was retrieved for this question."
-        place = "other documents were preferred"
-        if any(hit.document_id == piece.document_id for hit in hits):
-            place = "another part of its document was preferred"
-        retrieved = f"{len(hits):,} passages ({sum(sizes):,} tokens) retrieved"
-        return f"Outranked: it is not among the {retrieved}; {place}."
+        evidence = piece.span.slice(self._texts[piece.document_id])
+        hits = self._results.get(query.id, ())
+        texts = list(map(self._text, hits))
+        sizes = self._counter.count_many(texts).tolist()
+        parts = [_parts_in(hit, piece) for hit in hits]
+        passage, marked = _excerpt(texts[0]) if texts else "", None
+        if any(parts):
+            reason = _found_in_part(parts, sizes, len(piece.span), self._k)
+            best = next(rank for rank, held in enumerate(parts) if held)
+            held = parts[best][0].slice(self._texts[piece.document_id])
+            passage, marked = _marked(texts[best], held)
+        elif set(word_keys(query.text, _MATCHING)).isdisjoint(word_keys(evidence, _MATCHING)):
+            reason = "No shared word: question and evidence have none in common."
+        elif not texts:
+            reason = "No answer: nothing was retrieved for this question."
+        else:
+            place = "other documents were preferred"
+            if any(hit.document_id == piece.document_id for hit in hits):
+                place = "another part of its document was preferred"
+            retrieved = f"{len(texts):,} passages ({sum(sizes):,} tokens) retrieved"
+            reason = f"Outranked: it is not among the {retrieved}; {place}."
+        return Missed(query.text, recall, _excerpt(evidence), passage, marked, reason)
 
     def _text(self, hit: Retrieved) -> str:
         if hit.document_id not in self._texts or not hit.spans:
@@ -114,33 +97,36 @@ class _Ranking:
         return text_of_spans(self._texts[hit.document_id], hit.spans)
 
 
-def overlap(hit: Retrieved, piece: Evidence) -> int:
-    """The characters that a hit shares with evidence; those of two of its spans twice."""
-    if hit.document_id != piece.document_id:
-        return 0
-    start, end = piece.span.start, piece.span.end
-    return sum(max(0, min(span.end, end) - max(span.start, start)) for span in hit.spans)
+def _parts_in(hit: Retrieved, piece: Evidence) -> list[Span]:
+    """The parts of a piece of evidence that a hit has."""
+    parts = []
+    for span in hit.spans if hit.document_id == piece.document_id else ():
+        start, end = max(span.start, piece.span.start), min(span.end, piece.span.end)
+        if start < end:
+            parts.append(Span(start, end))
+    return parts
 
 
 def _found_in_part(
-    ranks: Sequence[int], overlaps: Sequence[int], sizes: Sequence[int], length: int, k: Depth
+    parts: Sequence[Sequence[Span]], sizes: Sequence[int], length: int, k: Depth
 ) -> str:
-    """Why evidence that hits overlap is not found: outranked, cut by the budget, or split by a boundary."""
-    before = [0, *accumulate(sizes)]  # tokens before each hit
-    budget = budget_of(k)
-    if budget:
-        inside = [rank for rank in ranks if before[rank] < budget]
-    else:
-        inside = [rank for rank in ranks if rank < (k if isinstance(k, int) else 1)]
-    if not inside:
-        number = f"Outranked: its passage is number {ranks[0] + 1:,}"
+    """Why evidence of which hits have parts is not found: outranked, cut by the budget, or split by a boundary."""
+    budget, depth = budget_of(k), k if isinstance(k, int) else 1
+    before = held = over = 0
+    for rank, (spans, size) in enumerate(zip(parts, sizes, strict=True)):
+        is_inside = rank < depth
         if budget:
-            number += f", {max(1, before[ranks[0]] - budget):,} tokens too deep"
-        return f"{number}."
-    over = before[inside[-1] + 1] - budget if budget else 0
+            is_inside = before < budget
+        if spans and is_inside:
+            held += sum(map(len, spans))
+            over = before + size - budget if budget else 0
+        elif spans and not held:
+            deep = f", {max(1, before - budget):,} tokens too deep" if budget else ""
+            return f"Outranked: its passage is number {rank + 1:,}{deep}."
+        before += size
     if over > 0:
         return f"Cut by the budget: the passage with it ends {over:,} tokens past it."
-    if sum(overlaps[: len(inside)]) < length:
+    if held < length:
         return "Split by a boundary: a neighbouring chunk has the rest of it and was not retrieved."
     return "Found in part: other evidence of the question was retrieved, this piece not whole."
 

@@ -7,7 +7,6 @@ import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
@@ -158,25 +157,15 @@ def reports_checksum(reports: Sequence[Mapping[str, Any]]) -> str:
     return digest(json.dumps(reports, sort_keys=True).encode())
 
 
-@dataclass(frozen=True, slots=True)
-class ReportFiles:
-    """Paths of the files of a report; None for one that was not written."""
-
-    html: Path | None = None
-    markdown: Path | None = None
-    json: Path | None = None
-    questions: Path | None = None
-
-
 def write_report(
     result: ReportPage | Comparison | Sequence[Report],
     folder: Path | str,
     *,
     benchmark: Benchmark | None = None,
-) -> ReportFiles:
-    """Write ``report.html``, ``report.md``, ``report.json`` and ``questions.csv``, each atomically.
+) -> Path:
+    """Write ``report.html``, ``report.md``, ``report.json`` and ``questions.csv``, each atomically; returns the first.
 
-    A path that ends in ``.html``, ``.md`` or ``.json`` is written as that one file.
+    A path that ends in ``.html``, ``.md`` or ``.json`` is written as that one file, and returned.
 
     Args:
         result: a comparison, reports to compare, or a page with everything to show.
@@ -192,27 +181,26 @@ def write_report(
     >>> from chunkcore.evaluation.measures import get_measure
     >>> reports = [Report(name, "toy", ("q",), ("",), {get_measure("Recall@5"): np.ones(1)}) for name in ("a", "b")]
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_report(reports, folder).html.name
+    ...     write_report(reports, folder).name
     'report.html'
     """
     if not isinstance(result, ReportPage | Comparison):
         result = compare(result)
     page = result if isinstance(result, ReportPage) else ReportPage(result, benchmark)
     place = Path(folder)
-    for kind, (name, render) in _FILES.items():
-        if name == f"report{place.suffix}" and not place.is_dir():
-            return ReportFiles(**{kind: write_text(place, render(page))})
-    texts = {place / name: [render(page).encode("utf-8")] for name, render in _FILES.values()}
-    write_files(texts)
-    return ReportFiles(**{kind: place / name for kind, (name, _) in _FILES.items()})
+    single = f"report{place.suffix}"
+    if single in _FILES and not place.is_dir():
+        return write_text(place, _FILES[single](page))
+    write_files({place / name: [render(page).encode()] for name, render in _FILES.items()})
+    return place / "report.html"
 
 
 # Excel reads a CSV file as UTF-8 only if it begins with a byte order mark.
-_FILES: dict[str, tuple[str, Callable[[ReportPage], str]]] = {
-    "markdown": ("report.md", markdown_report),
-    "json": ("report.json", json_report),
-    "questions": ("questions.csv", lambda page: f"\ufeff{question_csv(page)}"),
-    "html": ("report.html", html_report),
+_FILES: dict[str, Callable[[ReportPage], str]] = {
+    "report.md": markdown_report,
+    "report.json": json_report,
+    "questions.csv": lambda page: f"\ufeff{question_csv(page)}",
+    "report.html": html_report,
 }
 
 

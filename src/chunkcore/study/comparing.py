@@ -292,22 +292,6 @@ class StudySettings:
         curve = curve_of(scorer.score(run, recalls(scorer, run)))
         return replace(scorer.score(run, self.measures_of(run)), curve=curve)
 
-    def score_runs(
-        self,
-        runs: Sequence[Run],
-        benchmark: Benchmark,
-        facts: Mapping[str, str],
-        progress: Progress,
-    ) -> ReportPage:
-        """Score and compare what systems retrieved elsewhere; `facts` are shown as settings."""
-        self.check_baseline([run.name for run in runs])
-        scorer = self.scorer(benchmark)
-        reports = []
-        for number, run in enumerate(runs, 1):
-            reports.append(self.scored(run, scorer))
-            progress("score", number, len(runs))
-        return ReportPage(self.compare(reports), benchmark, facts, today(), counter=self.counter)
-
 
 def compare_systems(
     benchmark: Benchmark,
@@ -326,8 +310,8 @@ def compare_systems(
     makes no passages. Stopped by Ctrl-C, it compares what was scored, and the page says so.
 
     Args:
-        chunkers: specs, as are `retrievers`; None: `default_chunkers`. A report's name has the chunker's size even if
-            it is the default.
+        chunkers: specs, as are `retrievers`; none of them: runs alone are scored. None: `default_chunkers`. A report's
+            name has the chunker's size even if it is the default.
         embedders: models or their names; a `CachedEmbedder` keeps vectors. Nothing is loaded unless something embeds.
         runs: what your retrievers found.
         prepare, progress: as in `tune`.
@@ -346,13 +330,15 @@ def compare_systems(
     methods = [get_retriever(spec).name for spec in retrievers]
     models = list(map(cached_embedder, embedders))
     built = build_chunkers(chunkers, prepare)
-    settings.gate.check_names([name for name in built for _ in methods for _ in models])
+    names = [name for name in built for _ in methods for _ in models]
+    settings.gate.check_names([*names, *(run.name for run in runs)])
     settings.check_baseline([*built, *methods, *(run.name for run in runs)])
     settings.check(benchmark)  # raises before the work
     study = _Study(settings.scorer(benchmark), built, models, settings, progress)
     stopped = ""
     try:
-        study.run(methods)
+        if built:
+            study.run(methods)
         study.run_behind(runs)
     except KeyboardInterrupt:
         if not study.reports:
@@ -460,13 +446,12 @@ def _facts(
 ) -> dict[str, str]:
     """How the reports were made."""
     names = {report.system.embedder for report in reports}
-    used = [described(model) for model in models if model.name in names]
-    facts = {"Embedder": "; ".join(used)} if used else {}
-    return {
-        **facts,
+    facts = {
+        "Embedder": "; ".join(described(model) for model in models if model.name in names),
         "Retrievers": ", ".join(methods),
         "Scores count tokens of": str(getattr(settings.counter, "name", settings.counter)),
     }
+    return {name: value for name, value in facts.items() if value}
 
 
 def tuning_page(tuning: Tuning, benchmark: Benchmark) -> ReportPage:

@@ -208,10 +208,8 @@ class Tuning(Frame):
         rows = []
         for report in self.reports:
             system = self.configurations[report.name]
+            chunks = report.chunks.count if report.chunks else 0
             score, seconds = report.mean(self.measure), sum(report.seconds.values())
-            chunks = 0
-            if report.chunks:
-                chunks = report.chunks.count
             rows.append((system.chunker, system.retriever, score, chunks, seconds))
         return columns_of(("chunker", "retriever", "score", "chunks", "seconds"), rows)
 
@@ -225,11 +223,7 @@ class Tuning(Frame):
             "default": self.default,
             "held_out": self.held_out.mean(self.measure),
             "interval": self.comparison.intervals[CHOICE],
-            "difference": {
-                "mean": self.difference.mean,
-                "low": self.difference.low,
-                "high": self.difference.high,
-            },
+            "difference": [self.difference.mean, self.difference.low, self.difference.high],
             "choices": self.choices,
             "configurations": self.tidy(),
             "failures": self.failures,
@@ -301,9 +295,8 @@ def plan(
     chunkers: str | Sequence[str], retrievers: str | Sequence[str], options: TuneOptions
 ) -> tuple[System, list[System]]:
     """The default, and all configurations to try, the default first. Raises `OptionError` for a wrong spec."""
-    specs = _expanded(chunkers, lambda spec: get_chunker(spec).label, "chunker")
-    retriever_specs = _expanded(retrievers, lambda spec: get_retriever(spec).name, "retriever")
-    methods = [get_retriever(spec).name for spec in retriever_specs]
+    specs = _expanded(chunkers, lambda spec: get_chunker(spec).label, "chunker").values()
+    methods = list(_expanded(retrievers, lambda spec: get_retriever(spec).name, "retriever"))
     default = default_configuration(options.default_retriever or methods[0])
     if options.default:
         get_chunker(options.default)  # raises: no such chunker
@@ -315,20 +308,20 @@ def plan(
     for system in [default, *grid]:
         key = get_chunker(system.chunker).label, system.retriever
         distinct.setdefault(key, system)
-    first: dict[str, int] = {}  # one chunker's configurations stand together
-    for system in distinct.values():
-        first.setdefault(system.chunker, len(first))
-    return default, sorted(distinct.values(), key=lambda system: first[system.chunker])
+    # One chunker's configurations stand together.
+    order = list(dict.fromkeys(system.chunker for system in distinct.values()))
+    return default, sorted(distinct.values(), key=lambda system: order.index(system.chunker))
 
 
-def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str) -> list[str]:
+def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str) -> dict[str, str]:
+    """The specs of grids by their labels, once each."""
     distinct: dict[str, str] = {}
     for grid in [specs] if isinstance(specs, str) else specs:
         for spec in expand_grid(grid.strip()):
             distinct.setdefault(label(spec), spec)
     if not distinct:
         raise OptionError(f"there is no {noun} to try: expected at least one")
-    return list(distinct.values())
+    return distinct
 
 
 def assign_folds(
