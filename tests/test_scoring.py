@@ -148,6 +148,15 @@ def test_what_can_not_be_scored_is_refused(run: Run, options: dict[str, Any], er
     assert message in str(caught.value)
 
 
+def test_a_run_of_other_documents_alone_is_warned_of(recwarn: pytest.WarningsRecorder) -> None:
+    stranger = Retrieved("/srv/d.md", (Span(0, 3),), text="Tea")
+    score(Run("r", {"q": [stranger, piece((0, 4))]}), ONE)
+    score(Run("r", {"q": [replace(stranger, document_id="", spans=())]}), ONE)  # nothing says of which document
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match=r"in none of the benchmark's documents: .* such as '/srv/d.md'"):
+        score(Run("r", {"q": [stranger]}), ONE)
+
+
 @st.composite
 def _spans(draw: st.DrawFn, size: int, least: int, most: int) -> tuple[Span, ...]:
     found = []

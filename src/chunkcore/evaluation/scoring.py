@@ -15,7 +15,7 @@ import numpy as np
 
 from chunkcore import guesses
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, OptionError, echo, warn_user
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.counting import (
     Axis,
@@ -133,8 +133,22 @@ class Scorer:
         report = self._report(run, chosen)
         if report.located.get("ambiguous"):
             report = replace(report, bounds=self._bounds(run, chosen))
+        if report.located.keys() == {"unlocated"}:
+            self._warn_of_strangers(run)
         seconds = time.perf_counter() - began
         return replace(report, seconds={**run.seconds, "score": seconds})
+
+    def _warn_of_strangers(self, run: Run) -> None:
+        """Warn of a run whose hits, none of which is in the benchmark, name documents: those of other ids."""
+        names = {piece.document_id for pieces in run.results.values() for piece in pieces}
+        names.discard("")
+        if names:
+            warn_user(
+                f"the hits of the run {run.name!r} are in none of the benchmark's documents: they are in documents "
+                f"such as {echo(min(names))}, the benchmark has {echo(self.benchmark.documents[0].id)}: give both the "
+                "same ids",
+                UserWarning,
+            )
 
     def _report(self, run: Run, measures: Sequence[RetrievalMeasure]) -> Report:
         ranked = self._ranked(run)
