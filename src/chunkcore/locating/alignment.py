@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from itertools import islice, pairwise, takewhile
@@ -22,7 +22,6 @@ from chunkcore.locating.text_search import (
     WindowHashes,
     cuts_words,
     fold,
-    occurrences,
     squeeze,
     without_tags,
     wording,
@@ -163,8 +162,13 @@ class Aligner:
             certainty=located.similarity / equals,
         )
 
+    @property
+    def steps(self) -> tuple[Callable[[str, int | None], _Found], ...]:
+        """The searches, each looser than the one before."""
+        return self._verbatim, self._folded, self._resembling
+
     def _by_steps(self, text: str, number: int | None) -> _Found:
-        for step in (self._verbatim, self._folded, self._resembling):
+        for step in self.steps:
             matches = step(text, number)
             if matches.places:
                 return matches
@@ -319,26 +323,16 @@ def find_quote(text: str, words: str) -> Quote | None:
     >>> find_quote("Valves. Never open the lid.", "never <em>open</em>  the lid").span
     Span(start=8, end=26)
     """
-    form = fold(text)
-    aligner = None
+    aligner = Aligner([Document("text", text)], similarity=_QUOTED)
     for written in (words, without_tags(words)):
-        sought = fold(written).text
-        if not sought:
-            continue
-        quotes = []
-        for start in islice(occurrences(form.text, sought), _PLACES):
-            span = form.span(start, start + len(sought))
-            # A short text is within other words by chance.
-            if len(sought) >= _RESEMBLING_FROM or not cuts_words(text, span):
-                quotes.append(Quote(span, _likeness(written, span.slice(text))))
-        if quotes:
-            return max(
-                quotes, key=lambda quote: (quote.span.slice(text) == written, quote.certainty)
-            )
-        aligner = aligner or Aligner([Document("text", text)], similarity=_QUOTED)
-        piece = aligner.locate(written)
-        if piece.match == "fuzzy":
-            return Quote(piece.spans[0], piece.certainty)
+        letters = len(fold(written).text)
+        for step in aligner.steps if letters else ():
+            matches = step(written, None)
+            for _, span in matches.places:
+                # A short text is within other words by chance.
+                is_quote = letters >= _RESEMBLING_FROM or not cuts_words(text, span)
+                if is_quote and matches.match != "part":
+                    return Quote(span, matches.similarity)
     return None
 
 
