@@ -123,9 +123,9 @@ def test_a_damaged_cache_is_set_aside_with_one_warning_and_a_new_one_begun(path,
         cache = EmbeddingCache(path)
         cache.fetch("m", keys(*map(str, range(500))))
     (warning,) = caught
-    assert "it was set aside as embeddings.sqlite.damaged-1 and a new one begun" in str(warning.message)
+    assert "it was set aside as embeddings.sqlite.damaged and a new one begun" in str(warning.message)
     cache.store("m", keys("a"), rows(1.0))
-    assert path.with_name("embeddings.sqlite.damaged-1").read_bytes() == before
+    assert path.with_name("embeddings.sqlite.damaged").read_bytes() == before
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert EmbeddingCache(path).fetch("m", keys("a"))[0].tolist() == [True]

@@ -217,9 +217,7 @@ class Cache:
         self._warn(f"cannot be {what} ({reason}); going on with memory alone")
 
     def _set_aside(self, path: Path, reason: Exception) -> None:
-        number = 1
-        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-            number += 1
+        aside = path.with_name(f"{path.name}.damaged")
         try:
             path.replace(aside)
             with suppress(FileNotFoundError):
