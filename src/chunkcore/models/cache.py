@@ -8,8 +8,8 @@ import threading
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -106,7 +106,8 @@ class Cache:
         self._memory.clear()
 
         def clear(disk: sqlite3.Connection) -> int:
-            removed = disk.execute("DELETE FROM entries").rowcount
+            with disk:
+                removed = disk.execute("DELETE FROM entries").rowcount
             disk.execute("VACUUM")
             return removed
 
@@ -138,7 +139,7 @@ class Cache:
         rows = [(space, key, _checksum(space, key, value), now, value) for key, value in entries]
 
         def insert(disk: sqlite3.Connection) -> bool:
-            with _transaction(disk):
+            with disk:
                 disk.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", rows)
                 if _bytes_used(disk) > self._max_bytes:
                     _remove_oldest(disk, int(self._max_bytes * _KEPT_BY_PRUNING))
@@ -167,10 +168,7 @@ class Cache:
                     stale.append((now, space, key))
         if stale and self._writable:
             disk.execute("PRAGMA busy_timeout = 0")
-            with (
-                suppress(sqlite3.OperationalError),
-                _transaction(disk),
-            ):  # another process writes: not worth a wait
+            with suppress(sqlite3.OperationalError), disk:  # another writes: not worth a wait
                 disk.executemany("UPDATE entries SET used = ? WHERE space = ? AND key = ?", stale)
         if damaged and not self._warned_of_entries:
             self._warned_of_entries = True
@@ -238,12 +236,13 @@ class Cache:
 def _connect(path: Path) -> sqlite3.Connection:
     """A connection to a cache, begun where there is no file. Raises `OptionError` for another program's file."""
     _check_file(path)
-    disk = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
+    disk = sqlite3.connect(path, timeout=_WAIT, isolation_level="IMMEDIATE")
     try:
         disk.text_factory = bytes  # damage can turn a value into a text that is not UTF-8
         disk.execute("PRAGMA synchronous = NORMAL")
         if disk.execute("PRAGMA application_id").fetchone() == (0,):
-            with _transaction(disk):
+            with disk:
+                disk.execute("BEGIN IMMEDIATE")
                 disk.execute(_TABLE)
                 disk.execute(f"PRAGMA application_id = {_APPLICATION}")
                 disk.execute(f"PRAGMA user_version = {_VERSION}")
@@ -271,19 +270,6 @@ def _check_file(path: Path) -> None:
     version = int.from_bytes(header[60:64], "big")
     if version != _VERSION:
         raise sqlite3.DatabaseError(f"it is of version {version}; expected {_VERSION}")
-
-
-@contextmanager
-def _transaction(disk: sqlite3.Connection) -> Iterator[None]:
-    """All of the block or nothing."""
-    disk.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        with suppress(sqlite3.Error):
-            disk.execute("ROLLBACK")
-        raise
-    disk.execute("COMMIT")
 
 
 def _remove_oldest(disk: sqlite3.Connection, max_bytes: int) -> int:
