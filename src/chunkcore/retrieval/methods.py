@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -316,10 +316,7 @@ class _Fused(Index):
         return fuse(rankings, self._method.k), full
 
 
-def fuse(
-    rankings: Sequence[Hits],
-    k: int = 60,
-) -> Hits:
+def fuse(rankings: Sequence[Hits], k: int = 60) -> Hits:
     """The reciprocal rank fusion of rankings of the same queries; see `Hybrid`.
 
     >>> one, other = np.array([[7, 3]]), np.array([[3, 9]])
@@ -327,17 +324,13 @@ def fuse(
     >>> found.indices.tolist(), found.scores.round(4).tolist()  # 1/62 + 1/61, 1/61, 1/62
     ([[3, 7, 9]], [[0.0325, 0.0164, 0.0161]])
     """
-    rows = []
-    for row in range(len(rankings[0].indices)):
-        lists = [ranking.row(row)[0] for ranking in rankings]
-        gains = np.concatenate([1 / (k + 1.0 + np.arange(len(numbers))) for numbers in lists])
-        distinct, first, place = np.unique(
-            np.concatenate(lists), return_index=True, return_inverse=True
-        )
-        scores = np.bincount(place, gains, minlength=len(distinct)).astype(np.float64)
-        order = np.lexsort((first, -scores))
-        rows.append((distinct[order], scores[order]))
-    return Hits.of(rows)
+
+    def gains(places: Numbers, scores: Scores, count: int) -> Scores:
+        values = np.zeros(count)
+        values[places] = 1 / (k + 1.0 + np.arange(len(scores)))
+        return values
+
+    return _fused(rankings, gains)
 
 
 def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
@@ -347,22 +340,31 @@ def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
     >>> found.indices.tolist(), found.scores.tolist()
     ([[7, 3]], [[0.0, 0.0]])
     """
+
+    def gains(places: Numbers, scores: Scores, count: int) -> Scores:
+        last = float(scores[-1]) if len(scores) else 0.0
+        values = np.full(count, last if len(scores) >= depth else min(last, 0.0))
+        values[places] = scores
+        if not count or np.ptp(values) == 0:
+            return np.zeros(count)
+        return np.asarray((values - values.mean()) / values.std())
+
+    return _fused(rankings, gains)
+
+
+def _fused(rankings: Sequence[Hits], gains: Callable[[Numbers, Scores, int], Scores]) -> Hits:
+    """Ranked by the sums of what each ranking gives to the chunks that any of them found, ties by the first place.
+
+    `gains` gets the places of a ranking's chunks among these, its scores, and their number.
+    """
     rows = []
     for row in range(len(rankings[0].indices)):
         lists = [ranking.row(row) for ranking in rankings]
-        distinct, first = np.unique(
-            np.concatenate([indices for indices, _ in lists]), return_index=True
-        )
+        numbers = np.concatenate([indices for indices, _ in lists])
+        distinct, first = np.unique(numbers, return_index=True)
         total = np.zeros(len(distinct))
         for indices, scores in lists:
-            last = float(scores[-1]) if len(scores) else 0.0
-            values = np.full(
-                len(distinct),
-                last if len(scores) >= depth else min(last, 0.0),
-            )
-            values[np.searchsorted(distinct, indices)] = scores
-            if len(values) and np.ptp(values) > 0:
-                total += (values - values.mean()) / values.std()
+            total += gains(np.searchsorted(distinct, indices), scores, len(distinct))
         order = np.lexsort((first, -total))
         rows.append((distinct[order], total[order]))
     return Hits.of(rows)
