@@ -163,12 +163,12 @@ class Aligner:
         )
 
     @property
-    def steps(self) -> tuple[Callable[[str, int | None], _Found], ...]:
+    def _steps(self) -> tuple[Callable[[str, int | None], _Found], ...]:
         """The searches, each looser than the one before."""
         return self._verbatim, self._folded, self._resembling
 
     def _by_steps(self, text: str, number: int | None) -> _Found:
-        for step in self.steps:
+        for step in self._steps:
             matches = step(text, number)
             if matches.places:
                 return matches
@@ -326,7 +326,7 @@ def find_quote(text: str, words: str) -> Quote | None:
     aligner = Aligner([Document("text", text)], similarity=_QUOTED)
     for written in (words, without_tags(words)):
         letters = len(fold(written).text)
-        for step in aligner.steps if letters else ():
+        for step in aligner._steps if letters else ():
             matches = step(written, None)
             for _, span in matches.places:
                 # A short text is within other words by chance.

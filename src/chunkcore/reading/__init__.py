@@ -10,7 +10,6 @@ from chunkcore.lazy import on_first_use
 if TYPE_CHECKING:
     from chunkcore.files import UnreadError as UnreadError
     from chunkcore.reading.base import (
-        FileNotes as FileNotes,
         Reader as Reader,
         Reading as Reading,
         readers as readers,
@@ -22,7 +21,7 @@ on_first_use(
     __name__,
     {
         "chunkcore.files": "UnreadError",
-        "chunkcore.reading.base": "FileNotes Reader Reading readers",
+        "chunkcore.reading.base": "Reader Reading readers",
         "chunkcore.reading.folders": "load_documents",
         "chunkcore.reading.opening": "read_file",
     },
