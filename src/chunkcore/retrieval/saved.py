@@ -46,9 +46,8 @@ _ROWS: dict[RowsKind, str] = {"texts": "vectors.npy", "late": "late.npy"}
 _NORMS = "norms-windows.npy"
 _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
 _DATA = re.compile("data-[0-9a-f]{16}")
-_LEFT = re.compile(
-    rf"{_DATA.pattern}|\.{MANIFEST}\..*\.part|{_LOCK}"
-)  # what saves write beside the manifest
+# What saves write beside the manifest.
+_LEFT = re.compile(rf"{_DATA.pattern}|\.{MANIFEST}\..*\.part|{_LOCK}")
 # What parts raise that do not fit together, and what NumPy does for the damaged head of an array.
 _UNFIT = (
     KeyError,
@@ -283,9 +282,8 @@ def _manifest(
     model = None if contents.vectors is None else contents.vectors.embedder
     try:
         chunker = corpus.chunker.spec if corpus.chunker is not None else None
-    except (
-        ChunkcoreError
-    ):  # an option has no name, such as a function; update then takes the chunker
+    except ChunkcoreError:
+        # An option has no name, such as a function; update then takes the chunker.
         chunker = None
     return {
         "format": FORMAT,

@@ -43,24 +43,26 @@ Stamp = list[int]  # of a file; see `stamp_of`
 
 @dataclass(frozen=True)
 class FolderIndex:
-    """An index, and where its documents come from."""
+    """An index, and where its documents come from.
+
+    Attributes:
+        root: the folder or file that was indexed; None: the index was not made from files.
+        unread: the reasons of files that could not be read, by name.
+        read: how many documents were read, not taken over.
+        folder: where the index is saved; None: nowhere.
+        embedder: see `load_index`.
+        stamp: `manifest_stamp` of the folder when the index was opened.
+        stamps: of a folder's files when they were indexed, by name.
+    """
 
     index: Index
-    root: Path | None = (
-        None  # the folder or file that was indexed; None: the index was not made from files
-    )
-    unread: Mapping[str, str] = field(
-        default_factory=dict
-    )  # the reasons of files that could not be read, by name
-    read: int = 0  # how many documents were read, not taken over
-    folder: Path | None = None  # where the index is saved; None: nowhere
-    embedder: Embedder | str | None = None  # see `load_index`
-    stamp: Stamp = field(
-        default_factory=list
-    )  # `manifest_stamp` of the folder when the index was opened
-    stamps: Mapping[str, Stamp] = field(
-        default_factory=dict
-    )  # of a folder's files when they were indexed, by name
+    root: Path | None = None
+    unread: Mapping[str, str] = field(default_factory=dict)
+    read: int = 0
+    folder: Path | None = None
+    embedder: Embedder | str | None = None
+    stamp: Stamp = field(default_factory=list)
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)
     follow_links: bool = False
     _current: dict[str, tuple[Stamp, bool]] = field(
         default_factory=dict, init=False, compare=False, repr=False
@@ -99,9 +101,8 @@ class FolderIndex:
         inside = None if self.follow_links else self.root
         try:
             return read_file(file, name, inside=inside).document.text == self.document(name).text
-        except (
-            UnreadError
-        ):  # no right to, or no reader here; but a link out of the folder is none of its files
+        except UnreadError:
+            # No right to, or no reader here; but a link out of the folder is none of its files.
             return not file.is_symlink()
         except DataError:  # no text any more
             return False

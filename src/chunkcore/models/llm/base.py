@@ -40,16 +40,14 @@ R = TypeVar("R")
 
 _MILLION = 1_000_000
 _ENCODING = "cl100k_base"
-_TOKENS_A_MESSAGE = (
-    4  # the role and the marks around a message, in the chat formats of OpenAI's models
-)
+# The role and the marks around a message, in the chat formats of OpenAI's models.
+_TOKENS_A_MESSAGE = 4
 _LONGEST = 1_000_000  # characters of an answer that are read
 _ATTEMPTS = 1_000  # places tried as the beginning of JSON
 _SHOWN = 80  # characters of an answer that an error repeats
 _REPEATED = 2_000  # characters of a bad answer that the model is shown again
-_loops: dict[
-    int, AbstractEventLoop
-] = {}  # by process: a forked child does not have its parent's thread
+# By process: a forked child does not have its parent's thread.
+_loops: dict[int, AbstractEventLoop] = {}
 _lock = threading.Lock()
 
 
