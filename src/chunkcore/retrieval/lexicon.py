@@ -199,7 +199,7 @@ def word_keys(
     (['termi', '20250101'], ['كتاب'], ['東京', '京都'])
     """
     letters = check_words(form)
-    whole = words(text)
+    whole, _ = _words(text)
     return [_cut(word, letters) for word in whole] if letters else whole
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from chunkcore.retrieval.base import Budget
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.passages import links
+from chunkcore.retrieval.passages import names
 from chunkcore.retrieval.passages.assembly import Counted, goes_on
-from chunkcore.retrieval.passages.links import Lead, Links
+from chunkcore.retrieval.passages.names import Lead, Links
 from chunkcore.retrieval.passages.tables import Header, Reader, reader_of
 from chunkcore.retrieval.passages.windows import LexicalWindows, Units
 from chunkcore.retrieval.passages.worth import Claims, Said, Shown, UnitPlaces
@@ -137,7 +137,7 @@ class Question:
 
     Attributes:
         text: the question.
-        scores: of the units; -inf of units of which nothing is shown.
+        scores: of the units; -inf of units of which nothing but white space is shown.
         shown: what of the documents passages may show.
         texts: the units' texts.
         lexical: the units' words; None if they do not count.
@@ -145,6 +145,9 @@ class Question:
         has_answer: whether the index has an answer; None: not known yet.
         first: the units of another retriever's first hit, which words do not contradict.
         last: the counter and the tokens of the last budget, and what filled it.
+        cut: what is shown of the units of which a part is shown.
+        reached: what a reader needs with a unit, as far as it is known; see `UnitTexts.reach`.
+        headers: of units that are rows of a table, as far as they are known.
     """
 
     text: str
@@ -158,8 +161,15 @@ class Question:
     last: tuple[TokenCounter, int, Filled] | None = None
     _counted: tuple[TokenCounter | None, Counted] = (None, {})
     _pieces: dict[int, Retrieved] = field(default_factory=dict)
-    _reached: dict[int, range] = field(default_factory=dict)
-    _headers: dict[int, Header] = field(default_factory=dict)
+    reached: dict[int, range] = field(default_factory=dict)
+    headers: dict[int, Header] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        units = self.shown.cut_units.tolist()
+        self.cut = {unit: self.shown.cut(*self.texts.place(unit)) for unit in units}
+        for unit, spans in self.cut.items():
+            if not spans or not self.texts.text(unit, spans).strip():
+                self.scores[unit] = -math.inf
 
     @cached_property
     def weights(self) -> Mapping[str, float]:
@@ -169,23 +179,6 @@ class Question:
     @cached_property
     def claims(self) -> Claims:
         return Claims(self.weights, self.form)
-
-    @cached_property
-    def cut(self) -> dict[int, tuple[Span, ...]]:
-        """What is shown of the units of which a part is shown."""
-        units = self.shown.cut_units.tolist()
-        return {unit: self.shown.cut(*self.texts.place(unit)) for unit in units}
-
-    @cached_property
-    def visible(self) -> Scores:
-        """The units' scores; -inf of units of which nothing but white space is shown."""
-        if not self.cut:
-            return self.scores
-        visible = self.scores.copy()
-        for unit, spans in self.cut.items():
-            if not spans or not self.texts.text(unit, spans).strip():
-                visible[unit] = -math.inf
-        return visible
 
     def counted(self, counter: TokenCounter) -> Counted:
         """The tokens of texts that were counted; those of the last counter are kept."""
@@ -205,32 +198,21 @@ class Question:
         if unit not in self._pieces:
             name, spans = self.place(unit)
             number = self.texts.corpus[self.texts.chunk(unit)].id
-            text, score = self.texts.text(unit, spans), float(self.visible[unit])
+            text, score = self.texts.text(unit, spans), float(self.scores[unit])
             self._pieces[unit] = Retrieved(name, spans, score, text, id=number)
         return self._pieces[unit]
 
     def shown_text(self, unit: int) -> str:
         """What is shown of a unit's text; "": nothing."""
-        return self.texts.text(unit, self.cut.get(unit)) if np.isfinite(self.visible[unit]) else ""
+        return self.texts.text(unit, self.cut.get(unit)) if np.isfinite(self.scores[unit]) else ""
 
     @cached_property
     def units(self) -> Numbers:
         """The units of which something is shown."""
-        return np.flatnonzero(self.visible > -math.inf)
-
-    def reach(self, unit: int) -> range:
-        """See `UnitTexts.reach`."""
-        if unit not in self._reached:
-            self._reached[unit] = self.texts.reach(unit)
-        return self._reached[unit]
+        return np.flatnonzero(self.scores > -math.inf)
 
     def header(self, unit: int) -> Header:
         """The header of a unit that is rows of a table, if it is shown; see `UnitTexts.header`."""
-        if unit not in self._headers:
-            self._headers[unit] = self._header(unit)
-        return self._headers[unit]
-
-    def _header(self, unit: int) -> Header:
         name, _ = self.texts.place(unit)
         if unit in self.cut or name not in self.texts.sources:
             return ()
@@ -244,14 +226,14 @@ class Question:
     @cached_property
     def leads(self) -> list[Lead]:
         """The units that a rare name in the best ones leads to, the best first."""
-        best = self.units[best_of(self.visible[self.units], links.SOURCES)]
-        top = self.visible[best].max(initial=0.0)
+        best = self.units[best_of(self.scores[self.units], names.SOURCES)]
+        top = self.scores[best].max(initial=0.0)
         if top <= 0 or not self.weights or self.lexical is None:
             return []
-        names = Links(self.lexical, self.texts.units, self.weights, self.shown_text)
-        near = best[self.visible[best] >= links.NEAR * top].tolist()
-        leads = sorted(chain.from_iterable(map(names.of, near)))
-        return sorted({lead.unit: lead for lead in leads}.values(), reverse=True)[: links.MOST]
+        links = Links(self.lexical, self.texts.units, self.weights, self.shown_text)
+        near = best[self.scores[best] >= names.NEAR * top].tolist()
+        leads = sorted(chain.from_iterable(map(links.of, near)))
+        return sorted({lead.unit: lead for lead in leads}.values(), reverse=True)[: names.MOST]
 
     def with_sources(self, passage: Retrieved, copies: Copies) -> Retrieved:
         """The passage with the places that say the same as its parts."""
@@ -276,7 +258,7 @@ class Candidates:
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        self.scores = question.visible.copy()
+        self.scores = question.scores.copy()
         self.copies: Copies = {}
         self.copied: set[int] = set()
         self._said = Said(question.claims)
@@ -300,10 +282,10 @@ class Candidates:
 
     def follow_names(self, budget: Budget) -> None:
         """Units that a rare name in the best ones leads to score next to these, up to a share of the budget."""
-        room = links.SHARE * budget.left
+        room = names.SHARE * budget.left
         for lead in self.question.leads:
             room -= budget.counter.count(self.question.shown_text(lead.unit))
-            worth = links.NEXT * self.scores[lead.source]
+            worth = names.NEXT * self.scores[lead.source]
             if room >= 0 and worth > self.scores[lead.unit]:
                 self.scores[lead.unit] = worth
 
@@ -325,8 +307,11 @@ class Candidates:
     def with_needed(self, units: Numbers) -> Numbers:
         """These units, their neighbours, and what a reader needs with each, as far as it is shown."""
         needed: set[int] = set()
+        reached = self.question.reached
         for unit in units.tolist():
-            needed.update(self.question.reach(unit))
+            if unit not in reached:
+                reached[unit] = self.question.texts.reach(unit)
+            needed.update(reached[unit])
         wide = np.array(sorted(needed), dtype=np.int64)
         return wide[np.isfinite(self.scores[wide])]
 
@@ -350,7 +335,9 @@ class Candidates:
         """The header of each of these units that are rows of a table, by its document and its first span of rows."""
         headers = {}
         for unit in units.tolist():
-            header = self.question.header(unit)
+            if unit not in self.question.headers:
+                self.question.headers[unit] = self.question.header(unit)
+            header = self.question.headers[unit]
             if header:
                 name, rows = self.question.texts.place(unit)
                 headers[name, rows[0]] = header

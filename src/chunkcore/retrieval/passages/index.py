@@ -50,8 +50,7 @@ from chunkcore.retrieval.passages.enough import (
     presence,
     shown_units,
 )
-from chunkcore.retrieval.passages.headings import Headings
-from chunkcore.retrieval.passages.names import Names, name_of
+from chunkcore.retrieval.passages.names import Headings, Names, name_of
 from chunkcore.retrieval.passages.windows import (
     DenseWindows,
     LexicalWindows,
@@ -493,7 +492,7 @@ class WindowIndex(PassageIndex):
 
     def _up_to(self, level: float, question: Question, counter: TokenCounter) -> RankedList:
         """The passages of all units up to a level, and of gaps between them."""
-        visible = question.visible
+        visible = question.scores
         units = shown_units(visible, self._unit_tokens, level)
         if not len(units):
             return RankedList()
@@ -532,7 +531,7 @@ class WindowIndex(PassageIndex):
             located = [ranked[number] for number in placed]
             asked = self._behind_question(question, ranked, placed, "hits", BALANCE)
             is_there = holds_all(located, places, self.sources)
-        scores = asked.visible
+        scores = asked.scores
         ranges, _ = self._places.ranges(places)
         _, units = self._places.covered(ranges)
         if not is_there:
@@ -642,14 +641,15 @@ class WindowIndex(PassageIndex):
         show: Show,
     ) -> list[int]:
         """The numbers of the hits that stand in the index's units."""
-
-        def is_there(hit: Retrieved) -> bool:
-            source = self.sources.get(hit.document_id)
-            if source is None:
-                return show in ("whole", "all")  # a part of a unit is cut from the document
-            return all(span.end <= source.size for span in hit.spans)
-
-        return [number for number in sorted(self._places.placed(hits)) if is_there(hits[number])]
+        placed = []
+        for number in sorted(self._places.placed(hits)):
+            source = self.sources.get(hits[number].document_id)
+            is_there = show in ("whole", "all")  # a part of a unit is cut from the document
+            if source is not None:
+                is_there = max([span.end for span in hits[number].spans]) <= source.size
+            if is_there:
+                placed.append(number)
+        return placed
 
     def _alone(
         self,

@@ -1,25 +1,48 @@
-"""`Names`: which documents a question names, by their file's name, title, company and year."""
+"""Names: which documents a question names, what headings stand above each unit, and which names link documents."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import regex
 
+from chunkcore.boundaries.records import marked_headings
 from chunkcore.retrieval.lexicon import odds_against, word_keys, words
-from chunkcore.spans import Scores
+from chunkcore.retrieval.passages.windows import LexicalWindows, Units
+from chunkcore.spans import Numbers, Scores
+from chunkcore.text import Document
 
 _FIELDS = ("title", "company", "year")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _NUMBER = re.compile(r"\d{5,}")  # of a filing, which nobody asks for
 _ONE_WORD = 2.0  # a weight that may be chance
 _LEAST = 0.3  # a match of a word or two that a title happens to have
+_TAG = re.compile(r"<[^<>]*>")
+
+# Of names that link documents.
+_WORD = r"[\p{L}\p{M}\p{N}_]+(?:[-.'’/][\p{L}\p{M}\p{N}_]+)*"
+_CAPITAL = rf"(?=\p{{Lu}}){_WORD}"
+_TOKEN = regex.compile(rf"{_CAPITAL}(?: {_CAPITAL})+|{_WORD}")
+_IDENTIFIER = regex.compile(r"(?=.*\p{N})\p{L}.{3,}|.+_.+")
+_IN_SENTENCE = regex.compile(r"[\p{Ll},] $")
+_FEW = (
+    8  # at most one word in so many is a name of one word: German writes every noun with a capital
+)
+
+SOURCES = 3  # of the best units, whose names may lead on
+NEAR = 0.5  # of the best unit's score: what such a unit has at least
+MOST = 2  # units that names lead to
+NEXT = 0.9  # of the score of the unit that names it
+SHARE = 0.25  # of the budget for them
+_MOST_DOCUMENTS = 2  # other ones that have the name
+_MOST_UNITS = 8  # of these that have it
 
 
 def name_of(document_id: str, metadata: Mapping[str, Any]) -> str:
@@ -89,3 +112,145 @@ class Names:
         best = int(matches.argmax())
         left = 1 - float(matches[best])
         return matches, {key: left for key in keys if best in self._documents[key]}
+
+
+# ---- Headings
+
+
+def heading_paths(text: str) -> Iterator[tuple[int, str]]:
+    r"""Where each section begins, and the titles above it with its own.
+
+    >>> list(heading_paths("# Report 2023\n\n## Liquidity\n\nCash fell."))
+    [(0, 'Report 2023'), (15, 'Report 2023 Liquidity')]
+    """
+    path: list[tuple[int, str]] = []
+    for heading in marked_headings(text):
+        path = [above for above in path if above[0] < heading.level]
+        path.append((heading.level, _TAG.sub(" ", heading.title)))
+        yield heading.start, " ".join([title for _, title in path])
+
+
+class Headings:
+    """The words of the headings above units.
+
+    Args:
+        units: the units.
+        documents: of each document with units, in their order; None for one that is not given.
+        form: of words, see `word_keys`.
+    """
+
+    def __init__(self, units: Units, documents: Sequence[Document | None], form: str) -> None:
+        self._size = len(units)
+        edges: dict[str, list[int]] = defaultdict(list)
+        for number, document in enumerate(documents):
+            if document is None:
+                continue
+            first, end = units.firsts[number : number + 2].tolist()
+            sections = list(heading_paths(document.text))
+            begins = [start for start, _ in sections]
+            places = np.searchsorted(units.starts[first:end], begins) + first
+            ranges = pairwise([*places.tolist(), end])
+            for (_, titles), (begin, after) in zip(sections, ranges, strict=True):
+                if begin < after:
+                    for key in set(word_keys(titles, form)):
+                        edges[key] += begin, after
+        # Where the headings that have a word begin to stand above units, and where they end.
+        self._edges = {key: np.array(places).reshape(-1, 2).T for key, places in edges.items()}
+
+    def gains(self, weights: Mapping[str, float], most: float) -> Scores:
+        """What each unit gains: the square of the share of a question's words, by weight, that the headings above it
+        have, times `most`.
+        """
+        steps = np.zeros(self._size + 1)
+        for key, weight in weights.items():
+            if key in self._edges:
+                begins, ends = self._edges[key]
+                steps[begins] += weight
+                steps[ends] -= weight
+        edges = np.flatnonzero(steps)
+        shares = np.cumsum(steps[edges]) / (sum(weights.values()) or 1.0)
+        # Sums that take away what they added are not exact.
+        gains = most * np.append(0.0, np.round(shares, 9) ** 2)
+        return np.repeat(gains, np.diff(edges, prepend=0, append=self._size))
+
+
+# ---- Names that link documents
+
+
+def names_in(text: str) -> list[str]:
+    """The names in a text: words in a row that begin with a capital, one inside a sentence, and identifiers.
+
+    >>> names_in("The clock by Ana Holt, of Valby, has ticket OPS-4412.")
+    ['Ana Holt', 'Valby', 'OPS-4412']
+    """
+    names, single = [], []
+    tokens = list(_TOKEN.finditer(text))
+    for token in tokens:
+        if " " in token[0] or _IDENTIFIER.fullmatch(token[0]):
+            names.append(token[0])
+        elif token[0].istitle() and _IN_SENTENCE.search(
+            text, max(0, token.start() - 2), token.start()
+        ):
+            names.append(token[0])
+            single.append(token[0])
+    if _FEW * len(single) > len(tokens):
+        common = set(single)
+        names = [name for name in names if name not in common]
+    return list(dict.fromkeys(names))
+
+
+class Lead(NamedTuple):
+    """A unit that a name leads to. `gain`: the weight of the question's words that it has and the source has not."""
+
+    gain: float
+    unit: int
+    source: int
+
+
+class Links:
+    """Where names in units lead: names that the question has not, and only one or two other documents have.
+
+    `weights` has the question's words, `text_of` gives what is shown of a unit; "": nothing.
+    """
+
+    def __init__(
+        self,
+        lexical: LexicalWindows,
+        units: Units,
+        weights: Mapping[str, float],
+        text_of: Callable[[int], str],
+    ) -> None:
+        self._lexical = lexical
+        self._documents = units.documents
+        self._weights = weights
+        self._text_of = text_of
+
+    def of(self, unit: int) -> list[Lead]:
+        """For each name in a unit and each other document that has it, the unit that says most of the question."""
+        text, weight_of = self._text_of(unit), self._weights.__getitem__
+        rest = self._weights.keys() - self._lexical.keys(text)
+        leads = []
+        for name in names_in(text):
+            for holders in self._holders(name, unit):
+                texts = {holder: self._text_of(holder) for holder in holders.tolist()}
+                gains = {
+                    holder: sum(map(weight_of, rest.intersection(self._lexical.keys(other))))
+                    for holder, other in texts.items()
+                    if name in other
+                }
+                if gains:
+                    best = max(gains, key=gains.__getitem__)
+                    leads.append(Lead(gains[best], best, unit))
+        return leads
+
+    def _holders(self, name: str, unit: int) -> list[Numbers]:
+        """The units of each other document that have the name's words; none if it does not tell documents apart."""
+        keys = self._lexical.keys(name)
+        if not keys or self._weights.keys() >= set(keys):
+            return []
+        units = self._lexical.units_with(keys)
+        units = units[self._documents[units] != self._documents[unit]]
+        if not 0 < len(units) <= _MOST_UNITS:
+            return []
+        rows = np.split(units, np.flatnonzero(np.diff(self._documents[units])) + 1)
+        return rows if len(rows) <= _MOST_DOCUMENTS else []

@@ -293,11 +293,8 @@ class Claims:
 
     def of(self, text: str) -> tuple[list[_Claim], bool]:
         """The claims of a text, which are kept."""
-        if text not in self._of_texts:
-            self._of_texts[text] = self._of(text)
-        return self._of_texts[text]
-
-    def _of(self, text: str) -> tuple[list[_Claim], bool]:
+        if text in self._of_texts:
+            return self._of_texts[text]
         weight_of = self._weights.__getitem__
         claims, worths = [], []
         for sentence in _sentences(text, self._form):
@@ -306,10 +303,13 @@ class Claims:
             worths.append(sum(map(weight_of, keys)))
         least = max(worths, default=0.0) / 2
         relevant = [claim for claim, worth in zip(claims, worths, strict=True) if worth > least]
-        if not relevant or len(relevant) == len(claims):
-            return claims, True
-        size = sum(len(claim.sentence.words) for claim in relevant)
-        is_most = size >= _LEAST * sum(len(claim.sentence.words) for claim in claims)
+        is_most = True
+        if not relevant:
+            relevant = claims
+        if len(relevant) < len(claims):
+            size = sum(len(claim.sentence.words) for claim in relevant)
+            is_most = size >= _LEAST * sum(len(claim.sentence.words) for claim in claims)
+        self._of_texts[text] = relevant, is_most
         return relevant, is_most
 
 
@@ -362,8 +362,7 @@ def _sentences(text: str, form: str) -> tuple[_Sentence, ...]:
     rows = []
     for match in _SENTENCE.finditer(text):
         words = frozenset(word_keys(match[0], form))
-        decisive = set(_decisive(match[0]))
-        decisive.update(filter(has_unspaced, words))
+        decisive = {*_decisive(match[0]), *filter(has_unspaced, words)}
         if words:
             rows.append(_Sentence(words, frozenset(decisive)))
     return tuple(rows)
@@ -375,11 +374,10 @@ def has_decisive_words(text: str, other: str) -> bool:
 
 
 def _decisive(text: str) -> Iterator[str]:
-    return (word.casefold() for word in _WORD.findall(text) if _decides(word))
-
-
-def _decides(word: str) -> bool:
-    """Whether a word is a name, a number or a negation."""
-    folded = word.casefold()
-    is_number = any(map(str.isdigit, word))
-    return is_number or word != folded or folded in _DECISIVE or folded.endswith(("n't", "n’t"))
+    """The names, numbers and negations in a text."""
+    for word in _WORD.findall(text):
+        folded = word.casefold()
+        is_number = any(map(str.isdigit, word))
+        is_negation = folded in _DECISIVE or folded.endswith(("n't", "n’t"))
+        if is_number or is_negation or word != folded:
+            yield folded
