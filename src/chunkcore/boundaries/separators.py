@@ -154,32 +154,26 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
     >>> find_literal(source, "\n\n", np.array([[0, 4], [4, 9]])).starts.tolist()
     [1, 4, 6]
     """
-    width = len(separator)
-    # One comparison over the whole range serves many texts.
-    begin, end = int(texts[0, 0]), int(texts[-1, 1])
-    codes = source.code_points[begin : end - width + 1]
-    places = (codes == ord(separator[0])).nonzero()[0] + begin
-    for shift, character in enumerate(separator[1:], 1):
-        places = places[source.code_points[places + shift] == ord(character)]
-    firsts = places.searchsorted(texts[:, 0]).tolist()
-    afters = places.searchsorted(texts[:, 1] - width, side="right").tolist()
-    inside = [places[first:after] for first, after in zip(firsts, afters, strict=True)]
-    places, owners = (
-        np.concatenate(inside),
-        np.repeat(np.arange(len(texts)), list(map(len, inside))),
-    )
-    if width == 1:
-        return Places(places, places + 1, owners)
-    close = (np.diff(places) < width) & (owners[1:] == owners[:-1])
-    if close.any():
-        apart = np.ones(len(places), dtype=np.bool_)
-        last = 0
-        for place in (close.nonzero()[0] + 1).tolist():
-            if apart[place - 1]:
-                last = places[place - 1]
-            apart[place] = places[place] - last >= width
-        places, owners = places[apart], owners[apart]
-    return Places(places, places + width, owners)
+    if len(separator) == 1:
+        # One comparison over the whole range serves many texts.
+        begin, end = int(texts[0, 0]), int(texts[-1, 1])
+        places = (source.code_points[begin:end] == ord(separator)).nonzero()[0] + begin
+        edges = places.searchsorted(texts).tolist()
+        inside = [places[first:after] for first, after in edges]
+    else:
+        inside = [_occurrences(source.text, separator, start, end) for start, end in texts.tolist()]
+    starts = np.concatenate(inside)
+    owners = np.repeat(np.arange(len(texts)), list(map(len, inside)))
+    return Places(starts, starts + len(separator), owners)
+
+
+def _occurrences(text: str, separator: str, start: int, end: int) -> Numbers:
+    places = []
+    place = text.find(separator, start, end)
+    while place >= 0:
+        places.append(place)
+        place = text.find(separator, place + len(separator), end)
+    return np.array(places, dtype=np.int64)
 
 
 def find_regex(
