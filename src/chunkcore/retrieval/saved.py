@@ -34,7 +34,7 @@ from chunkcore.plain import plain
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.retrieval.passages.enough import Enough
-from chunkcore.retrieval.vectors import Rows, RowsKind, TextVectors
+from chunkcore.retrieval.vectors import LazyRows, Rows, RowsKind, TextVectors
 from chunkcore.spans import Floats, Numbers
 from chunkcore.text import Chunk, Document, Mark, Span
 
@@ -340,7 +340,7 @@ def _mapped(
         return data, np.frombuffer(data, dtype, math.prod(shape), opened.tell()).reshape(shape)
 
 
-class _MappedRows:
+class _MappedRows(LazyRows):
     """Rows of a matrix in a file, read by memory map. The file's checksum is compared when a row is first read."""
 
     def __init__(
@@ -350,30 +350,17 @@ class _MappedRows:
     ) -> None:
         self._path, self._expected = path, expected
         self._mapped, self._rows = _mapped(path)
+        self.shape = self._rows.shape
         self._checked = False
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._rows.shape
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def __getitem__(self, rows: slice | Numbers) -> Floats:
-        return self.__array__()[rows]
-
-    def __array__(
-        self,
-        dtype: Any = None,
-        copy: bool | None = None,
-    ) -> Floats:
         if not self._checked:
             _check(self._path, self._expected, memoryview(self._mapped))
             self._checked = True
-        return self._rows if dtype is None else self._rows.astype(dtype)
+        return self._rows[rows]
 
     def __reduce__(self) -> Any:
-        return np.array, (self.__array__(),)  # the file may be gone where it is unpickled
+        return np.array, (self[:],)  # the file may be gone where it is unpickled
 
 
 class OpenedFolder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import chain, islice
@@ -211,7 +212,26 @@ def cosines(queries: Floats, vectors: Floats) -> Vectors:
     return scores
 
 
-class SelectedRows:
+class LazyRows(ABC):
+    """Rows that are read when somebody needs them."""
+
+    shape: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @abstractmethod
+    def __getitem__(self, rows: slice | Numbers) -> Floats: ...
+
+    def __array__(
+        self,
+        dtype: np.dtype[np.floating] | None = None,
+        copy: bool | None = None,
+    ) -> Floats:
+        return self[:] if dtype is None else self[:].astype(dtype, copy=False)
+
+
+class SelectedRows(LazyRows):
     """Rows of a matrix in any order, with repeats; copied on read.
 
     >>> SelectedRows(np.array([[1.0], [2.0], [3.0]]), np.array([2, 0, 0]))[0:2].tolist()
@@ -222,9 +242,6 @@ class SelectedRows:
         self._rows = rows
         self._numbers = numbers
         self.shape = (len(numbers), rows.shape[1])
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def __getitem__(self, rows: slice | Numbers) -> Floats:
         selected = self._rows[self._numbers[rows]]
@@ -241,13 +258,6 @@ class SelectedRows:
             vector,
         )
         return values[self._numbers - first]
-
-    def __array__(
-        self,
-        dtype: np.dtype[np.floating] | None = None,
-        copy: bool | None = None,
-    ) -> Floats:
-        return self[:] if dtype is None else self[:].astype(dtype, copy=False)
 
 
 def select_rows(rows: Rows, numbers: Numbers) -> SelectedRows:
