@@ -24,7 +24,6 @@ from chunkcore.options import LARGEST, check_number
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-    from chunkcore.evaluation.measures import Depth
     from chunkcore.models import CachedEmbedder
     from chunkcore.models.llm import Prices
     from chunkcore.study.comparing import StudySettings
@@ -297,38 +296,30 @@ class Statistics:
     resamples: Resamples = 10_000
 
 
-def read_depths(texts: Sequence[str]) -> list[Depth]:
-    """The values of ``--k``."""
-    from chunkcore.evaluation.measures import parse_depth
-
-    try:
-        return [parse_depth(depth) for text in texts for depth in text.split(",")]
-    except OptionError as error:
-        raise OptionError(f"--k: {error}") from None
-
-
-def study_settings(
-    statistics: Statistics, scoring: Scoring | None = None, **more: Any
-) -> StudySettings:
+def study_settings(statistics: Statistics, scoring: Scoring, **more: Any) -> StudySettings:
     """The library's settings of these options."""
+    from chunkcore.evaluation.measures import parse_depth
     from chunkcore.report import read_reports
     from chunkcore.study.comparing import StudySettings
 
-    if scoring is not None:
-        more |= {
-            "measure": scoring.measure,
-            "counter": scoring.counter,
-            "requirements": tuple(scoring.require or ()),
-        }
-        if scoring.baseline and (
-            scoring.baseline.endswith(".json") or Path(scoring.baseline).exists()
-        ):
-            more["earlier"] = read_reports(scoring.baseline)
-        else:
-            more["baseline"] = scoring.baseline
-        if scoring.k:
-            more["depths"] = tuple(dict.fromkeys(read_depths(scoring.k)))
-    return StudySettings(**{**vars(statistics), "margin": statistics.margin / 100}, **more)
+    baseline = scoring.baseline
+    if baseline and (baseline.endswith(".json") or Path(baseline).exists()):
+        more["earlier"] = read_reports(baseline)
+    else:
+        more["baseline"] = baseline
+    if scoring.k:
+        try:
+            depths = [parse_depth(depth) for text in scoring.k for depth in text.split(",")]
+        except OptionError as error:
+            raise OptionError(f"--k: {error}") from None
+        more["depths"] = tuple(dict.fromkeys(depths))
+    return StudySettings(
+        **{**vars(statistics), "margin": statistics.margin / 100},
+        measure=scoring.measure,
+        counter=scoring.counter,
+        requirements=tuple(scoring.require or ()),
+        **more,
+    )
 
 
 @dataclass(frozen=True)

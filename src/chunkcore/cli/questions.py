@@ -81,7 +81,8 @@ def generate(
         expected = running.spent(estimate_generation(texts, settings), prices)
         running.say(f"{model.name}: {expected}", _ASSUMED)
         return
-    with running.reporting(sys.stderr) as progress, running.stoppable(kept.resume()):
+    progress = running.reporting(sys.stderr)
+    with running.stoppable(kept.resume()):
         generated = generate_benchmark(
             texts,
             model if kept.path is None else kept.model(model),

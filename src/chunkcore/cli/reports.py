@@ -123,7 +123,8 @@ def compare(
         running.say(*running.estimates(built, benchmark.documents, prices))
         return
     kept = running.KeptAnswers(costs.kept)
-    with running.reporting(sys.stderr) as progress, running.stoppable(kept.resume()):
+    progress = running.reporting(sys.stderr)
+    with running.stoppable(kept.resume()):
         page = compare_systems(
             benchmark,
             chunkers,
@@ -196,9 +197,8 @@ def score(
     settings = options.study_settings(statistics, scoring, extras=False)
     options.check_output(output)
     benchmark = data.benchmark(output)
-    with running.reporting(sys.stderr) as progress:
-        read = _read(runs, benchmark)
-        page = compare_systems(benchmark, [], [], settings=settings, runs=read, progress=progress)
+    read = _read(runs, benchmark)
+    page = compare_systems(benchmark, [], [], settings=settings, runs=read)
     files = {run.name: str(path) for run, path in zip(read, runs, strict=True)}
     page = replace(page, settings={**page.settings, **files})
     _finish(page, data, output, settings.checks)
@@ -279,7 +279,8 @@ def tune(
         return
     options.check_output(output)
     kept = running.KeptAnswers(costs.kept)
-    with running.reporting(sys.stderr) as progress, running.stoppable(kept.resume()):
+    progress = running.reporting(sys.stderr)
+    with running.stoppable(kept.resume()):
         tuning = search(
             benchmark,
             chunkers,

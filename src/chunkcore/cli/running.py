@@ -20,8 +20,6 @@ from chunkcore.errors import counted
 from chunkcore.escaping import terminal_text
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from chunkcore.chunkers.base import Chunker
     from chunkcore.concurrency import Progress
     from chunkcore.models.llm import LLM, CachedLLM, Prices, Usage
@@ -67,55 +65,23 @@ class _Step:
         )
 
 
-@contextmanager
-def reporting(stream: TextIO) -> Iterator[Progress]:
-    """Show the steps of the block: bars in a terminal; in a log a line as one begins, when its first part shows how
-    long it takes, now and then, and as it ends.
-    """
-    if quiet.get():
-        yield lambda step, done, total: None
-    elif not stream.isatty():
-        steps: dict[str, _Step] = {}
+def reporting(stream: TextIO) -> Progress:
+    """Writes a line as a step begins, when its first part shows how long it takes, now and then, and at its end."""
+    steps: dict[str, _Step] = {}
 
-        def log(step: str, done: int, total: int) -> None:
-            now = time.monotonic()
-            known = steps.setdefault(step, _Step(now))
-            if known.lines < 2 or done >= total or now - known.written >= _STEP_PAUSE:
-                noun = f" {_COUNTED[step]}" if step in _COUNTED and not known.lines else ""
-                known.written = now
-                known.lines += 1
-                left = known.left(done, total)
-                stream.write(f"{terminal_text(step)}: {done:,} of {total:,}{noun}{left}\n")
-                stream.flush()
+    def log(step: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        known = steps.setdefault(step, _Step(now))
+        is_due = known.lines < 2 or done >= total or now - known.written >= _STEP_PAUSE
+        if is_due and not quiet.get():
+            noun = f" {_COUNTED[step]}" if step in _COUNTED and not known.lines else ""
+            known.written = now
+            known.lines += 1
+            left = known.left(done, total)
+            stream.write(f"{terminal_text(step)}: {done:,} of {total:,}{noun}{left}\n")
+            stream.flush()
 
-        yield log
-    else:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-
-        name = TextColumn("{task.description:<10}", markup=False)
-        columns = (
-            name,
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("left:"),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=Console(file=stream)) as progress:
-            tasks: dict[str, TaskID] = {}
-
-            def show(step: str, done: int, total: int) -> None:
-                if step not in tasks:
-                    tasks[step] = progress.add_task(terminal_text(step), total=total)
-                progress.update(tasks[step], completed=done, total=total)
-
-            yield show
+    return log
 
 
 # ---- being stopped

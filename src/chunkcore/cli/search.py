@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,16 +17,12 @@ from chunkcore.errors import OptionError, counted, echo, warn_user
 from chunkcore.escaping import terminal_text
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from chunkcore.models.base import Embedder
     from chunkcore.retrieval import Index
     from chunkcore.run import Retrieved
     from chunkcore.scale.folder_index import FolderIndex
 
-_WORDS = re.compile(r"(\w+)")
 _SPACE = re.compile(r"([ \t\n]+)")
-_FORM = "first5"
 
 Source = Annotated[
     Path,
@@ -132,7 +128,7 @@ def search(
         running.say(f"chunkcore: nothing relevant in {documents}: {advice}", err=True)
         return
     running.say(*_warnings(searched, index, question, passages, advice), err=True)
-    _print(searched, question, passages, as_json=as_json)
+    _print(searched, passages, as_json=as_json)
     if not as_json:
         running.say(f"{counted(len(passages), 'passage')} from {documents}", err=True)
 
@@ -167,22 +163,15 @@ def _warnings(
         yield f"chunkcore: {what}: this is the old text; run chunkcore index again"
 
 
-def _print(
-    searched: FolderIndex, question: str, passages: Sequence[Retrieved], *, as_json: bool
-) -> None:
-    from rich.console import Console
-
-    from chunkcore.retrieval.lexicon import word_keys
-
-    rows = [searched.row(passage) for passage in passages]
-    if as_json:
-        for row in rows:
+def _print(searched: FolderIndex, passages: Sequence[Retrieved], *, as_json: bool) -> None:
+    for number, passage in enumerate(passages, start=1):
+        row = searched.row(passage)
+        if as_json:
             typer.echo(json.dumps(row, ensure_ascii=False))
-        return
-    console = Console(highlight=False, soft_wrap=True)
-    words = set(word_keys(question, _FORM))
-    for number, (row, passage) in enumerate(zip(rows, passages, strict=True), start=1):
-        console.print(_shown(f"[{number}]", row, passage, words))
+        else:
+            typer.secho(f"[{number}] {_place(row)}", fg="cyan", bold=True)
+            parts = map(_printable, _SPACE.split(passage.text))
+            typer.echo("".join(parts) + "\n")
 
 
 @options.grouped
@@ -274,30 +263,16 @@ def _as_json(value: str) -> Any:
         return value
 
 
-def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, words: Set[str]) -> Text:
-    """The passage under its place: words of the question are bold."""
-    from rich.text import Text
-
-    from chunkcore.retrieval.lexicon import word_keys
-
-    shown = Text(f"{number} {terminal_text(place['file'])}", style="bold cyan")
-    if place["document_id"] not in place["file"]:
-        shown.append(f" · {terminal_text(place['document_id'])}")
-    spans = place["spans"]
+def _place(row: Mapping[str, Any]) -> str:
+    """File, document, the pages of a PDF, whose lines nobody counts, or else the lines, and characters."""
+    names = dict.fromkeys((row["file"], row["document_id"]))
+    if row["document_id"] in row["file"]:
+        names = dict.fromkeys([row["file"]])
+    noun, numbers = ("page", row["pages"]) if row["pages"] else ("line", row["lines"])
+    first, last, spans = numbers[0], numbers[-1], row["spans"]
+    place = f"{noun} {first}" if first == last else f"{noun}s {first}-{last}"
     characters = f"characters {spans[0][0]}-{spans[-1][1]}"
-    shown.append(f" · {_lines_or_pages(place)} · {characters}\n", style="not bold cyan")
-    for piece in _WORDS.split(passage.text):
-        is_sought = bool(piece) and not words.isdisjoint(word_keys(piece, _FORM))
-        parts = map(_printable, _SPACE.split(piece))
-        shown.append("".join(parts), style="bold" if is_sought else "")
-    return shown.append("\n")
-
-
-def _lines_or_pages(place: Mapping[str, Any]) -> str:
-    """The pages of a PDF, whose lines nobody counts, else the lines."""
-    noun, numbers = ("page", place["pages"]) if place["pages"] else ("line", place["lines"])
-    first, last = numbers[0], numbers[-1]
-    return f"{noun} {first}" if first == last else f"{noun}s {first}-{last}"
+    return " · ".join([*map(terminal_text, names), place, characters])
 
 
 def _printable(part: str) -> str:

@@ -139,14 +139,6 @@ class ChunkStatistics:
         return mean_std(self.tokens)[0]
 
     @property
-    def std(self) -> float:
-        return mean_std(self.tokens)[1]
-
-    @property
-    def median(self) -> float:
-        return float(np.median(self.tokens)) if self.count else math.nan
-
-    @property
     def minimum(self) -> int:
         return int(self.tokens.min()) if self.count else 0
 

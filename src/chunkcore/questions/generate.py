@@ -195,25 +195,22 @@ class QuestionWriter:
                 ) from error
             return Rejection(name, sample.document.id, sample.span, "answer", str(error))
         self._failures = 0
-        self._written.append((sample.document.id, written.question))
+        question, excerpts = written.question, written.excerpts
+        self._written.append((sample.document.id, question))
         if self._assumed:
-            return Kept(name, written.question, sample, (sample.span,))
-
-        def rejected(stage: Stage, reason: str) -> Rejection:
-            said = written.question, written.excerpts
-            return Rejection(name, sample.document.id, sample.span, stage, reason, *said)
-
-        folded = fold(written.question).text
+            return Kept(name, question, sample, (sample.span,))
+        folded = fold(question).text
+        stage: Stage = "question"
         if folded in self._folded:
-            return rejected("question", f"it was asked before, as {self._folded[folded]}")
-        if len(folded) >= _LEAK and folded in fold(sample.text).text:
-            copied = "it stands in the passage word for word, so that any search finds it there"
-            return rejected("question", copied)
-        try:
-            spans = locate_excerpts(sample, written.excerpts)
-        except NotVerbatimError as error:
-            return rejected("excerpts", str(error))
-        return Kept(name, written.question, sample, tuple(spans))
+            reason = f"it was asked before, as {self._folded[folded]}"
+        elif len(folded) >= _LEAK and folded in fold(sample.text).text:
+            reason = "it stands in the passage word for word, so that any search finds it there"
+        else:
+            try:
+                return Kept(name, question, sample, tuple(locate_excerpts(sample, excerpts)))
+            except NotVerbatimError as error:
+                stage, reason = "excerpts", str(error)
+        return Rejection(name, sample.document.id, sample.span, stage, reason, question, excerpts)
 
 
 INTERRUPTED = "it was interrupted"

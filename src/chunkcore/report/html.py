@@ -16,7 +16,7 @@ from typing import Any
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence
 from chunkcore.evaluation.curve import SHARES, CurvePoint
-from chunkcore.evaluation.measures import Depth, Unit, budget_of
+from chunkcore.evaluation.measures import Depth, budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
 from chunkcore.lazy import needed
@@ -109,7 +109,7 @@ def html_report(page: ReportPage) -> str:
     """
     style, script = assets(*STYLES), assets(*SCRIPTS)
     shown = viewer(page)
-    views = [_view(page, k, unit) for unit in page.units for k in page.ks]
+    views = [(k, unit, tables.score_table(page, k, unit)) for unit in page.units for k in page.ks]
     data = questions(page, shown.documents if shown else {}) | {"documents": shown and shown.index}
     advice = Advice.of(page)
     return str(
@@ -124,30 +124,18 @@ def html_report(page: ReportPage) -> str:
             version=installed_version(),
             advice=advice,
             missed=missed_by(page, advice.use),
-            facts=_facts(page),
             warnings=tables.warnings(page),
             views=views,
             curves=both_widths(_curves, page),
             means=both_widths(_means, page),
             differences=tables.difference_table(page),
-            meanings=_meanings(page, views),
+            meanings=_meanings(page),
             collections=tables.collection_table(page),
             problems=tables.problem_table(page),
             tuning=page.tuning,
             tuning_tables=tables.tuning_tables(page.tuning) if page.tuning else (),
         )
     )
-
-
-def _facts(page: ReportPage) -> dict[str, str]:
-    benchmark, first = page.benchmark, page.reports[0]
-    facts = {"Collection": benchmark.name if benchmark else first.benchmark}
-    if benchmark:
-        facts["Documents"] = tables.amount(len(benchmark.documents))
-    facts["Questions"] = tables.amount(len(first.query_ids))
-    facts["Systems"] = tables.amount(len(page.reports))
-    facts["Verdict by"] = str(page.comparison.measure)
-    return facts
 
 
 def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
@@ -209,31 +197,20 @@ def whole_percent(share: float) -> int | None:
     return 100 if share >= 1 else min(99, max(1, round(100 * share)))
 
 
-def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> dict[str, str]:
+def _meanings(page: ReportPage) -> dict[str, str]:
     """What the columns and depths mean."""
-    meanings = {}
-    for view in views:
-        for column in view["scores"].columns:
-            if column.meaning:
-                meanings[column.title] = column.meaning
+    meanings: dict[str, str] = {}
+    for report in page.reports:
+        meanings |= {measure.title: measure.meaning for measure in report.scores}
     if "min" in page.ks:
-        holding = "as many pieces as there are chunks that hold its evidence"
-        meanings["k = min"] = f"For each question, {holding}."
-    budgets = [str(k) for k in page.ks if budget_of(k) is not None]
+        meanings["k = min"] = (
+            "For each question, as many pieces as there are chunks that hold its evidence."
+        )
+    budgets = ", ".join(str(k) for k in page.ks if budget_of(k) is not None)
     if budgets:
         best = "The best pieces until so many tokens are retrieved; the last one is cut there."
-        meanings[", ".join(budgets)] = best
+        meanings[budgets] = best
     return meanings
-
-
-def _view(page: ReportPage, k: Depth, unit: Unit) -> dict[str, Any]:
-    """The scores at one k in one unit, which the page's switches select."""
-    return {
-        "k": str(k),
-        "unit": unit,
-        "shown": k == page.chosen_k and unit == page.comparison.measure.unit,
-        "scores": tables.score_table(page, k, unit),
-    }
 
 
 def _means(page: ReportPage, width: int) -> str:

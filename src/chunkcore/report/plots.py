@@ -141,17 +141,15 @@ def _curve(line: Line, x: Scale, y: Scale) -> str:
 
 
 def _apart(places: Sequence[float], gap: float, first: float, last: float) -> list[float]:
-    """Places at least a gap apart, each as near to its own as that allows, from `first` to `last`."""
-    order = sorted(range(len(places)), key=lambda index: places[index])
+    """Places at least a gap apart, in their order, from `first` on, and up to `last` where there is room."""
     moved = list(places)
     above = first - gap
+    order = sorted(range(len(places)), key=lambda index: places[index])
     for index in order:
-        moved[index] = max(places[index], above + gap)
-        above = moved[index]
+        above = moved[index] = max(places[index], above + gap)
     below = last + gap
     for index in reversed(order):
-        moved[index] = min(moved[index], below - gap)
-        below = moved[index]
+        below = moved[index] = min(moved[index], below - gap)
     return moved
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def markdown_report(page: ReportPage) -> str:
     """The verdict, and every table of the HTML page at every k and in every unit."""
     advice, comparison, tuning = Advice.of(page), page.comparison, page.tuning
-    parts = [f"# Chunkers and retrievers on {markdown_cell(_benchmark_name(page))}"]
+    parts = [f"# Chunkers and retrievers on {markdown_cell(page.name)}"]
     parts.append(advice.markdown())
     parts += [f"> {markdown_cell(text)}" for text in tables.warnings(page)]
     parts += ["## Verdict", markdown_cell(comparison.verdict)]
@@ -67,10 +67,6 @@ def markdown_report(page: ReportPage) -> str:
         if value:
             lines.append(f"- {markdown_cell(name)}: {markdown_cell(value)}")
     return "\n\n".join([*parts, "## How this was made", "\n".join(lines)]) + "\n"
-
-
-def _benchmark_name(page: ReportPage) -> str:
-    return page.benchmark.name if page.benchmark else page.reports[0].benchmark
 
 
 def _titled(table: Table[Any] | None, note: str = "") -> list[str]:
@@ -119,7 +115,7 @@ def json_report(page: ReportPage) -> str:
     problems = page.benchmark.problems if page.benchmark else ()
     data = {
         "format": FORMAT,
-        "benchmark": _benchmark_name(page),
+        "benchmark": page.name,
         "written": page.written,
         "settings": page.settings,
         "verdict": {

@@ -83,6 +83,11 @@ class ReportPage:
     counter: str | TokenCounter = "cl100k_base"
 
     @property
+    def name(self) -> str:
+        """The collection's name."""
+        return self.benchmark.name if self.benchmark else self.reports[0].benchmark
+
+    @property
     def reports(self) -> tuple[Report, ...]:
         """The best by the verdict's measure first; see `Comparison.ranked`."""
         return self.comparison.ranked

@@ -87,13 +87,9 @@ class Needs:
     @cached_property
     def presences(self) -> tuple[Scores, Scores]:
         """The presence of each question's answer, and of those that are then `unanswered` without its documents."""
-
-        def of(rows: Scores) -> Scores:
-            return np.array(
-                [presence(Signs(*row), by_words=self.by_words) for row in rows.tolist()]
-            )
-
-        return of(self.present), of(self.absent)
+        signs = np.concatenate([self.present, self.absent]).tolist()
+        both = np.array([presence(Signs(*row), by_words=self.by_words) for row in signs])
+        return both[: len(self.present)], both[len(self.present) :]
 
     def enough(self, miss: float = 0.1, refuse: float = 0.05) -> Enough:
         """The thresholds for these promises. Raises `UnattainableError`: see `calibrate`."""

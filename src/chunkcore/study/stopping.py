@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query, question_documents
 from chunkcore.evaluation.comparison import By, shared_documents
-from chunkcore.evaluation.measures import Measure
+from chunkcore.evaluation.measures import Depth, Measure
 from chunkcore.evaluation.resampling import FEWEST_UNALIKE, cluster_sums, student_quantile
 from chunkcore.evaluation.results import Report
-from chunkcore.spans import Flags, Scores
+from chunkcore.spans import Scores
+
+Key = TypeVar("Key")
 
 LEAST = 30  # questions of a part
 PARTS = 3
@@ -93,21 +96,21 @@ def asked_alone(report: Report, asked: Sequence[Query]) -> Report:
     """The report of a system that was asked these questions alone: without scores for the others, or seconds."""
     ids = {query.id for query in asked}
     is_asked = np.array([name in ids for name in report.query_ids], dtype=np.bool_)
-    found = {k: tuple(_shares(rows, is_asked)) for k, rows in report.found.items()}
+
+    def alone(columns: Mapping[Key, Scores]) -> dict[Key, Scores]:
+        return {key: np.where(is_asked, column, math.nan) for key, column in columns.items()}
+
+    found: dict[Depth, tuple[tuple[float, ...], ...]] = {}
+    for k, rows in report.found.items():
+        pairs = zip(report.query_ids, rows, strict=True)
+        found[k] = tuple(row if name in ids else (math.nan,) * len(row) for name, row in pairs)
     return replace(
         report,
-        scores={name: np.where(is_asked, row, math.nan) for name, row in report.scores.items()},
-        retrieved_tokens={
-            k: np.where(is_asked, row, math.nan) for k, row in report.retrieved_tokens.items()
-        },
+        scores=alone(report.scores),
+        retrieved_tokens=alone(report.retrieved_tokens),
         found=found,
         unanswered=tuple(name for name in report.unanswered if name in ids),
         seconds={step: value for step, value in report.seconds.items() if step != "search"},
         bounds={},
         asked=len(ids),
     )
-
-
-def _shares(rows: Sequence[tuple[float, ...]], is_asked: Flags) -> Iterator[tuple[float, ...]]:
-    for row, kept in zip(rows, is_asked.tolist(), strict=True):
-        yield row if kept else (math.nan,) * len(row)
