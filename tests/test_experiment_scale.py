@@ -134,10 +134,9 @@ def test_an_excerpt_is_found_by_the_index_where_reading_finds_it(seed: int) -> N
         for _ in range(5)
     ]
     documents = [Document(f"d{number}", text + "a" * int(draw.integers(60))) for number, text in enumerate(texts)]
-    reading, finder = evidence.EvidenceFinder(documents), evidence.EvidenceFinder(documents)
-    finder._sought = evidence._READ
+    finder = evidence.EvidenceFinder(documents)
     for _ in range(8):
         text = documents[int(draw.integers(5))].text
         start = int(draw.integers(len(text) + 1))
         excerpt = text[start : start + int(draw.integers(1, 60))] or "a" * 40
-        assert list(finder._places(excerpt, documents)) == list(reading._places(excerpt, documents))
+        assert list(finder._places(excerpt, finder._listed)) == list(finder._places(excerpt, documents))

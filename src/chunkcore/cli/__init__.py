@@ -179,9 +179,12 @@ def _usage(error: Exception) -> str:
     return f"{message}{_advice(message, options)}; see {path} --help"
 
 
+_UNKNOWN = re.compile(r"No such option:? '?(--?[\w-]+)")  # click quotes the option, Typer's own does not
+
+
 def _meant(message: str, options: Set[str]) -> str:
     """The whole message for a guess that stands in our table, else ""."""
-    flag = re.search(r"No such option: (--?[\w-]+)", message)
+    flag = _UNKNOWN.search(message)
     command = re.search(r"No such command '(\w+)'", message)
     if flag is not None:
         for table in (guesses.FLAGS, guesses.FLAGS_OF_BUDGETS):
@@ -197,7 +200,8 @@ def _advice(message: str, options: Set[str]) -> str:
     missing = re.search(r"Missing (?:argument|option) '([\w-]+)'", message)
     if missing is not None and missing[1] in guesses.EXAMPLES:
         return f", such as {guesses.EXAMPLES[missing[1]]}"
-    if "No such option: --docs" in message and options & {"docs", "files"}:
+    flag = _UNKNOWN.search(message)
+    if flag is not None and flag[1] == "--docs" and options & {"docs", "files"}:
         return "; the documents are the first argument"
     if "extra argument" in message and "--docs" in options:
         return ": expected DOCS once, questions after --questions, braces in quotation marks"
