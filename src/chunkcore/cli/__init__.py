@@ -179,7 +179,9 @@ def _usage(error: Exception) -> str:
     return f"{message}{_advice(message, options)}; see {path} --help"
 
 
-_UNKNOWN = re.compile(r"No such option:? '?(--?[\w-]+)")  # click quotes the option, Typer's own does not
+_UNKNOWN = re.compile(
+    r"No such option:? '?(--?[\w-]+)"
+)  # click quotes the option, Typer's own does not
 
 
 def _meant(message: str, options: Set[str]) -> str:
