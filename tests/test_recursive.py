@@ -138,6 +138,8 @@ def test_parts_of_a_chunk_that_was_cut_are_not_repeated() -> None:
     text = "aaaaaaaaaa bb cc"
     found = Recursive(size=6, overlap=6, separators=["\n"], size_of="text", counter="characters").split_text(text)
     assert found == ["aaaaaa", "aaaa", "bb cc"]
+    found = Recursive(size=4, overlap=4, separators=["\n"], size_of="text", counter="characters").split_text("-\nbb\n")
+    assert found == ["-\nbb"]
 
 
 def test_many_separators_need_no_deep_recursion() -> None:

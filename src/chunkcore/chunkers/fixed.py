@@ -16,7 +16,7 @@ from chunkcore.chunkers.semantic import SemanticOverlap, check_overlap
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds
 from chunkcore.packing import join_ranges
-from chunkcore.spans import Numbers, Ranges
+from chunkcore.spans import Numbers, Ranges, as_table
 from chunkcore.tokens import TokenizedText
 
 
@@ -52,18 +52,18 @@ class FixedToken(Chunker):
                 f"overlap is at least 0 and less than size ({self.size}), got {self.overlap}"
             )
 
-    def cut(self, source: TokenizedText) -> list[tuple[int, int]]:
-        rows: list[tuple[int, int]] = []
+    def cut(self, source: TokenizedText) -> Ranges:
+        rows = [as_table([])]
         first = np.searchsorted(source.boundaries, source.parts).tolist()
         for (start, end), (low, high) in zip(source.parts.tolist(), first, strict=True):
             if low < high:
-                rows.extend(self._windows(source.boundaries[low:high], start, end))
+                rows.append(self._windows(source.boundaries[low:high], start, end))
             elif source.text[start:end].strip():
                 # No token, but the text must not be lost.
-                rows.append((start, end))
-        return rows
+                rows.append(as_table([(start, end)]))
+        return np.concatenate(rows)
 
-    def _windows(self, places: Numbers, start: int, end: int) -> list[tuple[int, int]]:
+    def _windows(self, places: Numbers, start: int, end: int) -> Ranges:
         # The last window is the first that reaches the end of the text.
         begins = np.arange(0, max(1, len(places) - self.overlap), self.size - self.overlap)
         ends = np.minimum(begins + self.size, len(places))
@@ -75,7 +75,8 @@ class FixedToken(Chunker):
         rows = np.column_stack((edges[begins], edges[ends]))
         # Windows inside one character are empty or equal.
         new = np.append(True, (rows[1:] != rows[:-1]).any(axis=1))
-        return list(map(tuple, rows[new & (rows[:, 0] < rows[:, 1])].tolist()))
+        windows: Ranges = rows[new & (rows[:, 0] < rows[:, 1])]
+        return windows
 
 
 @chunkers.register("fixed_sentences")

@@ -182,13 +182,12 @@ class Recursive(Chunker):
         firsts, lasts = as_table(rows).T
         return np.column_stack((pieces.starts[small[firsts]], pieces.ends[small[lasts - 1]]))
 
-    def _bounded(self, source: TokenizedText, rows: Ranges) -> list[tuple[int, int]]:
-        bounded = split_ranges_to_maximum(source, rows, self.size, strip=self.strip)
-        parts: list[tuple[int, int]] = []
-        for start, end in sorted(bounded.tolist()):
-            if not parts or end > parts[-1][1]:
-                parts.append((start, end))
-        return parts
+    def _bounded(self, source: TokenizedText, rows: Ranges) -> Ranges:
+        parts = split_ranges_to_maximum(source, rows, self.size, strip=self.strip)
+        parts = parts[np.lexsort(parts.T[::-1])]
+        reached = np.append(0, np.maximum.accumulate(parts[:, 1]))[:-1]
+        kept: Ranges = parts[parts[:, 1] > reached]
+        return kept
 
 
 def _word_ends(text: str, texts: Ranges) -> Places:
