@@ -110,16 +110,15 @@ def passage_of(
         spans = [*joined]
         for unit in units[1:]:
             first, *others = unit.spans
-            if document is not None and not _has_tags_between(document, spans[-1].end, first.start):
-                first = Span(min(spans[-1].end, first.start), first.end)
+            end = spans[-1].end
+            if document is not None:
+                has_tags = "<" in document.text[end : max(end, first.start)]
+                if not has_tags or not is_html(document):
+                    first = Span(min(end, first.start), first.end)
             spans += [first, *others]
         joined = tuple(union(spans))
         text = _glued(units) if document is None else text_of_spans(document.text, joined)
     return Retrieved(name, joined, score, text, tuple(units))
-
-
-def _has_tags_between(document: Document, start: int, end: int) -> bool:
-    return start < end and "<" in document.text[start:end] and is_html(document)
 
 
 def _glued(units: Sequence[Retrieved]) -> str:

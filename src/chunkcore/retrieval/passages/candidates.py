@@ -100,12 +100,6 @@ class UnitTexts:
             self._goes_on[unit] = known
         return known
 
-    def all_go_on(self, units: Numbers) -> list[int]:
-        for unit in units[self._goes_on[units] < 0].tolist():
-            self.goes_on(unit)
-        known: list[int] = self._goes_on[units].tolist()
-        return known
-
     def reach(self, unit: int) -> range:
         """A unit, its neighbours, and what a reader needs with it."""
         document = self.units.documents[unit]
@@ -239,13 +233,12 @@ class Question:
         """The passage with the places that say the same as its parts."""
         if not copies:
             return passage
-        rows = [copies.get((part.document_id, part.spans), ()) for part in passage.parts]
-        sources = tuple(map(self._source, chain.from_iterable(rows)))
-        return replace(passage, sources=sources) if sources else passage
-
-    def _source(self, unit: int) -> Retrieved:
-        name, spans = self.place(unit)
-        return Retrieved(name, spans, text=self.texts.text(unit, spans))
+        sources = []
+        for part in passage.parts:
+            for unit in copies.get((part.document_id, part.spans), ()):
+                name, spans = self.place(unit)
+                sources.append(Retrieved(name, spans, text=self.texts.text(unit, spans)))
+        return replace(passage, sources=tuple(sources))
 
 
 class Candidates:

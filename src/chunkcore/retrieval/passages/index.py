@@ -642,7 +642,9 @@ class WindowIndex(PassageIndex):
     ) -> list[int]:
         """The numbers of the hits that stand in the index's units."""
         placed = []
-        for number in sorted(self._places.placed(hits)):
+        ranges, owner = self._places.ranges(hits)
+        within, _ = self._places.covered(ranges)
+        for number in np.unique(owner[within]).tolist():
             source = self.sources.get(hits[number].document_id)
             is_there = show in ("whole", "all")  # a part of a unit is cut from the document
             if source is not None:
@@ -715,7 +717,7 @@ class WindowIndex(PassageIndex):
             sizes.tolist(),
             answer.joined(units),
             least,
-            self._texts.all_go_on(units[:-1]),
+            list(map(self._texts.goes_on, units[:-1].tolist())),
             question.counted(budget.counter),
         )
         headers = answer.headers(units)

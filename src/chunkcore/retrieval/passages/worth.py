@@ -113,11 +113,6 @@ class UnitPlaces:
         first, after = self.bounds(ranges)
         return ragged_indices(first, after - first)
 
-    def placed(self, hits: Sequence[Retrieved]) -> set[int]:
-        """The numbers of the hits of which a unit holds some."""
-        ranges, owner = self.ranges(hits)
-        return set(owner[self.covered(ranges)[0]].tolist())
-
     def agreement(self, hits: Sequence[Retrieved], ranks: Numbers, words: Scores) -> float:
         """How far the first hits agree with the words' scores, 0 to 1, by what they are worth to the units they hold.
 
