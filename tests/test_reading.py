@@ -494,6 +494,13 @@ def test_a_saved_page_has_the_pages_of_its_frames():
     assert readers["saved page"]().read(f"{saved}--x--".encode(), "a").document.text == "Tea\n\nCups"
 
 
+def test_an_invitation_is_what_it_shows_and_no_calendars_data():
+    parts = "--x\nContent-Type: text/html\n\n<p>Tea at noon.</p>\n--x\nContent-Type: text/calendar\n\n{}\n--x--"
+    head = "Subject: Tea\nContent-Type: multipart/alternative; boundary=x\n\n"
+    mail = head + parts.format("BEGIN:VCALENDAR\n" * 9)
+    assert readers["e-mail"]().read(mail.encode(), "a").document.text == "# Tea\n\nTea at noon."
+
+
 @pytest.mark.parametrize("stub", ["This message needs an HTML reader.", "", "View this email in your browser."])
 def test_html_wins_over_a_stub_of_text(tmp_path, stub):
     page = (
@@ -535,6 +542,8 @@ def test_a_notebook_is_its_texts_and_code_without_pictures(tmp_path):
 TEXTS = {
     "cp1252": ["Café crème", "name;preis\nMüller;12,50 €\n", "“Où ?”, dit-elle à l’école."],
     "cp932": ["緑茶は冷たくても美味しいです。紅茶は熱いお湯で入れます。"],
+    "iso2022_jp_ext": ["緑茶は冷たくても美味しいです。紅茶は熱いお湯で入れます。"],
+    "iso2022_kr": ["녹차는 차가워도 맛있습니다. 홍차는 뜨거운 물로 우립니다."],
     "euc_jp": ["緑茶は冷たくても美味しいです。紅茶は熱いお湯で入れます。"],
     "utf-16-le": ["Tea is hot.", "Чай горячий, и чашка тоже. Tea!" * 2],
     "utf-16-be": ["Tea is hot, café."],
@@ -558,6 +567,11 @@ def test_encodings_are_told_apart(tmp_path, encoding, text):
     reading = read_file(file)
     assert reading.document.text == text
     assert len(reading.notes) == 1
+
+
+def test_an_escape_in_utf_8_begins_no_other_encoding(tmp_path):
+    (tmp_path / "a.log").write_text("Café \x1b$B", encoding="utf-8")
+    assert document_of(tmp_path / "a.log").text == "Café \x1b$B"
 
 
 def test_a_page_declares_its_encoding(tmp_path):

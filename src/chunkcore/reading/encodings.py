@@ -40,6 +40,12 @@ _READ_AS = {
     "big5": "big5hkscs",
     "utf-16": "utf-16-le",
 }
+# What begins Japanese or Korean in seven bits, which is ASCII otherwise.
+_ESCAPES = (
+    (b"\x1b$B", "iso2022_jp_ext"),
+    (b"\x1b$@", "iso2022_jp_ext"),
+    (b"\x1b$)C", "iso2022_kr"),
+)
 _LOOKED_AT = 200_000  # bytes from which an encoding is guessed
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
 
@@ -73,6 +79,8 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
     """
     rivals: tuple[str, ...] = ()
     encoding = _utf_16(data[:_LOOKED_AT])
+    if data.isascii():
+        encoding = next((codec for escape, codec in _ESCAPES if escape in data), encoding)
     if encoding is None:
         try:
             return decoded(data, path), ""

@@ -33,6 +33,9 @@ _ENVELOPE = re.compile(
 )
 
 
+_SHOWN_KINDS = ("text/plain", "text/html", "multipart/related", "multipart/mixed")
+
+
 @dataclass
 class _Mail:
     """What is read of a message: its blocks of text, and the names of what is not read."""
@@ -70,10 +73,15 @@ class _Mail:
             self.attachments.append(_plain(part.get_filename() or kind)[:200])
 
     def add_best(self, parts: Sequence[Message]) -> None:
-        """Add the plain text, or where it is empty or a stub the longest of the other parts."""
+        """Add the plain text, or where it is empty or a stub the longest other part, if possible no calendar's data."""
         mails = [_mail_of(part) for part in parts]
-        best = max(mails, key=lambda mail: len(mail.text), default=_Mail())
         kinds = [part.get_content_type() for part in parts]
+        shown = [
+            mail
+            for mail, kind in zip(mails, kinds, strict=True)
+            if kind in _SHOWN_KINDS and mail.text
+        ]
+        best = max(shown or mails, key=lambda mail: len(mail.text), default=_Mail())
         if "text/plain" in kinds:
             plain = mails[kinds.index("text/plain")]
             if not _is_stub(plain.text, best.text):
