@@ -346,12 +346,6 @@ def _earlier(
     return _Earlier(index, stamps, unread) if saved == settings else None
 
 
-def file_stamps(docs: Path, *, follow_links: bool) -> dict[str, Stamp]:
-    """The `stamp_of` each file that `index_files` would read, by name."""
-    walked = _files(docs, follow_links=follow_links, on_error=lambda *_: None)
-    return {name: stamp_of(file) for name, file in walked}
-
-
 def _by_file(docs: Path) -> bool:
     """Whether each file is one document, whose id is the file's name."""
     return docs.is_dir() and not (docs / _LINES).is_file()
@@ -507,11 +501,13 @@ class _Source:
                     self._stamps = stamps
             return self._searched
 
-    def _file_stamps(self) -> Mapping[str, Any]:
-        root = self._searched.root
+    def _file_stamps(self) -> dict[str, Stamp]:
+        """The stamps of the files that `index_files` would read."""
+        root, follow_links = self._searched.root, self._searched.follow_links
         if root is None or self._reopen is None:
             return {}
-        return file_stamps(root, follow_links=self._searched.follow_links)
+        walked = _files(root, follow_links=follow_links, on_error=lambda *_: None)
+        return {name: stamp_of(file) for name, file in walked}
 
 
 def _answer(
