@@ -233,7 +233,8 @@ class FolderWalk:
                         files.add(entry.name)
         except OSError as error:
             self._on_error(self.root / folder, error)
-        if folder and is_saved_index(files, folders):
+        has_data = bool(folders) and all(map(_INDEX_DATA.search, folders))
+        if folder and has_data and files == {"manifest.json"}:  # a saved index
             self.written.append(self.root / folder / "manifest.json")
             return iter(())
         written = set(written_names(files))
@@ -297,12 +298,3 @@ def written_names(names: set[str]) -> Iterator[str]:
             output = {name.replace("*", stem) for name in (*required, *optional)}
             if all(name.replace("*", stem) in names for name in required):
                 yield from names & output
-
-
-def is_saved_index(files: Collection[str], folders: Collection[str]) -> bool:
-    """Whether a folder with these files and folders, which end in a slash, is a saved index."""
-    return (
-        files == {"manifest.json"}
-        and bool(folders)
-        and all(_INDEX_DATA.search(name) for name in folders)
-    )

@@ -133,7 +133,14 @@ class Benchmark:
                     f"query {echo(query.id)} has no evidence: give it some, or leave it out"
                 )
             for evidence in query.evidence:
-                self._check_evidence(query, evidence)
+                document = self._by_id.get(evidence.document_id)
+                name = echo(evidence.document_id)
+                place = f"query {echo(query.id)} has evidence in document {name}"
+                if document is None:
+                    raise DataError(f"{place}, which is not in the benchmark")
+                end, size = evidence.span.end, document.size
+                if end > size:
+                    raise DataError(f"{place} that ends at {end}, and the document at {size}")
         for query in self.without_evidence:
             if query.evidence:
                 raise DataError(f"query {echo(query.id)} has evidence: it is one of the queries")
@@ -145,16 +152,6 @@ class Benchmark:
                 raise DataError(
                     f"two {name} of the benchmark {self.name!r} have the id {identity!r}: make ids unique"
                 )
-
-    def _check_evidence(self, query: Query, evidence: Evidence) -> None:
-        document = self._by_id.get(evidence.document_id)
-        place = f"query {echo(query.id)} has evidence in document {echo(evidence.document_id)}"
-        if document is None:
-            raise DataError(f"{place}, which is not in the benchmark")
-        if evidence.span.end > document.size:
-            raise DataError(
-                f"{place} that ends at {evidence.span.end}, and the document at {document.size}"
-            )
 
     def document(self, document_id: str) -> Document:
         """The document with this id. Raises `DataError` if there is none."""
