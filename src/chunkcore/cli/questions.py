@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -114,8 +113,9 @@ _ASSUMED = (
 
 
 def _check_output(docs: Path, output: Path) -> None:
-    if output.suffix != ".jsonl" or not output.stem:
-        raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {output}")
+    from chunkcore.questions.labels import check_questions_file
+
+    check_questions_file(output)
     if output.exists() and not output.with_suffix(".info.json").exists():
         raise OptionError(
             f"{output} is there, and was not written by chunkcore questions generate: name another file"
@@ -265,7 +265,7 @@ def check(
     findings = validate_benchmark(source.place, questions, options=checks, embedder=model)
     findings = [finding for finding in findings if finding.kind not in fine]
     if as_json:
-        typer.echo(json.dumps({"findings": list(map(_finding_row, findings))}, indent=2))
+        typer.echo(json.dumps({"findings": list(map(asdict, findings))}, indent=2))
     else:
         running.say(*_lines(findings))
     if any(finding.kind != "respelled" for finding in findings):
@@ -282,17 +282,11 @@ def _filter_model(name: str) -> CachedEmbedder | None:
         return None
 
 
-def _finding_row(finding: Finding) -> dict[str, object]:
-    line = re.search(r"line (\d+)$", finding.place) if finding.query_id else None
-    return {**asdict(finding), "line": None if line is None else int(line[1])}
-
-
 def _fix(source: options.Documents, questions: Path | None) -> None:
-    from chunkcore.questions.labels import fix_questions
+    from chunkcore.questions.labels import check_questions_file, fix_questions
 
     file = questions or source.place / "questions.jsonl"
-    if file.suffix != ".jsonl":
-        raise OptionError(f"--fix rewrites a questions.jsonl, got {file}")
+    check_questions_file(file)
     fixes = fix_questions(source.read(), file)
     running.say(*map(str, fixes), err=True)
     running.say(f"{counted(len(fixes), 'excerpt')} placed in {file}", err=True)
@@ -321,12 +315,12 @@ _LISTED = 20  # of a kind
 def _lines(findings: Sequence[Finding]) -> Iterator[str]:
     from chunkcore.questions.validate import KINDS
 
-    by_kind = {kind: [finding for finding in findings if finding.kind == kind] for kind in KINDS}
-    by_kind = {kind: listed for kind, listed in by_kind.items() if listed}
-    if not by_kind:
+    counts = Counter(finding.kind for finding in findings)
+    if not counts:
         yield "nothing is wrong"
-    yield from (f"{len(listed):,} {kind}: {KINDS[kind]}" for kind, listed in by_kind.items())
-    for kind, listed in by_kind.items():
+    yield from (f"{count:,} {kind}: {KINDS[kind]}" for kind, count in counts.items())
+    for kind in counts:
+        listed = [finding for finding in findings if finding.kind == kind]
         for finding in listed[:_LISTED]:
             named = f", {finding.query_id!r}" if finding.query_id else ""
             yield f"{finding.place}{named}: {kind}: {finding.message}"

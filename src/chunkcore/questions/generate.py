@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from chunkcore.concurrency import Progress
-from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
+from chunkcore.errors import DataError, ModelError, NoAnswerError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, documents_digest
 from chunkcore.files import installed_version, utf8_line, write_checked
@@ -28,6 +28,7 @@ from chunkcore.models.llm import (
     get_llm,
 )
 from chunkcore.options import check_options, check_ranges
+from chunkcore.questions.labels import check_questions_file
 from chunkcore.questions.prompts import (
     NotVerbatimError,
     Sample,
@@ -364,10 +365,7 @@ def write_generated(questions: Path, generated: Generated) -> None:
 
     Raises `OptionError`: the file's name does not end in ``.jsonl``.
     """
-    if questions.suffix != ".jsonl" or not questions.stem:
-        raise OptionError(
-            f"the questions go into a file whose name ends in .jsonl, got {questions}"
-        )
+    check_questions_file(questions)
     rejected = [
         utf8_line({**asdict(row), "sample": [row.sample.start, row.sample.end]})
         for row in generated.rejections

@@ -38,7 +38,7 @@ from chunkcore.files import (
     write_checked,
 )
 from chunkcore.plain import digest
-from chunkcore.questions.labels import evidence_of
+from chunkcore.questions.labels import check_questions_file, evidence_of
 from chunkcore.report.html import policy
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.retrieval.saved import stamp_of
@@ -85,8 +85,7 @@ class LabelledQuestions:
     def __init__(
         self, documents: Sequence[Document], path: Path, listed: Iterable[str] = ()
     ) -> None:
-        if path.suffix != ".jsonl" or not path.stem:
-            raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {path}")
+        check_questions_file(path)
         self.documents = documents
         self.path = true_path(path)  # one lock for all sessions, whatever link they come by
         if self.path.exists() and self.path.stat().st_nlink > 1:  # every save would part the names

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.errors import echo
+from chunkcore.errors import OptionError, echo
 from chunkcore.evaluation.benchmarks.loading import document_name
 from chunkcore.files import json_lines, utf8_line, write_checked
 from chunkcore.locating.alignment import Aligner, unlocated
@@ -54,6 +54,12 @@ class LabelState:
         if self.state not in ("moved", "changed") or len(self.found) != 1:
             return False
         return self.found[0].match not in _UNSURE and self.found[0].certainty >= _LEAST
+
+
+def check_questions_file(path: Path) -> None:
+    """Raise `OptionError` if the name does not end in ``.jsonl``."""
+    if path.suffix != ".jsonl" or not path.stem:
+        raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {path}")
 
 
 def label_states(documents: Sequence[Document], path: Path) -> list[LabelState]:

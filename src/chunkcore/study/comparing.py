@@ -283,19 +283,13 @@ class StudySettings:
             asked_for, self.verdict_by, resamples=self.resamples, seed=self.seed
         )
 
-    def measures_of(self, run: Run) -> list[Measure]:
-        """The measures that a run can have: PrecisionOmega needs its chunks."""
-        pool = run.pool is not None
-        return [
-            measure
-            for measure in self.measures
-            if pool or measure.k is not None or not measure.needs_pool
-        ]
-
     def scored(self, run: Run, scorer: Scorer) -> Report:
         """What was retrieved elsewhere, and how much evidence that holds within each budget."""
         curve = curve_of(scorer.score(run, recalls(scorer, run)))
-        return replace(scorer.score(run, self.measures_of(run)), curve=curve)
+        measures = self.measures
+        if run.pool is None:  # PrecisionOmega needs the chunks
+            measures = [one for one in measures if one.k is not None or not one.needs_pool]
+        return replace(scorer.score(run, measures), curve=curve)
 
 
 def compare_systems(
