@@ -133,12 +133,12 @@ class Benchmark:
                     f"query {echo(query.id)} has no evidence: give it some, or leave it out"
                 )
             for evidence in query.evidence:
-                document = self._by_id.get(evidence.document_id)
+                source = self._by_id.get(evidence.document_id)
                 name = echo(evidence.document_id)
                 place = f"query {echo(query.id)} has evidence in document {name}"
-                if document is None:
+                if source is None:
                     raise DataError(f"{place}, which is not in the benchmark")
-                end, size = evidence.span.end, document.size
+                end, size = evidence.span.end, source.size
                 if end > size:
                     raise DataError(f"{place} that ends at {end}, and the document at {size}")
         for query in self.without_evidence:
