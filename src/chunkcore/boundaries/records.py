@@ -20,6 +20,7 @@ _LEADING = re.compile(r"(?:\s*\n)?")
 _BLANK = re.compile(r"\n\s*\n")
 _OPENERS = "[(<{"  # of records
 _CUE = re.compile(r"[\d:.,]+ --> [\d:.,]+")
+_CAPTION = re.compile(rf"(?:[^\n]*\n)?{_CUE.pattern}")  # often numbered
 _BULLET = re.compile(r"[-+•‣◦·>|]|[([]?[a-z0-9]{1,3}[.)\\]][ \\t]")
 _UNDERLINE = re.compile(r"([=\-~^\"'#*+.])\1{2,}")
 _MARKED = re.compile(
@@ -60,7 +61,7 @@ def marked_headings(text: str) -> Iterator[Heading]:
 
 @lru_cache(maxsize=1)  # asked for twice of a text: for sentences, and for what stays whole
 def record_lines(text: str) -> list[tuple[int, int]]:
-    r"""The lines of logs, chats, captions, addresses and verse; none of wrapped prose. Linear time.
+    r"""The lines of logs, chats, addresses and verse, and captions; none of wrapped prose. Linear time.
 
     >>> log = "10:01 Boats in. All well.\n10:02 Tide high.\n10:03 Gate shut."
     >>> [log[start:end] for start, end in record_lines(log)]
@@ -73,7 +74,9 @@ def record_lines(text: str) -> list[tuple[int, int]]:
     start = _LEADING.match(text).end()  # type: ignore[union-attr]
     for gap in chain(_BLANK.finditer(text, start, last), (None,)):
         end = last if gap is None else gap.start()
-        if text.count("\n", start, end) > 1:
+        if text.count("-->", start, end) == 1 and _CAPTION.match(text, start, end):
+            rows.append((start, end))
+        elif text.count("\n", start, end) > 1:
             lines = text[start:end].split("\n")
             if _are_records(lines):
                 rows += _ranges(lines, start)
