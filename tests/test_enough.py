@@ -149,6 +149,9 @@ def test_behind_a_retriever_only_its_hits_are_shown_and_evidence_outside_of_them
 def test_needs_tell_tokens_against_evidence_and_what_passes_without_documents() -> None:
     towns = benchmark()
     needs = measure_needs(index_of(towns), towns)
+    level = float(needs.curves[0][0][2])
+    shown = [tokens[max(1, (rising <= level).sum()) - 1] for rising, tokens in needs.curves]
+    assert needs.tokens(np.array([level])) == pytest.approx(np.mean(shown))
     curve = needs.curve()
     assert [point.share for point in curve] == sorted(point.share for point in curve)
     assert all(point.low <= point.share <= point.high for point in curve)

@@ -294,6 +294,20 @@ def test_an_endpoint_that_is_down_stops_the_work_and_no_document_pays_for_it():
     assert calls == 12 + 10
 
 
+def test_failures_with_an_answer_between_them_do_not_stop_the_work():
+    calls = 0
+
+    def seldom(messages, schema):
+        nonlocal calls
+        calls += 1
+        if calls % 10:
+            raise NoAnswerError("HTTP 503")
+        return honest(messages, schema)
+
+    made = generate_benchmark([STORY], fake(seldom), quick(2, concurrency=1, patience=100))
+    assert (len(made.rows), calls) == (2, 20)
+
+
 def test_an_estimate_asks_nothing_and_is_near_what_is_used():
     options = quick(30, sample_size=4_000)
     foreseen = estimate_generation([STORY], options)

@@ -76,6 +76,14 @@ def test_a_system_that_is_surely_behind_is_asked_a_third_of_the_questions(page: 
     assert Report.from_dict(report.to_dict()).asked == 40
 
 
+def test_what_was_not_asked_has_no_scores_and_nothing_found(page: ReportPage) -> None:
+    for report in page.comparison.stopped:
+        unasked = np.isnan(report.values(page.comparison.measure))
+        rows = next(iter(report.found.values()))
+        assert unasked.sum() == len(rows) - report.asked
+        assert [bool(np.isnan(row).all()) for row in rows] == unasked.tolist()
+
+
 def test_the_report_says_which_were_stopped_and_after_how_many(page: ReportPage) -> None:
     name = behind(page.comparison).name
     assert f"Surely behind and so stopped early, after 40 of 120 questions: {name}." in page.comparison.verdict

@@ -214,6 +214,10 @@ def test_differences_are_those_from_the_baseline(plain):
     assert rows[0][1].text == f"{'≈ ' * gap.equivalent}{plots.signed(100 * gap.mean)}"
     assert rows[0][1].details == (f"{plots.signed(100 * gap.low)} to {plots.signed(100 * gap.high)}",)
     assert [cell.text for cell in rows[0][2:]] == [str(gap.wins), str(gap.losses)]
+    many = study(names=tuple("abcdef"), questions=300)
+    shown = [row[1].strong for row in difference_table(many).rows]
+    assert shown == [gap.distinct for gap in many.comparison.against]
+    assert len(set(shown)) == 2
 
 
 def test_warnings_name_what_was_truncated_unanswered_and_lost():
@@ -309,6 +313,9 @@ def test_the_terminal_table_fits_and_steers_nothing(nasty, width):
     assert max(map(cell_len, lines)) <= width
     assert not [line for line in lines if CONTROLS.search(line)]
     assert "…" not in stream.getvalue()
+    stream = io.StringIO()
+    print_report(study(price=0.1), Console(file=stream, width=width))
+    assert ("million" in stream.getvalue()) == (width > 96), "a narrow one has names and scores"
 
 
 def test_a_name_in_brackets_is_no_style_and_a_long_one_begins_beside_its_number():

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from chunkcore.datasets import load_dataset
+from chunkcore.evaluation.results import Cost
 from chunkcore.report import ReportPage, html_report, markdown_report
 from chunkcore.report.tables import Table, score_table
 from chunkcore.study.tuning import TuneOptions, tune
@@ -43,6 +44,8 @@ def test_what_is_not_known_of_costs_has_no_column(priced):
     titles = [column.title for column in score_table(study(), 5, "token").columns]
     assert "Per million" not in titles
     assert "Embedded" in titles
+    unused = Cost(source_tokens=9, embedder_calls=0, embedded_tokens=0)
+    assert "Embedded" not in [column.title for column in score_table(without(priced, cost=unused), 5, "token").columns]
     bare = without(priced, cost=None)
     assert [column.title for column in score_table(bare, 5, "token").columns if column.group == "Cost"] == [
         "Seconds",

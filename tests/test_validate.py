@@ -82,13 +82,14 @@ def test_fix_writes_the_place_of_evidence_that_stands_in_other_words(tmp_path, c
     docs.mkdir()
     (docs / "story.txt").write_text(STORY.text)
     near, lost = STORY.text[23:64].replace("runs", "rums"), "Nothing of the kind stands anywhere in here."
-    rows = [{"id": "q", "question": "Which?", "evidence": [near, lost]}]
+    weak = "The dog of Bregenz walks by then the dog x"  # 78 % alike
+    rows = [{"id": "q", "question": "Which?", "evidence": [near, lost, weak]}]
     questions.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     main(["questions", "check", str(docs), "--questions", str(questions), "-e", "none", "--fix"])
     assert f"1 excerpt placed in {questions}" in capsys.readouterr().err
     (written,) = map(json.loads, questions.read_text().splitlines())
     place = {"document": "story.txt", "start": 23, "end": 64, "text": STORY.text[23:64]}
-    assert written["evidence"] == [place, lost]
+    assert written["evidence"] == [place, lost, weak]
 
 
 def test_questions_in_nearly_the_same_words_are_found_once_and_only_with_an_embedder():
