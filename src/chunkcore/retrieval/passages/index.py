@@ -233,22 +233,15 @@ class WindowIndex(PassageIndex):
         )
 
     @cached_property
-    def _document_numbers(self) -> list[int]:
-        """Of each document with units, its number in the corpus."""
-        by_unit = self.units.by_unit(self.corpus.document_numbers)
-        numbers: list[int] = by_unit[self.units.firsts[:-1]].tolist()
-        return numbers
-
-    @cached_property
     def _names(self) -> Names:
         names, metadata = self.corpus.described
-        texts = [name_of(names[number], metadata[number]) for number in self._document_numbers]
+        texts = [name_of(names[number], metadata[number]) for number in self._places.numbers]
         return Names(texts, self._options.words)
 
     @cached_property
     def _headings(self) -> Headings:
         documents: dict[int, Document] = dict(enumerate(self.corpus.documents))
-        given = [documents.get(number) for number in self._document_numbers]
+        given = [documents.get(number) for number in self._places.numbers]
         return Headings(self.units, given, self._options.words)
 
     @cached_property

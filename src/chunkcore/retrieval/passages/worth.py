@@ -53,12 +53,19 @@ def check_show(show: Show) -> Show:
 
 
 class UnitPlaces:
-    """Where the units of a corpus stand on one axis of characters: its documents, one after another, apart."""
+    """Where the units of a corpus stand on one axis of characters: its documents, one after another, apart.
+
+    Attributes:
+        numbers: of each document with units, its number in the corpus.
+        starts: the first place of each unit.
+        ends: the place after its last.
+    """
 
     def __init__(self, units: Units, corpus: ChunkedCorpus) -> None:
         names, _ = corpus.described
-        numbers = units.by_unit(corpus.document_numbers)[units.firsts[:-1]]
-        self._places = {names[number]: place for place, number in enumerate(numbers.tolist())}
+        by_unit = units.by_unit(corpus.document_numbers)
+        self.numbers: list[int] = by_unit[units.firsts[:-1]].tolist()
+        self._places = {names[number]: place for place, number in enumerate(self.numbers)}
         last_ends = units.ends[units.firsts[1:] - 1]
         self._sizes: Numbers = last_ends + 1  # so that the ranges of two documents never touch
         self._begins: Numbers = np.cumsum(self._sizes) - self._sizes
