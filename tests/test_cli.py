@@ -17,7 +17,6 @@ import typer
 import typer.rich_utils
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.cli import app, main, running
-from chunkcore.reading.folders import REPORT_NAMES
 from chunkcore.text import Chunk, Document, Span
 from hypothesis import given, settings
 
@@ -325,14 +324,6 @@ def test_compare_prints_table_and_verdict_and_last_the_reports_path(docs, questi
     page = html.read_text("utf-8")
     assert "many" in page
     assert "cluster_semantic:counter=cl100k_base,size=100" in page.replace("<wbr>", "")
-
-
-def test_the_report_of_an_earlier_run_is_no_document(docs, questions, tmp_path, capfd, fake):
-    for _ in range(2):
-        assert _compare(docs, questions, docs / "out", "--no-cache") == 0
-        page = (docs / "out" / "report.html").read_text("utf-8")
-        assert "<dt>Documents</dt><dd>2</dd>" in page
-        assert {each.name for each in (docs / "out").iterdir()} == set(REPORT_NAMES)
 
 
 def test_documents_are_resampled_and_small_differences_pass_where_asked_for(docs, questions, tmp_path, capfd, fake):

@@ -58,9 +58,10 @@ def test_neither_reports_nor_saved_runs_of_another_folder_are_searched(
     questions.write_text('{"question": "Who naps?", "evidence": ["The fox naps under the lid."]}\n', encoding="utf-8")
     call = ["compare", "--docs", str(docs), "--questions", str(questions), "--resamples", "100", "--no-cache"]
     call += ["-s", "recursive:size=20", "-o"]
+    assert main([*call, str(docs / "out")]) == 0
     assert main([*call, str(docs / "out"), "--save-runs", str(docs / "runs")]) == 0
     before = read_reports(docs / "out" / "report.json")[0]
-    capfd.readouterr()
+    assert "left out" not in capfd.readouterr().err, "where it writes, its own report is expected"
     assert main([*call, str(docs / "out2")]) == 0
     written = [file for folder in ("out", "runs") for file in (docs / folder).iterdir()]
     assert f"{len(written)} files are left out" in (err := capfd.readouterr().err)
