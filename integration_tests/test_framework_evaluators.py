@@ -65,7 +65,7 @@ def test_langsmith_s_evaluators():
     ("inputs", "outputs", "message"),
     [
         ({"question": "wine"}, {"documents": []}, "the benchmark has no question 'wine'"),
-        ({"question": "espresso"}, {"documents": ["text"]}, "expected LangChain documents"),
+        ({"question": "espresso"}, {"documents": [{"text": "tea"}]}, "expected a document with page_content"),
     ],
 )
 def test_langsmith_s_evaluators_tell_what_is_missing(inputs, outputs, message):

@@ -237,12 +237,7 @@ def test_what_is_no_retriever_is_an_error_that_says_what_is():
 
 @pytest.mark.parametrize(
     ("method", "given", "message"),
-    [
-        ("split_documents", ["abc"], "a list of LangChain documents, got str"),
-        ("split_documents", [Document(page_content="abc")], "put one document into a list"),
-        ("create_documents", [[3]], "expects a list of texts"),
-        ("create_documents", ["abc"], "expects a list of texts"),
-    ],
+    [("create_documents", [[3]], "expects a list of texts"), ("create_documents", ["abc"], "expects a list of texts")],
 )
 def test_what_is_no_list_of_documents_or_texts_is_told(method, given, message):
     with pytest.raises(DataError, match=message):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import pickle
 from typing import Any
@@ -14,7 +13,6 @@ pytest.importorskip("llama_index.core")
 from chunkadapters.llamaindex import ChunkcoreNodeParser, chunk_id_func, evaluate_retriever, run_retriever
 from chunkcore.errors import DataError, OptionError
 from chunkcore.locating import read_spans
-from chunkcore.text import Document as CoreDocument
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.ingestion.pipeline import get_transformation_hash
@@ -152,14 +150,6 @@ def test_worker_processes_build_the_same_nodes():
     parallel = IngestionPipeline(transformations=[parser], disable_cache=True).run(documents=documents, num_workers=2)
     assert len(serial) > 12
     assert [node.to_dict() for node in parallel] == [node.to_dict() for node in serial]
-
-
-@pytest.mark.parametrize("wrong", [document("Tea."), [CoreDocument("a", "Tea.")]])
-def test_what_is_no_list_of_documents_is_refused(wrong):
-    parser = ChunkcoreNodeParser("recursive")
-    for cut in (parser.get_nodes_from_documents, lambda nodes: asyncio.run(parser.aget_nodes_from_documents(nodes))):
-        with pytest.raises(DataError, match="put one into a list"):
-            cut(wrong)
 
 
 class Unregistered(Windows):

@@ -42,7 +42,7 @@ class Toy:
 
 
 HOOKS: RetrieverHooks[Toy, Hit] = RetrieverHooks(
-    lambda toy: DeployedRetriever("toy", toy.ask, toy.aask), lambda hit: hit, "hits"
+    lambda toy: DeployedRetriever("toy", toy.ask, toy.aask), lambda hit: hit, Hit, "hits"
 )
 
 
@@ -123,7 +123,7 @@ class Client:
 @both
 def test_keys_in_a_retrievers_errors_are_told_to_nobody(way):
     hooks: RetrieverHooks[Keyed, Hit] = RetrieverHooks(
-        lambda keyed: DeployedRetriever("keyed", keyed.ask, keyed.aask, keyed), lambda hit: hit, "hits"
+        lambda keyed: DeployedRetriever("keyed", keyed.ask, keyed.aask, keyed), lambda hit: hit, Hit, "hits"
     )
     keyed = Keyed("hunter2hunter2")
     ways = {
@@ -208,7 +208,7 @@ def test_the_filter_of_a_question_goes_to_the_retriever(way):
         return DeployedRetriever("toy", Toy().ask, Toy().aask)
 
     hooks: RetrieverHooks[Toy, Hit] = RetrieverHooks(
-        lambda toy: DeployedRetriever("toy", toy.ask, toy.aask, None, filtered), lambda hit: hit, "hits"
+        lambda toy: DeployedRetriever("toy", toy.ask, toy.aask, None, filtered), lambda hit: hit, Hit, "hits"
     )
     benchmark = Benchmark("b", BENCHMARK.documents, queries)
     ways = {
@@ -257,7 +257,7 @@ def test_a_hit_of_another_loader_counts_for_the_evidence_that_it_quotes(text, ex
     query = Query("q", "May I open it?", (Evidence("valves.html", Span(*place)),))
     benchmark = Benchmark("b", [Document("valves.html", PAGE)], [query])
     system = DeployedRetriever("app", lambda question: [Hit(text, names=("/srv/valves.html",))], Toy().aask)
-    hooks: RetrieverHooks[DeployedRetriever, Hit] = RetrieverHooks(lambda system: system, lambda hit: hit, "hits")
+    hooks: RetrieverHooks[DeployedRetriever, Hit] = RetrieverHooks(lambda system: system, lambda hit: hit, Hit, "hits")
     with pytest.warns(UserWarning, match=r"the text differs of valves\.html"):
         report = hooks.evaluate_retriever(system, benchmark, measures=["Recall@100tok", "Precision@5[character]"])
     assert report.mean("Recall@100tok") == expected  # words behind the cut do not count

@@ -621,15 +621,8 @@ def core_documents(
 
     Those that share an id get a number, as in ``tea.md#2``.
 
-    Raises `DataError`: one document, or something else.
+    Raises `DataError` for anything else.
     """
-    if isinstance(documents, (kind, Document, str, bytes)) or not isinstance(documents, Iterable):
-        advice = "put it into a list"
-        if isinstance(documents, str | Path):
-            advice = 'load_documents("docs/") reads files'
-        raise DataError(
-            f"expected a list of {framework} documents, got {kind_of(documents)}: {advice}"
-        )
     rows = []
     for document in documents:
         if isinstance(document, Document):
@@ -637,7 +630,10 @@ def core_documents(
         elif isinstance(document, kind):
             rows.append(to_core(document))
         else:
-            raise DataError(f"expected {framework} or chunkcore documents, got {kind_of(document)}")
+            raise DataError(
+                f"expected a list of {framework} or chunkcore documents, got {kind_of(document)} in it: "
+                'load_documents("docs/") reads files'
+            )
     return _numbered(rows)
 
 

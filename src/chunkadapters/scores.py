@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from types import UnionType
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 from typing_extensions import Unpack
@@ -407,7 +408,8 @@ class RetrieverHooks(Generic[Retriever, Document]):
 
     Args:
         system: how a retriever is asked. Raises `DataError` for anything else.
-        hit_of: from a document to a hit. Raises `DataError` for anything else.
+        hit_of: from a document to a hit.
+        kind: the types of what `hit_of` takes.
         answer: what a retriever gives a list of, in words.
         advice: for one that gives a dictionary.
     """
@@ -416,10 +418,12 @@ class RetrieverHooks(Generic[Retriever, Document]):
         self,
         system: Callable[[Retriever], DeployedRetriever],
         hit_of: Callable[[Any], Hit],
+        kind: type | UnionType,
         answer: str,
         advice: str = "",
     ) -> None:
-        self._system, self._hit_of, self._answer, self._advice = system, hit_of, answer, advice
+        self._system, self._hit_of, self._kind = system, hit_of, kind
+        self._answer, self._advice = answer, advice
 
     @suggesting
     def run_retriever(
@@ -531,7 +535,12 @@ class RetrieverHooks(Generic[Retriever, Document]):
 
     def _hits(self, answer: object) -> list[Hit]:
         if isinstance(answer, list | tuple):
-            return [self._hit_of(document) for document in answer]
+            for document in answer:
+                if not isinstance(document, self._kind):
+                    raise DataError(
+                        f"expected {self._answer}, got a {type(document).__name__} among the answers"
+                    )
+            return list(map(self._hit_of, answer))
         hint = ""
         if isinstance(answer, dict):
             hint = f" with the keys {', '.join(map(str, answer))}{self._advice}"

@@ -18,7 +18,7 @@ from haystack.core.component import Component
 from typing_extensions import Self
 
 from chunkadapters.places import SPANS, PlaceKeys, is_derived, with_page_marks
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import OptionError
 from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.text import Document as CoreDocument
 
@@ -31,12 +31,8 @@ ROOT = PlaceKeys("root_idx_start", "root_idx_end", "root_spans")
 _NAMING_KEYS = ("file_path", "file_name", "name", "source", "path", "url", "title", "id")
 
 
-def hit_of(document: object) -> Hit:
-    """A document as a hit. Raises `DataError` for anything else."""
-    if not isinstance(document, Document):
-        raise DataError(
-            f"expected Haystack documents, got a {type(document).__name__} among the answers"
-        )
+def hit_of(document: Document) -> Hit:
+    """A document as a hit."""
     meta, text = document.meta, document.content or ""
     source = meta.get("root_source_id") or meta.get("source_id")
     keys = ROOT if isinstance(meta.get("root_source_id"), str) else KEYS

@@ -271,7 +271,7 @@ def _check_inputs(inputs: Sequence[Socket], queries: Sequence[Socket], constant:
 
 
 _hooks: RetrieverHooks[DeployedRetriever, Document] = RetrieverHooks(
-    lambda system: system, hit_of, "Haystack documents"
+    lambda system: system, hit_of, Document, "Haystack documents"
 )
 
 

@@ -64,12 +64,8 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.measures import Measure
 
 
-def hit_of(document: object) -> Hit:
-    """A document as a hit. Raises `DataError` for anything else."""
-    if not isinstance(document, Document):
-        raise DataError(
-            f"expected LangChain documents, got a {type(document).__name__} among the answers"
-        )
+def hit_of(document: Document) -> Hit:
+    """A document as a hit."""
     metadata, text = document.metadata, document.page_content
     score = metadata.get("score", metadata.get("relevance_score"))
     source = metadata.get("source_id") or metadata.get("source")
@@ -132,7 +128,7 @@ class _Filter(dict[str, object]):
 
 
 _hooks: RetrieverHooks[Runnable[str, list[Document]], Document] = RetrieverHooks(
-    _system, hit_of, "LangChain documents", "; .pick() the documents' key"
+    _system, hit_of, Document, "LangChain documents", "; .pick() the documents' key"
 )
 run_retriever = _hooks.run_retriever
 arun_retriever = _hooks.arun_retriever
@@ -154,7 +150,7 @@ def langsmith_evaluator(
     """A function that scores an application's retrieval, for ``client.evaluate(app, evaluators=[...])``.
 
     It maps inputs and outputs to ``{"results": [{"key": "Recall@1000tok", "score": 0.8}, ...]}``, and raises
-    `DataError`, which LangSmith shows, for a question that the benchmark lacks and for what is no document.
+    `DataError`, which LangSmith shows, for a question that the benchmark lacks and a dictionary that is no document.
 
     Args:
         benchmark: with the examples' questions; or the name of a collection that ships with chunkcore.
@@ -179,7 +175,7 @@ def langsmith_evaluator(
     return score_spans
 
 
-def _as_document(row: object) -> object:
+def _as_document(row: Document | Mapping[str, Any]) -> Document:
     """A document as it was; one of a stored experiment, which is a dictionary, as a `Document`."""
     if not isinstance(row, Mapping):
         return row

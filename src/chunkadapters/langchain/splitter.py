@@ -36,7 +36,7 @@ from chunkadapters.places import (
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker
-from chunkcore.errors import DataError, OptionError, kind_of, warn_user
+from chunkcore.errors import DataError, OptionError, warn_user
 from chunkcore.guesses import SIZES_BY_PLACE
 from chunkcore.locating import names_of, whole_number
 from chunkcore.plain import digest
@@ -174,8 +174,6 @@ class ChunkcoreTextSplitter(TextSplitter):
         return cls(chunker, **more)
 
     def split_text(self, text: str) -> list[str]:
-        if not isinstance(text, str):
-            raise DataError(f"split_text expects a text, got {kind_of(text)}; see split_documents")
         return self._chunker.split_text(text)
 
     def create_documents(
@@ -188,15 +186,8 @@ class ChunkcoreTextSplitter(TextSplitter):
         return self._split([_Source(None, text, row) for text, row in rows])
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
-        sources = []
-        for document in documents:  # one document gives its fields
-            if not isinstance(document, Document):
-                raise DataError(
-                    f"split_documents expects a list of LangChain documents, got {kind_of(document)}: put one document "
-                    "into a list; create_documents takes texts, and from_document makes one of chunkcore's"
-                )
-            sources.append(_Source(document.id, document.page_content, document.metadata))
-        return self._split(sources)
+        rows = [_Source(each.id, each.page_content, each.metadata) for each in documents]
+        return self._split(rows)
 
     def _split(self, sources: Sequence[_Source]) -> list[Document]:
         _warn_of_shared_sources(sources)

@@ -60,7 +60,7 @@ from chunkadapters.places import (
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker
-from chunkcore.errors import DataError, OptionError, kind_of, warn_user
+from chunkcore.errors import OptionError, warn_user
 from chunkcore.guesses import SIZES_BY_PLACE
 from chunkcore.text import Chunk, Span
 from chunkcore.text import Document as CoreDocument
@@ -142,15 +142,6 @@ _WITHIN_THE_SIZE = (
     "passage_size",
     "max_segment",
 )
-
-
-def _check_nodes(documents: Sequence[BaseNode]) -> None:
-    for document in documents:  # one document gives its fields
-        if not isinstance(document, BaseNode):
-            raise DataError(
-                f"expected a list of LlamaIndex documents, got {kind_of(document)}: put one into a list; "
-                "from_document makes one of chunkcore's"
-            )
 
 
 def _size_of(chunker: Chunker) -> int:
@@ -333,20 +324,6 @@ class ChunkcoreNodeParser(NodeParser):
 
     def split_text(self, text: str) -> list[str]:
         return self.chunker.split_text(text)
-
-    def get_nodes_from_documents(
-        self, documents: Sequence[Document], show_progress: bool = False, **kwargs: Any
-    ) -> list[BaseNode]:
-        """The chunks. Raises `DataError`: no list of LlamaIndex documents."""
-        _check_nodes(documents)
-        return super().get_nodes_from_documents(documents, show_progress, **kwargs)
-
-    async def aget_nodes_from_documents(
-        self, documents: Sequence[Document], show_progress: bool = False, **kwargs: Any
-    ) -> list[BaseNode]:
-        """The chunks, cut in a thread. Raises `DataError`: no list of LlamaIndex documents."""
-        _check_nodes(documents)
-        return await super().aget_nodes_from_documents(documents, show_progress, **kwargs)
 
     def model_copy(self, *, update: Mapping[str, object] | None = None, deep: bool = False) -> Self:
         """A copy. Raises `OptionError` for another chunker, options or model in `update`: build a parser with them."""

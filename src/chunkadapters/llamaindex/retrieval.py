@@ -81,13 +81,9 @@ from chunkcore.text import Document as CoreDocument
 _NAMING_KEYS = ("source_id", "file_path", "file_name", "source")
 
 
-def hit_of(node_or_hit: object) -> Hit:
-    """A node, with a score or without, as a hit. Raises `DataError` for anything else."""
+def hit_of(node_or_hit: BaseNode | NodeWithScore) -> Hit:
+    """A node, with a score or without, as a hit."""
     node = node_or_hit.node if isinstance(node_or_hit, NodeWithScore) else node_or_hit
-    if not isinstance(node, BaseNode):
-        raise DataError(
-            f"expected nodes with scores, got a {type(node).__name__} among the answers"
-        )
     text, metadata = node.get_content(metadata_mode=MetadataMode.NONE), node.metadata
     document = node.ref_doc_id or metadata.get("source_id")
     if not isinstance(document, str):
@@ -198,7 +194,7 @@ def _of_engine(engine: BaseQueryEngine) -> tuple[Ask, AsyncAsk]:
 
 
 _hooks: RetrieverHooks[BaseRetriever | BaseQueryEngine, BaseNode] = RetrieverHooks(
-    _system, hit_of, "nodes with scores"
+    _system, hit_of, BaseNode | NodeWithScore, "nodes with scores"
 )
 run_retriever = _hooks.run_retriever
 arun_retriever = _hooks.arun_retriever
