@@ -308,6 +308,19 @@ def test_failures_with_an_answer_between_them_do_not_stop_the_work():
     assert (len(made.rows), calls) == (2, 20)
 
 
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_cap_on_calls_stops_cleanly_and_a_second_run_goes_on(concurrency):
+    llm = cached(honest, LLMCache(), concurrency=concurrency)
+    options = quick(12, concurrency=concurrency)
+    for cap, rows in ((0, 0), (5, 5), (4, 9)):
+        generated = generate_benchmark([STORY], llm, options, max_calls=cap)
+        assert generated.stopped == f"the cap of {cap} calls is reached"
+        assert (generated.usage.calls, len(generated.rows)) == (cap, rows)
+    generated = generate_benchmark([STORY], llm, options, max_calls=100)
+    assert not generated.stopped
+    assert generated.rows == generate_benchmark([STORY], fake(honest), options).rows
+
+
 def test_an_estimate_asks_nothing_and_is_near_what_is_used():
     options = quick(30, sample_size=4_000)
     foreseen = estimate_generation([STORY], options)
@@ -335,6 +348,16 @@ class Fixed:
     embed_queries = embed_documents
 
 
+class Narrow(Fixed):
+    """Its vectors share most of their length."""
+
+    def embed_documents(self, texts):
+        shared = np.full((len(texts), 1), 2.4)
+        return np.hstack((super().embed_documents(texts), shared)).astype(np.float32)
+
+    embed_queries = embed_documents
+
+
 def test_filters_drop_the_later_of_two_alike_and_whoever_has_an_excerpt_that_does_not_belong():
     """Own excerpts are 4° away, one 80°; q1 is like q0 and q2 is like q1, but not q0: with q1 gone q2 stays."""
     angles = {"q0": 0, "q1": 20, "q2": 40, "q3": 160}
@@ -345,10 +368,15 @@ def test_filters_drop_the_later_of_two_alike_and_whoever_has_an_excerpt_that_doe
     done = filter_questions(questions, excerpts, Fixed(angles))
     assert done.relevance is not None
     first = {drop.index: (drop.stage, drop.reason) for drop in done.dropped}
-    assert first[1] == ("duplicate", "it has cosine 0.940, over 0.9, with the question 'q0'")
+    assert first[1] == ("duplicate", "it has cosine 0.940, over 0.900, with the question 'q0'")
     assert 2 not in first
     assert first[3][0] == "relevance"
     assert "an excerpt has cosine 0.174 with the question" in first[3][1]
+    # A model without a cosine under 0.7 gives the same duplicates.
+    narrow = filter_questions(questions, excerpts, Narrow(angles))
+    assert [drop.index for drop in narrow.dropped if drop.stage == "duplicate"] == [
+        index for index, (stage, _) in first.items() if stage == "duplicate"
+    ]
     few = filter_questions(questions[:19], excerpts[:19], Fixed(angles))
     assert few.relevance is None
     assert 3 not in {drop.index for drop in few.dropped}

@@ -42,6 +42,7 @@ class Generation:
     embedder: Annotated[
         str, options.value("NAME", "Of the filters; or none.", "--embedder", "-e")
     ] = "all-MiniLM-L6-v2"
+    max_calls: Annotated[int | None, options.number("At most, in this run.")] = None
 
     def settings(self) -> GenerationOptions:
         from chunkcore.questions import GenerationOptions
@@ -86,6 +87,7 @@ def generate(
             texts,
             model if kept.path is None else kept.model(model),
             settings,
+            max_calls=generation.max_calls,
             embedder=_filter_model(generation.embedder),
             progress=progress,
         )

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -23,6 +24,7 @@ from chunkcore.models.llm import (
     LLM,
     CachedLLM,
     Estimator,
+    Message,
     Usage,
     ask,
     get_llm,
@@ -113,6 +115,32 @@ class Kept(NamedTuple):
         )
 
 
+class BudgetError(ModelError):
+    """One more call would exceed the cap."""
+
+
+class _Capped:
+    """A language model that is asked at most `most` times."""
+
+    def __init__(self, llm: LLM, most: int) -> None:
+        self.llm = llm
+        self.most = most
+        self.name = llm.name
+        self.fingerprint = llm.fingerprint
+        self.concurrency = getattr(llm, "concurrency", 1)
+        self._asked = count(1)
+
+    @property
+    def usage(self) -> Usage:
+        usage: Usage = getattr(self.llm, "usage", Usage())
+        return usage
+
+    def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
+        if next(self._asked) > self.most:
+            raise BudgetError(f"the cap of {self.most:,} calls is reached")
+        return self.llm.complete(messages, schema)
+
+
 _Waiting = deque[tuple[str, Sample, Future[Written]]]  # questions under way, in the order of asking
 
 
@@ -135,22 +163,27 @@ class QuestionWriter:
         self.kept: list[Kept] = []
         self.rejections: list[Rejection] = []
         self.asked = 0
+        self.stopped = ""
         self._assumed = assumed
         self._failures = 0  # in a row
         self._written: list[tuple[str, str]] = []  # document and question, also rejected ones
         self._folded: dict[str, str] = {}  # ids of kept questions
 
     def run(self, llm: LLM, threads: int, progress: Progress | None) -> None:
-        """Ask until there are enough questions or nothing is left to ask."""
+        """Ask until there are enough questions, nothing is left to ask, or a cap is reached: `stopped` says so."""
         waiting: _Waiting = deque()
         pool = ThreadPoolExecutor(min(threads, self.options.concurrency))
         try:
             self._ask_more(waiting, llm, pool)
             while waiting:
-                self._take(*waiting.popleft())
+                try:
+                    self._take(*waiting.popleft())
+                except BudgetError as error:
+                    self.stopped = str(error)
                 if progress is not None:
                     progress("questions", len(self.kept), self.options.questions)
-                self._ask_more(waiting, llm, pool)
+                if not self.stopped:
+                    self._ask_more(waiting, llm, pool)
         finally:
             pool.shutdown(cancel_futures=True)  # wait for answers already paid for
 
@@ -248,6 +281,7 @@ def generate_benchmark(
     llm: LLM | str,
     options: GenerationOptions | None = None,
     *,
+    max_calls: int | None = None,
     embedder: Embedder | None = None,
     progress: Progress | None = None,
 ) -> Generated:
@@ -258,6 +292,7 @@ def generate_benchmark(
     model's answers: with a `CachedLLM` a stopped run resumes, and the same call with more questions adds to them.
 
     Args:
+        max_calls: of this run, without answers from a cache; then the questions so far are filtered and returned.
         embedder: for the filters, whose thresholds follow from the data; None for no filter.
         progress: called with "questions", the number kept, and the number to make.
 
@@ -274,6 +309,10 @@ def generate_benchmark(
     """
     options = options or GenerationOptions()
     model = get_llm(llm)
+    if max_calls is not None and isinstance(model, CachedLLM):
+        model = CachedLLM(_Capped(model.llm, max_calls), model.cache)
+    elif max_calls is not None:
+        model = _Capped(model, max_calls)
     before: Usage = getattr(model, "usage", Usage())
     writer = QuestionWriter(documents, options)
     stopped = _asked(writer, model, progress)
@@ -311,7 +350,7 @@ def _asked(writer: QuestionWriter, llm: LLM, progress: Progress | None) -> str:
         raise ModelError(
             f"{error}. What was answered is in the cache: do the same again to go on"
         ) from error
-    return ""
+    return writer.stopped
 
 
 def _filtered(kept: Sequence[Kept], embedder: Embedder | None) -> Filtered | None:

@@ -305,18 +305,21 @@ class Filtered:
 def filter_questions(
     questions: Sequence[str], excerpts: Sequence[Sequence[str]], embedder: Embedder
 ) -> Filtered:
-    """Questions to drop: those with an unrelated excerpt, and duplicates (a cosine over 0.9), of which the first stays.
+    """Questions to drop: those with an unrelated excerpt, and duplicates, of which the first stays.
 
-    `excerpts` holds each question's texts. What is unrelated follows from the data: see `unrelated_under`. O(n²) time
-    and memory for n questions.
+    `excerpts` holds each question's texts. What is unrelated follows from the data: see `unrelated_under`. A duplicate
+    has a cosine over 0.9; of 20 questions or more, over nine tenths of the way from the median cosine of two questions
+    to 1, as some models have no cosine under 0.7. O(n²) time and memory for n questions.
     """
     queries = unit_rows(embed(embedder, questions, queries=True))
     answers = unit_rows(embed(embedder, [text for texts in excerpts for text in texts]))
     owners = np.repeat(np.arange(len(questions)), list(map(len, excerpts)))
     is_answer = owners == np.arange(len(questions))[:, None]
     related = queries @ answers.T
-    relevance = None
+    relevance, alike = None, ALIKE
     if len(questions) >= _ENOUGH:
+        usual = float(np.median(queries @ queries.T))
+        alike = usual + ALIKE * (1 - usual)
         relevance = unrelated_under(related[is_answer], related[~is_answer])
     least = np.where(is_answer, related, np.inf).min(axis=1)
     kept: list[int] = []
@@ -326,9 +329,9 @@ def filter_questions(
         if relevance is not None and lowest < relevance:
             reason = f"an excerpt has cosine {lowest:.3f} with the question, under {relevance:.3f}"
             dropped.append(Dropped(index, "relevance", reason))
-        elif cosines.max(initial=-1) > ALIKE:
+        elif cosines.max(initial=-1) > alike:
             first = questions[kept[int(cosines.argmax())]]
-            reason = f"it has cosine {cosines.max():.3f}, over {ALIKE}, with the question {first!r}"
+            reason = f"it has cosine {cosines.max():.3f}, over {alike:.3f}, with the question {first!r}"
             dropped.append(Dropped(index, "duplicate", reason))
         else:
             kept.append(index)
