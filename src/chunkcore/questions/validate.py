@@ -331,7 +331,9 @@ def filter_questions(
             dropped.append(Dropped(index, "relevance", reason))
         elif cosines.max(initial=-1) > alike:
             first = questions[kept[int(cosines.argmax())]]
-            reason = f"it has cosine {cosines.max():.3f}, over {alike:.3f}, with the question {first!r}"
+            reason = (
+                f"it has cosine {cosines.max():.3f}, over {alike:.3f}, with the question {first!r}"
+            )
             dropped.append(Dropped(index, "duplicate", reason))
         else:
             kept.append(index)
