@@ -13,6 +13,7 @@ import numpy as np
 
 from chunkcore.boundaries import Block, between, lines
 from chunkcore.lazy import needed
+from chunkcore.spans import Numbers, as_table
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Tree
@@ -27,12 +28,16 @@ _XML = re.compile(
     re.DOTALL,
 )
 _MARKS = {"json": _JSON, "xml": _XML}
-_SECTION = re.compile(r"^[ \t]*\[.*\][ \t]*(?:[#;].*)?$", re.MULTILINE)
+# With the comments above it; comments alone match, too, so that each is read once.
+_SECTION = re.compile(
+    r"^(?:[^\S\n]*[#;].*\n)*(?P<head>[ \t]*\[.*\][ \t]*(?:[#;].*)?$)?", re.MULTILINE
+)
 _WITH_SECTIONS = ("toml", "ini")
 _BLANK = re.compile(r"(?:\r\n?|\n)(?:[ \t\f]*(?:\r\n?|\n))+")
 _CLOSES = re.compile(
     r"[\])}]|</|(?:end|fi|done|esac|else|elif|elsif|except|catch|finally|rescue|ensure)\b"
 )
+_WHITE = re.compile(r"\s*")
 _ALONE = re.compile(r"\{[ \t]*$")
 _OPENED = (",", "[", "{", "(", ";", "}")
 
@@ -52,7 +57,7 @@ def nested_blocks(text: str, language: str) -> list[Block]:
         cuts = _cuts(text, marks, 0, 0, len(text))
         return _blocks(text, 0, len(text), cuts, partial(_elements, text, marks))
     if language in _WITH_SECTIONS:
-        cuts = [_above_comments(text, section.start()) for section in _SECTION.finditer(text)]
+        cuts = [section.start() for section in _SECTION.finditer(text) if section["head"]]
         return _blocks(text, 0, len(text), cuts, partial(_paragraphs, text))
     cuts = [gap.end() for gap in _BLANK.finditer(text)]
     outer = [cut for cut in cuts if cut < len(text) and text[cut] not in " \t}])"]
@@ -106,57 +111,40 @@ def _elements(text: str, marks: re.Pattern[str], start: int, end: int) -> list[B
     return _blocks(text, start, end, cuts, partial(_elements, text, marks), has_head=True)
 
 
-class _Line(NamedTuple):
-    start: int
-    end: int
-    indent: int
-
-
-def _lines(text: str, start: int, end: int) -> list[_Line]:
-    rows = []
-    for first, last in lines(text, start, end):
-        line = text[first:last]
-        rows.append(_Line(first, last, len(line) - len(line.lstrip())))
-    return rows
-
-
 def _indented(text: str, start: int, end: int) -> list[Block]:
     """The paragraphs of a range at its least indent; else its lines at that indent, with those deeper below them."""
-    rows = _lines(text, start, end)
-    begins = [row.start for row in _beginnings(text, rows)]
+    rows = lines(text, start, end)
+    begins = _beginnings(text, rows)
     blanks = {gap.end() for gap in _BLANK.finditer(text, start, end)}
     inner = partial(_indented, text)
-    if paragraphs := [place for place in begins[1:] if place in blanks]:
-        return _blocks(text, start, end, paragraphs, inner)
-    if len(begins) > 1:
-        return _blocks(text, start, end, begins[1:], inner)
-    deeper = [row for row in rows if row.indent > rows[0].indent] if rows else []
-    body = [row.start for row in _beginnings(text, deeper)]
+    cuts = [place for place in begins[1:] if place in blanks] or begins[1:]
+    if cuts:
+        return _blocks(text, start, end, cuts, inner)
+    outer = _indent(text, rows[0])
+    deeper = [row for row in rows if _indent(text, row) > outer]
+    body = _beginnings(text, deeper)
     if not body:
         return _line_blocks(text, start, end)
     return _blocks(text, start, end, body, inner, has_head=True)
 
 
-def _beginnings(text: str, rows: Sequence[_Line]) -> Iterator[_Line]:
-    """The lines of the least indent that close nothing and open no block of the line before them."""
-    least = min((row.indent for row in rows), default=0)
+def _indent(text: str, row: tuple[int, int]) -> int:
+    return _first_word(text, row[0]) - row[0]
+
+
+def _beginnings(text: str, rows: Sequence[tuple[int, int]]) -> list[int]:
+    """Where the lines of the least indent begin that close nothing and open no block of the line before them."""
+    indents = [_indent(text, row) for row in rows]
+    least = min(indents, default=0)
+    begins = []
     before = ""
-    for row in rows:
-        line = text[row.start : row.end].strip()
+    for (start, end), indent in zip(rows, indents, strict=True):
+        line = text[start:end].strip()
         opens = _ALONE.match(line) and before and not before.endswith(_OPENED)
-        if row.indent == least and not _CLOSES.match(line) and not opens:
-            yield row
+        if indent == least and not _CLOSES.match(line) and not opens:
+            begins.append(start)
         before = line
-
-
-def _above_comments(text: str, start: int) -> int:
-    """Where the comments above a section begin."""
-    while start:
-        before = text.rfind("\n", 0, start - 1) + 1
-        if not text[before:start].lstrip().startswith(("#", ";")):
-            break
-        start = before
-    return start
+    return begins
 
 
 def _line_blocks(text: str, start: int, end: int) -> list[Block]:
@@ -230,10 +218,9 @@ class Parsed:
         # UTF-8 continuation bytes: the lowest as signed numbers.
         self._continue = (np.frombuffer(self.data, dtype=np.int8) < -64).nonzero()[0]
 
-    def code_points(self, places: Sequence[int]) -> list[int]:
+    def code_points(self, places: Numbers) -> Numbers:
         """Convert byte offsets into `data` to code-point offsets."""
-        before = self._continue.searchsorted(places).tolist()
-        return [place - count for place, count in zip(places, before, strict=True)]
+        return places - self._continue.searchsorted(places)
 
 
 def has_long_statement(data: bytes, most: int) -> bool:
@@ -286,74 +273,39 @@ class ParserMeter:
         return self.reads <= 0 or self.reports >= reports or spent >= seconds
 
 
-@lru_cache(maxsize=32)
-def load_grammar(package: str, function: str = "language") -> Language:
-    """A package's tree-sitter grammar. Raises `MissingExtraError`: the package or tree-sitter is not installed."""
-    name = f"{package.replace('_', '-')} (with tree-sitter)"
-    tree_sitter = needed("tree_sitter", "structure", "read its language", name)
-    module = needed(package, "structure", "read its language", name)
-    language: Language = tree_sitter.Language(getattr(module, function)())
-    return language
-
-
-class _Grammar(NamedTuple):
-    package: str
-    definitions: dict[str, str]
-    function: str = "language"
-
-
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
-def _pairs(listed: str) -> dict[str, str]:
-    words = listed.split()
-    return dict(zip(words[::2], words[1::2], strict=True))
-
-
-_SCRIPT_DEFINITIONS = _pairs(
-    """function_declaration function  generator_function_declaration function  class_declaration class  class class
-    method_definition method"""
-)
-_TYPED_DEFINITIONS = _SCRIPT_DEFINITIONS | _pairs(
-    """abstract_class_declaration class  interface_declaration interface  enum_declaration enum
-    type_alias_declaration type  internal_module namespace  module module"""
-)
-_C_DEFINITIONS = _pairs(
-    "function_definition function  struct_specifier struct  union_specifier union  enum_specifier enum"
-)
-_CPP_DEFINITIONS = _C_DEFINITIONS | _pairs(
-    "class_specifier class  namespace_definition namespace  concept_definition concept"
-)
-_GRAMMARS = {
-    "c": _Grammar("tree_sitter_c", _C_DEFINITIONS),
-    "cpp": _Grammar("tree_sitter_cpp", _CPP_DEFINITIONS),
-    "go": _Grammar(
-        "tree_sitter_go",
-        _pairs("function_declaration func  method_declaration func  type_spec type"),
-    ),
-    "java": _Grammar(
-        "tree_sitter_java",
-        _pairs(
-            """class_declaration class  interface_declaration interface  enum_declaration enum
-            record_declaration record  annotation_type_declaration @interface  method_declaration method
-            constructor_declaration constructor"""
-        ),
-    ),
-    "javascript": _Grammar("tree_sitter_javascript", _SCRIPT_DEFINITIONS),
-    "python": _Grammar(
-        "tree_sitter_python", _pairs("class_definition class  function_definition def")
-    ),
-    "rust": _Grammar(
-        "tree_sitter_rust",
-        _pairs(
-            """function_item fn  struct_item struct  enum_item enum  union_item union  trait_item trait
-            impl_item impl  mod_item mod  macro_definition macro_rules!"""
-        ),
-    ),
-    "tsx": _Grammar("tree_sitter_typescript", _TYPED_DEFINITIONS, "language_tsx"),
-    "typescript": _Grammar("tree_sitter_typescript", _TYPED_DEFINITIONS, "language_typescript"),
+# Nodes of definitions, each with its kind in a path.
+_DEFINITIONS = """
+    abstract_class_declaration=class annotation_type_declaration=@interface class=class
+    class_declaration=class class_definition=class class_specifier=class concept_definition=concept
+    constructor_declaration=constructor enum_declaration=enum enum_item=enum enum_specifier=enum
+    function_declaration=function function_definition=function function_item=fn
+    generator_function_declaration=function impl_item=impl interface_declaration=interface
+    internal_module=namespace macro_definition=macro_rules! method_declaration=method
+    method_definition=method mod_item=mod module=module namespace_definition=namespace
+    record_declaration=record struct_item=struct struct_specifier=struct trait_item=trait
+    type_alias_declaration=type type_spec=type union_item=union union_specifier=union
+    variable_declarator=function"""
+_KINDS = dict(row.split("=") for row in _DEFINITIONS.split())
+# Kinds that have another name in a language.
+_KINDS_OF = {
+    "go": {"function_declaration": "func", "method_declaration": "func"},
+    "python": {"function_definition": "def"},
 }
+_WITH_GRAMMAR = ("c", "cpp", "go", "java", "javascript", "python", "rust", "tsx", "typescript")
+
+
+@lru_cache
+def load_grammar(language: str) -> Language:
+    """A language's tree-sitter grammar. Raises `MissingExtraError`: its package or tree-sitter is not installed."""
+    family = "typescript" if language == "tsx" else language
+    name = f"tree-sitter-{family} (with tree-sitter)"
+    tree_sitter = needed("tree_sitter", "structure", "read its language", name)
+    module = needed(f"tree_sitter_{family}", "structure", "read its language", name)
+    function = f"language_{language}" if family == "typescript" else "language"
+    grammar: Language = tree_sitter.Language(getattr(module, function)())
+    return grammar
+
+
 # Languages with their file endings. A language without a grammar above is cut at blank lines and lines.
 _ENDINGS = """
     bash bash sh zsh | c c | clojure clj cljs | cpp cc cpp cxx c++ h hh hpp hxx ipp | csharp cs | css css less scss
@@ -369,9 +321,14 @@ _BY_ENDING = {
     if names
     for ending in names[1:]
 }
-LANGUAGES = frozenset(("other", *_GRAMMARS, *_BY_ENDING.values()))
+LANGUAGES = frozenset(("other", *_BY_ENDING.values()))
 
-_COMMENT_NODES = _words("comment line_comment block_comment")
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+_COMMENT_NODES = {"comment", "line_comment", "block_comment"}
 # Join the next definition, unless a blank line is between.
 _ATTACHED = _COMMENT_NODES | {"attribute_item", "decorator", "annotation"}
 # Cut only between lines.
@@ -383,6 +340,7 @@ _WRAPPERS = _words(
     """ambient_declaration declaration decorated_definition export_statement expression_statement lexical_declaration
     linkage_specification template_declaration type_declaration type_definition variable_declaration"""
 )
+_FUNCTIONS = ("arrow_function", "function_expression")
 # Hold a definition's members or statements.
 _BODIES = _words(
     """block class_body compound_statement constructor_body declaration_list enum_body enum_body_declarations
@@ -418,16 +376,14 @@ def code_blocks(text: str, language: str, limits: ParserLimits | None = None) ->
     >>> [(block.start, block.end, block.path) for block in blocks or []]
     [(0, 9, ()), (11, 39, ('def f',))]
     """
-    grammar = _GRAMMARS.get(language)
-    if grammar is None:
+    if language not in _WITH_GRAMMAR:
         return nested_blocks(text, language)
-    parser = load_grammar(grammar.package, grammar.function)
-    parsed = Parsed(text, language, parser, limits or LIMITS)
+    parsed = Parsed(text, language, load_grammar(language), limits or LIMITS)
     if parsed.tree is None:
         return None
-    return _Reader(text, parsed, grammar.definitions).parts(
-        parsed.tree.root_node, 0, len(text), (), ()
-    )
+    root = parsed.tree.root_node
+    reader = _Reader(text, parsed, root, _KINDS | _KINDS_OF.get(language, {}))
+    return reader.parts(root, 0, len(text), (), ())
 
 
 class _Place(NamedTuple):
@@ -440,7 +396,8 @@ class _Place(NamedTuple):
 class _Reader:
     text: str
     parsed: Parsed
-    definitions: dict[str, str]
+    root: Node
+    kinds: dict[str, str]  # of definitions
 
     def parts(
         self, node: Node, start: int, end: int, around: tuple[str, ...], own: tuple[str, ...]
@@ -458,8 +415,8 @@ class _Reader:
             )
         if not groups:
             return self.lines(start, end, own)
-        starts = self.parsed.code_points([first.start_byte for first, _ in groups])
-        cuts = [_line_start(self.text, max(start, place)) for place in starts]
+        starts = self.parsed.code_points(np.array([first.start_byte for first, _ in groups]))
+        cuts = [_line_start(self.text, max(start, place)) for place in starts.tolist()]
         head, *ranges = between(self.text, start, end, cuts)
         blocks = []
         if head:
@@ -491,18 +448,17 @@ class _Reader:
     def joined(self) -> frozenset[int]:
         """Line starts, after the indent, that must stay with the line before."""
         texts = []
-        waiting = [self.parsed.tree.root_node] if self.parsed.tree else []
+        waiting = [self.root]
         while waiting:
             node = waiting.pop()
             if _is_long_text(node):
                 texts.append(node)
             elif node.end_point.row > node.start_point.row:
                 waiting.extend(node.children)
-        begins = self.parsed.code_points([node.start_byte for node in texts])
-        stops = self.parsed.code_points([node.end_byte for node in texts])
+        ranges = self.parsed.code_points(as_table([node.byte_range for node in texts]))
         starts = set()
-        for ends in zip(begins, stops, strict=True):
-            rows = lines(self.text, *ends)
+        for start, end in ranges.tolist():
+            rows = lines(self.text, start, end)
             if len(rows) > 1 and _OPENING.fullmatch(self.text, *rows[0]):
                 starts.add(_first_word(self.text, rows[1][0]))
             if len(rows) > 1 and _CLOSING.fullmatch(self.text, *rows[-1]):
@@ -533,9 +489,8 @@ class _Reader:
                 return label
             if node.type not in _WRAPPERS:
                 return ()
-            inner = [child for child in node.named_children if child.type not in _ATTACHED]
-            kinds = {*_WRAPPERS, *self.definitions, "variable_declarator"}
-            wrapped = [child for child in inner if child.type in kinds]
+            kinds = _WRAPPERS | self.kinds.keys()
+            wrapped = [child for child in node.named_children if child.type in kinds]
             if len(wrapped) != 1:
                 return ()
             node = wrapped[0]
@@ -543,20 +498,19 @@ class _Reader:
 
     def label(self, node: Node) -> tuple[str, ...]:
         """A definition's kind and name, such as ("class Tea",); () for other nodes."""
-        kind = self.definitions.get(node.type)
-        if node.type == "variable_declarator":
-            value = node.child_by_field_name("value")
-            if value and value.type in ("arrow_function", "function_expression"):
-                kind = "function"
+        kind = self.kinds.get(node.type)
         if kind is None:
             return ()
-        if kind == "impl":
-            trait = self.source(node.child_by_field_name("trait"))
-            type_name = self.source(node.child_by_field_name("type"))
-            return (f"impl {trait} for {type_name}" if trait else f"impl {type_name}",)
+        if node.type == "variable_declarator":
+            value = node.child_by_field_name("value")
+            if not value or value.type not in _FUNCTIONS:
+                return ()
         name = node.child_by_field_name("name") or _declared(node)
-        receiver = node.child_by_field_name("receiver")
-        words = [kind, self.source(receiver), self.source(name)]
+        if kind == "impl":
+            name = node.child_by_field_name("type")
+        trait = self.source(node.child_by_field_name("trait"))
+        before_name = f"{trait} for" if trait else self.source(node.child_by_field_name("receiver"))
+        words = [kind, before_name, self.source(name)]
         return (" ".join(word for word in words if word),) if name else ()
 
     def source(self, node: Node | None) -> str:
@@ -585,9 +539,7 @@ def _line_start(text: str, place: int) -> int:
 
 
 def _first_word(text: str, start: int) -> int:
-    while start < len(text) and text[start].isspace():
-        start += 1
-    return start
+    return _WHITE.match(text, start).end()  # type: ignore[union-attr]
 
 
 def _is_long_text(node: Node) -> bool:
@@ -603,15 +555,11 @@ def _last_row(node: Node) -> int:
 def _grouped(places: list[_Place]) -> list[tuple[Node, _Place]]:
     """Each definition or statement with its first node: that of the comments and attributes above it."""
     groups: list[tuple[Node, _Place]] = []
-    waiting: list[Node] = []
     for place in places:
-        if waiting and place.node.start_point.row > _last_row(waiting[-1]) + 1:
-            groups.append((waiting[0], _Place(waiting[-1], place.path, True)))
-            waiting = []
-        waiting.append(place.node)
-        if place.node.type not in _ATTACHED:
-            groups.append((waiting[0], place))
-            waiting = []
-    if waiting:
-        groups.append((waiting[0], places[-1]))
+        first = place.node
+        if groups:
+            before = groups[-1][1].node
+            if before.type in _ATTACHED and first.start_point.row <= _last_row(before) + 1:
+                first = groups.pop()[0]
+        groups.append((first, place))
     return groups
