@@ -15,7 +15,7 @@ from typing import Any
 
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence
-from chunkcore.evaluation.curve import SHARES, CurvePoint
+from chunkcore.evaluation.curve import CurvePoint
 from chunkcore.evaluation.measures import Depth, budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
@@ -246,10 +246,4 @@ def _curves(page: ReportPage, width: int) -> str:
         ]
         if points:
             lines.append(plots.Line(number, report.name, in_percent))
-    return plots.curves(
-        lines,
-        width=width,
-        x_label="tokens retrieved at most",
-        y_label="Evidence found, %",
-        marked=[100 * share for share in SHARES],
-    )
+    return plots.curves(lines, width)

@@ -16,11 +16,12 @@ from html import escape
 import numpy as np
 
 from chunkcore.escaping import page_text
-from chunkcore.evaluation.curve import CurvePoint
+from chunkcore.evaluation.curve import SHARES, CurvePoint
 
 COLOURS = 8  # systems that have a colour; the others have their number alone
 _NARROW = 500  # pixels; in a narrower drawing names stand over their intervals
 _LETTER = 7.2  # pixels of a letter of a name
+_LETTERS = 39  # of a line of a name
 _LINE = 16  # pixels from a line of a name to the next
 _RADIUS = 9.0  # of the numbered disc
 
@@ -57,7 +58,7 @@ class Scale:
     last: float
 
     def __call__(self, value: float) -> float:
-        share = (value - self.low) / (self.high - self.low or 1.0)
+        share = (value - self.low) / (self.high - self.low)
         return self.first + share * (self.last - self.first)
 
 
@@ -67,7 +68,7 @@ class LogScale(Scale):
     __slots__ = ()
 
     def __call__(self, value: float) -> float:
-        share = math.log(value / self.low) / math.log(self.high / self.low)
+        share = math.log(value / self.low, self.high / self.low)
         return self.first + share * (self.last - self.first)
 
 
@@ -83,17 +84,16 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     steps = [power * factor for factor in (1, 2, 5, 10)]
     step = min(steps, key=lambda step: abs(math.log(step / rough)))
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    first = math.floor(low / step + 1e-9)
+    last = math.ceil(high / step - 1e-9)
     return [round(index * step, 10) for index in range(first, last + 1)]
 
 
-def curves(
-    lines: Sequence[Line], *, width: int, x_label: str, y_label: str, marked: Sequence[float]
-) -> str:
-    """`y` (percent) against tokens, which double from tick to tick: a line, a band and a disc a system.
+def curves(lines: Sequence[Line], width: int) -> str:
+    """Evidence (percent) against tokens, which double from tick to tick: a line, a band and a disc a system.
 
-    The disc, and in a wide drawing the name, stand at the line's end. Lines across are at the `marked` heights. Of more
-    systems than there are colours the first are drawn.
+    The disc, and in a wide drawing the name, stand at the line's end. Lines across are at the heights of `SHARES`. Of
+    more systems than there are colours the first are drawn.
     """
     shown = lines[:COLOURS]
     if not shown:
@@ -104,53 +104,65 @@ def curves(
         height, right, step = 320, width - 34, 2
     points = [point for line in shown for point in line.points]
     budgets = sorted({point.tokens for point in points})
+    lowest = min(point.low for point in points)
+    heights = [tick for tick in ticks(lowest, 100) if tick <= 100]
     x = LogScale(budgets[0], max(budgets[-1], 2 * budgets[0]), 46, right)
-    heights = [tick for tick in ticks(min(point.low for point in points), 100) if tick <= 100]
     y = Scale(heights[0], heights[-1], height - 44, 26)
     parts = _grid(x, y, budgets[::step], heights)
-    parts += [svg_line(x.first, y(mark), x.last, y(mark), "zero") for mark in marked]
-    parts.append(svg_text(4, 13, y_label, "label"))
-    parts.append(svg_text(right, y.first + 38, x_label, "label", anchor="end"))
+    for share in SHARES:
+        mark = y(100 * share)
+        parts.append(svg_line(x.first, mark, x.last, mark, "zero"))
+    parts.append(svg_text(4, 13, _FOUND, "label"))
+    parts.append(svg_text(right, y.first + 38, _RETRIEVED, "label", anchor="end"))
     parts += [_band(line, x, y) for line in shown]
     parts += [_curve(line, x, y) for line in shown]
-    ends = _apart([y(line.points[-1].share) for line in shown], 2 * _RADIUS + 1, y.last, y.first)
+    last = [y(line.points[-1].share) for line in shown]
+    ends = _apart(last, 2 * _RADIUS + 1, y.last, y.first)
     for line, end in zip(shown, ends, strict=True):
         parts.append(_disc(line.number, right + 16, end))
         if not narrow:
             parts.append(svg_text(right + 31, end + 4.5, shorten(line.name, 36), "name"))
-    return figure(width, height, f"{y_label} against {x_label}, a line a system", parts)
+    return figure(width, height, f"{_FOUND} against {_RETRIEVED}, a line a system", parts)
+
+
+_FOUND, _RETRIEVED = "Evidence found, %", "tokens retrieved at most"
 
 
 def _band(line: Line, x: Scale, y: Scale) -> str:
-    upper = [f"{x(point.tokens):.1f},{y(point.high):.1f}" for point in line.points]
-    lower = [f"{x(point.tokens):.1f},{y(point.low):.1f}" for point in line.points]
-    corners = " ".join([*upper, *reversed(lower)])
+    upper, lower = [], []
+    for point in line.points:
+        across = x(point.tokens)
+        upper.append(f"{across:.1f},{y(point.high):.1f}")
+        lower.append(f"{across:.1f},{y(point.low):.1f}")
+    corners = " ".join(upper + lower[::-1])
     return f'<polygon class="band {_tone(line.number)}" points="{corners}"/>'
 
 
 def _curve(line: Line, x: Scale, y: Scale) -> str:
     """A line, with a mark that says its values at each point."""
-    tone, places, marks = _tone(line.number), [], []
+    tone = _tone(line.number)
+    places = ""
+    marks = ""
     for point in line.points:
         across, up = f"{x(point.tokens):.1f}", f"{y(point.share):.1f}"
-        places.append(f"{across},{up}")
+        places += f" {across},{up}"
         tip = f"{line.number} {line.name}: {point.share:.1f} % in {point.tokens:,.0f} tokens"
         tip += f" (interval {point.low:.1f} to {point.high:.1f})"
-        marks.append(_told(tip, f'<circle class="{tone}" cx="{across}" cy="{up}" r="3"/>'))
-    return f'<polyline class="curve {tone}" points="{" ".join(places)}"/>{"".join(marks)}'
+        marks += _tipped(tip, f'<circle class="{tone}" cx="{across}" cy="{up}" r="3"/>')
+    return f'<polyline class="curve {tone}" points="{places.strip()}"/>{marks}'
 
 
 def _apart(places: Sequence[float], gap: float, first: float, last: float) -> list[float]:
     """Places at least a gap apart, in their order, from `first` on, and up to `last` where there is room."""
-    moved = list(places)
-    above = first - gap
-    order = sorted(range(len(places)), key=lambda index: places[index])
+    moved = np.array(places)
+    order = np.argsort(moved, kind="stable")
     for index in order:
-        above = moved[index] = max(places[index], above + gap)
-    below = last + gap
-    for index in reversed(order):
-        below = moved[index] = min(moved[index], below - gap)
-    return moved
+        moved[index] = max(moved[index], first)
+        first = moved[index] + gap
+    for index in order[::-1]:
+        moved[index] = min(moved[index], last)
+        last = moved[index] - gap
+    return moved.tolist()
 
 
 def intervals(rows: Sequence[Row], *, width: int, x_label: str, title: str) -> str:
@@ -161,24 +173,26 @@ def intervals(rows: Sequence[Row], *, width: int, x_label: str, title: str) -> s
     if not rows:
         return ""
     narrow = width < _NARROW
-    letters, left, right, step = 39, 16, width - 16, 46
-    names = [name_lines(row.name, letters) for row in rows]
+    names = [name_lines(row.name, _LETTERS) for row in rows]
+    left, right, step, count = 16, width - 16, 46, 5
     if not narrow:
         longest = max(len(line) for lines in names for line in lines)
-        left = max(220, 46 + round(_LETTER * min(longest, letters)))
-        right, step = width - 130, 30
-    ends = [end for row in rows for end in (row.low, row.mean, row.high)]
-    values = ticks(np.nanmin(ends), np.nanmax(ends), 5 if narrow else 8)
+        left = max(220, 46 + round(_LETTER * min(longest, _LETTERS)))
+        right, step, count = width - 130, 30, 8
+    ends = [(row.low, row.mean, row.high) for row in rows]
+    values = ticks(np.nanmin(ends), np.nanmax(ends), count)
     x = Scale(values[0], values[-1], left, right)
     bottom = _TOP
     drawn: list[str] = []
     for row, lines in zip(rows, names, strict=True):
         first = bottom + 15
-        bottom += step + _LINE * (len(lines) - 1)
-        at = bottom - 13 if narrow else first
         drawn.append(_disc(row.number, 12, first))
-        for place, line in enumerate(lines):
-            drawn.append(svg_text(28, first + 4 + _LINE * place, shorten(line, letters), "name"))
+        at = first
+        for line in lines:
+            drawn.append(svg_text(28, at + 4, shorten(line, _LETTERS), "name"))
+            at += _LINE
+        bottom += step + at - first - _LINE
+        at = bottom - 13 if narrow else first
         drawn.append(_bar(row, x, at))
         if row.note and not narrow:
             drawn.append(svg_text(width - 4, at + 4, row.note, "label", anchor="end"))
@@ -192,13 +206,15 @@ _TOP = 8  # pixels over the first row
 
 def _bar(row: Row, x: Scale, at: float) -> str:
     """A row's interval and mean at a height."""
-    kind = f"{_tone(row.number)} {'distinct' if row.distinct else 'tied'}"
-    tip, whisker = f"{row.name}: {row.mean:.1f} %", ""
+    kind = _tone(row.number)
+    kind += " distinct" if row.distinct else " tied"
+    tip = f"{row.name}: {row.mean:.1f} %"
+    whisker = ""
     if math.isfinite(row.low):
         tip += f" (interval {row.low:.1f} to {row.high:.1f})"
         whisker = svg_line(x(row.low), at, x(row.high), at, f"whisker {kind}")
     place = f'x="{x(row.mean) - 5:.1f}" y="{at - 5:.1f}" width="10" height="10"'
-    return _told(tip, f'{whisker}<rect class="estimate {kind}" {place}/>')
+    return _tipped(tip, f'{whisker}<rect class="estimate {kind}" {place}/>')
 
 
 def name_lines(name: str, length: int) -> list[str]:
@@ -262,11 +278,10 @@ def _number(value: float) -> str:
 
 def _disc(number: int, x: float, y: float) -> str:
     """A system's disc with its number, wider for two digits."""
-    tone, half = _tone(number), _RADIUS + 3 * (len(str(number)) - 1)
-    place = (
-        f'x="{x - half:.1f}" y="{y - _RADIUS:.1f}" width="{2 * half:g}" height="{2 * _RADIUS:g}"'
-    )
-    disc = f'<rect class="disc {tone}" {place} rx="{_RADIUS:g}"/>'
+    tone = _tone(number)
+    half = _RADIUS + 3 * len(str(number)) - 3
+    size = f'width="{2 * half:g}" height="{2 * _RADIUS:g}" rx="{_RADIUS:g}"'
+    disc = f'<rect class="disc {tone}" x="{x - half:.1f}" y="{y - _RADIUS:.1f}" {size}/>'
     return disc + svg_text(x, y + 4.5, str(number), f"digit {tone}", anchor="middle")
 
 
@@ -275,7 +290,7 @@ def _tone(number: int) -> str:
     return f"s{number}" if number <= COLOURS else "s0"
 
 
-def _told(tip: str, mark: str) -> str:
+def _tipped(tip: str, mark: str) -> str:
     return f"<g><title>{_safe(tip)}</title>{mark}</g>"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,24 +104,37 @@ def run_retriever(
         raise OptionError(guesses.SWAPPED["run_retriever"])
     if not isinstance(retriever, Retriever):
         raise OptionError(guesses.NO_RETRIEVER.format(type(retriever).__name__))
-    questions = list(queries.queries if isinstance(queries, Benchmark) else queries)
+    if isinstance(queries, Benchmark):
+        queries = queries.queries
+    questions = list(queries)
     check_limits(k, max_tokens)
     name = name or type(retriever).__name__
     has_filters = any(query.where is not None for query in questions)
     if has_filters or not isinstance(retriever, Index):
-        limits = (k,) if max_tokens is None else (k, max_tokens)
+        limits = [k]
+        if max_tokens is not None:
+            limits.append(max_tokens)
 
         def ask(query: Query) -> Sequence[Retrieved]:
-            filters: dict[str, Any] = {} if query.where is None else {"where": query.where}
-            return _pieces(retriever.retrieve(query.text, *limits, **filters), retriever)
+            filters: dict[str, Any] = {}
+            if query.where is not None:
+                filters["where"] = query.where
+            answer = retriever.retrieve(query.text, *limits, **filters)
+            for piece in answer:
+                if not isinstance(piece, Retrieved):
+                    kind = type(piece).__name__
+                    method = f"{type(retriever).__name__}.retrieve"
+                    raise DataError(f"{method} returned a {kind}, no Retrieved")
+            return answer
 
         return ask_each(questions, ask, name)
     index = retriever
-    named = None if counter is None else get_counter(counter)
+    if counter is not None:
+        counter = get_counter(counter)
 
     def answers_of(some: Sequence[Query]) -> Sequence[Sequence[Retrieved]]:
         texts = [query.text for query in some]
-        return index.answers(texts, k, max_tokens, sizes=sizes, counter=named)
+        return index.answers(texts, k, max_tokens, sizes=sizes, counter=counter)
 
     try:
         answers = answers_of(questions)
@@ -130,14 +143,6 @@ def run_retriever(
         return replace(run, pool=index.corpus.retrieved)
     ids = [query.id for query in questions]
     return Run(name, Answers.of(ids, answers), index.corpus.retrieved)
-
-
-def _pieces(answer: Sequence[Retrieved], retriever: Retriever) -> Sequence[Retrieved]:
-    for piece in answer:
-        if not isinstance(piece, Retrieved):
-            kind = type(piece).__name__
-            raise DataError(f"{type(retriever).__name__}.retrieve returned a {kind}, no Retrieved")
-    return answer
 
 
 @suggesting
@@ -181,34 +186,40 @@ def run_experiment(
         MissingExtraError: a retriever's package is not installed.
         ModelError: the embedder or a reranker failed twice.
     """
-    methods = _methods(retrievers)
+    if isinstance(retrievers, str):
+        retrievers = [retrievers]
+    methods = _by_name(map(get_retriever, retrievers), lambda method: method.name, "retriever")
     if behind not in STAGES:
         expected = ", ".join(map(repr, STAGES))
         raise OptionError(f"behind is one of {expected}; got {echo(behind)}")
-    if behind and all(method.makes_passages for method in methods):
+    if behind and all(method.makes_passages for method in methods.values()):
         raise OptionError(
             "nothing stands behind retrievers that make passages: leave out behind, or give another retriever"
         )
-    meters = _meters(embedder)
-    for meter, method in product(meters.values(), methods):
+    if isinstance(embedder, str) or not isinstance(embedder, Sequence):
+        embedder = [embedder]
+    models = _by_name(embedder, _model_name, "embedder")
+    meters = {name: Meter(cached_embedder(model)) for name, model in models.items()}
+    for meter, method in product(meters.values(), methods.values()):
         method.check(meter)
-    scored = list(retrieval_measures(measures_at() if measures is None else measures))
+    scored = retrieval_measures(measures_at() if measures is None else measures)
     scorer = benchmark if isinstance(benchmark, Scorer) else Scorer(benchmark)
+    plain = _chunkers(chunkers)
     reports: list[Report] = []
     for number, (model, meter) in enumerate(meters.items()):
-        bench = _Bench(scorer, scored, meter, methods, _strategies(chunkers, meter), progress)
+        bench = _Bench(scorer, list(scored), meter, methods, plain, progress or no_progress)
         systems = list(bench.systems(model, behind))
         if number:  # a system without a model has the same result with the next one
             systems = [system for system in systems if system.embedder]
         bench.cut(systems)
         for place, system in enumerate(systems, start=1):
-            parts = [
-                system.chunker,
-                system.retriever if len(methods) > 1 else "",
-                system.embedder if len(meters) > 1 else "",
-                system.stage,
-            ]
-            report = bench.report(system, system_name(*parts), race, curved=curved)
+            parts = [system.chunker]
+            if len(methods) > 1:
+                parts.append(system.retriever)
+            if len(meters) > 1:
+                parts.append(system.embedder)
+            name = system_name(*parts, system.stage)
+            report = bench.report(system, name, race, curved=curved)
             reports.append(report)
             if done is not None:
                 done(report)
@@ -216,11 +227,33 @@ def run_experiment(
     return reports
 
 
-def _methods(retrievers: Sequence[str | RetrievalMethod] | str) -> list[RetrievalMethod]:
-    chosen = [retrievers] if isinstance(retrievers, str) else retrievers
-    methods = list(map(get_retriever, chosen))
-    _check_names([method.name for method in methods], "retriever")
-    return methods
+_Named = TypeVar("_Named")
+
+
+def _by_name(
+    values: Iterable[_Named], name_of: Callable[[_Named], str], noun: str
+) -> dict[str, _Named]:
+    named: dict[str, _Named] = {}
+    for value in values:
+        name = name_of(value)
+        if name in named:
+            raise OptionError(f"the {noun} {name} is given twice: give each once")
+        named[name] = value
+    if not named:
+        raise OptionError(f"there is no {noun} to run: expected at least one")
+    return named
+
+
+def _model_name(model: Embedder | str) -> str:
+    return model if isinstance(model, str) else getattr(model, "name", "")
+
+
+def _chunkers(chunkers: Chunkers) -> dict[str, Chunker]:
+    if isinstance(chunkers, Mapping) and chunkers:
+        return {name: get_chunker(chunker) for name, chunker in chunkers.items()}
+    if isinstance(chunkers, str | Chunker):
+        chunkers = [chunkers]
+    return _by_name(map(get_chunker, chunkers), lambda chunker: chunker.label, "chunker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,35 +262,38 @@ class _Cut:
     work: Work
 
 
+@dataclass
 class _Bench:
     """What the systems of one embedder share: chunks, vectors, and the words behind retrievers."""
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        measures: Sequence[Measure],
-        meter: Meter,
-        methods: Sequence[RetrievalMethod],
-        strategies: Sequence[_Strategy],
-        progress: Progress | None,
-    ) -> None:
-        self.scorer, self.measures, self.meter = scorer, measures, meter
-        self.methods = {method.name: method for method in methods}
-        self.strategies = {strategy.name: strategy for strategy in strategies}
-        self.progress: Progress = progress or no_progress
-        self._hits: tuple[Index, Run] | None = None  # of all queries, for passages behind them
+    scorer: Scorer
+    measures: Sequence[Measure]
+    meter: Meter
+    methods: Mapping[str, RetrievalMethod]
+    plain: Mapping[str, Chunker]
+    progress: Progress
+    _hits: tuple[Index, Run] | None = None  # of all queries, for passages behind them
+
+    def __post_init__(self) -> None:
+        self.queries = self.scorer.benchmark.queries
+        self.chunkers: dict[str, Chunker] = {}
+        self.embedding: list[str] = []
+        for name, chunker in self.plain.items():
+            self.chunkers[name] = with_run_embedder(chunker, self.meter)
+            if self.chunkers[name] is not chunker:
+                self.embedding.append(name)
 
     def systems(self, model: str, behind: str) -> Iterator[System]:
-        for method, strategy in product(self.methods.values(), self.strategies.values()):
+        for method, chunker in product(self.methods.values(), self.chunkers):
             if not (behind and method.makes_passages):
-                used = model if method.embeds or strategy.embeds else ""
-                yield System(strategy.name, method.name, used, behind)
+                embeds = method.embeds or chunker in self.embedding
+                yield System(chunker, method.name, model if embeds else "", behind)
 
     def cut(self, systems: Sequence[System]) -> None:
         """Cut the documents by the chunkers of these systems, and check that all chunks can be indexed."""
         documents = self.scorer.benchmark.documents
-        chunkers = dict.fromkeys(system.chunker for system in systems)
-        total = len(chunkers) * len(documents)
+        names = dict.fromkeys(system.chunker for system in systems)
+        total = len(names) * len(documents)
         self._cuts: dict[str, _Cut] = {}
 
         def cut_so_far(done: int) -> None:
@@ -265,14 +301,14 @@ class _Bench:
 
         cut_so_far(0)
         corpora: list[ChunkedCorpus] = []
-        questions = [query.text for query in self.scorer.benchmark.queries]
-        self._vectors = MeteredVectors(self.meter, corpora, questions, progress=self.progress)
+        texts = [query.text for query in self.queries]
+        self._vectors = MeteredVectors(self.meter, corpora, texts, progress=self.progress)
         # Those that embed come last: how many texts are embedded in all is known then, nearly.
-        embedding = [name for name in chunkers if self.strategies[name].embeds]
-        for name in [*(name for name in chunkers if name not in embedding), *embedding]:
-            if embedding and name == embedding[0]:
-                self._embed_pieces([self.strategies[name].chunker for name in embedding], corpora)
-            chunker = self.strategies[name].chunker
+        embedding = [name for name in names if name in self.embedding]
+        for name in sorted(names, key=embedding.__contains__):
+            if name in embedding[:1]:
+                self._embed_pieces([self.chunkers[other] for other in embedding], corpora)
+            chunker = self.chunkers[name]
             with self.meter.measured(chunker) as work:
                 corpora.append(chunk_corpus(documents, chunker, progress=cut_so_far))
             self._cuts[name] = _Cut(corpora[-1], work)
@@ -298,8 +334,8 @@ class _Bench:
     ) -> Report:
         """Index the system's chunks, ask the questions, and score the answers."""
         cut = self._cuts[system.chunker]
-        corpus, queries = cut.corpus, self.scorer.benchmark.queries
-        parts: Sequence[Sequence[Query]] = [queries]
+        corpus = cut.corpus
+        parts: Sequence[Sequence[Query]] = [self.queries]
         if race is not None and not system.behind:
             parts = race.parts(name, system.chunker, system.retriever)
         asked: list[Query] = []
@@ -311,22 +347,20 @@ class _Bench:
                 asked += part
                 answers.append(self._runs(index, system, limits, name, part))
                 runs = [_joined(some) for some in zip(*answers, strict=True)]
-                if len(asked) == len(queries) or race is None:
+                if len(asked) == len(self.queries) or race is None:
                     continue
                 if race.is_behind(asked_alone(self._scored(runs, limits), asked)):
                     break
-        texts = [query.text for query in queries]
-        source_tokens = self.scorer.tokens.size
-        cost, seconds = self.meter.cost(cut.work, work, corpus, texts, source_tokens)
-        report = self._scored([replace(run, seconds=seconds) for run in runs], limits)
+        texts = [query.text for query in self.queries]
+        cost, seconds = self.meter.cost(cut.work, work, corpus, texts, self.scorer.tokens.size)
         lengths = _lengths(corpus, self.scorer.counter)
         report = replace(
-            report,
+            self._scored([replace(run, seconds=seconds) for run in runs], limits),
             chunks=self.meter.statistics(work, corpus, lengths),
             cost=cost,
             system=system,
         )
-        if len(asked) < len(queries):
+        if len(asked) < len(self.queries):
             return asked_alone(report, asked)
         if race is not None:
             race.add(report)
@@ -334,7 +368,7 @@ class _Bench:
             return report
         known = {}
         for limit, run in zip(limits, runs, strict=True):
-            if limit.k is None and limit.max_tokens is not None:
+            if limit.k is None:
                 known[limit.max_tokens] = run
         return replace(report, curve=self._curve(index, system, known))
 
@@ -343,31 +377,33 @@ class _Bench:
         scored = [measure for measure in self.measures if measure in within]
         return score_limits(self.scorer, runs, limits, scored)
 
-    def _curve(self, index: Index, system: System, known: Mapping[int, Run]) -> dict[int, Scores]:
+    def _curve(
+        self, index: Index, system: System, known: Mapping[int | None, Run]
+    ) -> dict[int, Scores]:
         """`Report.curve`, up to where the largest of `SHARES` is found. `known`: passages by their budget."""
         curve: dict[int, Scores] = {}
-        queries = self.scorer.benchmark.queries
         # Passages are asked for each budget anew; chunks once for all.
         for limit in self._limits(index, system, recalls(self.scorer)):
-            run = known.get(limit.max_tokens or 0)
+            run = known.get(limit.max_tokens)
             if run is None:
-                (run,) = self._runs(index, system, [limit], system.name, queries)
+                (run,) = self._runs(index, system, [limit], system.name, self.queries)
             curve |= curve_of(score_limits(self.scorer, [run], [limit], limit.measures))
             if any(np.nanmean(shares) >= SHARES[-1] for shares in curve.values()):
                 break
         return curve
 
     def _limits(self, index: Index, system: System, measures: Sequence[Measure]) -> list[Limit]:
-        depth = max([1, *(measure.k for measure in measures if isinstance(measure.k, int))])
+        depths = {measure.k for measure in measures}
+        depth = max((k for k in depths if isinstance(k, int)), default=1)
         if system.behind:
             return limits_of([measure for measure in measures if not measure.needs_pool], depth)
-        if any(measure.k == "min" for measure in measures):
+        if "min" in depths:
             most = self.scorer.depths(index.corpus.retrieved).max(initial=0)
             depth = max(depth, int(most))
         if not index.nested:
             return limits_of(measures, depth)
-        budget = max([0, *(budget_of(measure.k) or 0 for measure in measures)])
-        return [Limit(depth, budget or None, measures)]
+        budgets = filter(None, map(budget_of, depths))
+        return [Limit(depth, max(budgets, default=None), measures)]
 
     def _runs(
         self,
@@ -385,24 +421,22 @@ class _Bench:
         sizes = None
         if any(limit.max_tokens for limit in limits):
             sizes = self.scorer.token_counts(index.corpus.retrieved)
-        limited = dict.fromkeys((limit.k, limit.max_tokens) for limit in limits)
-        parts: dict[tuple[int | None, int | None], list[Run]] = {pair: [] for pair in limited}
-        for some in blocks(queries, _questions_at_once(index) or max(1, len(queries))):
-            for (k, max_tokens), runs in parts.items():
+        at_once = len(queries) or 1
+        if isinstance(index, PassageIndex):
+            at_once = index.questions_kept or at_once
+        pairs = [(limit.k, limit.max_tokens) for limit in limits]
+        answered: dict[tuple[int | None, int | None], list[Run]] = {pair: [] for pair in pairs}
+        for some in blocks(queries, at_once):
+            for (k, max_tokens), runs in answered.items():
                 run = run_retriever(
                     index, some, k, max_tokens, sizes=sizes, counter=counter, name=name
                 )
                 runs.append(run)
-        joined = {pair: _joined(runs) for pair, runs in parts.items()}
-        return [joined[limit.k, limit.max_tokens] for limit in limits]
+        return [_joined(answered[pair]) for pair in pairs]
 
     @cached_property
     def _behind(self) -> PassagesBehind:
         return PassagesBehind(self.scorer)
-
-
-def _questions_at_once(index: Index) -> int | None:
-    return index.questions_kept if isinstance(index, PassageIndex) else None
 
 
 def _joined(runs: Sequence[Run]) -> Run:
@@ -419,30 +453,6 @@ def _lengths(corpus: ChunkedCorpus, counter: TokenCounter) -> Numbers:
         return corpus.token_counts
     counts = [counter.count_many([chunk.text for chunk in some]) for some in blocks(corpus)]
     return np.concatenate(counts)
-
-
-@dataclass(frozen=True, slots=True)
-class _Strategy:
-    name: str
-    chunker: Chunker
-    embeds: bool
-
-
-def _strategies(chunkers: Chunkers, meter: Meter) -> list[_Strategy]:
-    chosen = [chunkers] if isinstance(chunkers, str | Chunker) else chunkers
-    if isinstance(chosen, Mapping):
-        named = {name: get_chunker(chunker) for name, chunker in chosen.items()}
-    else:
-        plain = list(map(get_chunker, chosen))
-        _check_names([chunker.label for chunker in plain], "chunker")
-        named = {chunker.label: chunker for chunker in plain}
-    if not named:
-        _check_names([], "chunker")
-    strategies = []
-    for name, chunker in named.items():
-        used = with_run_embedder(chunker, meter)
-        strategies.append(_Strategy(name, used, used is not chunker))
-    return strategies
 
 
 def with_run_embedder(chunker: Chunker, embedder: CachedEmbedder) -> Chunker:
@@ -496,23 +506,3 @@ def embedded_first(
         with suppress(_NotedError):
             alike.chunk(document)
     return noting.texts
-
-
-def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Meter]:
-    models: list[Embedder | str] = []
-    if isinstance(embedder, str) or not isinstance(embedder, Sequence):
-        models.append(embedder)
-    else:
-        models.extend(embedder)
-    names = [model if isinstance(model, str) else getattr(model, "name", "") for model in models]
-    _check_names(names, "embedder")
-    meters = [Meter(cached_embedder(model)) for model in models]
-    return dict(zip(names, meters, strict=True))
-
-
-def _check_names(names: Sequence[str], what: str) -> None:
-    if not names:
-        raise OptionError(f"there is no {what} to run: expected at least one")
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise OptionError(f"the {what} {name} is given twice: give each once")
