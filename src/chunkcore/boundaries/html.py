@@ -7,7 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, takewhile
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from chunkcore.boundaries import Block, between
@@ -154,36 +155,29 @@ class _Reader:
         self.place = place
 
     def top(self, root: _Element) -> list[Block]:
-        rows = list(_without_holders(root)) or [
-            (root, 0)
-        ]  # a text of end tags alone has no elements
+        # A text of end tags alone has no elements.
+        rows = list(_without_holders(root)) or [(root, 0)]
+        ranges = self.ranges([start for _, start in rows[1:]], 0, len(self.text))
         headings: list[_Element] = []
         blocks: list[Block] = []
-        for element, kept in zip(
-            [element for element, _ in rows], self.ranges(rows, 0, len(self.text)), strict=False
-        ):
+        for (element, _), kept in zip(rows, ranges, strict=True):
             level = _HEADINGS.get(element.tag, 0)
             if level:
-                headings = [heading for heading in headings if heading.tag < element.tag] + [
-                    element
-                ]
+                headings = [heading for heading in headings if heading.tag < element.tag]
+                headings.append(element)
             if kept:
-                blocks.append(
-                    self.block(element, kept, tuple([heading.title for heading in headings]), level)
-                )
+                path = tuple([heading.title for heading in headings])
+                blocks.append(self.block(element, kept, path, level))
         return blocks
 
-    def ranges(
-        self, rows: Sequence[tuple[_Element, int]], start: int, end: int
-    ) -> list[tuple[int, int] | None]:
-        return between(
-            self.text, start, end, [min(self.place(place), end) for _, place in rows[1:]]
-        )
+    def ranges(self, starts: Sequence[int], start: int, end: int) -> list[tuple[int, int] | None]:
+        cuts = [min(self.place(begin), end) for begin in starts]
+        return between(self.text, start, end, cuts)
 
     def blocks(
         self, elements: Sequence[_Element], start: int, end: int, path: tuple[str, ...]
     ) -> list[Block]:
-        ranges = self.ranges([(element, element.start) for element in elements], start, end)
+        ranges = self.ranges([element.start for element in elements[1:]], start, end)
         pairs = zip(elements, ranges, strict=False)
         return [self.block(element, kept, path) for element, kept in pairs if kept]
 
@@ -208,13 +202,11 @@ class _Reader:
     def rows(self, table: _Element, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
         """The table's header with the text before it, then its rows, each with the header's range."""
         rows = list(_rows(table))
-        heads = next((number for number, row in enumerate(rows) if not row.is_header), len(rows))
+        heads = len(list(takewhile(attrgetter("is_header"), rows)))
         if heads in (0, len(rows)):
             return self.blocks(table.in_order(), start, end, path)
         body = rows[heads:]
-        first, *ranges = between(
-            self.text, start, end, [min(self.place(row.start), end) for row in body]
-        )
+        first, *ranges = self.ranges([row.start for row in body], start, end)
         if first is None:
             return self.blocks([row.element for row in body], start, end, path)
         header = between(self.text, self.place(rows[0].start), first[1], [])[0] or first

@@ -164,9 +164,13 @@ _CLAUSE = re.compile(
 )
 _ROMAN = re.compile(r"[IVXLC]{1,7}")
 _NUMBER_NEXT = re.compile(r"[§+]|[A-Z]{0,2}\d|[VX]\b|[IVXLC]{2,}\b|[A-Z]\. ?\d")
-_DATE_NEXT = re.compile(r"\d{1,2}\.(?:\s|$)|\d{4}\b")
-_DAY_AND_MONTH = re.compile(r"\d{1,2}\.\d{1,2}")
-_MONTH_AND_DAY_NEXT = re.compile(r"\d{1,2}\.\s?\d{1,2}\.")
+# Numbers, and what goes on after their period: a section; year, month and day; month and year; day and month.
+_AFTER_NUMBER = (
+    (re.compile(r".+"), re.compile(r"§")),
+    (re.compile(r"\d{4}"), re.compile(r"\d{1,2}\.\s?\d{1,2}\.")),
+    (re.compile(r"\d{1,2}\.\d{1,2}"), re.compile(r"\d{4}|\d+\Z")),
+    (re.compile(r".{1,2}"), re.compile(r"\d{1,2}\.(?:\s|$)|\d{4}\b")),
+)
 _BLOCK_EDGE = re.compile(
     rf"(?:</?(?:br|{'|'.join(sorted(BLOCK_TAGS))})\b[^<>]*>\s*)+", re.IGNORECASE
 )
@@ -329,18 +333,18 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
         if len(word) > 3 and word.islower() and word.isalpha() and word not in ABBREVIATIONS:
             return True  # as nearly always, in a quarter of the time of the rules below
     words = text[begin:stop].rsplit(None, 2)
-    if not words:
-        return True
-    word = words[-1].lstrip(_OPENERS)
-    lower = word.lower()
-    before = words[-2] if len(words) > 1 else ""
-    is_first = begin == start and len(words) < 3
-    if len(word) > 3 and not is_first and lower.isalpha() and lower not in ABBREVIATIONS:
-        return not (word.isupper() and _is_ordinal(word, before))
-    if is_first and _CLAUSE.fullmatch(" ".join(words)):
+    if begin == start and len(words) < 3 and _CLAUSE.fullmatch(" ".join(words)):
         return False
+    before, word = ["", "", *words][-2:]
+    word = word.lstrip(_OPENERS)
     if word[-1:].isdecimal():
         return not _goes_on_after_number(text, word, before, following)
+    return _word_ends(text, word, before, following)
+
+
+def _word_ends(text: str, word: str, before: str, following: int) -> bool:
+    """Whether a word with a period, which may belong to it, ends the sentence."""
+    lower = word.lower()
     if lower in UNITS and before[-1:].isdecimal():
         return True
     if lower in NEVER or _INDIC_INITIAL.match(word):
@@ -361,17 +365,11 @@ def _is_ordinal(numeral: str, before: str) -> bool:
 
 def _goes_on_after_number(text: str, word: str, before: str, following: int) -> bool:
     """Whether a number with a period is a part of a date, or an ordinal."""
-    if text[following] == "§":
-        return True
-    if len(word) == 4 and word.isdecimal():
-        return _MONTH_AND_DAY_NEXT.match(text, following) is not None
-    if len(word) > 2:
-        is_day = _DAY_AND_MONTH.fullmatch(word) is not None
-        return is_day and text[following : following + 4].isdecimal()
-    if _DATE_NEXT.match(text, following):
-        return True
+    for number, goes_on in _AFTER_NUMBER:
+        if number.fullmatch(word) and goes_on.match(text, following):
+            return True
     noun = _LETTERS.match(text, following)
-    if noun is None:
+    if len(word) > 2 or noun is None:
         return False
     if noun.group() in AFTER_ORDINAL:
         return True
