@@ -12,8 +12,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings
 
 pytest.importorskip("langchain_text_splitters")
 pytest.importorskip("llama_index.core")
@@ -102,21 +101,6 @@ def cut(splitter: Any, text: str) -> list[Chunk]:
 # --- LangChain ------------------------------------------------------------------------------------------------
 
 
-@given(
-    texts, st.sampled_from(["\n\n", "\n", " ", "a", "。", ""]), st.sampled_from([False, "start", "end"]),
-    st.integers(1, 30).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size))), st.booleans(),
-)  # fmt: skip
-@few
-@example(" ,,a", ",", False, (9, 0), True)
-def test_langchain_character_on_generated_text(
-    text: str, separator: str, keep: Any, sizes: tuple[int, int], strip: bool
-) -> None:
-    splitter = CharacterTextSplitter(
-        separator=separator, keep_separator=keep, chunk_size=sizes[0], chunk_overlap=sizes[1], strip_whitespace=strip
-    )
-    check(splitter.split_text(text), cut(splitter, text), text, joiner="" if keep else separator)
-
-
 @pytest.mark.parametrize(
     "cls", [RecursiveCharacterTextSplitter, MarkdownTextSplitter, LatexTextSplitter, PythonCodeTextSplitter]
 )
@@ -171,14 +155,6 @@ def test_a_splitter_that_is_not_known_cuts_as_it_does_and_is_found_in_order() ->
 # --- LlamaIndex -----------------------------------------------------------------------------------------------
 
 
-def error_of(function: Callable[[str], object], text: str) -> str:
-    try:
-        function(text)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
 def lines(text: str) -> list[str]:
     return text.splitlines(keepends=True)
 
@@ -204,30 +180,6 @@ def test_llamaindex_on_real_texts(splitter: Any) -> None:
     for text in real_texts():
         text = plain(text[:10_000])
         check(splitter.split_text(text), cut(splitter, text), text)
-
-
-@given(texts, st.sampled_from(range(len(LLAMA))))
-@few
-def test_llamaindex_on_generated_text(text: str, number: int) -> None:
-    text = plain(text)
-    original = LLAMA[number].split_text(text) if text else []
-    check(original, cut(LLAMA[number], text), text)
-
-
-@given(hard_text(max_parts=60), st.integers(8, 40), st.integers(0, 8))
-@few
-def test_llamaindex_small_sizes_on_generated_text(text: str, size: int, overlap: int) -> None:
-    text = plain(text)
-    for splitter in (
-        SentenceSplitter(chunk_size=size, chunk_overlap=overlap, paragraph_separator="\n\n"),
-        LlamaTokenTextSplitter(chunk_size=size, chunk_overlap=overlap),
-    ):
-        if text and (raised := error_of(splitter.split_text, text)):
-            assert "Single token" in raised
-            with pytest.raises(ValueError, match="choose a larger size"):
-                cut(splitter, text)
-        else:
-            check(splitter.split_text(text) if text else [], cut(splitter, text), text)
 
 
 def test_a_function_that_gives_empty_sentences_does_not_hang() -> None:
@@ -328,13 +280,6 @@ def check_haystack(number: int, text: str) -> int:
 @pytest.mark.parametrize("number", range(len(HAYSTACK)))
 def test_haystack_on_real_texts(number: int) -> None:
     assert sum(check_haystack(number, text[:10_000]) for text in real_texts()) == 0
-
-
-@given(texts, st.integers(0, len(HAYSTACK) - 1))
-@few
-def test_haystack_on_generated_text(text: str, number: int) -> None:
-    if text := plain(text):
-        check_haystack(number, text)
 
 
 def test_where_two_places_fit_none_is_claimed() -> None:

@@ -55,7 +55,7 @@ def test_options_that_go_with_the_size_shrink_with_it_where_metadata_take_room(s
         assert max(counted) <= 41  # two line ends stand between
 
 
-@pytest.mark.parametrize("text", ["        aa ", "  aa ", "x  aa y", " aa", "aa"])
+@pytest.mark.parametrize("text", ["        aa ", "  aa ", "x  aa y", " aab", " aa", "aa"])
 def test_separators_between_white_space_are_a_chunk_to_exact_as_to_langchain(text):
     splitter = CharacterTextSplitter("a", keep_separator=False, chunk_size=10, chunk_overlap=0, strip_whitespace=True)
     assert exact_chunker(splitter).split_text(text) == splitter.split_text(text)

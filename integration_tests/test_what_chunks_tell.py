@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
@@ -61,26 +61,6 @@ def test_the_text_of_a_chunk_and_of_a_hit_is_the_text_of_its_place(framework, ch
 
 def places_of(chunks):
     return [[(span.start, span.end) for span in chunk.spans] for chunk in chunks]
-
-
-def ids_of(chunks):
-    return {getattr(chunk.own, "node_id", None) or chunk.own.id for chunk in chunks}
-
-
-@frameworks
-@pytest.mark.parametrize("chunker", CHUNKERS, ids=lambda each: f"{each.name}-{each.overlap}")
-@given(text=hard_text().filter(bool))
-@example(text="\xa0\u2028\u2028the\xa0")
-def test_a_framework_has_the_chunks_of_the_core_where_they_stand(framework, chunker, text):
-    core = chunker.chunk(Document("d", text))
-    chunks = framework.cut(text, chunker)
-    assert [(chunk.text, chunk.spans) for chunk in chunks] == [(chunk.text, chunk.spans) for chunk in core]
-    assert [text_of_spans(text, chunk.spans) for chunk in chunks] == [chunk.text for chunk in chunks]
-    assert not lost(text, places_of(chunks))
-    # An overlap without its white space can be the very span of the chunk before, and then has the core's id twice.
-    assert len(ids_of(chunks)) == len(chunks)
-    if framework is not FRAMEWORKS["Haystack"]:  # which makes ids of context and text, too
-        assert {chunk.id for chunk in core} <= ids_of(chunks)
 
 
 @frameworks

@@ -15,7 +15,6 @@ from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.files import csv_rows, json_lines, read_text, text_lines
 from chunkcore.reading.folders import load_documents
-from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.layouts import WRITERS, jsonl, own, write
@@ -65,33 +64,6 @@ def files_of(name: str) -> list[str]:
 
 
 FILES = [(name, file) for name in WRITERS for file in files_of(name)]
-
-
-@given(
-    st.sampled_from(FILES),
-    st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")),
-)
-def test_any_bytes_in_any_file_end_in_a_sentence(place: tuple[str, str], content: bytes) -> None:
-    name, file = place
-    with tempfile.TemporaryDirectory() as folder:
-        root = WRITERS[name](Path(folder))
-        (root / file).write_bytes(content)
-        told(root)
-
-
-@given(st.sampled_from([each for each in FILES if ".json" in each[1]]), st.randoms(), VALUES)
-def test_any_value_anywhere_in_a_json_file_ends_in_a_sentence(
-    place: tuple[str, str], draw: random.Random, other: Any
-) -> None:
-    name, file = place
-    with tempfile.TemporaryDirectory() as folder:
-        root = WRITERS[name](Path(folder))
-        text = (root / file).read_text("utf-8")
-        lines = [text] if file.endswith(".json") else text.splitlines()
-        number = draw.randrange(len(lines))
-        lines[number] = json.dumps(changed(json.loads(lines[number]), draw, other))
-        write(root / file, "\n".join(lines))
-        told(root)
 
 
 @pytest.mark.parametrize(("name", "file"), FILES)

@@ -405,16 +405,6 @@ def test_a_string_that_describes_none_is_refused(spec: str, message: str) -> Non
     assert message in str(caught.value)
 
 
-@settings(max_examples=200)
-@given(st.text(alphabet='dense,bm25:=+rkhy"[]{}1. ', max_size=30) | st.text(max_size=20))
-def test_any_string_is_a_search_or_an_option_error(spec: str) -> None:
-    try:
-        method = get_retriever(spec)
-    except OptionError:
-        return
-    assert get_retriever(method.name) == method
-
-
 @given(st.lists(st.lists(st.integers(0, 9), unique=True), max_size=4))
 def test_rows_of_any_length_stand_side_by_side(rows: list[list[int]]) -> None:
     ranked = Hits.of([(np.array(row, dtype=np.int64), -np.arange(float(len(row)))) for row in rows])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -80,12 +79,6 @@ def test_a_broken_grid_is_an_error_of_the_project(grid: str) -> None:
 def test_a_large_grid_is_refused_before_anything_is_built() -> None:
     with pytest.raises(OptionError, match="20,000 configurations: narrow it to 10,000"):
         expand_grid(f"recursive:size={{{','.join(map(str, range(20_000)))}}}")
-
-
-@given(st.text(alphabet='{},="ab1:[]\\', max_size=30))
-def test_any_text_is_a_grid_or_an_error(text: str) -> None:
-    with suppress(OptionError):
-        assert expand_grid(text)
 
 
 def test_the_plan_has_the_default_first_and_each_configuration_once() -> None:

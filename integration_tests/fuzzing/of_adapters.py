@@ -40,6 +40,8 @@ def a_framework_has_the_chunks_of_the_core(name: str, chunker: Chunker, text: st
     assert [(each.text, each.spans) for each in made] == [(chunk.text, chunk.spans) for chunk in core]
     ids = [getattr(each.own, "id_", None) or each.own.id for each in made]
     assert len(set(ids)) == len(ids)
+    if name != "Haystack":  # which makes ids of context and text, too
+        assert {chunk.id for chunk in core} <= set(ids)
 
 
 @target(

@@ -26,11 +26,10 @@ from chunkcore.study.tuning import expand_grid
 from chunkcore.text import Document, Span
 from hypothesis import strategies as st
 
-from tests import test_bad_files
 from tests.files import lines_of, paragraph, pdf_bytes, table, write_docx, write_epub
-from tests.fuzzing.targets import inner_test, target
+from tests.fuzzing.targets import target
 from tests.fuzzing.texts import texts
-from tests.test_bad_files import FILES, VALUES
+from tests.test_bad_files import FILES, VALUES, WRITERS, changed, told
 
 _JSON = [each for each in FILES if ".json" in each[1] or ".dev" in each[1]]
 _seeds = st.integers(0, 1 << 32)
@@ -49,14 +48,26 @@ def contents(most: int = 60) -> st.SearchStrategy[bytes]:
 @target(share=0.3, guided=True, place=st.sampled_from(FILES), content=contents())
 def any_bytes_in_any_collection_end_in_a_sentence(place: tuple[str, str], content: bytes) -> None:
     """In each file of a collection."""
-    inner_test(test_bad_files.test_any_bytes_in_any_file_end_in_a_sentence)(place, content)
+    name, file = place
+    with tempfile.TemporaryDirectory() as folder:
+        root = WRITERS[name](Path(folder))
+        (root / file).write_bytes(content)
+        told(root)
 
 
 @target(share=0.3, place=st.sampled_from(_JSON), seed=_seeds, other=VALUES)
 def any_value_in_any_collection_ends_in_a_sentence(place: tuple[str, str], seed: int, other: Any) -> None:
     """Anywhere in its JSON."""
-    test = test_bad_files.test_any_value_anywhere_in_a_json_file_ends_in_a_sentence
-    inner_test(test)(place, Random(seed), other)
+    name, file = place
+    draw = Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        root = WRITERS[name](Path(folder))
+        text = (root / file).read_text("utf-8")
+        lines = [text] if file.endswith(".json") else text.splitlines()
+        number = draw.randrange(len(lines))
+        lines[number] = json.dumps(changed(json.loads(lines[number]), draw, other))
+        (root / file).write_text("\n".join(lines))
+        told(root)
 
 
 @target(share=1, guided=True, content=contents())
@@ -159,7 +170,8 @@ def a_string_is_a_retriever_or_an_option_error(text: str) -> None:
     """Whatever a user writes for one."""
     for spec in (text, f"hybrid:{text}", f"bm25:{text}", f"rerank:{text}"):
         with suppress(OptionError):
-            get_retriever(spec)
+            method = get_retriever(spec)
+            assert get_retriever(method.name) == method
 
 
 _WRITTEN = {

@@ -1,17 +1,15 @@
-"""Places: the algebra of spans, where retrieved text stands, and what is scored."""
+"""Places: where retrieved text stands."""
 
 from __future__ import annotations
 
-from chunkcore import Document, Span
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore import Document
 from chunkcore.locating.alignment import Aligner
 from chunkcore.locating.text_search import fold
-from chunkcore.run import Retrieved, Run
+from chunkcore.run import Retrieved
 from hypothesis import strategies as st
 from rapidfuzz.distance import LCSseq
 
-from tests import test_scoring, test_spans
-from tests.fuzzing.targets import inner_test, target
+from tests.fuzzing.targets import target
 from tests.fuzzing.texts import recipes, text_of, texts
 
 # What happens to a passage between an index and an answer.
@@ -84,16 +82,3 @@ def pieces_in_order_are_each_found(cases: list[str]) -> None:
     assert [each.text for each in found] == cases
     for piece, each in zip(cases, found, strict=True):
         assert each.spans[0].slice(document.text) == piece
-
-
-@target(share=0.5, left=test_spans.groups, right=test_spans.groups)
-def spans_are_sets_of_positions(left: list[Span], right: list[Span]) -> None:
-    """Union and intersection, as sets have them."""
-    inner_test(test_spans.test_the_algebra_is_that_of_sets_of_positions)(left, right)
-    inner_test(test_spans.test_merging_joins_only_neighbours_that_touch_in_their_order)(left)
-
-
-@target(share=0.2, case=test_scoring.cases())
-def columns_are_scored_as_objects(case: tuple[Benchmark, Run]) -> None:
-    """Every measure, from columns as from objects."""
-    inner_test(test_scoring.test_columns_are_scored_as_objects_are)(case)

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-__all__ = ["MISSING", "ROOMS", "Target", "inner_test", "load_targets", "target"]
+__all__ = ["MISSING", "ROOMS", "Target", "load_targets", "target"]
 
 # Where targets are; what a room needs may not be installed.
 ROOMS = (
@@ -42,12 +42,6 @@ class Target:
 
 
 _targets: dict[str, Target] = {}
-
-
-def inner_test(test: Any) -> Callable[..., object]:
-    """A property's function of its values, without what draws them."""
-    inner: Callable[..., object] = test.hypothesis.inner_test
-    return inner
 
 
 def target(
