@@ -136,6 +136,7 @@ class Question:
         texts: the units' texts.
         lexical: the units' words; None if they do not count.
         form: of words; see `word_keys`.
+        hits: the other retriever's hits and what is shown of them; None without.
         has_answer: whether the index has an answer; None: not known yet.
         first: the units of another retriever's first hit, which words do not contradict.
         last: the counter and the tokens of the last budget, and what filled it.
@@ -150,6 +151,7 @@ class Question:
     texts: UnitTexts
     lexical: LexicalWindows | None
     form: str
+    hits: object = None
     has_answer: bool | None = None
     first: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     last: tuple[TokenCounter, int, Filled] | None = None

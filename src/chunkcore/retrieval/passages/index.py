@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -61,7 +61,6 @@ from chunkcore.retrieval.passages.worth import (
     BALANCE,
     Show,
     Shown,
-    UnitPlaces,
     check_show,
     distinct_hits,
     has_decisive_words,
@@ -72,8 +71,6 @@ from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Floats, Numbers, Scores
 from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
-
-T = TypeVar("T")
 
 KINDS = ("dense", "lexical")
 _FEW = 10  # units, among fewer of which no score stands out
@@ -202,15 +199,16 @@ class WindowIndex(PassageIndex):
         self._vectors = vectors or TextVectors()
         self._shares = options.shares()
         self._dense: DenseWindows | None = None
-        self._last: dict[str, Question] = {}  # questions, the last ones last
-        self._last_behind: dict[str, tuple[object, Question]] = {}  # with their hits
+        # Questions, the last ones last, by their texts and whether they were asked with hits.
+        self._last: dict[tuple[str, bool], Question] = {}
         self._last_words: tuple[str, Scores] | None = None
         self.questions_kept: int = max(1, _KEPT // (8 * len(self.units) + _SHARED))
-        self._sizes: Numbers = np.full(
-            len(self.units),
-            -1,
-            dtype=np.int32,
-        )
+        self._sizes: Numbers = np.full(len(self.units), -1, dtype=np.int32)
+        self._unit_tokens: Numbers = self.units.by_unit(corpus.token_counts)
+        self._mean_tokens = max(1.0, self._unit_tokens.sum() / max(1, len(self.units)))
+        self._texts = UnitTexts(self.units, corpus)
+        self._places = self._texts.places
+        self.sources = self._texts.sources  # the documents by id
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
             measured = self._vectors.norms(options.name, corpus)
@@ -244,19 +242,6 @@ class WindowIndex(PassageIndex):
         given = [documents.get(number) for number in self._places.numbers]
         return Headings(self.units, given, self._options.words)
 
-    @cached_property
-    def _texts(self) -> UnitTexts:
-        return UnitTexts(self.units, self.corpus)
-
-    @property
-    def _places(self) -> UnitPlaces:
-        return self._texts.places
-
-    @property
-    def sources(self) -> dict[str, Document]:
-        """The documents by id."""
-        return self._texts.sources
-
     # ---- Scores
 
     def rank(
@@ -265,31 +250,28 @@ class WindowIndex(PassageIndex):
         k: int,
     ) -> Hits:
         rows = []
-        for scores in self._scores(queries):
-            best = best_of(scores, k)
-            rows.append((self.units.chunks(best), scores[best]))
+        for question in self._questions(queries):
+            best = best_of(question.scores, k)
+            rows.append((self.units.chunks(best), question.scores[best]))
         return Hits.of(rows)
-
-    def _scores(self, queries: Sequence[str]) -> Iterator[Scores]:
-        """Each query's scores of all units."""
-        return (question.scores for question in self._questions(queries))
 
     def _questions(self, queries: Sequence[str]) -> Iterator[Question]:
         """The queries; the last ones are kept: a report asks at several limits."""
-        kept = {query: self._last.get(query) for query in queries}
+        kept = {query: self._last.get((query, False)) for query in queries}
         new = self._scored([query for query in queries if kept[query] is None])
         for query in queries:
             question = kept[query]
             if question is None:
                 question = self._question(query, next(new), self._everything)
-            self._keep(self._last, query, question)
+            self._keep(question)
             yield question
 
-    def _keep(self, last: dict[str, T], query: str, value: T) -> None:
-        last[query] = value
-        if len(last) > self.questions_kept:
-            for oldest in list(last)[:1]:  # none, where other threads take questions out meanwhile
-                last.pop(oldest, None)
+    def _keep(self, question: Question) -> None:
+        self._last[question.text, question.hits is not None] = question
+        if len(self._last) > self.questions_kept:
+            oldest = list(self._last)[:1]  # none, where other threads take questions out meanwhile
+            for key in oldest:
+                self._last.pop(key, None)
 
     def _question(self, text: str, scores: Scores, shown: Shown) -> Question:
         lexical = self._lexical if "lexical" in self._shares else None
@@ -297,7 +279,7 @@ class WindowIndex(PassageIndex):
 
     @cached_property
     def _everything(self) -> Shown:
-        return Shown.everything(self._places)
+        return Shown(self._places, np.array([[0, np.iinfo(np.int64).max]]))
 
     def _scored(self, queries: Sequence[str]) -> Iterator[Scores]:
         if self._dense is not None and queries:
@@ -411,7 +393,7 @@ class WindowIndex(PassageIndex):
             scales = self._dense.scales(cosines)
             relation = _WORDS * relation + self._nearness(next(scales)[0])
             wider = _WORDS * wider + self._nearness(next(scales)[0])
-        scores = next(iter(self._scores([question])))
+        scores = next(self._questions([question])).scores
         best = best_of(scores, NEAREST)
         documents = self.units.documents
         others = scores[documents != documents[best[0]]]
@@ -478,11 +460,6 @@ class WindowIndex(PassageIndex):
             )
         return self.enough.level
 
-    def _answer(self, question: Question, budget: Budget, level: float | None) -> RankedList:
-        if level is None:
-            return self._assembled(question, budget)
-        return self._up_to(level, question, budget.counter)
-
     def _up_to(self, level: float, question: Question, counter: TokenCounter) -> RankedList:
         """The passages of all units up to a level, and of gaps between them."""
         visible = question.scores
@@ -492,12 +469,7 @@ class WindowIndex(PassageIndex):
         tokens = int(self._unit_tokens[units].sum())
         budget = Budget(2 * tokens + MAX_TOKENS, counter)
         least = float(visible[units].min())
-        filled = self._filled(question, budget, least)
-        return self._finished(question, filled, budget, filled.passages)
-
-    @cached_property
-    def _unit_tokens(self) -> Numbers:
-        return np.asarray(self.units.by_unit(self.corpus.token_counts), dtype=np.int64)
+        return self._finished(question, self._filled(question, budget, least), budget)
 
     def needed(
         self,
@@ -589,7 +561,7 @@ class WindowIndex(PassageIndex):
         passages = RankedList()
         if budget.left > 0 and (placed or show == "all"):
             asked = self._behind_question(question, ranked, placed, show, balance)
-            passages = self._answer(asked, budget, level)
+            passages = self._assembled(asked, budget, level=level)
         for number, hit in alone:
             passages.insert(number, hit)
         if not passages and level is None:
@@ -607,9 +579,9 @@ class WindowIndex(PassageIndex):
     ) -> Question:
         """The question, scored by words and by the hits, of which those `placed` stand in the index."""
         hits_of = hits, placed, show, balance
-        last, asked = self._last_behind.get(question, (None, None))
-        if asked is not None and last == hits_of:
-            return asked
+        last = self._last.get((question, True))
+        if last is not None and last.hits == hits_of:
+            return last
         located = [hits[number] for number in placed]
         ranks = np.array(placed, dtype=np.int64) + 1
         words = self.word_scores(question)
@@ -623,9 +595,10 @@ class WindowIndex(PassageIndex):
         held, worth = self._places.worth(located, ranks, len(hits))
         scores[held] += balance * worth
         asked = self._question(question, scores, shown)
+        asked.hits = hits_of
         if balance and agreement == 1 and placed[:1] == [0]:
             _, asked.first = self._places.covered(self._places.ranges(hits[:1])[0])
-        self._keep(self._last_behind, question, (hits_of, asked))
+        self._keep(asked)
         return asked
 
     def _placed(
@@ -671,7 +644,7 @@ class WindowIndex(PassageIndex):
         show: Show,
     ) -> Shown:
         if show == "all":
-            return Shown.everything(self._places)
+            return self._everything
         names = {hit.document_id for hit in hits}
         whole: Collection[str] = names
         if show == "hits":
@@ -679,19 +652,25 @@ class WindowIndex(PassageIndex):
         elif show != "whole":
             whole = names.intersection(show)
         ranges, _ = self._places.ranges(hits)
-        return Shown(
-            self._places,
-            np.concatenate((ranges, self._places.whole(whole))),
-        )
+        return Shown(self._places, np.concatenate((ranges, self._places.whole(whole))))
 
-    def _assembled(self, question: Question, budget: Budget, k: int | None = None) -> RankedList:
-        """The passages of the best units, of what is shown of them: within the budget, and at most `k`."""
+    def _assembled(
+        self,
+        question: Question,
+        budget: Budget,
+        k: int | None = None,
+        level: float | None = None,
+    ) -> RankedList:
+        """The passages of the best units, of what is shown of them: within the budget, and at most `k`; or those of all
+        units up to a level.
+        """
+        if level is not None:
+            return self._up_to(level, question, budget.counter)
         counter, tokens = budget.counter, budget.left
         last = question.last
         if last is None or last[0] is not counter or last[1] != tokens:
             last = question.last = counter, tokens, self._filled(question, budget)
-        budget.left = last[2].left
-        return self._finished(question, last[2], budget, last[2].passages[:k])
+        return self._finished(question, last[2], budget, k)
 
     def _filled(self, question: Question, budget: Budget, least: float | None = None) -> Filled:
         """The passages that fill a budget. `least`: the score of a unit; see `_least`."""
@@ -724,10 +703,11 @@ class WindowIndex(PassageIndex):
         return Filled(passages, answer.copies, headers, budget.left + reserved)
 
     def _finished(
-        self, question: Question, filled: Filled, budget: Budget, passages: Sequence[Retrieved]
+        self, question: Question, filled: Filled, budget: Budget, k: int | None = None
     ) -> RankedList:
-        """Passages of an answer with their tables' headers, and what says the same as they."""
+        """The first `k` passages of an answer with their tables' headers, and what says the same as they."""
         budget.left = filled.left
+        passages: Sequence[Retrieved] = filled.passages[:k]
         if filled.headers:
             passages = with_table_headers(passages, filled.headers, budget, self.sources)
         whole = without_bare_headers(passages, self.sources)
@@ -788,8 +768,3 @@ class WindowIndex(PassageIndex):
             for units in self._lexical.with_words(query):
                 least = min(least, float(scores[units].min()))
         return least
-
-    @cached_property
-    def _mean_tokens(self) -> float:
-        counts = self.corpus.token_counts
-        return max(1.0, float(counts.mean())) if len(counts) else 1.0

@@ -182,13 +182,6 @@ class Shown:
             self._ranges[:, 1].tolist(),
         )
 
-    @classmethod
-    def everything(cls, places: UnitPlaces) -> Shown:
-        return cls(
-            places,
-            np.array([[0, np.iinfo(np.int64).max]]),
-        )
-
     @property
     def units(self) -> Numbers:
         """The units of which some is shown."""
