@@ -208,7 +208,7 @@ class WindowIndex(PassageIndex):
         self._mean_tokens = max(1.0, self._unit_tokens.sum() / max(1, len(self.units)))
         self._texts = UnitTexts(self.units, corpus)
         self._places = self._texts.places
-        self.sources = self._texts.sources  # the documents by id
+        self.sources: dict[str, Document] = self._texts.sources  # by id
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
             measured = self._vectors.norms(options.name, corpus)
