@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from chunkcore.boundaries.sentences import sentence_ranges
@@ -62,21 +63,24 @@ class CitedAnswer:
     @property
     def sources(self) -> tuple[Retrieved, ...]:
         """All cited places, each once, in the order of first mention: number 1 is the first."""
-        return tuple(
-            dict.fromkeys(source for citation in self.citations for source in citation.sources)
-        )
+        sources: dict[Retrieved, None] = {}
+        for citation in self.citations:
+            sources |= dict.fromkeys(citation.sources)
+        return tuple(sources)
 
     def __str__(self) -> str:
-        numbers = {source: f"[{number}]" for number, source in enumerate(self.sources, start=1)}
+        numbers: dict[Retrieved, str] = {}
         text, end = "", 0
-        places: dict[Retrieved, str] = {}
+        places = [""]
         for citation in self.citations:
             text += terminal_text(self.text[end : citation.span.end])
             end = citation.span.end
             for source in citation.sources:
+                if source not in numbers:
+                    numbers[source] = f"[{len(numbers) + 1}]"
+                    places.append(f"{numbers[source]} {_shown(citation, source)}")
                 text += f" {numbers[source]}"
-                places.setdefault(source, f"{numbers[source]} {_shown(citation, source)}")
-        return "\n".join([text + terminal_text(self.text[end:]), "", *places.values()])
+        return "\n".join([text + terminal_text(self.text[end:]), *places])
 
 
 def _shown(citation: Citation, source: Retrieved) -> str:
@@ -107,8 +111,13 @@ def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> 
     if not 0 < least <= 1:
         raise OptionError(f"least is over 0 to 1, got {least}")
     citer = _Citer([passage for passage in retrieved if passage.text], least)
-    spans = [Span(start, end) for start, end in sentence_ranges(answer).tolist()]
-    return CitedAnswer(answer, tuple(citer.cite(span, span.slice(answer)) for span in spans))
+    citations = []
+    for start, end in sentence_ranges(answer).tolist():
+        span = Span(start, end)
+        sentence = span.slice(answer)
+        citation = citer.by_place(span, sentence) or citer.by_words(span, sentence)
+        citations.append(citation)
+    return CitedAnswer(answer, tuple(citations))
 
 
 class _Citer:
@@ -117,17 +126,15 @@ class _Citer:
         self._least = least
         texts = [Document(str(number), passage.text) for number, passage in enumerate(passages)]
         self._aligner = Aligner(texts)
-        parts: list[Retrieved] = []
+        self._parts: list[Retrieved] = []
         for passage in passages:
-            parts += [part for part in passage.parts or (passage,) if part.text]
-        self._parts = parts
-        self._words = [set(word_keys(part.text, _FORM)) for part in parts]
-        self._counts = Counter(word for words in self._words for word in words)
+            self._parts += [part for part in passage.parts or (passage,) if part.text]
+        self._words = [set(word_keys(part.text, _FORM)) for part in self._parts]
+        self._counts: Counter[str] = Counter()
+        for words in self._words:
+            self._counts.update(words)
 
-    def cite(self, span: Span, sentence: str) -> Citation:
-        return self._by_place(span, sentence) or self._by_words(span, sentence)
-
-    def _by_place(self, span: Span, sentence: str) -> Citation | None:
+    def by_place(self, span: Span, sentence: str) -> Citation | None:
         """The citation of a place that holds the sentence; None where there is none."""
         hit = self._aligner.locate(sentence)
         if not hit.spans:
@@ -136,39 +143,43 @@ class _Citer:
         if not _is_whole(passage.text, place):
             return None
         source = part_of(passage, place.start, place.end)
+        citation = Citation(span, sentence, (source,), hit.match, hit.certainty)
         if not _is_altered(sentence, [source.text], whole=True):
-            return Citation(span, sentence, (source,), hit.match, hit.certainty)
-        if hit.match == "part":
-            return None
-        return Citation(span, sentence, match="altered", altered=(source,))
+            return citation
+        return None if hit.match == "part" else _altered(citation)
 
-    def _by_words(self, span: Span, sentence: str) -> Citation:
-        sources, share = self._sharing(sentence)
-        if share < self._least:
-            return Citation(span, sentence)
-        if _is_altered(sentence, [source.text for source in sources], whole=False):
-            return Citation(span, sentence, match="altered", altered=sources)
-        return Citation(span, sentence, sources, "words", share)
-
-    def _sharing(self, sentence: str) -> tuple[tuple[Retrieved, ...], float]:
-        """The parts with most of a sentence's words, and their share of them; words in few parts weigh more."""
+    def by_words(self, span: Span, sentence: str) -> Citation:
+        """The citation of the parts with most of a sentence's words; words in few parts weigh more."""
         number = len(self._parts)
         left = {}
         for word in sorted(set(word_keys(sentence, _FORM))):
             count = self._counts[word] + 0.5
             left[word] = math.log(1 + (number - count + 1) / count)
         total = sum(left.values())
-        chosen: list[int] = []
+        chosen: list[Retrieved] = []
         share = 0.0
         while left and len(chosen) < min(_MOST, number):
-            gains = [sum(left[word] for word in left if word in words) for words in self._words]
-            best = max(range(number), key=lambda at: (gains[at], self._parts[at].score, -at))
-            if gains[best] < _GAIN * total:
+            gains = []
+            for part, words in zip(self._parts, self._words, strict=True):
+                gain = sum(weight for word, weight in left.items() if word in words)
+                gains.append((gain, part.score))
+            best = gains.index(max(gains))
+            gain, _ = gains[best]
+            if gain < _GAIN * total:
                 break
-            chosen.append(best)
-            share += gains[best] / total
+            chosen.append(self._parts[best])
+            share += gain / total
             left = {word: weight for word, weight in left.items() if word not in self._words[best]}
-        return tuple(self._parts[part] for part in chosen), min(share, 1.0)
+        if share < self._least:
+            return Citation(span, sentence)
+        citation = Citation(span, sentence, tuple(chosen), "words", min(share, 1.0))
+        if _is_altered(sentence, [source.text for source in chosen], whole=False):
+            return _altered(citation)
+        return citation
+
+
+def _altered(citation: Citation) -> Citation:
+    return Citation(citation.span, citation.text, match="altered", altered=citation.sources)
 
 
 _UNITS = (
@@ -191,10 +202,16 @@ def _amounts(text: str) -> Counter[tuple[str, str]]:
     """The numbers of a text, each with its unit, or ""."""
     amounts = Counter((_NUMBERS[word], "") for word in word_keys(text) if word in _NUMBERS)
     for currency, sign, digits, unit in _AMOUNT.findall(text):
-        plain = _THOUSANDS.sub("", digits)
-        number = f"{float(plain):g}" if plain.count(".") < 2 and "," not in plain else plain
-        unit = "%" if unit.lower() == "percent" else unit.rstrip("s") if len(unit) > 3 else unit
-        amounts[f"{'-' if sign else ''}{number}", currency or unit] += 1
+        number = _THOUSANDS.sub("", digits)
+        with suppress(ValueError):  # such as 1.2.3
+            number = f"{float(number):g}"
+        if sign:
+            number = f"-{number}"
+        if unit.lower() == "percent":
+            unit = "%"
+        elif len(unit) > 3:
+            unit = unit.rstrip("s")
+        amounts[number, currency or unit] += 1
     return amounts
 
 
@@ -203,28 +220,28 @@ def _is_altered(sentence: str, sources: Sequence[str], *, whole: bool) -> bool:
 
     With `whole`, source and sentence should say the same; else the source may say more.
     """
-    claims, evidence = _amounts(sentence), sum(map(_amounts, sources), Counter[tuple[str, str]]())
-    said = len(_NEGATION.findall(sentence))
+    text = "\n\n".join(sources)  # no amount reaches over two line ends
+    claims, evidence = _amounts(sentence), _amounts(text)
+    negations = _NEGATION.findall(sentence)
     if whole:
-        return claims != evidence or said != sum(len(_NEGATION.findall(text)) for text in sources)
+        return claims != evidence or len(negations) != len(_NEGATION.findall(text))
     numbers = {number for number, _ in evidence}
-    if any(amount not in evidence and (amount[1] or amount[0] not in numbers) for amount in claims):
-        return True
-    nearest = (_nearest_sentence(sentence, text) for text in sources)
-    return bool(said) != any(_NEGATION.search(text) for text in nearest)
+    for number, unit in claims.keys() - evidence.keys():
+        if unit or number not in numbers:
+            return True
+    nearest = [_nearest_sentence(sentence, text) for text in sources]
+    return bool(negations) != any(map(_NEGATION.search, nearest))
 
 
 def _nearest_sentence(sentence: str, text: str) -> str:
     """The sentence of a text that shares the most words with another sentence."""
     words = set(word_keys(sentence, _FORM))
-    sentences = (text[start:end] for start, end in sentence_ranges(text).tolist())
-    return max(
-        sentences, key=lambda other: len(words.intersection(word_keys(other, _FORM))), default=""
-    )
+    sentences = [text[start:end] for start, end in sentence_ranges(text).tolist()]
+    return max(sentences, key=lambda other: len(words & {*word_keys(other, _FORM)}), default="")
 
 
 def _is_whole(text: str, span: Span) -> bool:
     """Whether no word is cut at either end: "no" is not in "note"."""
     words = word_keys(text[span.start : span.end])
     around = word_keys(text[max(0, span.start - 20) : span.end + 20])
-    return bool(words) and all(word in around for word in (words[0], words[-1]))
+    return bool(words) and {words[0], words[-1]}.issubset(around)

@@ -162,7 +162,7 @@ def _apart(places: Sequence[float], gap: float, first: float, last: float) -> li
     for index in order[::-1]:
         moved[index] = min(moved[index], last)
         last = moved[index] - gap
-    return moved.tolist()
+    return list(moved)
 
 
 def intervals(rows: Sequence[Row], *, width: int, x_label: str, title: str) -> str:
