@@ -52,6 +52,7 @@ _BODY = 1_000_000  # bytes of a request
 _QUESTION = 10_000  # characters
 _PASSAGES, _TOKENS = 20, 2_000  # of a search
 _CANDIDATES = 20
+_LABELS = ("evidence", "spans", "without_evidence")  # the keys of a row
 _HEADING = re.compile(r"\s*#{1,6}\s")
 _NO_WIDTH = "\ufeff"  # white space, as the page trims it
 _SHOWN = 400  # characters of a candidate in the list
@@ -59,6 +60,8 @@ _SHOWN = 400  # characters of a candidate in the list
 
 class StaleError(DataError):
     """The question was changed elsewhere since it was shown: nothing was saved."""
+
+    status = HTTPStatus.CONFLICT
 
 
 class LabelledQuestions:
@@ -93,7 +96,7 @@ class LabelledQuestions:
                 f"{path} is the same file as another name (a hard link), which would not get what is marked: "
                 "write to a copy, or make the other name a symbolic link"
             )
-        self._numbers = {document.id: number for number, document in enumerate(documents)}
+        self.numbers = {document.id: number for number, document in enumerate(documents)}
         self._finder = EvidenceFinder(documents)
         self._thread_lock = RLock()
         self._rows: list[dict[str, Any]] = []
@@ -113,14 +116,15 @@ class LabelledQuestions:
         """Take over the file's rows if it was edited."""
         stamp = stamp_of(self.path)
         if stamp and stamp != self._stamp:
-            self._rows = (
-                [row for _, row in json_lines(self.path)] if self.path.stat().st_size else []
-            )
+            self._rows = []
+            if self.path.stat().st_size:
+                self._rows = [row for _, row in json_lines(self.path)]
             self._stamp = stamp
 
     def _save(self, rows: list[dict[str, Any]]) -> None:
         write_checked({self.path: b"".join(map(utf8_line, rows))})
-        self._stamp, self._rows = stamp_of(self.path), rows
+        self._stamp = stamp_of(self.path)
+        self._rows = rows
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -128,10 +132,7 @@ class LabelledQuestions:
     @property
     def done(self) -> int:
         """How many questions have evidence or are said to have none."""
-        return sum(
-            bool(row.get("evidence") or row.get("spans") or row.get("without_evidence"))
-            for row in self._rows
-        )
+        return sum(any(map(row.get, _LABELS)) for row in self._rows)
 
     def state(self, number: int) -> dict[str, Any]:
         """A question as the page shows it: number, id, question, evidence, without_evidence, problem, and a version
@@ -169,10 +170,9 @@ class LabelledQuestions:
                 raise DataError(f"a question has 1 to {_QUESTION:,} characters, got {len(text):,}")
         with self._locked():
             rows = list(self._rows)
-            numbers = {
-                " ".join(str(row.get("question", "")).split()): number
-                for number, row in enumerate(rows)
-            }
+            numbers = {}
+            for number, row in enumerate(rows):
+                numbers[" ".join(str(row.get("question", "")).split())] = number
             ids = _free_ids(rows)
             for text in texts:
                 if text not in numbers:
@@ -199,27 +199,24 @@ class LabelledQuestions:
         place, or it cannot be saved. Nothing has changed then.
         """
         with self._locked():
-            if version is not None and (
-                number >= len(self._rows) or version != _version(self._rows[number])
-            ):
+            if version is not None and version not in map(_version, self._rows[number:][:1]):
                 raise StaleError(f"this question was changed in another tab or in {self.path.name}")
-            row = self._row(number)
+            changed = dict(self._row(number))
             evidence = self._joined(spans)
             if evidence and without_evidence:
                 raise DataError(
                     "a question has evidence or is without evidence: expected one of them"
                 )
-            changed = {
-                key: value
-                for key, value in row.items()
-                if key not in ("evidence", "spans", "without_evidence")
-            }
+            for key in _LABELS:
+                changed.pop(key, None)
             changed.setdefault("id", next(_free_ids(self._rows)))
             if evidence:
                 changed["evidence"] = evidence
             elif without_evidence:
                 changed["without_evidence"] = True
-            self._save([*self._rows[:number], changed, *self._rows[number + 1 :]])
+            rows = list(self._rows)
+            rows[number] = changed
+            self._save(rows)
             return self.state(number)
 
     def document(self, number: int) -> Document:
@@ -243,15 +240,15 @@ class LabelledQuestions:
             start, end = trim(text, start, end)
             if start >= end:
                 continue
-            before, first, last = joined[-1] if joined else (-1, 0, 0)
-            if before == number and not text[last:start].strip():
-                joined[-1] = number, first, max(end, last)
-            else:
-                joined.append((number, start, end))
-        evidence = []
-        for number, start, end in joined:
-            evidence.append(evidence_of(self.documents[number], [Span(start, end)]))
-        return evidence
+            if joined:
+                before, first, last = joined[-1]
+                if before == number and not text[last:start].strip():
+                    joined.pop()
+                    start, end = first, max(end, last)
+            joined.append((number, start, end))
+        return [
+            evidence_of(self.documents[number], [Span(start, end)]) for number, start, end in joined
+        ]
 
     def _evidence(self, row: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
         """The evidence by document number, and why some of it is not found."""
@@ -267,10 +264,9 @@ class LabelledQuestions:
             except (EvidenceError, TypeError) as error:
                 problem = f"evidence that is not found is replaced by what is marked: {error}"
                 continue
-            start, end = place.span.start, place.span.end
-            number = self._numbers[place.document_id]
-            text = self.documents[number].text[start:end]
-            evidence.append({"document": number, "start": start, "end": end, "text": text})
+            number = self.numbers[place.document_id]
+            text = place.span.slice(self.documents[number].text)
+            evidence.append({"document": number, **_ends(place.span), "text": text})
         return evidence, problem
 
 
@@ -280,8 +276,9 @@ def _version(row: Mapping[str, Any]) -> str:
 
 def _free_ids(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     ids = {str(row.get("id")) for row in rows}
-    names = (f"q{number}" for number in count(len(rows) + 1))
-    return (name for name in names if name not in ids)
+    for number in count(len(rows) + 1):
+        if f"q{number}" not in ids:
+            yield f"q{number}"
 
 
 def read_listed(path: Path, column: str = "") -> list[str]:
@@ -323,7 +320,6 @@ class LabelServer(ThreadingHTTPServer):
         self.questions = questions
         self.retriever = retriever
         self.token = secrets.token_urlsafe(24)
-        self._numbers = {document.id: number for number, document in enumerate(questions.documents)}
         self.units = lru_cache(maxsize=64)(self._units)
         # A tag is shown as one space: its other characters keep their places without a width.
         self.shown = lru_cache(maxsize=8)(
@@ -352,18 +348,20 @@ class LabelServer(ThreadingHTTPServer):
         for start, end in sentence_ranges(text).tolist():
             while start < end:
                 starts.append(start)
+                if end - start <= _UNIT:
+                    break
                 space = text.rfind(" ", start + 1, start + _UNIT)
-                start = end if end - start <= _UNIT else space + 1 if space > 0 else start + _UNIT
+                start = space + 1 if space > 0 else start + _UNIT
         return [*(starts or [0]), len(text)]
 
     def page(self) -> tuple[bytes, str]:
         """The page, and its content security policy."""
         folder = files("chunkcore.questions")
-        style, script, body = (
-            folder.joinpath(f"label.{kind}").read_text("utf-8") for kind in ("css", "js", "html")
-        )
-        allowed = f"{policy(style, script)}; connect-src 'self'"
-        return body.replace("/*style*/", style).replace("/*script*/", script).encode(), allowed
+        style = folder.joinpath("label.css").read_text("utf-8")
+        script = folder.joinpath("label.js").read_text("utf-8")
+        body = folder.joinpath("label.html").read_text("utf-8")
+        body = body.replace("/*style*/", style).replace("/*script*/", script)
+        return body.encode(), f"{policy(style, script)}; connect-src 'self'"
 
     def all(self) -> dict[str, Any]:
         """What the page starts from."""
@@ -378,39 +376,47 @@ class LabelServer(ThreadingHTTPServer):
         if not words.strip():
             return {"candidates": []}
         passages = self.retriever.retrieve(words[:_QUESTION], _PASSAGES, _TOKENS)
-        parts = [part for piece in passages for part in piece.parts or (piece,) if part.spans]
+        parts: list[Retrieved] = []
+        for passage in passages:
+            parts += passage.parts or (passage,)
         parts.sort(key=lambda part: -part.score)
-        places = dict.fromkeys(map(self._sentences, parts))
-        candidates = [self._candidate(*place) for place in places]
-        return {"candidates": [shown for shown in candidates if shown["text"]][:_CANDIDATES]}
+        candidates: dict[tuple[int, Span], dict[str, Any]] = {}
+        for part in parts:
+            if not part.spans:
+                continue
+            number = self.questions.numbers[part.document_id]
+            place = self._sentences(number, part.spans[0])
+            candidate = self._candidate(number, place)
+            if candidate["text"]:
+                candidates[number, place] = candidate
+        return {"candidates": list(candidates.values())[:_CANDIDATES]}
 
-    def _sentences(self, part: Retrieved) -> tuple[int, int, int]:
-        """The document's number, and the start and end of the sentences that a part touches.
+    def _sentences(self, number: int, span: Span) -> Span:
+        """The sentences of a document that a part touches.
 
         A heading answers nothing: the sentence after it stands for it.
         """
-        number, span = self._numbers[part.document_id], part.spans[0]
         text, starts = self.questions.documents[number].text, self.units(number)
         part_text = self.shown(number)[span.start : span.end].replace(_NO_WIDTH, " ")
         # A tag before the part belongs to the sentence before.
-        start, end = (span.start + place for place in trim(part_text, 0, len(part_text)))
-        first = min(max(0, bisect_right(starts, start) - 1), len(starts) - 2)
+        start, end = trim(part_text, 0, len(part_text))
+        first = _unit_at(starts, span.start + start)
         while first < len(starts) - 2 and _HEADING.match(text, starts[first]):
             first += 1
-        last = min(bisect_left(starts, end), len(starts) - 1)
-        return number, starts[first], starts[max(first + 1, last)]
+        last = min(bisect_left(starts, span.start + end), len(starts) - 1)
+        return Span(starts[first], starts[max(first + 1, last)])
 
-    def _candidate(self, number: int, start: int, end: int) -> dict[str, Any]:
-        document = self.questions.documents[number]
-        text = page_text(self.shown(number)[start:end].replace(_NO_WIDTH, "").strip()[:_SHOWN])
-        candidate = {"document": number, "start": start, "end": end, "text": text}
-        return candidate | {"pages": document.pages_of(Span(start, end))}
+    def _candidate(self, number: int, span: Span) -> dict[str, Any]:
+        text = span.slice(self.shown(number)).replace(_NO_WIDTH, "").strip()
+        pages = self.questions.documents[number].pages_of(span)
+        shown = page_text(text[:_SHOWN])
+        return {"document": number, **_ends(span), "text": shown, "pages": pages}
 
     def text(self, number: int, at: int) -> dict[str, Any]:
         """A document's sentences around a place: each its start, and its text with what follows it."""
         self.questions.document(number)
         text, starts = self.shown(number), self.units(number)
-        first = last = min(max(0, bisect_right(starts, at - _PAGE // 2) - 1), len(starts) - 2)
+        first = last = _unit_at(starts, at - _PAGE // 2)
         while last < len(starts) - 1 and starts[last] - starts[first] < _PAGE:
             last += 1
         begin = starts[first] if first else 0
@@ -423,6 +429,15 @@ class LabelServer(ThreadingHTTPServer):
             "size": len(text),
             "units": units,
         }
+
+
+def _unit_at(starts: Sequence[int], place: int) -> int:
+    """The number of the unit that a place is in; the last start is the document's end."""
+    return min(max(0, bisect_right(starts, place) - 1), len(starts) - 2)
+
+
+def _ends(span: Span) -> dict[str, int]:
+    return {"start": span.start, "end": span.end}
 
 
 class _Requests(BaseHTTPRequestHandler):
@@ -443,15 +458,12 @@ class _Requests(BaseHTTPRequestHandler):
     def _reply(self, answer: Callable[[str], dict[str, Any] | None]) -> None:
         """Send the page (None) or an answer as JSON; or one sentence, when the request or the work fails."""
         try:
-            found = answer(self._path())
-        except _RefusedError as error:
-            self._send(error.status, {"error": str(error)})
-        except StaleError as error:
-            self._send(HTTPStatus.CONFLICT, {"error": page_text(str(error))})
+            answered = answer(self._path())
         except ChunkcoreError as error:
-            self._send(HTTPStatus.BAD_REQUEST, {"error": page_text(str(error))})
+            status = getattr(error, "status", HTTPStatus.BAD_REQUEST)
+            self._send(status, {"error": page_text(str(error))})
         else:
-            self._send(HTTPStatus.OK, found)
+            self._send(HTTPStatus.OK, answered)
 
     def _path(self) -> str:
         """The path under the token."""
@@ -459,19 +471,19 @@ class _Requests(BaseHTTPRequestHandler):
             path = urlsplit(self.path).path
         except ValueError:  # such as http://[/
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "there is no such address") from None
-        hosts = {f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")}
+        port = self.server.server_port
         token, _, rest = path.removeprefix("/").partition("/")
+        is_known = secrets.compare_digest(token.encode(), self.server.token.encode())
         # Another host's name means that a page elsewhere has its name lead here.
-        if self.headers.get("Host") in hosts and secrets.compare_digest(
-            token.encode(), self.server.token.encode()
-        ):
+        is_here = self.headers.get("Host") in (f"127.0.0.1:{port}", f"localhost:{port}")
+        if is_known and is_here:
             return rest
         raise _RefusedError(HTTPStatus.FORBIDDEN, "open the address that the command printed")
 
     def _get(self, path: str) -> dict[str, Any] | None:
-        query = dict(parse_qsl(urlsplit(self.path).query))
         if path == "":
             return None
+        query = dict(parse_qsl(urlsplit(self.path).query))
         if path == "all":
             return self.server.all()
         if path == "search":
@@ -497,20 +509,20 @@ class _Requests(BaseHTTPRequestHandler):
         if self.headers.get("Origin") != f"http://{self.headers.get('Host')}":
             raise _RefusedError(HTTPStatus.FORBIDDEN, "only this page may change questions")
         stated = self.headers.get("Content-Length", "")
-        size = int(stated) if stated.isdecimal() and len(stated) < 10 else 0
+        size = 0
+        if stated.isdecimal() and len(stated) < 10:
+            size = int(stated)
         if not 0 < size <= _BODY:
             raise DataError(f"a request has 1 to {_BODY:,} bytes")
         return json_object(self.rfile.read(size).decode("utf-8", "replace"))
 
     def _send(self, status: HTTPStatus, answer: dict[str, Any] | None) -> None:
         if answer is None:
-            (body, allowed), kind = self.server.page(), "text/html; charset=utf-8"
+            kind = "text/html; charset=utf-8"
+            body, allowed = self.server.page()
         else:
-            body, allowed, kind = (
-                json.dumps(answer).encode("ascii"),
-                "default-src 'none'",
-                "application/json",
-            )
+            kind = "application/json"
+            body, allowed = json.dumps(answer).encode("ascii"), "default-src 'none'"
         if status != HTTPStatus.OK:
             self.close_connection = True  # what else was sent is not read
         self.send_response(status)
@@ -528,7 +540,7 @@ class _Requests(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-class _RefusedError(Exception):
+class _RefusedError(ChunkcoreError):
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
         self.status = status
@@ -540,8 +552,8 @@ def _places(entries: Any) -> list[tuple[int, int, int]]:
         raise DataError("expected a list of evidence")
     places = []
     for entry in entries:
-        number, start, end = (_whole(entry.get(name)) for name in ("document", "start", "end"))
-        places.append((number, start, end))
+        number = _whole(entry.get("document"))
+        places.append((number, _whole(entry.get("start")), _whole(entry.get("end"))))
     return places
 
 
