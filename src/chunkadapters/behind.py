@@ -25,6 +25,7 @@ from chunkadapters.places import (
     ALSO_IN,
     BOOKKEEPING,
     CONTEXT,
+    PAGE_KEYS,
     PAGE_MARKS,
     PAGES,
     Metadata,
@@ -50,9 +51,8 @@ if TYPE_CHECKING:
 
 UNITS = "sentence:size=50"
 FETCH_K = 100
-_PAGE_KEYS = (PAGES, "page", "page_label", "page_number")
 # What a hit says of its own text: a passage with more text than the hits' does not inherit it.
-_OF_A_SECTION = ("headings", CONTEXT, *_PAGE_KEYS)
+_OF_A_SECTION = ("headings", CONTEXT, PAGES, *PAGE_KEYS)
 
 D = TypeVar("D")
 TokenCounterLike: TypeAlias = str | TokenCounter | Callable[[str], int]
@@ -94,27 +94,6 @@ class Limits:
         if name.startswith("function:"):
             raise OptionError("counter is a function, which cannot be written down: name a counter")
         return name
-
-
-def check_options(show: Show, balance: float, order: Order) -> None:
-    """Raise `OptionError`: an option of `Behind` is out of range."""
-    if callable(show):
-        check_predicate("show", show)
-    elif show not in ("hits", "whole", "all"):
-        raise OptionError(
-            f'show is "hits", "whole", "all", or a function of a document\'s metadata; got {echo(show)}'
-        )
-    check_number("balance", balance, 0, 1, whole=False)
-    in_order((), order)
-
-
-def warn_of_few(retriever: object, count: int, fetch_k: int | None) -> None:
-    """Warn of a retriever that gave fewer hits than asked for, and cannot be asked for more."""
-    warn_user(
-        f"{type(retriever).__name__} takes no number of hits in a call, and gave {count}: let it give about {fetch_k} "
-        "by its own options, or give fetch_k=None",
-        PassageWarning,
-    )
 
 
 def written_show(show: Show) -> str:
@@ -178,7 +157,7 @@ class Passage:
         marks = tuple(page_marks(self.document.marks))
         gone = {keys.start, keys.end, keys.spans, *BOOKKEEPING, PAGE_MARKS, *drop}
         if marks:
-            gone.update(_PAGE_KEYS)
+            gone.update((PAGES, *PAGE_KEYS))
         kept = {key: deepcopy(value) for key, value in values.items() if key not in gone}
         if self.retrieved.sources:
             kept[ALSO_IN] = [
@@ -226,7 +205,14 @@ class Behind:
         counter: TokenCounterLike = "cl100k_base",
         order: Order = "score",
     ) -> None:
-        check_options(show, balance, order)
+        if callable(show):
+            check_predicate("show", show)
+        elif show not in ("hits", "whole", "all"):
+            raise OptionError(
+                f'show is "hits", "whole", "all", or a function of a document\'s metadata; got {echo(show)}'
+            )
+        check_number("balance", balance, 0, 1, whole=False)
+        in_order((), order)
         self.index = index if isinstance(index, LocalIndex) else LocalIndex(index)
         self.index.check_show(show)
         self.show = show
@@ -301,7 +287,12 @@ class LocalIndex:
         documents: Iterable[Document] | None = None,
         source: object = None,
     ) -> None:
-        check_source(index, documents)
+        if (index is None) == (documents is None):
+            raise OptionError("give either an index (its folder, or an index) or documents")
+        if documents == []:
+            raise OptionError(
+                "documents is empty: passages are made of the texts of your documents"
+            )
         self.source = index if source is None else source
         if isinstance(index, str | Path):
             read_manifest(index)
@@ -314,6 +305,7 @@ class LocalIndex:
         self._lock = Lock()
         self._saved: FolderIndex | None = None
         self._opened: HitIndex | None = None
+        self._has_warned = False
 
     @property
     def opened(self) -> HitIndex:
@@ -342,6 +334,17 @@ class LocalIndex:
             index = get_retriever("passages:lexical").index(corpus)
             self._index, self._documents = index, None
         return OpenedIndex(cast(Index, index))
+
+    def warn_of_few(self, retriever: object, count: int, fetch_k: int | None) -> None:
+        """Warn once of a retriever that gives fewer hits than asked for, and cannot be asked for more."""
+        if fetch_k is None or count >= fetch_k or self._has_warned:
+            return
+        self._has_warned = True
+        warn_user(
+            f"{type(retriever).__name__} takes no number of hits in a call, and gave {count}: let it give about "
+            f"{fetch_k} by its own options, or give fetch_k=None",
+            PassageWarning,
+        )
 
     def check_show(self, show: Show) -> None:
         """Raise `OptionError`: the index cannot show that."""
@@ -391,14 +394,6 @@ class OneSentence:
                 if name in vars(self):  # pydantic checks an object after it has changed it
                     vars(self)[name] = before
                 raise
-
-
-def check_source(index: object, documents: object) -> None:
-    """Raise `OptionError` unless exactly one of both is there."""
-    if (index is None) == (documents is None):
-        raise OptionError("give either an index (its folder, or an index) or documents")
-    if documents == []:
-        raise OptionError("documents is empty: passages are made of the texts of your documents")
 
 
 class OpenedIndex(HitIndex):

@@ -11,6 +11,7 @@ from chunkadapters.places import LOCATED, Origin, PlaceKeys, chunk_records
 from chunkcore.chunkers import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError
 from chunkcore.locating.alignment import Aligner
+from chunkcore.options import Bounds
 from chunkcore.packing import trim
 from chunkcore.run import Retrieved
 from chunkcore.spans import merge_touching
@@ -189,6 +190,7 @@ PieceRange = tuple[int, int]
 class Joined(Chunker):
     """A chunker that joins pieces by its `joiner`, as the splitter does whose rules it has."""
 
+    bounds: ClassVar[Bounds] = {"size": 1, "overlap": (0, "size")}
     joiner: ClassVar[str] = ""
 
     def sees(self, document: Document) -> bool:
@@ -204,12 +206,6 @@ class Joined(Chunker):
             if draft is not None:
                 drafts.append(draft)
         return drafts
-
-
-def check_sizes(size: int, overlap: int) -> None:
-    """Raise `OptionError` unless size >= 1 and 0 <= overlap <= size."""
-    if size < 1 or not 0 <= overlap <= size:
-        raise OptionError(f"size is at least 1 and overlap 0 to size, got {size} and {overlap}")
 
 
 def _joined(text: str, pieces: Iterable[PieceRange], joiner: str, *, strip: bool) -> Draft | None:

@@ -75,18 +75,6 @@ def unused_id(chunk_id: str, taken: set[str]) -> str:
     return unused
 
 
-# ---- Spans as strings: most vector stores keep only strings and numbers as metadata
-
-
-def encode_spans(spans: Sequence[Span]) -> str:
-    """Spans as one string.
-
-    >>> encode_spans([Span(0, 12), Span(40, 55)])
-    '0-12,40-55'
-    """
-    return ",".join(f"{span.start}-{span.end}" for span in spans)
-
-
 # ---- Places
 
 
@@ -177,7 +165,9 @@ class PlaceKeys:
         if not spans:
             return {}
         start, end = min(span.start for span in spans), max(span.end for span in spans)
-        return {self.start: start, self.end: end, self.spans: encode_spans(spans)}
+        # Most vector stores keep only strings and numbers.
+        written = ",".join(f"{span.start}-{span.end}" for span in spans)
+        return {self.start: start, self.end: end, self.spans: written}
 
     def stated(
         self, metadata: Mapping[str, object], text: str, *, searched: bool = False
@@ -377,20 +367,16 @@ def inherited(
         for key in (SPANS, WHITE_SPACE, *drop):
             kept.pop(key, None)
         return kept
-    readers = {SPANS: read_spans, DERIVED: _is_true}
-    for key, read in readers.items():
-        if read(kept.get(key)):  # it reads like a chunk's place
-            kept[f"source_{key}"] = kept.pop(key)
+    if read_spans(kept.get(SPANS)):
+        kept["source_spans"] = kept.pop(SPANS)
+    if kept.get(DERIVED) is True:
+        kept["source_derived"] = kept.pop(DERIVED)
     return kept
-
-
-def _is_true(value: object) -> bool:
-    return value is True
 
 
 # ---- Pages that a loader gave one by one
 
-_PAGE_KEYS = ("page", "page_label", "page_number")
+PAGE_KEYS = ("page", "page_label", "page_number")
 
 
 class _Page(NamedTuple):
@@ -479,7 +465,7 @@ def _source_of(document: object, metadata: Mapping[str, object], number: int) ->
     names = names_of(*(metadata.get(key) for key in NAMING_KEYS))
     if names:
         return names[0]
-    if any(key in metadata for key in _PAGE_KEYS):
+    if any(key in metadata for key in PAGE_KEYS):
         return "document"
     return str(getattr(document, "id", None) or f"document-{number}")
 
@@ -502,7 +488,7 @@ def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
             f"the pages of {source!r} have no text: they may be pictures; recognise their text first (OCR)"
         )
     metadata = shared_items([page.metadata for page in pages])
-    for key in _PAGE_KEYS:
+    for key in PAGE_KEYS:
         metadata.pop(key, None)
     return Document(source, separator.join(texts), metadata, tuple(marks))
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from itertools import chain
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
 
 from typing_extensions import Unpack
 
@@ -152,7 +152,6 @@ def _benchmark(benchmark: Benchmark | str) -> Benchmark:
 _HOPELESS = 5
 DEPTHS: tuple[Depth, ...] = ("1000tok", 5)
 
-Document = TypeVar("Document")
 Retriever = TypeVar("Retriever")
 
 
@@ -186,10 +185,19 @@ class DeployedRetriever:
 class RunOptions(TypedDict, total=False):
     """How a retriever is run; see `RetrieverHooks.run_retriever`."""
 
+    pool: Iterable[Any] | None
     name: str | None
     retries: int
     retry_wait: float
     progress: Progress | None
+
+
+class ScoreOptions(RunOptions, total=False):
+    """How a retriever is run and scored; see `RetrieverHooks.evaluate_retriever`."""
+
+    measures: Sequence[Measure | str] | Measure | str | None
+    k: Depth | Sequence[Depth]
+    counter: str
 
 
 def check_filter(query_id: str, where: Mapping[str, object]) -> None:
@@ -233,6 +241,7 @@ class RetrieverRun:
         system: DeployedRetriever,
         hits_of: Callable[[object], list[Hit]],
         benchmark: Benchmark | str,
+        pool: Iterable[object] | None = None,
         name: str | None = None,
         retries: int = 2,
         retry_wait: float = 0.5,
@@ -243,6 +252,7 @@ class RetrieverRun:
         self.benchmark = _benchmark(benchmark)
         self._system = system
         self._hits_of = hits_of
+        self._pool = None if pool is None else hits_of(list(pool))
         self._name = name or system.name
         self._waits = [0.0, *(retry_wait * 2**turn for turn in range(retries))]
         self._progress = progress
@@ -330,15 +340,17 @@ class RetrieverRun:
             f"{len(self._waits)} times; {first}: {failure}"
         )
 
-    def run(self, pool: Sequence[Hit] | None) -> Run:
+    def run(self) -> Run:
         """The answers, in the order of the benchmark's questions; warns of what is wrong with them."""
         seconds = {"search": time.perf_counter() - self._began}
-        everything = None if pool is None else _pieces(self._places.locator.locate_all(pool))
+        pool = None
+        if self._pool is not None:
+            pool = _pieces(self._places.locator.locate_all(self._pool))
         order = [query.id for query in self.benchmark.queries]
         run = Run(
             name=self._name,
             results={key: _pieces(self._verdicts[key]) for key in order if key in self._verdicts},
-            pool=everything,
+            pool=pool,
             seconds=seconds,
             failures={key: self._failures[key] for key in order if key in self._failures},
         )
@@ -403,7 +415,7 @@ def _differing(verdicts: Iterable[Verdict]) -> str:
     return f" (the text differs of {', '.join(names[:3])}{more})"
 
 
-class RetrieverHooks(Generic[Retriever, Document]):
+class RetrieverHooks(Generic[Retriever]):
     """Makes a framework's four public functions.
 
     Args:
@@ -430,9 +442,7 @@ class RetrieverHooks(Generic[Retriever, Document]):
         self,
         retriever: Retriever,
         benchmark: Benchmark | str,
-        *,
-        pool: Iterable[Document] | None = None,
-        **run: Unpack[RunOptions],
+        **options: Unpack[RunOptions],
     ) -> Run:
         """Ask a retriever every question of a benchmark, and locate its hits. Nothing is indexed again.
 
@@ -445,8 +455,8 @@ class RetrieverHooks(Generic[Retriever, Document]):
             benchmark: whose documents the retriever searches; or the name of a collection that ships with chunkcore.
             pool: everything the retriever could have returned, for PrecisionOmega and k = "min".
             name: the system's name in tables.
-            retries: after an exception.
-            retry_wait: seconds before the first retry, doubled for each further one.
+            retries: after an exception; by default 2.
+            retry_wait: seconds before the first retry, by default 0.5, doubled for each further one.
             progress: called as ``progress("retrieve", done, total)``.
 
         `Run.failures` has the questions that failed to the last, with reasons; a warning says so.
@@ -456,82 +466,68 @@ class RetrieverHooks(Generic[Retriever, Document]):
             ModelError: every question failed, or the first five did.
             OptionError: a number is out of range, or the retriever takes no filter in a call and a question has one.
         """
-        asked, everything = self._start(retriever, benchmark, pool, run)
+        asked = self._start(retriever, benchmark, options)
         asked.ask_all()
-        return asked.run(everything)
+        return asked.run()
 
     async def arun_retriever(
         self,
         retriever: Retriever,
         benchmark: Benchmark | str,
         *,
-        pool: Iterable[Document] | None = None,
         concurrency: int = 8,
-        **run: Unpack[RunOptions],
+        **options: Unpack[RunOptions],
     ) -> Run:
         """`run_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-        asked, everything = self._start(retriever, benchmark, pool, run)
+        asked = self._start(retriever, benchmark, options)
         await asked.ask_concurrently(concurrency)
-        return asked.run(everything)
+        return asked.run()
 
     @suggesting
     def evaluate_retriever(
         self,
         retriever: Retriever,
         benchmark: Benchmark | str,
-        *,
-        measures: Sequence[Measure | str] | Measure | str | None = None,
-        k: Depth | Sequence[Depth] = DEPTHS,
-        counter: str = "cl100k_base",
-        pool: Iterable[Document] | None = None,
-        **run: Unpack[RunOptions],
+        **options: Unpack[ScoreOptions],
     ) -> Report:
         """Score a deployed retriever.
 
         Args:
-            retriever: see `run_retriever`, also for the arguments from `pool` on.
+            retriever: see `run_retriever`, which has further options, from `pool` on.
             benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore.
             measures: one or a list, such as ``["Recall@1000tok", "Precision@5"]``; by default Recall, Precision, IoU
                 and F1 at `k`, and PrecisionOmega if there is a `pool`.
-            k: the depths of the default measures: an equal budget of tokens first, then so many hits.
-            counter: the tokenizer.
+            k: the depths of the default measures: an equal budget of tokens first, then so many hits; by default
+                ``("1000tok", 5)``.
+            counter: the tokenizer; by default "cl100k_base".
 
         Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
         """
-        scoring = _Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
-        asked, everything = self._start(retriever, scoring.benchmark, pool, run)
+        scoring = _Scoring(benchmark, options)
+        asked = self._start(retriever, scoring.benchmark, scoring.run)
         asked.ask_all()
-        return scoring.report(asked.run(everything))
+        return scoring.report(asked.run())
 
     async def aevaluate_retriever(
         self,
         retriever: Retriever,
         benchmark: Benchmark | str,
         *,
-        measures: Sequence[Measure | str] | Measure | str | None = None,
-        k: Depth | Sequence[Depth] = DEPTHS,
-        counter: str = "cl100k_base",
-        pool: Iterable[Document] | None = None,
         concurrency: int = 8,
-        **run: Unpack[RunOptions],
+        **options: Unpack[ScoreOptions],
     ) -> Report:
         """`evaluate_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-        scoring = _Scoring(benchmark, measures, k, counter, with_pool=pool is not None)
-        asked, everything = self._start(retriever, scoring.benchmark, pool, run)
+        scoring = _Scoring(benchmark, options)
+        asked = self._start(retriever, scoring.benchmark, scoring.run)
         await asked.ask_concurrently(concurrency)
-        return scoring.report(asked.run(everything))
+        return scoring.report(asked.run())
 
     def _start(
-        self,
-        retriever: Retriever,
-        benchmark: Benchmark | str,
-        pool: Iterable[Document] | None,
-        run: RunOptions,
-    ) -> tuple[RetrieverRun, list[Hit] | None]:
-        """A run, and what the retriever could have returned; mistakes are found before the first question."""
+        self, retriever: Retriever, benchmark: Benchmark | str, options: RunOptions
+    ) -> RetrieverRun:
+        """A run; mistakes are found before the first question."""
         check_foreign(retriever)
-        everything = None if pool is None else self._hits(list(pool))
-        return RetrieverRun(self._system(retriever), self._hits, benchmark, **run), everything
+        return RetrieverRun(self._system(retriever), self._hits, benchmark, **options)
 
     def _hits(self, answer: object) -> list[Hit]:
         if isinstance(answer, list | tuple):
@@ -570,24 +566,20 @@ def check_is_retriever(retriever: object) -> None:
 class _Scoring:
     """What a deployed retriever is scored by; mistakes are found before the first question."""
 
-    def __init__(
-        self,
-        benchmark: Benchmark | str,
-        measures: Sequence[Measure | str] | Measure | str | None,
-        k: Depth | Sequence[Depth],
-        counter: str,
-        *,
-        with_pool: bool,
-    ) -> None:
+    def __init__(self, benchmark: Benchmark | str, options: ScoreOptions) -> None:
         from chunkcore.evaluation.measures import measures_at, retrieval_measures
         from chunkcore.evaluation.scoring import Scorer
 
+        run: dict[str, Any] = dict(options)
+        measures, depths = run.pop("measures", None), run.pop("k", DEPTHS)
         self.benchmark = _benchmark(benchmark)
-        self._scorer = Scorer(self.benchmark, counter=counter)
+        self._scorer = Scorer(self.benchmark, counter=run.pop("counter", "cl100k_base"))
+        self.run = cast(RunOptions, run)
         if measures is None:
-            depths = [k] if isinstance(k, int | str) else k
+            depths = [depths] if isinstance(depths, int | str) else depths
+            has_pool = run.get("pool") is not None
             usual = measures_at(depths, ["token"])
-            self._measures = [measure for measure in usual if with_pool or not measure.needs_pool]
+            self._measures = [measure for measure in usual if has_pool or not measure.needs_pool]
         else:
             self._measures = list(retrieval_measures(measures))
 

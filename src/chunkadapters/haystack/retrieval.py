@@ -25,12 +25,12 @@ from chunkadapters.haystack.documents import (
 )
 from chunkadapters.models import at_once, finished
 from chunkadapters.scores import (
-    DEPTHS,
     Ask,
     AsyncAsk,
     DeployedRetriever,
     RetrieverHooks,
     RunOptions,
+    ScoreOptions,
     check_foreign,
 )
 from chunkcore.errors import DataError, OptionError, kind_of
@@ -39,7 +39,6 @@ from chunkcore.run import Run
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-    from chunkcore.evaluation.measures import Depth, Measure
     from chunkcore.evaluation.results import Report
 
 
@@ -107,33 +106,20 @@ def _sources(pipeline: Pipeline) -> list[str]:
     return names
 
 
-def _system(
-    retriever: Component | Pipeline,
-    *,
-    text_embedder: Component | None = None,
-    query_socket: str | Sequence[str] | None = None,
-    documents_socket: str | None = None,
-    inputs: Mapping[str, object] | None = None,
-) -> DeployedRetriever:
+def _system(retriever: Component | Pipeline, ask: AskOptions) -> DeployedRetriever:
     """A retriever component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
 
     Sockets are ``"component.input"`` in a pipeline and ``"input"`` of a component; docs/guides/haystack.md has the
     options.
     """
     check_foreign(retriever)
-    constant = dict(inputs or {})
-    parts: list[object] = [retriever, text_embedder, constant]
+    constant = dict(ask.get("inputs") or {})
+    parts: list[object] = [retriever, ask.get("text_embedder"), constant]
     if isinstance(retriever, Pipeline):
-        if text_embedder is not None:
-            raise OptionError(
-                "a pipeline embeds the question itself: connect the text embedder in it"
-            )
-        ask, aask = _of_pipeline(retriever, query_socket, documents_socket, constant)
+        functions = _of_pipeline(retriever, ask, constant)
         parts += [retriever.get_component(name) for name in retriever.graph.nodes]
     elif is_component(retriever):
-        ask, aask = _of_component(
-            retriever, text_embedder, query_socket, documents_socket, constant
-        )
+        functions = _of_component(retriever, ask, constant)
     else:
         raise DataError(
             f"expected a Haystack component or Pipeline, got {kind_of(retriever)}; a store is asked through its "
@@ -141,26 +127,19 @@ def _system(
         )
 
     def filtered(where: Mapping[str, object]) -> DeployedRetriever:
-        return _system(
-            retriever,
-            text_embedder=text_embedder,
-            query_socket=query_socket,
-            documents_socket=documents_socket,
-            inputs=with_filter(retriever, constant, where),
-        )
+        return _system(retriever, {**ask, "inputs": with_filter(retriever, constant, where)})
 
-    return DeployedRetriever(type(retriever).__name__, ask, aask, parts, filtered)
+    return DeployedRetriever(type(retriever).__name__, *functions, parts, filtered)
 
 
 def _of_pipeline(
-    pipeline: Pipeline,
-    query_socket: str | Sequence[str] | None,
-    documents_socket: str | None,
-    constant: Inputs,
+    pipeline: Pipeline, ask_options: AskOptions, constant: Inputs
 ) -> tuple[Ask, AsyncAsk]:
+    if ask_options.get("text_embedder") is not None:
+        raise OptionError("a pipeline embeds the question itself: connect the text embedder in it")
     inputs, outputs = pipeline_sockets(pipeline)
-    queries = find_queries(inputs, query_socket)
-    documents = find_documents(outputs, documents_socket)
+    queries = find_queries(inputs, ask_options.get("query_socket"))
+    documents = find_documents(outputs, ask_options.get("documents_socket"))
     names: set[str] = set()
     for component, values in constant.items():
         names |= {f"{component}.{key}" for key in values}
@@ -188,14 +167,11 @@ def _of_pipeline(
 
 
 def _of_component(
-    retriever: Component,
-    text_embedder: Component | None,
-    query_socket: str | Sequence[str] | None,
-    documents_socket: str | None,
-    constant: Inputs,
+    retriever: Component, ask_options: AskOptions, constant: Inputs
 ) -> tuple[Ask, AsyncAsk]:
+    text_embedder, query_socket = ask_options.get("text_embedder"), ask_options.get("query_socket")
     inputs, outputs = sockets_of(retriever)
-    documents = find_documents(outputs, documents_socket)
+    documents = find_documents(outputs, ask_options.get("documents_socket"))
     mandatory = [socket for socket in inputs if socket.mandatory]
     vectors = [socket for socket in mandatory if socket.holds(list[float])]
     name = type(retriever).__name__
@@ -270,7 +246,7 @@ def _check_inputs(inputs: Sequence[Socket], queries: Sequence[Socket], constant:
         )
 
 
-_hooks: RetrieverHooks[DeployedRetriever, Document] = RetrieverHooks(
+_hooks: RetrieverHooks[DeployedRetriever] = RetrieverHooks(
     lambda system: system, hit_of, Document, "Haystack documents"
 )
 
@@ -288,21 +264,23 @@ class HaystackRunOptions(AskOptions, RunOptions, total=False):
     """How a component or a pipeline is asked, and run."""
 
 
+class HaystackScoreOptions(AskOptions, ScoreOptions, total=False):
+    """How a component or a pipeline is asked, run and scored."""
+
+
 def _asked(
     retriever: Component | Pipeline, options: HaystackRunOptions
-) -> tuple[DeployedRetriever, RunOptions]:
-    """The retriever, asked by the options, and the options of the run."""
-    run: Inputs = dict(options)
-    ask: Inputs = {name: run.pop(name) for name in AskOptions.__annotations__ if name in run}
-    return _system(retriever, **ask), cast(RunOptions, run)
+) -> tuple[DeployedRetriever, Inputs]:
+    """The retriever, asked by its options, and the other options."""
+    others: Inputs = dict(options)
+    ask: Inputs = {name: others.pop(name, None) for name in AskOptions.__annotations__}
+    return _system(retriever, cast(AskOptions, ask)), others
 
 
 @suggesting
 def run_retriever(
     retriever: Component | Pipeline,
     benchmark: Benchmark | str,
-    *,
-    pool: Iterable[Document] | None = None,
     **options: Unpack[HaystackRunOptions],
 ) -> Run:
     """Ask a retriever, or a whole pipeline, every question of a benchmark, and locate its hits.
@@ -322,71 +300,51 @@ def run_retriever(
     refused where one of them would not get it.
     """
     system, run = _asked(retriever, options)
-    return _hooks.run_retriever(system, benchmark, pool=pool, **run)
+    return _hooks.run_retriever(system, benchmark, **run)
 
 
 async def arun_retriever(
     retriever: Component | Pipeline,
     benchmark: Benchmark | str,
     *,
-    pool: Iterable[Document] | None = None,
     concurrency: int = 8,
     **options: Unpack[HaystackRunOptions],
 ) -> Run:
     """`run_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
     system, run = _asked(retriever, options)
-    return await _hooks.arun_retriever(system, benchmark, pool=pool, concurrency=concurrency, **run)
+    return await _hooks.arun_retriever(system, benchmark, concurrency=concurrency, **run)
 
 
 @suggesting
 def evaluate_retriever(
     retriever: Component | Pipeline,
     benchmark: Benchmark | str,
-    *,
-    measures: Sequence[Measure | str] | Measure | str | None = None,
-    k: Depth | Sequence[Depth] = DEPTHS,
-    counter: str = "cl100k_base",
-    pool: Iterable[Document] | None = None,
-    **options: Unpack[HaystackRunOptions],
+    **options: Unpack[HaystackScoreOptions],
 ) -> Report:
     """Score a deployed retriever, or a whole pipeline.
 
     Args:
-        retriever: see `run_retriever`, also for the arguments from `text_embedder` on.
+        retriever: see `run_retriever`, which has further options, from `text_embedder` on.
         benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore.
         measures: one or a list, such as ``["Recall@1000tok", "Precision@5"]``; by default Recall, Precision, IoU and
             F1 at `k`, and PrecisionOmega if there is a `pool`.
-        k: the depths of the default measures: an equal budget of tokens first, then so many hits.
-        counter: the tokenizer.
+        k: the depths of the default measures: an equal budget of tokens first, then so many hits; by default
+            ``("1000tok", 5)``.
+        counter: the tokenizer; by default "cl100k_base".
 
     Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
     """
     system, run = _asked(retriever, options)
-    return _hooks.evaluate_retriever(
-        system, benchmark, measures=measures, k=k, counter=counter, pool=pool, **run
-    )
+    return _hooks.evaluate_retriever(system, benchmark, **run)
 
 
 async def aevaluate_retriever(
     retriever: Component | Pipeline,
     benchmark: Benchmark | str,
     *,
-    measures: Sequence[Measure | str] | Measure | str | None = None,
-    k: Depth | Sequence[Depth] = DEPTHS,
-    counter: str = "cl100k_base",
-    pool: Iterable[Document] | None = None,
     concurrency: int = 8,
-    **options: Unpack[HaystackRunOptions],
+    **options: Unpack[HaystackScoreOptions],
 ) -> Report:
     """`evaluate_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
     system, run = _asked(retriever, options)
-    return await _hooks.aevaluate_retriever(
-        system,
-        benchmark,
-        measures=measures,
-        k=k,
-        counter=counter,
-        pool=pool,
-        concurrency=concurrency,
-        **run,
-    )
+    return await _hooks.aevaluate_retriever(system, benchmark, concurrency=concurrency, **run)

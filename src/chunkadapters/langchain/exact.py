@@ -17,7 +17,7 @@ from langchain_text_splitters import (
 
 from chunkadapters.configuration import counter_of
 from chunkadapters.langchain.splitter import ChunkcoreTextSplitter
-from chunkadapters.pieces import Aligned, Joined, Unplaced, check_sizes
+from chunkadapters.pieces import Aligned, Joined, Unplaced
 from chunkcore.boundaries.separators import (
     Keep,
     characters,
@@ -138,7 +138,6 @@ class LangChainCharacter(Joined):
     strip: bool = True
 
     def validate(self) -> None:
-        check_sizes(self.size, self.overlap)
         try:
             re.compile(self.separator_text)
         except re.error as error:

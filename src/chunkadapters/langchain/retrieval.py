@@ -33,7 +33,6 @@ from chunkadapters.behind import (
     Show,
     TokenCounterLike,
     core_documents,
-    warn_of_few,
 )
 from chunkadapters.langchain.models import (
     dropping,
@@ -86,19 +85,13 @@ def hit_of(document: Document) -> Hit:
 # ---- Scores
 
 
-def _system(retriever: Runnable[str, list[Document]]) -> DeployedRetriever:
-    if isinstance(retriever, Runnable):
-        return _asked_with(retriever, {})
-    raise DataError(
-        f"expected a LangChain retriever or runnable, got {kind_of(retriever)}; "
-        "wrap a function as RunnableLambda(function)"
-    )
-
-
-def _asked_with(
-    retriever: Runnable[str, list[Document]], arguments: dict[str, Any]
-) -> DeployedRetriever:
+def _system(retriever: Runnable[str, list[Document]], **arguments: Any) -> DeployedRetriever:
     """A retriever that is asked with these arguments; a filter of one question is the argument ``filter``."""
+    if not isinstance(retriever, Runnable):
+        raise DataError(
+            f"expected a LangChain retriever or runnable, got {kind_of(retriever)}; "
+            "wrap a function as RunnableLambda(function)"
+        )
 
     def filtered(where: Mapping[str, object]) -> DeployedRetriever:
         replaced = with_filter(retriever)
@@ -107,7 +100,7 @@ def _asked_with(
                 f"a question has a filter (where), which would replace that of {type(replaced).__name__}: give each "
                 "question both, and the retriever none"
             )
-        return _asked_with(retriever, {"filter": _Filter(where)})
+        return _system(retriever, filter=_Filter(where))
 
     def ask(question: str) -> list[Document]:
         return retriever.invoke(question, **arguments)
@@ -127,7 +120,7 @@ class _Filter(dict[str, object]):
         return bool(allowed)
 
 
-_hooks: RetrieverHooks[Runnable[str, list[Document]], Document] = RetrieverHooks(
+_hooks: RetrieverHooks[Runnable[str, list[Document]]] = RetrieverHooks(
     _system, hit_of, Document, "LangChain documents", "; .pick() the documents' key"
 )
 run_retriever = _hooks.run_retriever
@@ -338,7 +331,6 @@ class PassageRetriever(BaseRetriever, _Shown):
 
     retriever: Runnable[str, list[Document]]
     fetch_k: int | None = Field(default=FETCH_K, ge=1)
-    _has_warned: bool = PrivateAttr(default=False)
 
     @suggesting
     def __init__(
@@ -447,14 +439,6 @@ class PassageRetriever(BaseRetriever, _Shown):
         k = getattr(self.retriever, "k", None)
         return k if isinstance(self.retriever, BaseRetriever) and type(k) is int else None
 
-    def _warn_of_few(self, count: int) -> None:
-        if self.fetch_k is None or count >= self.fetch_k or self._has_warned:
-            return
-        takes_k = stated_k(self.retriever) is not None or self._field_k is not None
-        if not takes_k and not isinstance(self.retriever, _Indexed):
-            self._has_warned = True
-            warn_of_few(self.retriever, count, self.fetch_k)
-
     def _passages(
         self, query: str, documents: list[Document], behind: Behind, arguments: Mapping[str, object]
     ) -> list[Document]:
@@ -463,7 +447,9 @@ class PassageRetriever(BaseRetriever, _Shown):
         if isinstance(chosen, Mapping):
             for hit in hits:
                 check_obeyed(chosen, hit.metadata)
-        self._warn_of_few(len(hits))
+        takes_k = stated_k(self.retriever) is not None or self._field_k is not None
+        if not takes_k and not isinstance(self.retriever, _Indexed):
+            behind.index.warn_of_few(self.retriever, len(hits), self.fetch_k)
         return [_document(passage, documents) for passage in behind.passages(query, hits)]
 
 

@@ -23,7 +23,7 @@ from llama_index.core.schema import MetadataMode
 
 from chunkadapters.configuration import NamedFunction, tokenizer_of
 from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, PlacedNodeParser
-from chunkadapters.pieces import Aligned, Joined, PieceRange, Unplaced, check_sizes
+from chunkadapters.pieces import Aligned, Joined, PieceRange, Unplaced
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError, SizeError
@@ -101,9 +101,6 @@ class _Merged(Joined, ABC):
     overlap: int = 20
     strip: ClassVar[bool] = True
 
-    def validate(self) -> None:
-        check_sizes(self.size, self.overlap)
-
     @property
     @abstractmethod
     def _cuts(self) -> tuple[Cut, ...]:
@@ -179,7 +176,6 @@ class LlamaIndexSentence(_Merged):
     word_separator: str = " "
 
     def validate(self) -> None:
-        super().validate()
         if isinstance(self.sentences, str) and self.sentences != "punkt":
             raise OptionError(
                 f'sentences is "punkt" or a function from a text to its sentences; got {self.sentences!r}'

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from llama_index.core import Document, VectorStoreIndex
@@ -51,7 +50,6 @@ from chunkadapters.behind import (
     Show,
     TokenCounterLike,
     core_documents,
-    warn_of_few,
     written_show,
 )
 from chunkadapters.llamaindex.node_parser import (
@@ -111,22 +109,16 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
     name = type(retriever).__name__
     if isinstance(retriever, BaseRetriever):
         ask, aask = retriever.retrieve, retriever.aretrieve
-        return DeployedRetriever(name, ask, aask, retriever, partial(_filtered, retriever))
+
+        def filtered(where: Mapping[str, object]) -> DeployedRetriever:
+            return _system(_narrowed(retriever, where))
+
+        return DeployedRetriever(name, ask, aask, retriever, filtered)
     if isinstance(retriever, BaseQueryEngine):
         return DeployedRetriever(name, *_of_engine(retriever), retriever)
     raise DataError(
         f"expected a LlamaIndex retriever, got {kind_of(retriever)}; subclass BaseRetriever"
     )
-
-
-def _filtered(retriever: BaseRetriever, where: Mapping[str, object]) -> DeployedRetriever:
-    for key, value in where.items():
-        if isinstance(value, bool):
-            raise OptionError(
-                f"a question has a filter (where) with {value} for {key!r}, and LlamaIndex' filters have only texts "
-                "and numbers"
-            )
-    return _system(_narrowed(retriever, where))
 
 
 def _narrowed(retriever: BaseRetriever, where: Mapping[str, object]) -> BaseRetriever:
@@ -170,6 +162,11 @@ def _both(
                 f"{filters.condition}: only AND takes one more"
             )
     for key, value in where.items():
+        if isinstance(value, bool):
+            raise OptionError(
+                f"a question has a filter (where) with {value} for {key!r}, and LlamaIndex' filters have only texts "
+                "and numbers"
+            )
         assert isinstance(value, str | int | float)  # as `check_filter` says
         parts.append(MetadataFilter(key=key, value=value))
     return MetadataFilters(filters=parts)
@@ -193,7 +190,7 @@ def _of_engine(engine: BaseQueryEngine) -> tuple[Ask, AsyncAsk]:
     return ask, aask
 
 
-_hooks: RetrieverHooks[BaseRetriever | BaseQueryEngine, BaseNode] = RetrieverHooks(
+_hooks: RetrieverHooks[BaseRetriever | BaseQueryEngine] = RetrieverHooks(
     _system, hit_of, BaseNode | NodeWithScore, "nodes with scores"
 )
 run_retriever = _hooks.run_retriever
@@ -408,7 +405,6 @@ class PassageRetriever(BaseRetriever):
             counter=counter,
             order=order,
         )
-        self._has_warned = False
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Assign an attribute, or an option. Raises `ValueError`: the option is out of range."""
@@ -430,10 +426,9 @@ class PassageRetriever(BaseRetriever):
     def _passages(
         self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
     ) -> list[NodeWithScore]:
-        is_few = self.fetch_k is not None and len(nodes) < self.fetch_k
-        if is_few and not self._has_warned and not _takes_k(self.retriever):
-            self._has_warned = True
-            warn_of_few(self.retriever, len(nodes), self.fetch_k)
+        if not _takes_k(self.retriever):
+            index = self.options._behind().index
+            index.warn_of_few(self.retriever, len(nodes), self.fetch_k)
         return self.options.postprocess_nodes(nodes, query_bundle)
 
 

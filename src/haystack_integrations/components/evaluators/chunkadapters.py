@@ -43,7 +43,7 @@ class ChunkcoreSpanEvaluator(Serialized):
         self._name = benchmark if isinstance(benchmark, str) else None
         self._scorer = QuestionScorer(benchmark, counter)
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> dict[str, object]:
         if self._name is None:
             raise OptionError(
                 "a benchmark that was given as an object cannot be written down: name a collection"

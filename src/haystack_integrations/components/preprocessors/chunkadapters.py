@@ -139,7 +139,7 @@ class ChunkcoreDocumentSplitter(Serialized):
             options[name] = written(getattr(self.chunker, name), value)
         return options
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> dict[str, object]:
         """All options, so that changed defaults do not change a stored pipeline."""
         arguments: dict[str, Any] = {"chunker": self.chunker.name, "options": self.options}
         for name, value in self.options.items():
@@ -322,7 +322,7 @@ class ChunkcoreExactSplitter(Serialized):
         self.splitter = splitter
         self.unplaced = unplaced
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> dict[str, object]:
         # Some of Haystack's own components have no `to_dict`.
         splitter = component_to_dict(self.splitter, "splitter")
         return {"splitter": splitter, "unplaced": self.unplaced}

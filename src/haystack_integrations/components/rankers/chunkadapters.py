@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from haystack import Document, component
 
@@ -18,7 +17,6 @@ from chunkadapters.behind import (
     Passage,
     Show,
     TokenCounterLike,
-    check_options,
     core_documents,
     written_show,
 )
@@ -72,7 +70,7 @@ class Indexed(Serialized):
         """Open the index, or make it of the documents."""
         _ = self.local_index.opened
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> dict[str, object]:
         if not isinstance(self.index, str | Path):
             raise OptionError(
                 "only a saved index can be written down: save it, and give its folder as index"
@@ -149,10 +147,9 @@ class ChunkcorePassageRanker(Indexed):
         self.counter = counter
         self.order: Order = order
         self._find_index()
-        check_options(show, balance, order)
-        _ = Limits(max_tokens, k, counter)
+        Behind.of(self, self.local_index)
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> dict[str, object]:
         return {**Indexed._arguments(self), "show": written_show(self.show)}
 
     @component.output_types(documents=list[Document])
