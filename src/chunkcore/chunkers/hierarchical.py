@@ -81,18 +81,15 @@ class Hierarchical(SentenceChunker):
         limits = [limit for limit in (self.max_segment, self.size) if limit is not None]
         most = min(limits, default=None)
         ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), most)
-        edges = [0, len(ranges)] if len(ranges) else []
+        starts = []
         if len(ranges) > 1:
-            texts = source.slices(ranges)
-            edges[1:1] = segment_starts(self._embed(texts), self.window, self.deviations).tolist()
+            vectors = self._embed(source.slices(ranges))
+            starts = segment_starts(vectors, self.window, self.deviations).tolist()
         fits = _within(source, ranges, most)
-        segments = []
-        sentences = []
-        for edge, next_edge in pairwise(edges):
-            for first, after in halves(edge, next_edge, fits):
-                segments.append((ranges[first, 0], ranges[after - 1, 1]))
-                sentences.append(after - first)
-        return as_table(segments), sentences
+        edges = pairwise(np.unique([0, *starts, len(ranges)]).tolist())
+        first, after = as_table([part for ends in edges for part in halves(*ends, fits)]).T
+        segments = np.column_stack((ranges[first, 0], ranges[after - 1, 1]))
+        return segments, (after - first).tolist()
 
     def _clusters(
         self, source: TokenizedText, segments: Ranges, sentences: list[int]
@@ -228,12 +225,12 @@ def merged_clusters(
 ) -> list[Cluster]:
     """Step 2, in one pass: join related neighbouring clusters."""
     merged: list[Cluster] = []
-    place = 0
-    while place < len(clusters):
-        pair = clusters[place : place + 2]
-        join = len(pair) == 2 and related(*pair) and fit_together(*pair)
-        merged.append((pair[0][0], pair[-1][1]) if join else pair[0])
-        place += 2 if join else 1
+    waiting = list(clusters)[::-1]
+    while waiting:
+        cluster = waiting.pop()
+        if waiting and related(cluster, waiting[-1]) and fit_together(cluster, waiting[-1]):
+            cluster = (cluster[0], waiting.pop()[1])
+        merged.append(cluster)
     return merged
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -38,8 +38,14 @@ from chunkcore.models.llm.base import (
     whole_number,
 )
 from chunkcore.options import Bounds
-from chunkcore.packing import join_ranges, pack, running_counts, split_to_maximum, trim
-from chunkcore.spans import Numbers, Ranges, as_table
+from chunkcore.packing import (
+    join_ranges,
+    pack,
+    running_counts,
+    split_ranges_to_maximum,
+    trim_ranges,
+)
+from chunkcore.spans import Numbers, Ranges, as_ranges, as_table
 from chunkcore.text import Document, Span
 from chunkcore.tokens import TokenizedText
 
@@ -145,19 +151,17 @@ class WindowChunker(LLMChunker, ABC):
             end = self._window_end(sums, first)
             sections = self._sections(source, pieces, first, end)
             stop = self._kept(sections, first, end, len(pieces))
-            for section, after in zip(
-                sections, [*(later.first for later in sections[1:]), end], strict=True
-            ):
+            ends = [*(section.first for section in sections[1:]), end]
+            for section, after in zip(sections, ends, strict=True):
                 if section.first < stop:
-                    rows = self._packed(source, pieces[section.first : after])
+                    rows = self._packed(source, pieces[section.first : after]).tolist()
                     drafts += [Draft((Span(*row),), section.metadata) for row in rows]
             first = stop
         return list(self._joined(source, drafts))
 
     def _window_end(self, sums: Numbers, first: int) -> int:
-        return max(
-            first + 1, int(np.searchsorted(sums, sums[first] + self.window, side="right")) - 1
-        )
+        reached = int(sums.searchsorted(sums[first] + self.window, side="right")) - 1
+        return max(first + 1, reached)
 
     def _sections(
         self, source: TokenizedText, pieces: Ranges, first: int, end: int
@@ -174,17 +178,14 @@ class WindowChunker(LLMChunker, ABC):
         """Where the next window begins: at the last section, or at the text's end."""
         return end if end == last or len(sections) == 1 else sections[-1].first
 
-    def _packed(self, source: TokenizedText, pieces: Ranges) -> list[tuple[int, int]]:
-        rows: list[tuple[int, int]] = []
-        for first, last in pack(running_counts(source, pieces), self.size):
-            rows += split_to_maximum(
-                source, int(pieces[first, 0]), int(pieces[last - 1, 1]), self.size
-            )
-        return rows
+    def _packed(self, source: TokenizedText, pieces: Ranges) -> Ranges:
+        first, after = as_table(pack(running_counts(source, pieces), self.size)).T
+        rows = np.column_stack((pieces[first, 0], pieces[after - 1, 1]))
+        return split_ranges_to_maximum(source, rows, self.size)
 
     def _joined(self, source: TokenizedText, drafts: list[Draft]) -> Iterator[Draft]:
-        pairs = [(draft.spans[0].start, draft.spans[0].end) for draft in drafts]
-        rows = join_ranges(source, pairs, self.minimum, self.size)
+        ranges = as_ranges(draft.spans[0] for draft in drafts)
+        rows = join_ranges(source, ranges, self.minimum, self.size)
         ends = rows[:, 1].tolist()
         for place, group in groupby(drafts, lambda draft: bisect_left(ends, draft.spans[0].end)):
             parts = list(group)
@@ -353,25 +354,18 @@ class Agentic(PieceChunker):
 
 def _sections(text: str, pieces: int) -> list[Section]:
     answers = member(found_json(text), "sections")
-    if (
-        not isinstance(answers, list)
-        or not answers
-        or not all(isinstance(answer, dict) for answer in answers)
-    ):
+    are_objects = isinstance(answers, list) and all(isinstance(answer, dict) for answer in answers)
+    if not answers or not are_objects:
         raise BadAnswerError("expected 'sections' to be a list of at least one object")
-    sections: list[Section] = []
-    for answer in answers:
-        first = whole_number(member(answer, "first"), "first", 1, pieces)
-        if first - 1 <= sections[-1].first if sections else first != 1:
-            raise BadAnswerError(
-                "expected the first section to begin with piece 1 and each other one after the section before it, "
-                f"got 'first': {first} in place {len(sections) + 1}"
-            )
-        metadata = {
-            "section_title": text_of(member(answer, "title"), "title")[:_LONGEST],
-            "section_reason": text_of(member(answer, "reason"), "reason")[:_LONGEST],
-        }
-        sections.append(Section(first - 1, metadata))
+    numbers = [member(answer, "first") for answer in answers]
+    firsts = ascending(numbers, "first", 1, pieces)
+    if firsts[0] != 1:
+        raise BadAnswerError(f"expected the first section to begin with piece 1, got {firsts[0]}")
+    sections = []
+    for first, answer in zip(firsts, answers, strict=True):
+        names = ("title", "reason")
+        words = {f"section_{key}": text_of(member(answer, key), key)[:_LONGEST] for key in names}
+        sections.append(Section(first - 1, words))
     return sections
 
 
@@ -418,17 +412,14 @@ class Lumber(WindowChunker):
 
     def _pieces(self, source: TokenizedText) -> Ranges:
         find = finder(re.compile(self.paragraph_end), len(source.text))
-        edges = [0, *(match.end() for match in find(source.text)), len(source.text)]
-        rows = [trim(source.text, start, end) for start, end in pairwise(edges)]
-        whole = as_table([row for row in rows if row[0] < row[1]])
-        sizes = source.counts(*whole.T).tolist()
-        parts: list[tuple[int, int]] = []
-        for (start, end), size in zip(whole.tolist(), sizes, strict=True):
-            if size > self.size:
-                parts += self._packed(source, sentence_ranges(source.text[start:end]) + start)
-            else:
-                parts.append((start, end))
-        return as_table(parts)
+        edges = np.unique([0, *(match.end() for match in find(source.text)), len(source.text)])
+        paragraphs = trim_ranges(source, np.column_stack((edges[:-1], edges[1:])))
+        is_over = source.counts(*paragraphs.T) > self.size
+        parts = [paragraphs[~is_over]]
+        for start, end in paragraphs[is_over].tolist():
+            sentences = sentence_ranges(source.text[start:end]) + start
+            parts.append(self._packed(source, sentences))
+        return np.sort(np.concatenate(parts), axis=0)
 
     def _window_end(self, sums: Numbers, first: int) -> int:
         reached = int(np.searchsorted(sums, sums[first] + self.window))
