@@ -175,19 +175,6 @@ def test_recursive_with_regular_expressions_on_generated_text(
     assert_same(keep, ours, theirs)
 
 
-@given(texts)
-@many
-def test_recursive_counts_as_tiktoken_does_from_inside_langchain(text: str) -> None:
-    text = without_surrogates(text)
-    _ = TiktokenCounter("cl100k_base").encoding
-    splitter = RecursiveCharacterTextSplitter.from_tiktoken_encoder(
-        "cl100k_base", chunk_size=9, chunk_overlap=4, disallowed_special=()
-    )
-    assert Recursive(size=9, overlap=4, separators=("\n\n", "\n", " ", "")).split_text(text) == splitter.split_text(
-        text
-    )
-
-
 def test_dropped_groups_of_a_regular_expression_are_pieces_as_in_the_original() -> None:
     text = "One. Two! Three? Four."
     for size in (3, 5, 12):

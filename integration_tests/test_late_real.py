@@ -57,18 +57,6 @@ def test_a_pronoun_is_found_by_what_it_stands_for(model: TokenEmbedder) -> None:
     assert cosine(question, late[1]) > cosine(question, early[1]) + 0.1
 
 
-def test_long_documents_are_read_to_their_end(model: TokenEmbedder) -> None:
-    whole = load_dataset("lochmere").documents[0]
-    document = Document(whole.id, whole.text[:2_500])
-    chunks = get_chunker("recursive:size=200").chunk(document)
-    vectors = LateEmbedder(model).embed_chunks([document], chunks)
-    assert len(model.tokenize(document.text).ids) > 256
-    assert np.isfinite(vectors).all()
-    early = model.embed_documents([chunk.text for chunk in chunks])
-    assert min(cosine(a, b) for a, b in zip(vectors, early, strict=True)) > 0.4
-    assert np.mean([cosine(a, b) for a, b in zip(vectors, early, strict=True)]) > 0.75
-
-
 def test_the_models_tokens_are_a_counter_and_a_maximum_in_them_holds(model: TokenEmbedder) -> None:
     counter = EmbedderCounter(model)
     texts = [HARD, "", "One two.", "漢字" * 50]

@@ -10,13 +10,11 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from chunkcore.chunkers.cluster_semantic import ClusterSemantic
 from chunkcore.chunkers.fixed import FixedToken
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.errors import OptionError
 from chunkcore.models import TokenCountingEmbedder, get_embedder
 from chunkcore.models.loading import EmbedderCounter
-from chunkcore.retrieval import Dense, chunk_corpus
 from chunkcore.text import Document
 from tests.conftest import shared
 
@@ -172,14 +170,3 @@ def test_a_static_model_whose_tokenizer_cuts_off_counts_what_it_does_not_read(tm
     assert model.tokenize(text).ends[-1] == len(text) - 1
     chunks = FixedToken(size=10, counter=EmbedderCounter(model)).chunk(Document("d", text))
     assert [chunk.token_count for chunk in chunks] == [10, 10, 10, 8]
-
-
-def test_a_question_finds_its_chunk():
-    text = (
-        "The museum opens at nine and closes at five. On Mondays it stays shut.\n\n"
-        "Tickets cost twelve euros. Children under six enter free of charge.\n\n"
-        "The kitchen serves soup, bread and a choice of two cakes until four."
-    )
-    index = Dense().index(chunk_corpus([Document("museum", text)], ClusterSemantic(size=40, piece_size=20)))
-    for question, answer in [("What can I eat?", "soup"), ("How much is the entrance fee?", "twelve euros")]:
-        assert answer in index.retrieve(question, 1)[0].text

@@ -9,10 +9,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from chunkcore.chunkers import Auto, Chunker, Code, Html, Markdown
+from chunkcore.chunkers import Chunker, Code, Html, Markdown
 from chunkcore.datasets import load_dataset
 from chunkcore.text import Document
-from tests.conftest import shared
 from tests.promises import check_promises
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
@@ -60,13 +59,6 @@ def test_rows_of_a_manual_are_whole_and_stand_under_their_header(document: Docum
 
 
 @pytest.mark.parametrize("options", EVERYDAY, ids=str)
-@pytest.mark.parametrize("cls", [Markdown, Auto])
-@by_id
-def test_the_promises_hold_for_manuals(cls: type[Chunker], options: dict[str, int], document: Document) -> None:
-    check_promises(cls(**options), document.text)
-
-
-@pytest.mark.parametrize("options", EVERYDAY, ids=str)
 @by_id
 def test_the_promises_hold_for_pages(options: dict[str, int], document: Document) -> None:
     check_promises(Html(**options), page_of(document))
@@ -100,16 +92,3 @@ def test_definitions_of_this_package_are_whole(path: Path) -> None:
         if function.__module__ == name and function.__code__.co_filename == str(path):
             source = inspect.getsource(function).rstrip()
             assert any(source in chunk.text for chunk in chunks) or chunker.token_counter.count(source) > 2000
-
-
-def test_a_whole_corpus_of_markdown_keeps_the_promises() -> None:
-    for path in sorted(shared("data/chroma/corpora").glob("*.md")):
-        check_promises(Markdown(size=200, minimum=50, maximum=300), path.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize("chunker", [Markdown(), Html(), Code(language="python")], ids=["markdown", "html", "code"])
-@pytest.mark.parametrize("words", [100_000, pytest.param(2_000_000, marks=pytest.mark.slow)])
-def test_a_line_of_any_length_is_no_trouble(chunker: Chunker, words: int) -> None:
-    text = "word " * words
-    chunks = chunker.split_text(text)
-    assert sum(len(chunk) - chunk.count(" ") for chunk in chunks) == len(text) - text.count(" ")

@@ -40,7 +40,7 @@ settings.load_profile("suite")
 
 # Modules with tests of many seconds. They begin first: a process that has nothing left then takes short ones.
 LONG = (
-    "test_answers_real test_chroma_parity test_framework_pages test_generate_llm test_late_real test_llm_local "
+    "test_answers_real test_chroma_parity test_framework_pages test_late_real test_llm_local "
     "test_notebooks test_real_model test_report_browser test_stopping test_tune_real"
 )
 

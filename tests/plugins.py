@@ -15,7 +15,7 @@ from chunkcore.chunkers import chunkers
 from chunkcore.concurrency import python_command
 from chunkcore.retrieval import retrievers
 
-__all__ = ["LAYOUT", "PROGRAM", "RETRIEVER", "Installed", "on_path"]
+__all__ = ["LAYOUT", "PROGRAM", "RETRIEVER", "Installed", "install", "on_path"]
 
 PAGE = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PROGRAM, RETRIEVER, *OTHERS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
@@ -24,6 +24,16 @@ ENTRIES = re.findall(r'^\[project\.entry-points\."(.+)"\]\n(\w+) = "(.+)"$', PAG
 GROUP, NAME, PLACE = ENTRIES[0]
 
 _CHUNKCORE = "import runpy; runpy.run_module('chunkcore', run_name='__main__', alter_sys=True)"
+
+
+def install(folder: Path, package: str, group: str, entry: str, **modules: str) -> None:
+    """Install a package of these modules, which offers one thing."""
+    for name, program in modules.items():
+        (folder / f"{name}.py").write_text(program, encoding="utf-8")
+    metadata = folder / f"{package.replace('-', '_')}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
+    (metadata / "entry_points.txt").write_text(f"[{group}]\n{entry}\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -38,20 +48,14 @@ class Installed:
         modules.mkdir(exist_ok=True)
         (modules / "__init__.py").touch()
         (modules / "paragraph.py").write_text(PROGRAM, encoding="utf-8")
-        told = self.folder / f"{package.replace('-', '_')}-1.0.dist-info"
-        told.mkdir()
-        (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
-        (told / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {leads_to}\n", encoding="utf-8")
+        install(self.folder, package, GROUP, f"{name} = {leads_to}")
 
     def offer_retriever(self) -> None:
         """Install a package with the page's module that offers a retriever."""
         group, name, place = ENTRIES[1]
         module = place.partition(":")[0].rpartition(".")[2]
-        (self.folder / f"{module}.py").write_text(RETRIEVER, encoding="utf-8")
-        told = self.folder / "my_retrievers-1.0.dist-info"
-        told.mkdir()
-        (told / "METADATA").write_text("Metadata-Version: 2.1\nName: my-retrievers\nVersion: 1.0\n", encoding="utf-8")
-        (told / "entry_points.txt").write_text(f"[{group}]\n{name} = {place.rpartition('.')[2]}\n", encoding="utf-8")
+        entry = f"{name} = {place.rpartition('.')[2]}"
+        install(self.folder, "my-retrievers", group, entry, **{module: RETRIEVER})
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """The command line, in a process that finds the packages."""

@@ -8,8 +8,6 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from chunkadapters.scores import QuestionScorer
-from chunkcore import Benchmark, Evidence, Query
 from chunkcore.locating import NO_PLACE, DocumentNames, Hit, Locator, StatedPlace, Verdict, read_place
 from chunkcore.locating.alignment import Aligner, find_quote
 from chunkcore.text import Document, Span
@@ -270,12 +268,3 @@ def test_every_piece_of_a_document_is_found_in_it_at_its_own_text(text, data):
         assert "".join(span.slice(text) for span in found.spans) == piece
     else:
         assert not found.spans
-
-
-def test_questions_with_one_text_have_their_mean() -> None:
-    evidence = [(Evidence("d", Span(0, 14)),), (Evidence("d", Span(16, 33)),)]
-    queries = [Query(str(number), "How is it?", one) for number, one in enumerate(evidence)]
-    scorer = QuestionScorer(Benchmark("two", list(DOCUMENTS.values()), queries))
-    hits = [hit(TEXT[:14], "d", start=0)]
-    assert scorer.scores("How is it?", hits, ["Recall@5"]) == [0.5]
-    assert scorer.scores("0", hits, ["Recall@5"]) == [1.0]

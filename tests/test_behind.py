@@ -159,8 +159,6 @@ def test_scores_of_hits_do_not_matter_and_repeats_are_equal() -> None:
     [
         *(({"show": wrong}, 'show is "hits"') for wrong in ("some", [None], 3, b"tea", None)),
         ({"balance": 1.5}, "balance is at most 1"),
-        ({"max_tokens": 0}, "max_tokens is at least 1"),
-        ({"k": 0}, "k is at least 1"),
         ({"hits": ["tea"]}, "hits are Retrieved"),
     ],
 )

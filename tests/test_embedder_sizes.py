@@ -107,16 +107,6 @@ def test_a_run_counts_the_tokens_of_its_own_embedder_and_says_so(benchmark: Benc
     assert report.chunks.count == 18  # 210 tokens of this model in twelves
 
 
-def test_chunks_that_the_embedder_cuts_off_are_counted_with_what_is_lost(benchmark: Benchmark) -> None:
-    model = FakeTokenEmbedder(max_tokens=20)
-    (report,) = run_experiment(
-        Scorer(benchmark, counter="words"), [get_chunker("fixed_token:size=60,counter=words")], model
-    )
-    assert report.chunks is not None
-    # 60 words and their 10 full stops, and the two tokens around them, less 20. The chunks are all the same text.
-    assert (report.chunks.truncated, report.chunks.tokens_lost) == (1, 52)
-
-
 def test_a_run_shares_its_embedder_with_semantic_overlap(benchmark: Benchmark) -> None:
     model = FakeTokenEmbedder(max_tokens=None)
     (report,) = run_experiment(

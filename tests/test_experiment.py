@@ -360,8 +360,6 @@ def test_money_is_told_where_there_are_prices_for_all_that_was_used(benchmark: B
     assert dense.money == pytest.approx(2.0 * dense.embedded_tokens / 1e6)
     assert dense.money_per_million == pytest.approx(2.0 * dense.tokens_ratio)
     assert (words.money, words.embedded_texts) == (0, 0)
-    with pytest.raises(OptionError, match=r"a million tokens \(embedding\) is at least 0"):
-        ModelPrices(embedding=-1.0)
 
     llm = CallableLLM(lambda messages, schema: '{"context": "x"}', name="x")
     asks = Contextual(llm=llm, chunker=SPECS[0], counter="words")

@@ -76,10 +76,6 @@ def by_cliques(count: int, cliques: list[set[int]]) -> list[list[set[int]]]:
     return [initial, merged]
 
 
-def test_the_plain_program_over_cliques_gives_table_1():
-    assert by_cliques(7, TABLE_1) == [[{1, 2}, {3, 4, 5}, {6, 7}], [{1, 2, 3, 4, 5}, {6, 7}]]
-
-
 @given(st.integers(1, 12).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.tuples(*[st.integers(1, n)] * 2)))))
 def test_related_pairs_say_all_that_maximal_cliques_do(graph):
     networkx = pytest.importorskip("networkx")

@@ -6,7 +6,6 @@ import doctest
 import json
 import math
 import re
-import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,6 +22,8 @@ from chunkcore.run import Retrieved, Run
 from chunkcore.text import Document, Span
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
+from tests.plugins import install
 
 _DEPTHS = st.none() | st.just("min") | st.integers(1, 10**9 - 1) | st.integers(1, 10**9 - 1).map("{}tok".format)
 
@@ -139,17 +140,6 @@ def test_what_is_no_report_is_refused(broken: Any) -> None:
         Report.from_dict(broken)
 
 
-def _install(folder: Path, monkeypatch: pytest.MonkeyPatch, module: str, kind: str, program: str) -> None:
-    """A package with a measure, which this process finds until the test ends."""
-    (folder / f"{module}.py").write_text(program, encoding="utf-8")
-    told = folder / f"{module}-1.0.dist-info"
-    told.mkdir()
-    (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n", encoding="utf-8")
-    (told / "entry_points.txt").write_text(f"[chunkcore.measures]\n{kind} = {module}:{kind}\n", encoding="utf-8")
-    monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.delitem(sys.modules, module, raising=False)
-
-
 @measures.with_entries()
 def test_the_measure_of_the_contributors_page_is_found_and_scored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -157,7 +147,8 @@ def test_the_measure_of_the_contributors_page_is_found_and_scored(
     page = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     [program] = re.findall(r"^```python\n([^`]*`Found`.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
     assert len(program.splitlines()) < 30
-    _install(tmp_path, monkeypatch, "my_found", "Found", program)
+    install(tmp_path, "my-found", "chunkcore.measures", "Found = my_found:Found", my_found=program)
+    monkeypatch.syspath_prepend(str(tmp_path))
     story = Document("fox.txt", "The quick fox naps.")
     toy = Benchmark("toy", [story], [Query("q", "Who?", (Evidence("fox.txt", Span(4, 13)),))])
     runs = [Run("r", {"q": [Retrieved("fox.txt", (Span(4, end),))]}) for end in (13, 9)]

@@ -35,6 +35,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import BROKEN, FakeEmbedder, RaisingEmbedder
+from tests.plugins import install
 
 # --- answers --------------------------------------------------------------------------------------------------
 
@@ -157,14 +158,12 @@ def test_the_backend_is_what_is_installed_and_fits(monkeypatch, tmp_path, instal
 
 @loading.embedders.with_entries()
 def test_a_package_s_kind_of_embedder_is_built_by_name(monkeypatch, tmp_path):
-    (tmp_path / "my_embedders.py").write_text(
+    program = (
         "from chunkcore.models import embedders\nfrom tests.fakes import FakeEmbedder\n"
         "@embedders.register('bag')\ndef bag(rest):\n    return FakeEmbedder(name='bag:' + rest)\n"
     )
-    package = tmp_path / "my_embedders-1.0.dist-info"
-    package.mkdir()
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: my-embedders\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text("[chunkcore.embedders]\nbag = my_embedders:bag\n")
+    entry = "bag = my_embedders:bag"
+    install(tmp_path, "my-embedders", "chunkcore.embedders", entry, my_embedders=program)
     monkeypatch.setattr(loading, "loaded_models", {})
     monkeypatch.syspath_prepend(str(tmp_path))
     model = get_embedder("bag:of words")

@@ -187,15 +187,6 @@ def test_of_equal_units_the_first_is_first(spec: str) -> None:
             assert all(row.index(unit) < row.index(unit + own) for unit in range(len(corpus) - own))
 
 
-@pytest.mark.parametrize("limits", [{"k": 0}, {"k": True}, {"max_tokens": 0}, {"max_tokens": 9.5}, {"max_tokens": "9"}])
-def test_a_limit_is_a_whole_number_of_at_least_1(limits: dict[str, Any]) -> None:
-    index = get_retriever("passages:lexical").index(
-        chunk_corpus([Document("d", "A fox.")], get_chunker("sentence:size=5"))
-    )
-    with pytest.raises(OptionError, match=f"{next(iter(limits))} is a"):
-        index.retrieve("fox", **limits)
-
-
 def test_an_answer_is_the_same_whatever_was_asked_before() -> None:
     """What answers to a question share is kept."""
     lochmere, passages = load_dataset("lochmere"), get_retriever("passages:lexical")
@@ -411,8 +402,6 @@ def test_chunks_that_overlap_and_vectors_of_another_model_get_a_sentence() -> No
     index = get_retriever("passages").index(ChunkedCorpus([corpus[0]]), TextVectors(other))
     with pytest.raises(ModelError, match="embed both with the same model"):
         index.retrieve("fox")
-    with pytest.raises(OptionError, match="at least 1"):
-        index.retrieve("fox", None, 0)
 
 
 def test_nothing_is_returned_for_a_question_that_vectors_and_words_relate_to_no_unit() -> None:

@@ -170,6 +170,3 @@ def test_more_pairs_than_memory_should_hold_are_refused(monkeypatch):
     monkeypatch.setattr(clusters, "MOST_PAIRS", 10)
     with pytest.raises(DataError, match=r"single_linkage: .* more than 10 pairs are within stop=0\.5.*lower stop"):
         linkage().split_text("0. 0. 0. 0. 0. 0.")
-
-
-# --- the model, and options -------------------------------------------------------------------------------------

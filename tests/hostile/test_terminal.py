@@ -61,6 +61,7 @@ def spec(option: str) -> str:
 OUT = ["-o", "{out}/report"]
 COMMANDS = {
     "chunk": ["chunk", "{docs}", "-o", "{out}/chunks.jsonl"],
+    "search": ["search", "{docs}", "fox", "--no-cache"],
     "no such option": ["chunk", "{docs}", "--chunker", f"recursive:{STEER}=1"],
     "a pattern": ["chunk", "{docs}", "--chunker", f'recursive:regex=true,separators=["({STEER}"]'.replace("\\", "")],
     "no such command": [STEER],
@@ -74,7 +75,7 @@ COMMANDS = {
     "no model": ["questions", "generate", "--docs", "{docs}", "--llm", f"openai:{STEER}@http://{STEER}"],
 }
 
-DONE = ("chunk", "compare", "save runs", "grids")
+DONE = ("chunk", "search", "compare", "save runs", "grids")
 CODES = {**dict.fromkeys(DONE, 0), "validate": 1}
 
 
