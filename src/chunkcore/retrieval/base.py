@@ -51,15 +51,6 @@ def check_limits(k: int | None, max_tokens: MaxTokens | None) -> None:
             check_number(name, value, 1)
 
 
-def fitting(sizes: Numbers, max_tokens: int) -> int:
-    """How many of these sizes, from the first on, come within a limit.
-
-    >>> fitting(np.array([3, 4, 1]), 7)
-    2
-    """
-    return int(np.searchsorted(np.cumsum(sizes), max_tokens, side="right"))
-
-
 class Budget:
     """Tokens that are left for an answer.
 
@@ -142,20 +133,15 @@ class Hits(NamedTuple):
     @property
     def counts(self) -> Numbers:
         """The number of hits of each query."""
-        return np.asarray(
-            (self.indices >= 0).sum(axis=1),
-            dtype=np.int64,
-        )
+        counts: Numbers = np.count_nonzero(self.indices >= 0, axis=1)
+        return counts
 
     def row(self, number: int) -> tuple[Numbers, Scores]:
         count = int((self.indices[number] >= 0).sum())
         return self.indices[number, :count], self.scores[number, :count]
 
     def best(self, k: int) -> Hits:
-        return Hits(
-            self.indices[:, :k],
-            self.scores[:, :k],
-        )
+        return Hits(self.indices[:, :k], self.scores[:, :k])
 
     def then(self, more: Hits) -> Hits:
         """Append `more`'s new hits in their order; their scores are capped at the last score here.
@@ -465,7 +451,8 @@ class Index(ABC):
             return RankedList(self.pieces(self.rank([query], deep))[0])
         sizes = self.corpus.token_counts
         hits = self.search_tokens([query], min(deep, FIRST_DEPTH), max_tokens, sizes).best(deep)
-        count = fitting(sizes[hits.row(0)[0]], max_tokens)
+        tokens = np.cumsum(sizes[hits.row(0)[0]])
+        count = int(np.searchsorted(tokens, max_tokens, side="right"))
         return RankedList(self.pieces(hits.best(count))[0])
 
     def pieces(self, hits: Hits) -> RankedPieces:
@@ -555,6 +542,7 @@ class RetrievalMethod(ABC):
     """
 
     kind: ClassVar[str] = ""  # the registered name
+    makes_passages: ClassVar[bool] = False  # whether its index is a `PassageIndex`
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -634,11 +622,6 @@ class RetrievalMethod(ABC):
     @property
     def reads_documents(self) -> bool:
         """Whether the embedder reads whole documents at each indexing, as their token vectors are not cached."""
-        return False
-
-    @property
-    def makes_passages(self) -> bool:
-        """Whether its index is a `PassageIndex`."""
         return False
 
     @property

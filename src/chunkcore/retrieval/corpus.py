@@ -31,13 +31,6 @@ from chunkcore.text import (
 )
 
 
-def repeated_id(name: str) -> DataError:
-    """What is raised for documents that share an id."""
-    return DataError(
-        f"two documents have the id {echo(name)}: make ids unique, such as by their folder"
-    )
-
-
 class ChunkedCorpus(LazyItems[Chunk], Frame):
     """Chunks as columns, with their documents; `Chunk` objects are made on each read.
 
@@ -394,7 +387,9 @@ def check_documents(documents: Sequence[Document]) -> dict[str, int]:
     for number, document in enumerate(documents):
         check_document(document)
         if numbers.setdefault(document.id, number) < number:
-            raise repeated_id(document.id)
+            raise DataError(
+                f"two documents have the id {echo(document.id)}: make ids unique, such as by their folder"
+            )
     return numbers
 
 

@@ -306,10 +306,7 @@ class Postings:
     ) -> Postings:
         """`places`: word number x texts + text, ascending."""
         size = max(1, len(lengths))
-        begins = np.searchsorted(
-            places,
-            np.arange(len(keys) + 1, dtype=np.int64) * size,
-        )
+        begins = np.searchsorted(places, np.arange(len(keys) + 1, dtype=np.int64) * size)
         kind = np.min_scalar_type(int(counts.max(initial=0)))
         texts = np.empty(len(places), dtype=np.int32)
         np.remainder(places, size, out=texts, casting="unsafe")
@@ -326,43 +323,28 @@ class Postings:
             np.concatenate([part.keys for part, _ in parts]), return_inverse=True
         )
         lengths = np.zeros(size, dtype=np.int64)
-        places, counts = [], []
-        for (part, numbers), first in zip(
-            parts, np.cumsum([0, *(len(other.keys) for other, _ in parts)]), strict=False
-        ):
-            lengths[numbers[numbers >= 0]] = part.lengths[numbers >= 0]
-            rows = np.repeat(which[first : first + len(part.keys)], np.diff(part.begins)) * max(
-                1, size
-            )
+        first, width = 0, max(1, size)
+        rows, counts = [], []
+        for part, numbers in parts:
+            is_kept = numbers >= 0
+            lengths[numbers[is_kept]] = part.lengths[is_kept]
+            words = np.repeat(which[first : first + len(part.keys)], np.diff(part.begins))
+            first += len(part.keys)
             new = numbers[part.texts]
-            places.append((rows + new)[new >= 0])
+            rows.append((words * width + new)[new >= 0])
             counts.append(part.counts[new >= 0].astype(np.int64))
-        order = np.argsort(np.concatenate(places), kind="stable")
-        ordered = np.concatenate(places)[order]
-        kept, words = np.unique(
-            ordered // max(1, size), return_inverse=True
-        )  # a word may have lost its texts
-        return cls._sorted(
-            keys[kept],
-            words * max(1, size) + ordered % max(1, size),
-            np.concatenate(counts)[order],
-            lengths,
-        )
+        places = np.concatenate(rows)
+        order = np.argsort(places, kind="stable")
+        kept, words = np.unique(places[order] // width, return_inverse=True)  # some lost all texts
+        places = words * width + places[order] % width
+        return cls._sorted(keys[kept], places, np.concatenate(counts)[order], lengths)
 
     def selected(self, numbers: Numbers) -> Postings:
         """The postings of these texts, numbered from 0 in this order; the arrays are shared. For `of_word` only."""
-        places = np.full(
-            len(self.lengths),
-            -1,
-            dtype=np.int64,
-        )
+        places = np.full(len(self.lengths), -1, dtype=np.int64)
         places[numbers] = np.arange(len(numbers))
         if self._places is not None:
-            places = np.where(
-                self._places >= 0,
-                places[self._places],
-                -1,
-            )
+            places = np.where(self._places >= 0, places[self._places], -1)
         return Postings(
             self.keys, self.begins, self.texts, self.counts, self.lengths[numbers], places=places
         )

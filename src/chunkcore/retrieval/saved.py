@@ -328,11 +328,7 @@ def _mapped(
     The bytes are compared with what is `expected` before they are read as an array.
     """
     with path.open("rb") as opened:
-        data = mmap.mmap(
-            opened.fileno(),
-            0,
-            access=mmap.ACCESS_READ,
-        )
+        data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
         if expected is not None:
             _check(path, expected, memoryview(data))
         np.lib.format.read_magic(opened)
@@ -395,11 +391,7 @@ class OpenedFolder:
             if name in files:
                 vectors.hold(corpus, _MappedRows(folder / name, files[name]), kind)
         if _NORMS in files:
-            vectors.hold_norms(
-                self.manifest["retriever"],
-                corpus,
-                self._array(_NORMS),
-            )
+            vectors.hold_norms(self.manifest["retriever"], corpus, self._array(_NORMS))
         return corpus, vectors
 
     def _corpus(self) -> ChunkedCorpus:
@@ -440,16 +432,9 @@ def _document(
     row: Mapping[str, Any],
     data: memoryview,
 ) -> Document:
-    text = bytes(data[row["begin"] : row["begin"] + row["bytes"]]).decode(
-        "utf-8",
-        "surrogatepass",
-    )
-    return Document(
-        row["id"],
-        text,
-        row["metadata"],
-        tuple(map(Mark.from_dict, row["marks"])),
-    )
+    text = bytes(data[row["begin"] : row["begin"] + row["bytes"]])
+    marks = tuple(map(Mark.from_dict, row["marks"]))
+    return Document(row["id"], text.decode("utf-8", "surrogatepass"), row["metadata"], marks)
 
 
 def _chunk(row: dict[str, Any]) -> Chunk:

@@ -139,18 +139,10 @@ class UnitLayout(NamedTuple):
     @classmethod
     def of(cls, corpus: ChunkedCorpus) -> UnitLayout:
         numbers = corpus.document_numbers
-        begins = (
-            np.flatnonzero(np.diff(numbers, prepend=-1))
-            if len(numbers)
-            else np.zeros(0, dtype=np.int64)
-        )
-        ends = np.append(begins[1:], len(numbers))[: len(begins)]
-        counts = ends - begins
-        return cls(
-            np.repeat(begins, counts),
-            np.repeat(ends, counts),
-            corpus.token_counts,
-        )
+        begins = np.flatnonzero(np.diff(numbers, prepend=-1))
+        counts = np.diff(begins, append=len(numbers))
+        first = np.repeat(begins, counts)
+        return cls(first, first + np.repeat(counts, counts), corpus.token_counts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -106,10 +106,7 @@ def top_k(
         )
     k = min(k, len(right))
     shape = len(left), k
-    best = Best(
-        np.full(shape, -1, dtype=np.int64),
-        np.full(shape, -np.inf, dtype=np.float32),
-    )
+    best = Best(np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf, dtype=np.float32))
     if best.indices.size:
         directions = (left / query_lengths[:, None]).astype(np.float32)
         _search(left, directions, right, lengths, best)
@@ -187,7 +184,8 @@ def _search(
             for part in range(0, len(rows), pairs_at_once):
                 left = rows[part : part + pairs_at_once] + first
                 right = columns[part : part + pairs_at_once]
-                best.add(left, right + start, cosines(queries[left], block[right]))
+                products = unit_rows(queries[left]) * unit_rows(block[right])
+                best.add(left, right + start, products.sum(axis=1).astype(np.float32))
 
 
 def _candidates(
@@ -204,12 +202,6 @@ def _candidates(
         near[many] &= rows_of_many >= np.partition(rows_of_many, -k, axis=1)[:, -k, None] - margin
     rows, columns = np.nonzero(near)
     return rows, columns
-
-
-def cosines(queries: Floats, vectors: Floats) -> Vectors:
-    """Cosine similarities of pairs of rows, summed in float64, rounded to float32."""
-    scores: Vectors = (unit_rows(queries) * unit_rows(vectors)).sum(axis=1).astype(np.float32)
-    return scores
 
 
 class LazyRows(ABC):
@@ -253,10 +245,7 @@ class SelectedRows(LazyRows):
         if not len(self):
             return np.zeros(0, dtype=self._rows.dtype)
         first = int(self._numbers.min())
-        values = _dots(
-            self._rows[first : int(self._numbers.max()) + 1],
-            vector,
-        )
+        values = _dots(self._rows[first : int(self._numbers.max()) + 1], vector)
         return values[self._numbers - first]
 
 
@@ -586,21 +575,14 @@ def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], l
     """
     keys = np.concatenate([text_keys([]), *map(text_keys, sequences)])
     bases = np.cumsum([0, *map(len, sequences)])
-    _, first, which = np.unique(
-        keys,
-        return_index=True,
-        return_inverse=True,
-    )
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
     row = np.empty_like(order)
     row[order] = np.arange(len(order))
     firsts = first[order]
     owners = np.searchsorted(bases, firsts, side="right") - 1
     places = firsts - bases[owners]
-    texts = LazySequence(
-        partial(_text_at, sequences, owners, places),
-        range(len(order)),
-    )
+    texts = LazySequence(partial(_text_at, sequences, owners, places), range(len(order)))
     return texts, np.split(row[which], bases[1:-1])
 
 
@@ -621,9 +603,8 @@ def _text_at(
     places: Numbers,
     number: int,
 ) -> str:
-    return sequences[int(owners[number])][
-        int(places[number])
-    ]  # no lambda: an index is pickled with it
+    # No lambda: an index is pickled with it.
+    return sequences[int(owners[number])][int(places[number])]
 
 
 def chunk_vectors(

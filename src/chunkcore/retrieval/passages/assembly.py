@@ -234,7 +234,8 @@ def passages_of(
         if _REFERS.match(row.units[first].text.lstrip()) and row.is_joined(first - 1):
             runs.add(*blocks.around(first - 1))
     for number in order:
-        if row.sizes[number] <= budget.left and not runs.has(number):
+        is_held = any(first <= number <= last for first, last in runs.ends.items())
+        if row.sizes[number] <= budget.left and not is_held:
             block = blocks.around(number)
             runs.add(*(block if runs.beside(*block) else blocks.wide(*block)))
     if order and not runs.ends:
@@ -356,9 +357,6 @@ class _Runs:
         self._documents = documents
         self._sizes: dict[int, int] = {}
 
-    def has(self, unit: int) -> bool:
-        return any(first <= unit <= last for first, last in self.ends.items())
-
     def beside(self, first: int, last: int) -> list[tuple[int, int]]:
         """The runs that these units overlap or touch."""
         low = first - 1 if self._row.is_joined(first - 1) else first
@@ -371,7 +369,14 @@ class _Runs:
         first = min([first, *(begin for begin, _ in beside)])
         last = max([last, *(end for _, end in beside)])
         freed = sum(self._sizes[begin] for begin, _ in beside)
-        size = self._size(first, last)
+        size = self._row.sizes[first]
+        if first < last:
+            units = self._row.units[first : last + 1]
+            place = extent_of(units[0], units[-1])
+            if place not in self._row.counted:
+                text = passage_of(units, 0.0, self._documents).text
+                self._row.counted[place] = self._budget.counter.count(text)
+            size = self._row.counted[place]
         if size > self._budget.left + freed:
             return
         for begin, _ in beside:
@@ -391,16 +396,6 @@ class _Runs:
             score = max(self._row.scores[units])
             passages.append(passage_of(self._row.units[units], score, self._documents))
         return passages
-
-    def _size(self, low: int, high: int) -> int:
-        row = self._row
-        if low == high:
-            return row.sizes[low]
-        place = extent_of(row.units[low], row.units[high])
-        if place not in row.counted:
-            passage = passage_of(row.units[low : high + 1], 0.0, self._documents)
-            row.counted[place] = self._budget.counter.count(passage.text)
-        return row.counted[place]
 
 
 def _within_budget(blocks: _Blocks, tokens: int) -> list[Run]:
@@ -455,32 +450,27 @@ class _Stretch:
         """Find the runs at a threshold between the two, each for a price."""
         if self.below == self.above:
             return
-        self.runs = []
-        if self.best > threshold:
-            self.runs = _runs(blocks, range(self.first, self.after), threshold, price)
-
-
-def _runs(blocks: _Blocks, stretch: range, threshold: float, price: float) -> list[Run]:
-    outside, inside = 0.0, -math.inf  # a dynamic programme over two states
-    begins: dict[int, int] = {}  # of the best run that ends at each block
-    closes: dict[int, bool] = {}  # whether the best of all up to a block ends with that run
-    for number in stretch:
-        before, begin = outside - price, number
-        if inside > before:
-            before, begin = inside, begins[number - 1]
-        begins[number] = begin
-        inside = before + blocks.gains[number] - threshold * blocks.counts[number]
-        closes[number] = inside > outside
-        outside = max(outside, inside)
-    runs = []
-    number = stretch[-1]
-    while number >= stretch[0]:
-        if closes[number]:
-            last = blocks.ends[number][1]
-            number = begins[number]
-            runs.append((blocks.ends[number][0], last))
-        number -= 1
-    return runs
+        self.runs = runs = []
+        if self.best <= threshold:
+            return
+        outside, inside = 0.0, -math.inf  # a dynamic programme over two states
+        begins: dict[int, int] = {}  # of the best run that ends at each block
+        closes: dict[int, bool] = {}  # whether the best of all up to a block ends with that run
+        for number in range(self.first, self.after):
+            before, begin = outside - price, number
+            if inside > before:
+                before, begin = inside, begins[number - 1]
+            begins[number] = begin
+            inside = before + blocks.gains[number] - threshold * blocks.counts[number]
+            closes[number] = inside > outside
+            outside = max(outside, inside)
+        number = self.after - 1
+        while number >= self.first:
+            if closes[number]:
+                last = blocks.ends[number][1]
+                number = begins[number]
+                runs.append((blocks.ends[number][0], last))
+            number -= 1
 
 
 # ---- Tables
@@ -513,13 +503,13 @@ def with_table_headers(
     for passage in passages:
         for part in passage.parts:
             header = headers.get((part.document_id, part.spans[0]))
-            if header is None or _holds(held, part.document_id, header[0].start):
+            if header is None:
                 continue
-            longer = with_spans(
-                passage,
-                sorted((*header, *passage.spans)),
-                documents,
-            )
+            place = header[0].start
+            spans = [span for name, span in held if name == part.document_id]
+            if any(span.start <= place < span.end for span in spans):
+                continue
+            longer = with_spans(passage, sorted((*header, *passage.spans)), documents)
             more = budget.counter.count(longer.text) - budget.counter.count(passage.text)
             if more <= budget.left:
                 budget.left -= more
@@ -527,14 +517,6 @@ def with_table_headers(
                 passage = longer
         whole.append(passage)
     return whole
-
-
-def _holds(
-    places: Iterable[tuple[str, Span]],
-    document_id: str,
-    place: int,
-) -> bool:
-    return any(name == document_id and span.start <= place < span.end for name, span in places)
 
 
 def without_bare_headers(passages: Sequence[Retrieved], documents: Documents) -> RankedList:
@@ -599,10 +581,7 @@ def _before(
         kept = spans[-1].slice(documents[piece.document_id].text).rstrip()
     if not kept:
         return None
-    spans[-1] = Span(
-        spans[-1].start,
-        spans[-1].start + len(kept),
-    )
+    spans[-1] = Span(spans[-1].start, spans[-1].start + len(kept))
     return with_spans(piece, spans, documents)
 
 
@@ -650,14 +629,10 @@ def join(
     if max_tokens is None:
         return joined(len(hits))
     budget = Budget(max_tokens, counter)
-
-    def size(count: int) -> int:
-        return budget.total(passage.text for passage in joined(count))
-
     count = bisect_right(
         range(1, len(hits) + 1),
         max_tokens,
-        key=size,
+        key=lambda count: budget.total(passage.text for passage in joined(count)),
     )
     if count == 0:
         return first_cut(hits, budget)

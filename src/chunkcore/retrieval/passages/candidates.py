@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -29,8 +28,6 @@ _FIRST = 0.3  # of the budget: so much the first hit may have
 _NEEDED = 8  # units on either side that a reader may need with one
 
 Place = tuple[str, tuple[Span, ...]]  # the document, and spans in it
-
-
 Copies = dict[Place, list[int]]  # by what stands in an answer, the units that say the same
 
 
@@ -141,6 +138,9 @@ class Question:
         first: the units of another retriever's first hit, which words do not contradict.
         last: the counter and the tokens of the last budget, and what filled it.
         cut: what is shown of the units of which a part is shown.
+        units: of which something is shown.
+        weights: of the question's words.
+        claims: what texts say of the question.
         reached: what a reader needs with a unit, as far as it is known; see `UnitTexts.reach`.
         headers: of units that are rows of a table, as far as they are known.
     """
@@ -166,15 +166,11 @@ class Question:
         for unit, spans in self.cut.items():
             if not spans or not self.texts.text(unit, spans).strip():
                 self.scores[unit] = -math.inf
-
-    @cached_property
-    def weights(self) -> Mapping[str, float]:
-        """Of the question's words."""
-        return self.lexical.rarity(self.text) if self.lexical is not None else {}
-
-    @cached_property
-    def claims(self) -> Claims:
-        return Claims(self.weights, self.form)
+        self.units: Numbers = np.flatnonzero(self.scores > -math.inf)
+        self.weights: dict[str, float] = {}
+        if self.lexical is not None:
+            self.weights = self.lexical.rarity(self.text)
+        self.claims = Claims(self.weights, self.form)
 
     def counted(self, counter: TokenCounter) -> Counted:
         """The tokens of texts that were counted; those of the last counter are kept."""
@@ -201,11 +197,6 @@ class Question:
     def shown_text(self, unit: int) -> str:
         """What is shown of a unit's text; "": nothing."""
         return self.texts.text(unit, self.cut.get(unit)) if np.isfinite(self.scores[unit]) else ""
-
-    @cached_property
-    def units(self) -> Numbers:
-        """The units of which something is shown."""
-        return np.flatnonzero(self.scores > -math.inf)
 
     def header(self, unit: int) -> Header:
         """The header of a unit that is rows of a table, if it is shown; see `UnitTexts.header`."""
@@ -262,11 +253,6 @@ class Candidates:
     def piece(self, unit: int) -> Retrieved:
         piece, score = self.question.piece(unit), float(self.scores[unit])
         return piece if piece.score == score else piece.with_score(score)
-
-    def best(self, count: int) -> Numbers:
-        """The best units that are shown and no copies."""
-        units = self.question.units
-        return units[best_of(self.scores[units], count)]
 
     def keep_first(self, budget: Budget) -> None:
         """The units of a short first hit score as much as the best one, so that they stay."""

@@ -722,10 +722,12 @@ class WindowIndex(PassageIndex):
         least: float,
     ) -> tuple[Numbers, Numbers]:
         """The best units, and gaps between them, that fill the budget; and their tokens."""
-        most = int(np.count_nonzero(answer.scores > -math.inf))
+        shown = answer.question.units
+        most = len(shown)
         count = min(8 + int(1.25 * budget.left / self._mean_tokens), most)
         while True:
-            units = answer.with_needed(self.units.with_gaps(answer.scores, answer.best(count)))
+            best = shown[best_of(answer.scores[shown], count)]
+            units = answer.with_needed(self.units.with_gaps(answer.scores, best))
             units = answer.without_copies(units, least)
             sizes = self._tokens(units, answer.question, budget.counter)
             if count >= most or sizes.sum() > budget.left or len(answer.copied) > _MOST_COPIES:

@@ -107,11 +107,7 @@ class UnitPlaces:
 
     def bounds(self, ranges: Ranges) -> tuple[Numbers, Numbers]:
         """The first unit that shares a character with each range, and the one after the last."""
-        first = np.searchsorted(
-            self.ends,
-            ranges[:, 0],
-            side="right",
-        )
+        first = np.searchsorted(self.ends, ranges[:, 0], side="right")
         after = np.searchsorted(self.starts, ranges[:, 1])
         return first, np.maximum(after, first)
 
@@ -193,10 +189,7 @@ class Shown:
         first, after = self._places.bounds(self._ranges)
         is_any = after > first
         edges = np.unique(np.concatenate((first[is_any], after[is_any] - 1)))
-        is_whole = self.covers(
-            self._places.starts[edges],
-            self._places.ends[edges],
-        )
+        is_whole = self.covers(self._places.starts[edges], self._places.ends[edges])
         return edges[~is_whole]
 
     def covers(self, starts: Numbers, ends: Numbers) -> Flags:
