@@ -81,25 +81,27 @@ class Needs:
         total = np.zeros(len(levels))
         for rising, tokens in self.curves:
             if len(tokens):
-                total += tokens[np.maximum(np.searchsorted(rising, levels, side="right"), 1) - 1]
+                places = np.searchsorted(rising, levels, side="right") - 1
+                total += tokens[places.clip(min=0)]
         return total / len(self.curves)
 
     @cached_property
     def presences(self) -> tuple[Scores, Scores]:
         """The presence of each question's answer, and of those that are then `unanswered` without its documents."""
-        signs = np.concatenate([self.present, self.absent]).tolist()
-        both = np.array([presence(Signs(*row), by_words=self.by_words) for row in signs])
-        return both[: len(self.present)], both[len(self.present) :]
+        both = []
+        for rows in (self.present, self.absent):
+            signs = [Signs(*row) for row in rows.tolist()]
+            both.append(np.array([presence(row, by_words=self.by_words) for row in signs]))
+        return both[0], both[1]
 
     def enough(self, miss: float = 0.1, refuse: float = 0.05) -> Enough:
         """The thresholds for these promises. Raises `UnattainableError`: see `calibrate`."""
         level = controlled(self.levels, miss)
-        least = -controlled(-self.presences[0], refuse)
         return Enough(
             miss=miss,
             refuse=refuse,
             level=level,
-            least=least,
+            least=-controlled(-self.presences[0], refuse),
             questions=len(self.levels),
             tokens=float(self.tokens(np.array([level]))[0]),
             behind=self.behind,
@@ -120,11 +122,11 @@ class Needs:
 
     def passing(self, least: float) -> tuple[float, float, float]:
         """The share of unanswered questions whose presence is at least this, and its 95 % interval."""
-        column = (self.presences[1] >= least).astype(np.float64)[:, None]
+        passed = (self.presences[1] >= least).astype(np.float64)
         clusters = self.clusters
         if clusters is not None:
-            clusters = [clusters[row] for row in self.unanswered.tolist()]
-        (point,) = curve_points([0.0], column, clusters=clusters)
+            clusters = [clusters[row] for row in self.unanswered]
+        (point,) = curve_points([0.0], passed[:, None], clusters=clusters)
         return point.share, point.low, point.high
 
 
@@ -154,24 +156,24 @@ def controlled(needs: Scores, miss: float) -> float:
             0.0,
             fewest,
         )
-    finite = np.sort(needs[np.isfinite(needs)])
-    infinite = count - len(finite)
-    out_of_reach = infinite / count
-    place = len(finite) - 1 - (_allowed(count, miss) - infinite)
-    if place < len(finite):
-        return float(finite[place])
+    place = max(0, count - 1 - _allowed(count, miss))
+    highest = np.sort(needs)[place]
+    if highest < np.inf:
+        return float(highest)
+    out_of_reach = np.isinf(needs).mean()
     message = (
         f"{out_of_reach:.0%} of {count} questions have evidence that is not shown in {MOST:,} tokens: "
         f"a promise of at most {miss:.0%} "
     )
+    enough = None
     if out_of_reach >= miss:
         message += "is out of reach with any number of questions: promise less, or mend the retriever or the labels"
-        raise UnattainableError(message, 1 - out_of_reach, None)
-    enough = count
-    while _allowed(enough, miss) < out_of_reach * enough:
-        enough = math.ceil(1.1 * enough)
-    message += f"would take about {enough:,} such questions"
-    raise UnattainableError(message, 1 - out_of_reach, enough)
+    else:
+        enough = count
+        while _allowed(enough, miss) < out_of_reach * enough:
+            enough = math.ceil(1.1 * enough)
+        message += f"would take about {enough:,} such questions"
+    raise UnattainableError(message, float(1 - out_of_reach), enough)
 
 
 def _allowed(count: int, miss: float) -> int:
@@ -207,28 +209,29 @@ def drift(before: Sequence[float], now: Sequence[float]) -> float:
     >>> drift([0.1, 0.2, 0.3], [0.1, 0.2, 0.3]), round(drift(range(20), range(15, 35)), 4)
     (1.0, 0.0)
     """
-    one, other = np.sort(np.asarray(before, dtype=float)), np.sort(np.asarray(now, dtype=float))
+    one, other = np.sort(before), np.sort(now)
+    count = len(one) + len(other)
     if not len(one) or not len(other):
         return 1.0
     both = np.concatenate((one, other))
     shares = np.searchsorted(one, both, side="right") / len(one)
-    distance = np.abs(shares - np.searchsorted(other, both, side="right") / len(other)).max()
-    root = math.sqrt(len(one) * len(other) / len(both))
-    reach = root * float(distance)
-    terms = [(-1) ** (term - 1) * math.exp(-2 * (term * reach) ** 2) for term in range(1, 101)]
-    return 1.0 if reach < 0.2 else min(1.0, max(0.0, 2 * math.fsum(terms)))
+    others = np.searchsorted(other, both, side="right") / len(other)
+    reach = math.sqrt(len(one) * len(other) / count) * np.abs(shares - others).max()
+    if reach < 0.2:
+        return 1.0
+    terms = np.arange(1, 101)
+    signs = 1 - 2 * ((terms - 1) % 2)
+    chance = 2 * math.fsum(signs * np.exp(-2 * (terms * reach) ** 2))
+    return min(1.0, max(0.0, chance))
 
 
 def index_facts(index: WindowIndex) -> IndexFacts:
     """What `index_changes` compares."""
-    kept = sorted(sorted(_indexed(index), key=digest)[:_DOCUMENTS])
-    embedder = None if index.vectors is None else index.vectors.embedder
-    return IndexFacts(
-        embedder.name if embedder else "",
-        embedder.fingerprint if embedder else "",
-        len(index.units),
-        tuple(kept),
-    )
+    kept = sorted(_indexed(index), key=digest)[:_DOCUMENTS]
+    name = fingerprint = ""
+    if index.vectors is not None:
+        name, fingerprint = index.vectors.embedder.name, index.vectors.embedder.fingerprint
+    return IndexFacts(name, fingerprint, len(index.units), tuple(sorted(kept)))
 
 
 def _indexed(index: WindowIndex) -> set[str]:
@@ -253,10 +256,8 @@ def index_changes(index: WindowIndex, questions: Sequence[str]) -> list[IndexCha
     before, now = index.enough.index, index_facts(index)
     changes = []
     if now.fingerprint != before.fingerprint:
-        words = (
-            f"the embedder is {now.embedder or 'none'}, calibrated was {before.embedder or 'none'}"
-        )
-        changes.append(IndexChange("embedder", words))
+        words = f"{now.embedder or 'none'}, calibrated was {before.embedder or 'none'}"
+        changes.append(IndexChange("embedder", f"the embedder is {words}"))
     gone = sorted(set(before.documents) - _indexed(index))
     if gone:
         words = f"{len(gone):,} of {len(before.documents):,} documents are gone: {echo(gone[0])}"
@@ -264,7 +265,7 @@ def index_changes(index: WindowIndex, questions: Sequence[str]) -> list[IndexCha
     elif now.units < (1 - _FEWER) * before.units:
         words = f"the index has {now.units:,} units, and had {before.units:,}: a part is lost"
         changes.append(IndexChange("lost", words))
-    chance = drift(index.enough.presences, [index.presence(text) for text in questions])
+    chance = drift(index.enough.presences, list(map(index.presence, questions)))
     if chance < _ALARM:
         words = f"the questions' presence has drifted (p = {chance:.3f})"
         changes.append(IndexChange("drift", words))
@@ -341,7 +342,8 @@ def measure_needs(
         if query.where is not None:
             part = index.within(query.where)  # type: ignore[assignment]
         hits = None if behind is None else behind.results.get(query.id, ())
-        level, scores = part.needed(query.text, _places(query), hits)
+        places = [Retrieved(piece.document_id, (piece.span,)) for piece in query.evidence]
+        level, scores = part.needed(query.text, places, hits)
         levels.append(level)
         curves.append(part.levels(scores))
         present.append(index.signs(query.text))
@@ -354,26 +356,22 @@ def measure_needs(
             repeated[query.id] = sayer
     names = [query.evidence[0].document_id for query in queries]
     return Needs(
-        np.array(levels),
-        curves,
-        np.array(present),
-        np.array(absent).reshape(-1, len(Signs._fields)),
-        np.array(unanswered, dtype=np.int64),
-        repeated,
-        shared_documents(names, "auto"),
-        index.vectors is None,
-        behind is not None,
-        index_facts(index),
+        levels=np.array(levels),
+        curves=curves,
+        present=np.array(present),
+        absent=np.array(absent).reshape(-1, len(Signs._fields)),
+        unanswered=np.array(unanswered, dtype=np.int64),
+        repeated=repeated,
+        clusters=shared_documents(names, "auto"),
+        by_words=index.vectors is None,
+        behind=behind is not None,
+        index=index_facts(index),
     )
 
 
 def by_document(queries: Iterable[Query]) -> list[Query]:
     """The questions in the order of the rows of `Needs`."""
     return sorted(queries, key=lambda query: sorted(piece.document_id for piece in query.evidence))
-
-
-def _places(query: Query) -> list[Retrieved]:
-    return [Retrieved(piece.document_id, (piece.span,)) for piece in query.evidence]
 
 
 class _Rest:
@@ -392,8 +390,8 @@ class _Rest:
         gone = np.isin(corpus.document_numbers, numbers)
         key: tuple[object, ...] = tuple(sorted(names))
         if gone.mean() > _LARGE:
-            gone[:] = False
-            gone[np.concatenate(list(map(self._chunks, query.evidence)))] = True
+            chunks = np.concatenate(list(map(self._chunks, query.evidence)))
+            gone = np.isin(np.arange(len(corpus)), chunks)
             key = query.evidence
         if key not in self._parts:
             kept = np.flatnonzero(~gone)
@@ -407,9 +405,8 @@ class _Rest:
         sayer = None
         for piece in query.evidence:
             evidence = piece.span.slice(self._benchmark.document(piece.document_id).text)
-            near = " ".join(
-                self._index.corpus[chunk].text for chunk in self._chunks(piece).tolist()
-            )
+            chunks = self._chunks(piece).tolist()
+            near = " ".join(self._index.corpus[chunk].text for chunk in chunks)
             sayer = part.sayer(near, evidence)
             if sayer is None:
                 break
