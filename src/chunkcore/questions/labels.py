@@ -12,7 +12,7 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import OptionError, echo
 from chunkcore.evaluation.benchmarks.loading import document_name
 from chunkcore.files import json_lines, utf8_line, write_checked
-from chunkcore.locating.alignment import Aligner, unlocated
+from chunkcore.locating.alignment import Aligner
 from chunkcore.locating.text_search import fold
 from chunkcore.reading.visible import in_source
 from chunkcore.run import Retrieved
@@ -79,16 +79,8 @@ def label_states(documents: Sequence[Document], path: Path) -> list[LabelState]:
     finder = _Finder(documents)
     states = []
     for number, row in json_lines(path):
-        for _, excerpt in _excerpts(row):
-            states.append(_label(number, row, excerpt, finder))
+        states += [label for _, label in finder.labels(number, row)]
     return states
-
-
-def _label(
-    number: int, row: Mapping[str, Any], excerpt: Mapping[str, Any], finder: _Finder
-) -> LabelState:
-    state, found = finder.state(excerpt)
-    return LabelState(f"line {number}", str(row.get("id", "")), excerpt["text"], state, found)
 
 
 def evidence_of(document: Document, spans: Sequence[Span]) -> dict[str, Any]:
@@ -101,11 +93,13 @@ def evidence_of(document: Document, spans: Sequence[Span]) -> dict[str, Any]:
 
 def _excerpts(row: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
     """The excerpts of a row by their places in its list, each with the name of its document, "" for any."""
-    entries = row.get("evidence") or ()
+    entries = row.get("evidence")
     if isinstance(entries, str):
         entries = [entries]
+    elif not isinstance(entries, list):
+        return
     default = row.get("document_id") or ""
-    for place, entry in enumerate(entries if isinstance(entries, list) else ()):
+    for place, entry in enumerate(entries):
         if isinstance(entry, str):
             entry = {"text": entry}
         if isinstance(entry, Mapping) and isinstance(entry.get("text"), str):
@@ -123,35 +117,45 @@ class _Finder:
     def _loose(self) -> Aligner:
         return Aligner(self._documents, similarity=_ALIKE)
 
-    def state(self, excerpt: Mapping[str, Any]) -> tuple[State, tuple[Retrieved, ...]]:
-        text, name, start = excerpt["text"], excerpt["document_id"], excerpt.get("start")
-        source = self._texts.get(name, "")
-        if isinstance(start, int) and source.startswith(text, start):
-            place = Retrieved(name, (Span(start, start + len(text)),), text=text)
-            return "there", (place,)
-        found = self._located(self._exact, text, name)
-        if found.match in _PLACED:
-            return ("moved" if isinstance(start, int) else "there"), (found,)
-        pieces = self._sentences(text, name)
-        if len(pieces) > 1 and all(piece.match in _PLACED for piece in pieces):
-            return "split", tuple(pieces)
-        found = self._located(self._loose, text, name)
-        if found.spans:
-            return "changed", (found,)
-        held = tuple(piece for piece in pieces if piece.spans)
+    def labels(self, number: int, row: Mapping[str, Any]) -> Iterator[tuple[int, LabelState]]:
+        """The state of each excerpt of a line's row, by its place in the row's list."""
+        for place, excerpt in _excerpts(row):
+            state, places = self._state(excerpt)
+            name = str(row.get("id", ""))
+            yield place, LabelState(f"line {number}", name, excerpt["text"], state, places)
+
+    def _state(self, excerpt: Mapping[str, Any]) -> tuple[State, tuple[Retrieved, ...]]:
+        text, name = excerpt["text"], excerpt["document_id"]
+        start = excerpt.get("start")
+        here: State = "there"
+        if isinstance(start, int):
+            if self._texts.get(name, "").startswith(text, start):
+                span = Span(start, start + len(text))
+                return here, (Retrieved(name, (span,), text=text),)
+            here = "moved"
+        same = self._located(self._exact, text, name)
+        if same.match in _PLACED:
+            return here, (same,)
+        sentences = []
+        for begin, end in sentence_ranges(text).tolist():
+            sentence = text[begin:end].strip()
+            if len(fold(sentence).text) >= _SHORTEST:
+                sentences.append(self._located(self._exact, sentence, name))
+        if len(sentences) > 1 and all(sentence.match in _PLACED for sentence in sentences):
+            return "split", tuple(sentences)
+        alike = self._located(self._loose, text, name)
+        if alike.spans:
+            return "changed", (alike,)
+        held = tuple(sentence for sentence in sentences if sentence.spans)
         return ("changed" if held else "gone"), held
 
     def _located(self, aligner: Aligner, text: str, name: str) -> Retrieved:
         """The text in its document, or else in another."""
-        found = unlocated(text)
         if name in self._texts:
-            found = aligner.locate(text, document_id=name)
-        return found if found.spans else aligner.locate(text)
-
-    def _sentences(self, text: str, name: str) -> list[Retrieved]:
-        sentences = [text[start:end].strip() for start, end in sentence_ranges(text).tolist()]
-        long = [sentence for sentence in sentences if len(fold(sentence).text) >= _SHORTEST]
-        return [self._located(self._exact, sentence, name) for sentence in long]
+            inside = aligner.locate(text, document_id=name)
+            if inside.spans:
+                return inside
+        return aligner.locate(text)
 
 
 _LEAST = 0.8  # certainty of a place that is accepted
@@ -183,8 +187,7 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[LabelState]
         rows.append(row)
         if isinstance(row.get("evidence"), str):
             row["evidence"] = [row["evidence"]]
-        for place, excerpt in _excerpts(row):
-            label = _label(number, row, excerpt, finder)
+        for place, label in finder.labels(number, row):
             if label.is_sure:
                 located = label.found[0]
                 document = by_id[located.document_id]

@@ -52,17 +52,18 @@ def draw_sample(document: Document, size: int, seed: int, number: int) -> Sample
         while text[first].isspace():
             first += 1
         last = min(first + size, high)
-        begin, end = _whole_words(text, first, last)
-        start, stop = trim(text, first if first == low else begin, last if last == high else end)
-        low, high = (start, stop) if start < stop else trim(text, first, last)
+        begin, end = first, last
+        # Words that an end cuts are left out; scripts without spaces are cut anywhere.
+        if first > low and not text[first - 1].isspace():
+            head = _CUT_HEAD.match(text, first, last)
+            begin = head.end() if head else first
+        if last < high and not text[last].isspace():
+            tail = _CUT_TAIL.search(text[first:last])
+            end = first + tail.start() if tail else last
+        low, high = trim(text, begin, end)
+        if low >= high:
+            low, high = trim(text, first, last)
     return Sample(document, Span(low, high), number)
-
-
-def _whole_words(text: str, first: int, last: int) -> tuple[int, int]:
-    """The place without the words that its ends cut; scripts without spaces are cut anywhere."""
-    head = None if text[first - 1].isspace() else _CUT_HEAD.match(text, first, last)
-    tail = None if text[last : last + 1].isspace() else _CUT_TAIL.search(text[first:last])
-    return head.end() if head else first, first + tail.start() if tail else last
 
 
 _CUT_HEAD, _CUT_TAIL = re.compile(r"\S{0,100}\s"), re.compile(r"\s\S{0,100}\Z")
@@ -83,14 +84,9 @@ class Schedule:
     def __init__(self, documents: Sequence[Document], size: int, seed: int, patience: int) -> None:
         self.size, self.seed, self.patience = size, seed, patience
         # One without a letter or a digit cannot be asked about.
-        askable = [
-            document
-            for document in documents
-            if any(character.isalnum() for character in document.text)
-        ]
-        self._documents = [
-            askable[place] for place in np.random.default_rng([seed, 0]).permutation(len(askable))
-        ]
+        askable = [document for document in documents if any(map(str.isalnum, document.text))]
+        order = np.random.default_rng([seed, 0]).permutation(len(askable))
+        self._documents = [askable[place] for place in order]
         self._drawn: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
         self._under_way: Counter[str] = Counter()
@@ -110,7 +106,9 @@ class Schedule:
         name = sample.document.id
         self._under_way[name] -= 1
         self._kept[name] += kept
-        self._failures[name] = 0 if kept else self._failures[name] + 1
+        self._failures[name] += 1
+        if kept:
+            del self._failures[name]
 
     def __len__(self) -> int:
         """The number of documents that can be asked about."""
@@ -123,7 +121,9 @@ class Schedule:
     def _urgency(self, document: Document) -> tuple[bool, float]:
         """Sort key: the least is next, of equals the first in the seeded order."""
         questions = self._kept[document.id] + self._under_way[document.id]
-        return questions > 0, -len(document.text) / (questions + 1) if questions else 0.0
+        if not questions:
+            return False, 0.0
+        return True, -len(document.text) / (questions + 1)
 
 
 _SHOWN = 80
@@ -143,7 +143,8 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
     >>> locate_excerpts(sample, ["The quick fox"])
     [Span(start=8, end=23)]
     """
-    text, squeezed = sample.text, squeeze(sample.text)
+    text = sample.text
+    squeezed = squeeze(text)
     places = []
     for excerpt in excerpts:
         named = f"the excerpt {echo(excerpt, _SHOWN)}"
@@ -152,18 +153,21 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
         place = _only_place(text, excerpt, named)
         if place is None:
             bare = _only_place(squeezed.text, "".join(excerpt.split()), named)
-            place = bare and squeezed.span(bare.start, bare.end)
-        if place is None:
-            raise NotVerbatimError(f"{named} does not stand in the passage that was shown")
-        places.append(Span(sample.span.start + place.start, sample.span.start + place.end))
+            if bare is None:
+                raise NotVerbatimError(f"{named} does not stand in the passage that was shown")
+            place = squeezed.span(bare.start, bare.end)
+        start = sample.span.start
+        places.append(Span(start + place.start, start + place.end))
     return union(places)
 
 
 def _only_place(text: str, sought: str, named: str) -> Span | None:
     start = text.find(sought)
-    if start >= 0 and text.find(sought, start + 1) >= 0:
+    if start < 0:
+        return None
+    if text.find(sought, start + 1) >= 0:
         raise NotVerbatimError(f"{named} stands at several places of the passage that was shown")
-    return None if start < 0 else Span(start, start + len(sought))
+    return Span(start, start + len(sought))
 
 
 _LONGEST = 1_000  # characters of a question
@@ -225,13 +229,10 @@ def question_about(
     before = "\n".join(f"- {question}" for question in earlier) or "- none"
     shown = _SHOWN_PROMPTS.format(mark=mark, passage=passage, earlier=before)
     text = {"type": "string"}
+    excerpts = {"type": "array", "items": text, "minItems": 1, "maxItems": most}
     return Question(
         messages=conversation(_instructions(most), shown),
-        schema=schema_of(
-            oath=text,
-            question=text,
-            excerpts={"type": "array", "items": text, "minItems": 1, "maxItems": most},
-        ),
+        schema=schema_of(oath=text, question=text, excerpts=excerpts),
         read=lambda text: _read(text, most),
         assumed={
             "oath": _OATH,
@@ -254,7 +255,13 @@ def _read(text: str, most: int) -> Written:
             f"expected a question of words, of at most {_LONGEST} characters, got {question[:80]!r}"
         )
     excerpts = member(answer, "excerpts")
-    if not isinstance(excerpts, list) or not 1 <= len(excerpts) <= most:
-        seen = f"{len(excerpts)} of them" if isinstance(excerpts, list) else type(excerpts).__name__
-        raise BadAnswerError(f"expected 'excerpts' to be a list of 1 to {most} texts, got {seen}")
+    problem = type(excerpts).__name__
+    if isinstance(excerpts, list):
+        problem = ""
+        if not 1 <= len(excerpts) <= most:
+            problem = f"{len(excerpts)} of them"
+    if problem:
+        raise BadAnswerError(
+            f"expected 'excerpts' to be a list of 1 to {most} texts, got {problem}"
+        )
     return Written(question, tuple(text_of(excerpt, "excerpts") for excerpt in excerpts))
