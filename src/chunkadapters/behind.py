@@ -30,6 +30,7 @@ from chunkadapters.places import (
     PAGES,
     Metadata,
     PlaceKeys,
+    marks_of,
     shared_items,
 )
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo, kind_of, warn_user
@@ -221,16 +222,15 @@ class Behind:
         self.limits = Limits(max_tokens, k, counter)
 
     @classmethod
-    def of(cls, options: PassageOptions, index: LocalIndex, limits: Limits | None = None) -> Behind:
-        """With the options of a framework's object; `limits` are those of one call."""
-        limits = limits or Limits(options.max_tokens, options.k, options.counter)
+    def of(cls, options: PassageOptions, index: LocalIndex) -> Behind:
+        """With the options of a framework's object."""
         return cls(
             index,
             show=options.show,
-            max_tokens=limits.max_tokens,
-            k=limits.k,
+            max_tokens=options.max_tokens,
+            k=options.k,
             balance=options.balance,
-            counter=limits.counter,
+            counter=options.counter,
             order=options.order,
         )
 
@@ -623,7 +623,8 @@ def core_documents(
         if isinstance(document, Document):
             rows.append(document)
         elif isinstance(document, kind):
-            rows.append(to_core(document))
+            row = to_core(document)
+            rows.append(replace(row, marks=marks_of(row.metadata)))
         else:
             raise DataError(
                 f"expected a list of {framework} or chunkcore documents, got {kind_of(document)} in it: "

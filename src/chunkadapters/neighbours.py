@@ -102,7 +102,9 @@ class StoreIndex(HitIndex):
     def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
         placed = {hit: _parts(hit) for hit in hits}
         asking = [hit for hit in hits if placed[hit]]
-        around = self._around(asking) if asking and options.show != "hits" else []
+        around: list[_Region] = []
+        if asking and options.show != "hits":
+            around = [_region_of(piece) for piece in self._neighbours(asking)]
         parts = [part for hit in asking for part in placed[hit]]
         regions = self._regions(parts, around)
         by_name = {region.name: region for region in regions}
@@ -112,9 +114,6 @@ class StoreIndex(HitIndex):
         opened._warned = self._warned
         answer = opened.behind(question, [_into_region(hit, regions) for hit in hits], options)
         return [_out_of_region(passage, by_name) for passage in answer]
-
-    def _around(self, hits: Sequence[Hit]) -> list[_Region]:
-        return [_region_of(piece) for piece in self._neighbours(hits)]
 
     def _regions(self, parts: Sequence[_Region], around: Sequence[_Region]) -> list[_Region]:
         """Texts that overlap, touch or almost touch, joined; none of a document that has two texts at one place."""

@@ -355,18 +355,16 @@ class RetrieverRun:
             failures={key: self._failures[key] for key in order if key in self._failures},
         )
         verdicts = list(chain.from_iterable(self._verdicts.values()))
-        for message in [*_failure_warning(run, len(order)), *_place_warnings(verdicts)]:
+        if run.failures:
+            few = "; ".join(f"{key}: {reason}" for key, reason in list(run.failures.items())[:3])
+            warn_user(
+                f"{len(run.failures)} of {len(order)} questions went unanswered and score 0 ({few}); "
+                "Run.failures has each with its reason",
+                RetrievalWarning,
+            )
+        for message in _place_warnings(verdicts):
             warn_user(message, RetrievalWarning)
         return run
-
-
-def _failure_warning(run: Run, questions: int) -> Iterator[str]:
-    if run.failures:
-        few = "; ".join(f"{key}: {reason}" for key, reason in list(run.failures.items())[:3])
-        yield (
-            f"{len(run.failures)} of {questions} questions went unanswered and score 0 ({few}); "
-            "Run.failures has each with its reason"
-        )
 
 
 _ADVICE: dict[Reason, str] = {

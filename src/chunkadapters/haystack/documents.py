@@ -27,6 +27,15 @@ logger = logging.getLogger(__name__)
 # A chunk's place in the document it was cut from, and in the document at the root of a chain of splitters.
 KEYS = PlaceKeys("split_idx_start", "split_idx_end", SPANS)
 ROOT = PlaceKeys("root_idx_start", "root_idx_end", "root_spans")
+# What a chunk states of its own place and neighbours: neither its parts nor passages inherit it.
+OF_ONE_CHUNK = (
+    "_split_overlap",
+    "split_id",
+    "root_source_id",
+    ROOT.start,
+    ROOT.end,
+    ROOT.spans,
+)
 # Where Haystack's converters and fetchers, and users, write a document's name.
 _NAMING_KEYS = ("file_path", "file_name", "name", "source", "path", "url", "title", "id")
 
@@ -48,6 +57,11 @@ def hit_of(document: Document) -> Hit:
         metadata=meta,
         id=document.id,
     )
+
+
+def core_document(document: Document) -> CoreDocument:
+    """A document as chunkcore's."""
+    return CoreDocument(document.id, document.content or "", document.meta)
 
 
 def from_document(document: CoreDocument) -> Document:

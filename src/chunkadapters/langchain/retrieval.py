@@ -17,7 +17,6 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import (
     Runnable,
     RunnableConfig,
-    ensure_config,
 )
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 from typing_extensions import Self
@@ -41,7 +40,7 @@ from chunkadapters.langchain.models import (
     with_filter,
 )
 from chunkadapters.langchain.splitter import KEYS, part_of, source_of
-from chunkadapters.places import Metadata, is_derived, marks_of
+from chunkadapters.places import Metadata, is_derived
 from chunkadapters.scores import (
     DeployedRetriever,
     QuestionScorer,
@@ -185,7 +184,7 @@ def _as_document(row: Document | Mapping[str, Any]) -> Document:
 def _core_document(document: Document) -> CoreDocument:
     source, _ = source_of(document.id, document.page_content, document.metadata)
     name = part_of(source, document.metadata)
-    return CoreDocument(name, document.page_content, document.metadata, marks_of(document.metadata))
+    return CoreDocument(name, document.page_content, document.metadata)
 
 
 def _document(passage: Passage, hits: Sequence[Document]) -> Document:
@@ -258,7 +257,9 @@ class _Shown(_Indexed):
         return self
 
     def _behind(self, k: int | None = None, max_tokens: MaxTokens | None = None) -> Behind:
-        return Behind.of(self, self._local_index(), self._limits(k, max_tokens))
+        behind = Behind.of(self, self._local_index())
+        behind.limits = self._limits(k, max_tokens)
+        return behind
 
 
 class PassageCompressor(BaseDocumentCompressor, _Shown):
@@ -397,7 +398,7 @@ class PassageRetriever(BaseRetriever, _Shown):
     ) -> list[Document]:
         behind = self._behind(k, max_tokens)
         retriever, arguments = self._asked(behind, arguments)
-        hits = retriever.invoke(query, _config(run_manager), **arguments)
+        hits = retriever.invoke(query, {"callbacks": run_manager.get_child()}, **arguments)
         return self._passages(query, hits, behind, arguments)
 
     async def _aget_relevant_documents(
@@ -411,7 +412,7 @@ class PassageRetriever(BaseRetriever, _Shown):
     ) -> list[Document]:
         behind = self._behind(k, max_tokens)
         retriever, arguments = self._asked(behind, arguments)
-        hits = await retriever.ainvoke(query, _config(run_manager), **arguments)
+        hits = await retriever.ainvoke(query, {"callbacks": run_manager.get_child()}, **arguments)
         return await asyncio.to_thread(self._passages, query, hits, behind, arguments)
 
     def _asked(self, behind: Behind, arguments: dict[str, Any]) -> tuple[Question, dict[str, Any]]:
@@ -451,14 +452,6 @@ class PassageRetriever(BaseRetriever, _Shown):
         if not takes_k and not isinstance(self.retriever, _Indexed):
             behind.index.warn_of_few(self.retriever, len(hits), self.fetch_k)
         return [_document(passage, documents) for passage in behind.passages(query, hits)]
-
-
-def _config(
-    run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun,
-) -> RunnableConfig:
-    """The configuration of a run inside of the current one."""
-    configurable = ensure_config().get("configurable", {})
-    return {"callbacks": run_manager.get_child(), "configurable": configurable}
 
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]

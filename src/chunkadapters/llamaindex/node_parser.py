@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -203,7 +204,18 @@ def chunk_id_func(i: int, doc: BaseNode) -> str:
 _ID_FUNCS = {function.__name__: function for function in (chunk_id_func, default_id_func)}
 
 
-class ChunkcoreNodeParser(NodeParser):
+class _InThread(NodeParser, ABC):
+    """A parser that cuts in a thread: LlamaIndex' default would block the event loop."""
+
+    async def _aparse_nodes(
+        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        return await asyncio.to_thread(
+            self._parse_nodes, nodes, show_progress=show_progress, **kwargs
+        )
+
+
+class ChunkcoreNodeParser(_InThread):
     """A LlamaIndex node parser around any chunkcore chunker.
 
     Every node's ``start_char_idx`` and ``end_char_idx`` are its place in the source document in code points, and
@@ -243,16 +255,12 @@ class ChunkcoreNodeParser(NodeParser):
     """
 
     # In a configuration, the chunker is its name, and the options are plain JSON values.
-    chunker: Chunker = Field(description="The chunker.", frozen=True)
-    options: dict[str, Any] = Field(description="The chunker's options.", frozen=True)
+    chunker: Chunker = Field(frozen=True)
+    options: dict[str, Any] = Field(frozen=True)
     # LlamaIndex makes cache keys from the fields: the fingerprint also distinguishes models of the same name.
-    fingerprint: str = Field(description="Changes when the chunks could change.", frozen=True)
-    fit_to: str | None = Field(
-        default=None, description="The name of the model that will embed nodes.", frozen=True
-    )
-    metadata_aware: bool = Field(
-        default=False, description="Sizes leave room for the metadata.", frozen=True
-    )
+    fingerprint: str = Field(frozen=True)
+    fit_to: str | None = Field(default=None, frozen=True)
+    metadata_aware: bool = Field(default=False, frozen=True)
     _fit_to: Embedder | None = PrivateAttr()
 
     def __init__(
@@ -327,7 +335,8 @@ class ChunkcoreNodeParser(NodeParser):
 
     def model_copy(self, *, update: Mapping[str, object] | None = None, deep: bool = False) -> Self:
         """A copy. Raises `OptionError` for another chunker, options or model in `update`: build a parser with them."""
-        if fixed := sorted({"chunker", "options", "fit_to", "fingerprint"} & (update or {}).keys()):
+        fixed = sorted({"chunker", "options", "fit_to", "fingerprint"} & (update or {}).keys())
+        if fixed:
             raise OptionError(
                 f"a copy keeps its {', '.join(fixed)}: build a ChunkcoreNodeParser with others"
             )
@@ -336,7 +345,7 @@ class ChunkcoreNodeParser(NodeParser):
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
-        documents = list(map(_core_document, nodes))
+        documents = list(map(core_document, nodes))
         if self.metadata_aware:
             smaller = _chunk_beside_metadata(self.chunker, documents, nodes)
             chunked = warn_on_truncation(smaller, self._fit_to)
@@ -349,14 +358,6 @@ class ChunkcoreNodeParser(NodeParser):
             if chunks:
                 chunk_nodes += self._build(parent, document, chunks, taken)
         return chunk_nodes
-
-    async def _aparse_nodes(
-        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
-    ) -> list[BaseNode]:
-        # LlamaIndex' default would cut on the event loop and block it.
-        return await asyncio.to_thread(
-            self._parse_nodes, nodes, show_progress=show_progress, **kwargs
-        )
 
     def _build(
         self, parent: BaseNode, document: CoreDocument, chunks: Sequence[Chunk], taken: set[str]
@@ -402,7 +403,8 @@ class ChunkcoreNodeParser(NodeParser):
         return nodes
 
 
-def _core_document(node: BaseNode) -> CoreDocument:
+def core_document(node: BaseNode) -> CoreDocument:
+    """A node as chunkcore's document."""
     return CoreDocument(
         node.node_id, node.get_content(metadata_mode=MetadataMode.NONE), node.metadata
     )
@@ -440,7 +442,7 @@ def _unread(node: BaseNode, record: Iterable[str]) -> dict[str, list[str]]:
 # ---- Any other parser
 
 
-class PlacedNodeParser(NodeParser):
+class PlacedNodeParser(_InThread):
     r"""Runs a parser, and writes each node's place in its document: `exact` of parsers that it does not rewrite.
 
     The nodes are the parser's, with their ids, metadata and relationships; ``start_char_idx`` and ``end_char_idx`` are
@@ -460,10 +462,8 @@ class PlacedNodeParser(NodeParser):
     [('# A\n\nTea.', 0), ('# B', 11)]
     """
 
-    parser: SerializeAsAny[NodeParser] = Field(description="The parser that cuts.")
-    unplaced: Unplaced = Field(
-        default="mark", description="What becomes of nodes that are not in the text."
-    )
+    parser: SerializeAsAny[NodeParser]
+    unplaced: Unplaced = "mark"
 
     @classmethod
     def class_name(cls) -> str:
@@ -478,13 +478,6 @@ class PlacedNodeParser(NodeParser):
             self._place(node, parts)
             placed += parts
         return placed
-
-    async def _aparse_nodes(
-        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
-    ) -> list[BaseNode]:
-        return await asyncio.to_thread(
-            self._parse_nodes, nodes, show_progress=show_progress, **kwargs
-        )
 
     def _postprocess_parsed_nodes(
         self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]

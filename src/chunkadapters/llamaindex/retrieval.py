@@ -54,11 +54,12 @@ from chunkadapters.behind import (
 )
 from chunkadapters.llamaindex.node_parser import (
     KEYS,
+    core_document,
     node_place,
     source_of_passage,
     stated_place,
 )
-from chunkadapters.places import ALSO_IN, is_derived, marks_of
+from chunkadapters.places import ALSO_IN, Metadata, is_derived
 from chunkadapters.scores import (
     Ask,
     AsyncAsk,
@@ -204,11 +205,6 @@ aevaluate_retriever = _hooks.aevaluate_retriever
 Documents = Iterable[BaseNode | CoreDocument]
 
 
-def _core_document(node: BaseNode) -> CoreDocument:
-    text = node.get_content(metadata_mode=MetadataMode.NONE)
-    return CoreDocument(node.node_id, text, node.metadata, marks_of(node.metadata))
-
-
 class _PassageNode(TextNode):
     """A passage. Nodes that LlamaIndex' splitters cut from it are nodes of its document, without a place.
 
@@ -230,7 +226,7 @@ class _Sources:
         if documents is not None:
             listed = list(documents) if isinstance(documents, Iterator) else documents
             kind: Any = BaseNode
-            rows = core_documents(listed, kind, "LlamaIndex", _core_document)
+            rows = core_documents(listed, kind, "LlamaIndex", core_document)
             named = zip(rows, listed, strict=True)
             self.nodes = {row.id: node for row, node in named if isinstance(node, BaseNode)}
         self.index = LocalIndex(index, rows)
@@ -574,7 +570,8 @@ def update_index(
         )
     old = _indexed(index, [document.node_id for document in documents])
     nodes = parser.get_nodes_from_documents([document for document in documents if document.text])
-    written = [node for node in nodes if not _same(old.get(node.node_id), node)]
+    stated = {node_id: _stated(node) for node_id, node in old.items()}
+    written = [node for node in nodes if stated.get(node.node_id) != _stated(node)]
     before = {_read(node) for node in old.values()}
     moved = sum(_read(node) in before for node in written)
     by_text = _vectors(index, old.values())
@@ -609,18 +606,11 @@ def _read(node: BaseNode) -> str:
     return node.get_content(metadata_mode=MetadataMode.EMBED)
 
 
-def _same(old: BaseNode | None, new: BaseNode) -> bool:
-    return (
-        old is not None
-        and _read(old) == _read(new)
-        and old.metadata == new.metadata
-        and _neighbours(old) == _neighbours(new)
-    )
-
-
-def _neighbours(node: BaseNode) -> list[str]:
+def _stated(node: BaseNode) -> tuple[str, Metadata, list[str]]:
+    """What makes a node another one: its embedded text, metadata and neighbours."""
     sides = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
-    return [getattr(node.relationships.get(side), "node_id", "") for side in sides]
+    neighbours = [getattr(node.relationships.get(side), "node_id", "") for side in sides]
+    return _read(node), node.metadata, neighbours
 
 
 def _vectors(index: VectorStoreIndex, nodes: Iterable[BaseNode]) -> Mapping[str, list[float]]:

@@ -34,9 +34,11 @@ from chunkadapters.configuration import (
 )
 from chunkadapters.haystack.documents import (
     KEYS,
+    OF_ONE_CHUNK,
     ROOT,
     Serialized,
     check_documents,
+    core_document,
     has_text,
     takes_and_gives_documents,
     warm_up,
@@ -65,9 +67,6 @@ from chunkcore.errors import OptionError
 from chunkcore.plain import digest, plain
 from chunkcore.text import Chunk, Span
 from chunkcore.text import Document as CoreDocument
-
-# What a chunk says about itself, and chunks that are cut from it must not inherit.
-_OF_THE_PARENT = ("_split_overlap", "root_source_id", ROOT.start, ROOT.end, ROOT.spans)
 
 
 @component
@@ -179,7 +178,7 @@ class ChunkcoreDocumentSplitter(Serialized):
                 )
         self.warm_up()
         kept = [document for document in documents if has_text(document)]
-        sources = [_core_document(document) for document in kept]
+        sources = [core_document(document) for document in kept]
         are_chunks = [KEYS.start in document.meta for document in kept]
         chunked = chunks_of(self.chunker, sources, are_chunks, self._fit_to)
         taken: set[str] = set()
@@ -194,7 +193,7 @@ class ChunkcoreDocumentSplitter(Serialized):
         if self.keep_white_space:
             chunks = _with_white_space(document, chunks)
         is_chunk = KEYS.start in document.meta
-        parent = inherited(document.meta, of_a_chunk=is_chunk, drop=_OF_THE_PARENT)
+        parent = inherited(document.meta, of_a_chunk=is_chunk, drop=OF_ONE_CHUNK)
         records = chunk_records(source, chunks, WHOLE, parent, KEYS, taken)
         pages, roots = page_numbers(document, chunks), root_places(document, chunks)
         context = f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT
@@ -207,10 +206,6 @@ class ChunkcoreDocumentSplitter(Serialized):
             new_id = _id(chunk_id, str(record.get(context, "")), text)
             split.append(Document(id=new_id, content=text, meta=meta))
         return split
-
-
-def _core_document(document: Document) -> CoreDocument:
-    return CoreDocument(document.id, document.content or "", document.meta)
 
 
 def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[Metadata]:
@@ -348,7 +343,11 @@ class ChunkcoreExactSplitter(Serialized):
             if chunk.content and chunk.id != document.id:
                 by_source[chunk.meta.get("source_id", document.id)].append(place)
         parents = {chunk.id: chunk for chunk in (*chunks, document)}
-        placed = [chunk if chunk.content else _without_place(chunk) for chunk in chunks]
+        # An empty chunk, as of Haystack's DocumentSplitter by tokens, stands nowhere.
+        placed = [
+            chunk if chunk.content else replace(chunk, meta=_without_place(chunk.meta))
+            for chunk in chunks
+        ]
         for source_id, places in by_source.items():
             parent = parents.get(source_id, document)
             children = self._children(parent, [chunks[place] for place in places])
@@ -357,7 +356,7 @@ class ChunkcoreExactSplitter(Serialized):
         return placed
 
     def _children(self, parent: Document, chunks: Sequence[Document]) -> list[Document]:
-        source = _core_document(parent)
+        source = core_document(parent)
         pieces = [
             SplitPiece(chunk.content or "", start=chunk.meta.get(KEYS.start)) for chunk in chunks
         ]
@@ -390,16 +389,12 @@ def _write_overlap(left: Document, right: Document) -> None:
             other.meta["_split_overlap"].append({"doc_id": one.id, "range": place})
 
 
-def _without_place(chunk: Document) -> Document:
-    """An empty chunk, as of Haystack's DocumentSplitter by tokens: it stands nowhere."""
-    return replace(chunk, meta={key: x for key, x in chunk.meta.items() if key not in _PLACES})
+def _without_place(meta: Mapping[str, object]) -> Metadata:
+    return {key: value for key, value in meta.items() if key not in _PLACES}
 
 
 # Metadata of a chunk's place, which its vector does not depend on.
-_PLACES = frozenset(
-    [WHITE_SPACE, "split_id", "page_number", "_split_overlap"]
-    + [name for keys in (KEYS, ROOT) for name in (keys.start, keys.end, keys.spans)]
-)
+_PLACES = {*OF_ONE_CHUNK, WHITE_SPACE, "page_number", KEYS.start, KEYS.end, KEYS.spans}
 
 
 @component
@@ -455,20 +450,22 @@ class ChunkcoreIndexUpdater(Serialized):
         filters = {"field": "meta.source_id", "operator": "in", "value": sources}
         stored = self.document_store.filter_documents(filters=filters) if sources else []
         by_id = {chunk.id: chunk for chunk in stored}
-        by_content: defaultdict[Any, list[Document]] = defaultdict(list)
+        by_content: dict[str, Document] = {}
         for chunk in stored:
             if chunk.embedding is not None or chunk.sparse_embedding is not None:
-                by_content[_content(chunk)].append(chunk)
-        fresh, moved, unchanged = [], [], 0
+                by_content.setdefault(_content(chunk), chunk)
+        fresh, moved = [], []
         for chunk in documents:
             if chunk.id in by_id and _same(by_id[chunk.id], chunk):
-                unchanged += 1
-            elif equals := by_content.get(_content(chunk)):
-                dense, sparse = equals[0].embedding, equals[0].sparse_embedding
-                moved.append(replace(chunk, embedding=dense, sparse_embedding=sparse))
-            else:
+                continue
+            equal = by_content.get(_content(chunk))
+            if equal is None:
                 fresh.append(chunk)
+            else:
+                dense, sparse = equal.embedding, equal.sparse_embedding
+                moved.append(replace(chunk, embedding=dense, sparse_embedding=sparse))
         stale = sorted(by_id.keys() - {chunk.id for chunk in documents})
+        unchanged = len(documents) - len(fresh) - len(moved)
         return {"documents": fresh, "moved": moved, "stale": stale, "unchanged": unchanged}
 
 
@@ -499,14 +496,7 @@ def _as_said(value: Any) -> object:
 
 def _content(chunk: Document) -> str:
     """What the vector may depend on: text and metadata, without the place."""
-    meta = {key: value for key, value in chunk.meta.items() if key not in _PLACES}
-    return f"{chunk.content}\n{_comparable(meta)}"
-
-
-# Metadata of a place, which our component writes.
-_OF_A_PLACE = frozenset(
-    ("source_id", "page_number", "split_id", "split_idx_start", "_split_overlap")
-)
+    return f"{chunk.content}\n{_comparable(_without_place(chunk.meta))}"
 
 
 def exact(
@@ -533,9 +523,12 @@ def exact_chunker(splitter: Component, unplaced: Unplaced = "mark") -> Chunker:
 
 
 def _pieces(splitter: Component, text: str) -> list[SplitPiece]:
+    if not text:
+        return []
     warm_up(splitter)
     pieces = []
-    for document in splitter.run(documents=[Document(content=text)])["documents"] if text else ():
-        kept = {key: value for key, value in document.meta.items() if key not in _OF_A_PLACE}
+    for document in splitter.run(documents=[Document(content=text)])["documents"]:
+        kept = _without_place(document.meta)
+        kept.pop("source_id", None)
         pieces.append(SplitPiece(document.content or "", kept, document.meta.get(KEYS.start)))
     return pieces

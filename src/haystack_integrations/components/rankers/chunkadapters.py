@@ -22,11 +22,12 @@ from chunkadapters.behind import (
 )
 from chunkadapters.haystack.documents import (
     KEYS,
+    OF_ONE_CHUNK,
     Serialized,
     check_documents,
+    core_document,
     hit_of,
 )
-from chunkadapters.places import marks_of
 from chunkcore.errors import OptionError
 from chunkcore.options import suggesting
 from chunkcore.retrieval.base import MaxTokens
@@ -34,21 +35,7 @@ from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.worth import BALANCE
 from chunkcore.text import Document as CoreDocument
 
-# What a chunk states of its own place and neighbours.
-_OF_ONE_HIT = (
-    "_split_overlap",
-    "split_id",
-    "root_source_id",
-    "root_idx_start",
-    "root_idx_end",
-    "root_spans",
-)
 Documents = list[Document | CoreDocument]
-
-
-def _core_document(document: Document) -> CoreDocument:
-    text, meta = document.content or "", document.meta
-    return CoreDocument(document.id, text, meta, marks_of(meta))
 
 
 class Indexed(Serialized):
@@ -63,7 +50,7 @@ class Indexed(Serialized):
         """Raise `ValueError`: there is no index, or something else than documents."""
         rows = None
         if self.documents is not None:
-            rows = core_documents(self.documents, Document, "Haystack", _core_document)
+            rows = core_documents(self.documents, Document, "Haystack", core_document)
         self.local_index = LocalIndex(self.index, rows)
 
     def warm_up(self) -> None:
@@ -87,7 +74,7 @@ def passage_document(passage: Passage, hits: Sequence[Document]) -> Document:
     if document is None:
         hit = deepcopy(hits[passage.hits[0]])
         return hit if text in ("", hit.content) else replace(hit, content=text)
-    meta = passage.metadata([hit.meta for hit in hits], KEYS, _OF_ONE_HIT)
+    meta = passage.metadata([hit.meta for hit in hits], KEYS, OF_ONE_CHUNK)
     meta |= KEYS.write(passage.retrieved.spans)
     meta["source_id"] = document.id
     return Document(id=passage.id, content=text, meta=meta, score=passage.retrieved.score)
