@@ -79,18 +79,15 @@ class Budget:
     def fits(self, text: str) -> bool:
         return self.counter.count(text) <= self.left
 
-    def cut(self, text: str) -> str:
-        """The text, or the whole tokens of its beginning that fit, without white space after them; "" if none fits."""
-        while text and not self.fits(
-            text
-        ):  # the beginning alone can have more tokens than in the whole text
-            begins = self.counter.boundaries(text)
-            text = text[: int(begins[min(self.left, len(begins) - 1)])].rstrip()
-        return text
-
     def take(self, text: str) -> str:
-        """What fits of the text (see `cut`), whose tokens are spent; after a cut, nothing is left."""
-        kept = self.cut(text)
+        """What fits of the text, whose tokens are spent: all of it, or the whole tokens of its beginning, without white
+        space after them. After a cut, nothing is left.
+        """
+        kept = text
+        # The beginning alone can have more tokens than in the whole text.
+        while kept and not self.fits(kept):
+            begins = self.counter.boundaries(kept)
+            kept = kept[: int(begins[min(self.left, len(begins) - 1)])].rstrip()
         if kept == text:
             self.left -= self.counter.count(text)
         else:

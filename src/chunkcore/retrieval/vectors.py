@@ -352,7 +352,7 @@ class TextVectors:
         self._corpora = corpora
         self._progress: Progress = progress or no_progress
         self._fingerprint = fingerprint
-        self._held: dict[RowsKind, list[tuple[ChunkedCorpus, Rows]]] = {"texts": [], "late": []}
+        self._held: list[tuple[ChunkedCorpus, RowsKind, Rows]] = []
         self._norms: dict[str, tuple[ChunkedCorpus, Scores]] = {}
         self._queries: tuple[dict[str, int], Vectors] = {}, np.zeros((0, 1), dtype=np.float32)
         self._ahead = 0  # texts that `embed_ahead` embedded
@@ -380,16 +380,11 @@ class TextVectors:
         kind: RowsKind = "texts",
     ) -> None:
         """Take the vectors of a corpus, which are not computed again: in memory, or read by memory map."""
-        self._held[kind].append((corpus, rows))
+        self._held.append((corpus, kind, rows))
 
     def held(self, corpus: ChunkedCorpus) -> dict[RowsKind, Rows]:
         """The vectors of a corpus that are there, by kind."""
-        return {
-            kind: rows
-            for kind, pairs in self._held.items()
-            for other, rows in pairs
-            if other is corpus
-        }
+        return {kind: rows for other, kind, rows in self._held if other is corpus}
 
     def updated(
         self,

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from chunkcore.retrieval.base import Budget
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.passages import names
 from chunkcore.retrieval.passages.assembly import Counted, goes_on
-from chunkcore.retrieval.passages.names import Lead, Links
+from chunkcore.retrieval.passages.names import Lead, names_in
 from chunkcore.retrieval.passages.tables import Header, Reader, reader_of
 from chunkcore.retrieval.passages.windows import LexicalWindows, Units
 from chunkcore.retrieval.passages.worth import Claims, Said, Shown, UnitPlaces
@@ -26,6 +25,13 @@ from chunkcore.tokens import TokenCounter
 
 _FIRST = 0.3  # of the budget: so much the first hit may have
 _NEEDED = 8  # units on either side that a reader may need with one
+# Of names that link documents: how many of the best units' names are followed, which have this share of the best score.
+_SOURCES, _NEAR = 3, 0.5
+_LEADS = 2  # units that names lead to
+_NEXT = 0.9  # of the score of the unit that names it
+_SHARE = 0.25  # of the budget for them
+_MOST_DOCUMENTS = 2  # other ones that have the name
+_MOST_HOLDERS = 8  # units of these that have it
 
 Place = tuple[str, tuple[Span, ...]]  # the document, and spans in it
 Copies = dict[Place, list[int]]  # by what stands in an answer, the units that say the same
@@ -42,19 +48,18 @@ class Filled(NamedTuple):
     left: int
 
 
-class UnitTexts:
+class UnitTexts(UnitPlaces):
     """Where an index's units stand, their texts, and what a reader needs with each.
 
     Attributes:
         sources: the documents by id.
-        places: the units on one axis.
     """
 
     def __init__(self, units: Units, corpus: ChunkedCorpus) -> None:
+        super().__init__(units, corpus)
         self.units = units
         self.corpus = corpus
         self.sources = {document.id: document for document in corpus.documents}
-        self.places = UnitPlaces(units, corpus)
         self._readers: dict[str, Reader | None] = {}  # of tables, by document
         self._goes_on = np.full(len(units), -1, dtype=np.int8)  # see `goes_on`; -1: unknown
 
@@ -65,9 +70,8 @@ class UnitTexts:
     def place(self, unit: int) -> Place:
         """A unit's document and spans, without the header of a table that is repeated before its rows."""
         number, corpus = self.chunk(unit), self.corpus
-        if (
-            number not in corpus.special
-        ):  # most units: without a Chunk of its own it takes a fifth of the time
+        # Most units: without a Chunk of its own it takes a fifth of the time.
+        if number not in corpus.special:
             document, _, start, end, _ = corpus.columns[:, number].tolist()
             return corpus.documents[document].id, (Span(start, end),)
         chunk = corpus[number]
@@ -205,22 +209,52 @@ class Question:
             return ()
         header = self.texts.header(unit)
         if header:
-            starts, ends = (as_ranges(header) + self.texts.places.begin(name)).T
+            starts, ends = (as_ranges(header) + self.texts.begin(name)).T
             if not self.shown.covers(starts, ends).all():
                 return ()
         return header
 
     @cached_property
     def leads(self) -> list[Lead]:
-        """The units that a rare name in the best ones leads to, the best first."""
-        best = self.units[best_of(self.scores[self.units], names.SOURCES)]
+        """The units that a rare name in the best ones leads to, the best first: of names that the question has not, and
+        only one or two other documents have.
+        """
+        best = self.units[best_of(self.scores[self.units], _SOURCES)]
         top = self.scores[best].max(initial=0.0)
         if top <= 0 or not self.weights or self.lexical is None:
             return []
-        links = Links(self.lexical, self.texts.units, self.weights, self.shown_text)
-        near = best[self.scores[best] >= names.NEAR * top].tolist()
-        leads = sorted(chain.from_iterable(map(links.of, near)))
-        return sorted({lead.unit: lead for lead in leads}.values(), reverse=True)[: names.MOST]
+        near = best[self.scores[best] >= _NEAR * top].tolist()
+        leads: list[Lead] = []
+        for unit in near:
+            leads += self._leads_of(unit, self.lexical)
+        return sorted({lead.unit: lead for lead in sorted(leads)}.values(), reverse=True)[:_LEADS]
+
+    def _leads_of(self, unit: int, lexical: LexicalWindows) -> Iterator[Lead]:
+        """For each name in a unit and each other document that has it, the unit that says most of the question."""
+        text, weight_of = self.shown_text(unit), self.weights.__getitem__
+        documents = self.texts.units.documents
+        rest = self.weights.keys() - lexical.keys(text)
+        for name in names_in(text):
+            keys = lexical.keys(name)
+            if not keys or self.weights.keys() >= set(keys):
+                continue
+            units = lexical.units_with(keys)
+            units = units[documents[units] != documents[unit]]
+            if not 0 < len(units) <= _MOST_HOLDERS:
+                continue
+            rows = np.split(units, np.flatnonzero(np.diff(documents[units])) + 1)
+            if len(rows) > _MOST_DOCUMENTS:
+                continue
+            for row in rows:
+                gains = {}
+                for holder in row.tolist():
+                    other = self.shown_text(holder)
+                    if name in other:
+                        shared = rest.intersection(lexical.keys(other))
+                        gains[holder] = sum(map(weight_of, shared))
+                if gains:
+                    best = max(gains, key=gains.__getitem__)
+                    yield Lead(gains[best], best, unit)
 
     def with_sources(self, passage: Retrieved, copies: Copies) -> Retrieved:
         """The passage with the places that say the same as its parts."""
@@ -263,10 +297,10 @@ class Candidates:
 
     def follow_names(self, budget: Budget) -> None:
         """Units that a rare name in the best ones leads to score next to these, up to a share of the budget."""
-        room = names.SHARE * budget.left
+        room = _SHARE * budget.left
         for lead in self.question.leads:
             room -= budget.counter.count(self.question.shown_text(lead.unit))
-            worth = names.NEXT * self.scores[lead.source]
+            worth = _NEXT * self.scores[lead.source]
             if room >= 0 and worth > self.scores[lead.unit]:
                 self.scores[lead.unit] = worth
 
@@ -275,10 +309,10 @@ class Candidates:
         texts, cut = self.question.texts, self.question.cut
         documents = texts.units.documents[units]
         is_next = (np.diff(units) == 1) & (np.diff(documents) == 0)
-        starts, ends = texts.places.starts[units], texts.places.ends[units]
+        starts, ends = texts.starts[units], texts.ends[units]
         for place, unit in enumerate(units.tolist()):
             if unit in cut:
-                begin = texts.places.begin(texts.place(unit)[0])
+                begin = texts.begin(texts.place(unit)[0])
                 starts[place] = begin + cut[unit][0].start
                 ends[place] = begin + cut[unit][-1].end
         is_shown = self.question.shown.covers(ends[:-1], starts[1:])

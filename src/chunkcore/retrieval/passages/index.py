@@ -207,7 +207,6 @@ class WindowIndex(PassageIndex):
         self._unit_tokens: Numbers = self.units.by_unit(corpus.token_counts)
         self._mean_tokens = max(1.0, self._unit_tokens.sum() / max(1, len(self.units)))
         self._texts = UnitTexts(self.units, corpus)
-        self._places = self._texts.places
         self.sources: dict[str, Document] = self._texts.sources  # by id
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
@@ -222,24 +221,18 @@ class WindowIndex(PassageIndex):
     def _lexical(self) -> LexicalWindows:
         options = self._options
         postings = self.corpus.postings(options.words)
-        return LexicalWindows(
-            self.units,
-            postings,
-            form=options.words,
-            k1=options.k1,
-            b=options.b,
-        )
+        return LexicalWindows(self.units, postings, form=options.words, k1=options.k1, b=options.b)
 
     @cached_property
     def _names(self) -> Names:
         names, metadata = self.corpus.described
-        texts = [name_of(names[number], metadata[number]) for number in self._places.numbers]
+        texts = [name_of(names[number], metadata[number]) for number in self._texts.numbers]
         return Names(texts, self._options.words)
 
     @cached_property
     def _headings(self) -> Headings:
         documents: dict[int, Document] = dict(enumerate(self.corpus.documents))
-        given = [documents.get(number) for number in self._places.numbers]
+        given = [documents.get(number) for number in self._texts.numbers]
         return Headings(self.units, given, self._options.words)
 
     # ---- Scores
@@ -279,7 +272,7 @@ class WindowIndex(PassageIndex):
 
     @cached_property
     def _everything(self) -> Shown:
-        return Shown(self._places, np.array([[0, np.iinfo(np.int64).max]]))
+        return Shown(self._texts, np.array([[0, np.iinfo(np.int64).max]]))
 
     def _scored(self, queries: Sequence[str]) -> Iterator[Scores]:
         if self._dense is not None and queries:
@@ -497,8 +490,8 @@ class WindowIndex(PassageIndex):
             asked = self._behind_question(question, ranked, placed, "hits", BALANCE)
             is_there = holds_all(located, places, self.sources)
         scores = asked.scores
-        ranges, _ = self._places.ranges(places)
-        _, units = self._places.covered(ranges)
+        ranges, _ = self._texts.ranges(places)
+        _, units = self._texts.covered(ranges)
         if not is_there:
             return math.inf, scores
         return needed_level(scores, self._unit_tokens, units), scores
@@ -585,19 +578,19 @@ class WindowIndex(PassageIndex):
         located = [hits[number] for number in placed]
         ranks = np.array(placed, dtype=np.int64) + 1
         words = self.word_scores(question)
-        agreement = self._places.agreement(located, ranks, words)
+        agreement = self._texts.agreement(located, ranks, words)
         if balance < 1:
             balance *= agreement
         shown = self._shown(located, show)
         units = shown.units
         scores = np.full(len(words), -math.inf)
         scores[units] = (1 - balance) * word_shares(words, units)
-        held, worth = self._places.worth(located, ranks, len(hits))
+        held, worth = self._texts.worth(located, ranks, len(hits))
         scores[held] += balance * worth
         asked = self._question(question, scores, shown)
         asked.hits = hits_of
         if balance and agreement == 1 and placed[:1] == [0]:
-            _, asked.first = self._places.covered(self._places.ranges(hits[:1])[0])
+            _, asked.first = self._texts.covered(self._texts.ranges(hits[:1])[0])
         self._keep(asked)
         return asked
 
@@ -608,8 +601,8 @@ class WindowIndex(PassageIndex):
     ) -> list[int]:
         """The numbers of the hits that stand in the index's units."""
         placed = []
-        ranges, owner = self._places.ranges(hits)
-        within, _ = self._places.covered(ranges)
+        ranges, owner = self._texts.ranges(hits)
+        within, _ = self._texts.covered(ranges)
         for number in np.unique(owner[within]).tolist():
             source = self.sources.get(hits[number].document_id)
             is_there = show in ("whole", "all")  # a part of a unit is cut from the document
@@ -651,8 +644,8 @@ class WindowIndex(PassageIndex):
             whole = ()
         elif show != "whole":
             whole = names.intersection(show)
-        ranges, _ = self._places.ranges(hits)
-        return Shown(self._places, np.concatenate((ranges, self._places.whole(whole))))
+        ranges, _ = self._texts.ranges(hits)
+        return Shown(self._texts, np.concatenate((ranges, self._texts.whole(whole))))
 
     def _assembled(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -15,8 +15,8 @@ import regex
 
 from chunkcore.boundaries.records import marked_headings
 from chunkcore.retrieval.lexicon import odds_against, word_keys, words
-from chunkcore.retrieval.passages.windows import LexicalWindows, Units
-from chunkcore.spans import Numbers, Scores
+from chunkcore.retrieval.passages.windows import Units
+from chunkcore.spans import Scores
 from chunkcore.text import Document
 
 _FIELDS = ("title", "company", "year")
@@ -35,14 +35,6 @@ _IN_SENTENCE = regex.compile(r"[\p{Ll},] $")
 _FEW = (
     8  # at most one word in so many is a name of one word: German writes every noun with a capital
 )
-
-SOURCES = 3  # of the best units, whose names may lead on
-NEAR = 0.5  # of the best unit's score: what such a unit has at least
-MOST = 2  # units that names lead to
-NEXT = 0.9  # of the score of the unit that names it
-SHARE = 0.25  # of the budget for them
-_MOST_DOCUMENTS = 2  # other ones that have the name
-_MOST_UNITS = 8  # of these that have it
 
 
 def name_of(document_id: str, metadata: Mapping[str, Any]) -> str:
@@ -205,52 +197,3 @@ class Lead(NamedTuple):
     gain: float
     unit: int
     source: int
-
-
-class Links:
-    """Where names in units lead: names that the question has not, and only one or two other documents have.
-
-    `weights` has the question's words, `text_of` gives what is shown of a unit; "": nothing.
-    """
-
-    def __init__(
-        self,
-        lexical: LexicalWindows,
-        units: Units,
-        weights: Mapping[str, float],
-        text_of: Callable[[int], str],
-    ) -> None:
-        self._lexical = lexical
-        self._documents = units.documents
-        self._weights = weights
-        self._text_of = text_of
-
-    def of(self, unit: int) -> list[Lead]:
-        """For each name in a unit and each other document that has it, the unit that says most of the question."""
-        text, weight_of = self._text_of(unit), self._weights.__getitem__
-        rest = self._weights.keys() - self._lexical.keys(text)
-        leads = []
-        for name in names_in(text):
-            for holders in self._holders(name, unit):
-                texts = {holder: self._text_of(holder) for holder in holders.tolist()}
-                gains = {
-                    holder: sum(map(weight_of, rest.intersection(self._lexical.keys(other))))
-                    for holder, other in texts.items()
-                    if name in other
-                }
-                if gains:
-                    best = max(gains, key=gains.__getitem__)
-                    leads.append(Lead(gains[best], best, unit))
-        return leads
-
-    def _holders(self, name: str, unit: int) -> list[Numbers]:
-        """The units of each other document that have the name's words; none if it does not tell documents apart."""
-        keys = self._lexical.keys(name)
-        if not keys or self._weights.keys() >= set(keys):
-            return []
-        units = self._lexical.units_with(keys)
-        units = units[self._documents[units] != self._documents[unit]]
-        if not 0 < len(units) <= _MOST_UNITS:
-            return []
-        rows = np.split(units, np.flatnonzero(np.diff(self._documents[units])) + 1)
-        return rows if len(rows) <= _MOST_DOCUMENTS else []
