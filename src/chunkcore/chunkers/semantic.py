@@ -117,8 +117,8 @@ def check_overlap(chunker: Any, most: float) -> None:
     'semantic:0.5'
     """
     overlap = chunker.overlap
-    if isinstance(overlap, int) and not 0 <= overlap <= most:
-        raise OptionError(f"overlap is at least 0 and at most {most:g}, got {overlap}")
+    if isinstance(overlap, int):
+        check_ranges(chunker, overlap=(0, most))
     if not isinstance(overlap, str):
         return
     match = _SEMANTIC.fullmatch(overlap)
@@ -169,6 +169,12 @@ class SentenceChunker(Chunker, ABC):
 
     def _embed(self, texts: list[str]) -> Vectors:
         return embed(get_embedder(self.embedder), texts)
+
+    def _embed_windows(self, sentences: list[str], buffer: int) -> Vectors:
+        """The vectors of `window_texts`; of fewer than two sentences none, as there is nothing to compare."""
+        if len(sentences) < 2:
+            return np.empty((0, 1), dtype=np.float32)
+        return self._embed(window_texts(sentences, buffer))
 
 
 def window_texts(sentences: list[str], buffer: int) -> list[str]:
@@ -235,12 +241,10 @@ class Breakpoint(SentenceChunker):
 
     def cut(self, source: TokenizedText) -> Ranges:
         pieces = sentence_ranges(source.text, self.splitter)
-        distances = np.empty(0)
-        if len(pieces) > 1:
-            texts = source.slices(pieces)
-            if self.empty_end and _match_ends(source.text, self.splitter):
-                texts.append("")
-            distances = neighbour_distances(self._embed(window_texts(texts, self.buffer)))
+        texts = source.slices(pieces)
+        if self.empty_end and _match_ends(source.text, self.splitter):
+            texts.append("")
+        distances = neighbour_distances(self._embed_windows(texts, self.buffer))
         amount = _AMOUNTS[self.threshold][0] if self.amount is None else self.amount
         cuts = breakpoints(distances, self.threshold, amount)
         gaps = max(0, len(pieces) - 1)
@@ -366,21 +370,20 @@ class KamradtModified(SentenceChunker):
             pieces = sentence_ranges(source.text, self.splitter)
         else:
             pieces = small_pieces(source, self.piece_size, size_of="pieces")
-        is_bounded = self.goal == "maximum"
-        distances, cuts = np.empty(0), np.zeros(0, dtype=np.bool_)
-        if len(pieces) > 1:
-            texts = source.slices(pieces)
-            vectors = self._embed(window_texts(texts, self.buffer))
-            distance = neighbour_distances if is_bounded else _float32_distances
-            distances = distance(vectors)
-            search = self._largest_within if is_bounded else self._mean_about
-            cuts = search(source, pieces, distances)
+        if not len(pieces):
+            return pieces
+        vectors = self._embed_windows(source.slices(pieces), self.buffer)
+        if self.goal == "maximum":
+            distances = neighbour_distances(vectors)
+            threshold = self._largest_within(source, pieces, distances)
+        else:
+            distances = _float32_distances(vectors)
+            threshold = self._mean_about(source, pieces, distances)
+        cuts = distances > threshold
         return group_pieces(source, pieces, distances, cuts, self.minimum, self.hard_maximum)
 
-    def _largest_within(
-        self, source: TokenizedText, pieces: Ranges, distances: Floats
-    ) -> NDArray[np.bool_]:
-        """The fewest cuts by one threshold that leave no chunk of several pieces over `size`."""
+    def _largest_within(self, source: TokenizedText, pieces: Ranges, distances: Floats) -> float:
+        """The threshold of the fewest cuts that leave no chunk of several pieces over `size`."""
 
         def too_large(threshold: float) -> bool:
             begins = np.append(True, distances > threshold)
@@ -390,13 +393,11 @@ class KamradtModified(SentenceChunker):
 
         # Only the distances change the cuts; below all of them each piece is a chunk.
         thresholds = [-np.inf, *np.unique(distances).tolist()]
-        best = float(thresholds[max(0, bisect_left(thresholds, True, key=too_large) - 1)])
-        return np.asarray(distances > best)
+        first_too_large = bisect_left(thresholds, True, key=too_large)
+        return float(thresholds[max(0, first_too_large - 1)])
 
-    def _mean_about(
-        self, source: TokenizedText, pieces: Ranges, distances: Floats
-    ) -> NDArray[np.bool_]:
-        """The cuts of the report's code, which takes the last threshold tried."""
+    def _mean_about(self, source: TokenizedText, pieces: Ranges, distances: Floats) -> float:
+        """The threshold of the report's code: the last one tried."""
         cuts = int(source.counts(*pieces.T).sum()) // self.size
         lower, upper, threshold = 0.0, 1.0, 0.5
         while upper - lower > 1e-6:
@@ -405,7 +406,7 @@ class KamradtModified(SentenceChunker):
                 lower = threshold
             else:
                 upper = threshold
-        return np.asarray(distances > threshold)
+        return threshold
 
 
 def _float32_distances(vectors: Vectors) -> Floats:
