@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from os.path import commonprefix
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -65,7 +65,7 @@ class HeadingChunker(BlockChunker, ABC):
 
     def cut(self, source: TokenizedText) -> list[Draft]:
         packed = pack_blocks(source, self.blocks(source), self, opening=self.heading_level)
-        return drafts_of(packed)
+        return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
 
     @abstractmethod
     def blocks(self, source: TokenizedText) -> list[Block]:
@@ -123,13 +123,6 @@ def pack_blocks(
     packer = _Packer(source, chunker, opening, apart)
     packed = packer.pack(blocks)
     return packer.joined(packed) if chunker.minimum else packed
-
-
-def drafts_of(
-    packed: Sequence[Packed], metadata: Mapping[str, str] | None = None, path: str = "headings"
-) -> list[Draft]:
-    """The chunks, with their paths in the metadata under the name `path`."""
-    return [Draft(chunk.spans, {**(metadata or {}), path: list(chunk.path)}) for chunk in packed]
 
 
 @dataclass
@@ -281,8 +274,7 @@ class _Packer:
 
 
 def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    levels = takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False))
-    return tuple(names[0] for names in levels)
+    return tuple(commonprefix(paths))  # noqa: RUF071 - of tuples, not of strings
 
 
 @chunkers.register("markdown")
@@ -340,17 +332,12 @@ class Html(HeadingChunker):
     """
 
     def blocks(self, source: TokenizedText) -> list[Block]:
-        return _html_blocks(source)
-
-
-def _html_blocks(source: TokenizedText) -> list[Block]:
-    """`html_blocks` of a source, or of what a reader sees of one; of a page that was read, those of Markdown."""
-    document = source.document
-    if document is not None and document.metadata.get("format") == "markdown":
-        return markdown_blocks(source.text)
-    page = _page_of(source)
-    text = source.text if page is None else page.text
-    return html_blocks(text, only_text=page is not None)[0]
+        document = source.document
+        if document is not None and document.metadata.get("format") == "markdown":
+            return markdown_blocks(source.text)
+        page = _page_of(source)
+        text = source.text if page is None else page.text
+        return html_blocks(text, only_text=page is not None)[0]
 
 
 def _page_of(source: TokenizedText) -> Document | None:
@@ -405,19 +392,21 @@ class Code(BlockChunker):
         language = self.language
         if language == "auto":
             language = (document_language(source.document) if source.document else None) or "other"
-        return draft_code(source, language, self, {})
+        details = {"language": language}
+        blocks = code_blocks(source.text, language)
+        if blocks is None:
+            blocks = code_blocks(source.text, "other") or []
+            details["fallback"] = "blank lines"
+        packed = pack_blocks(source, blocks, self, apart=True)
+        return [Draft(chunk.spans, {**details, "scope": list(chunk.path)}) for chunk in packed]
 
 
-def draft_code(
-    source: TokenizedText, language: str, chunker: BlockChunker, metadata: Mapping[str, str]
-) -> list[Draft]:
-    """The chunks of source code, with more `metadata`."""
-    blocks = code_blocks(source.text, language)
-    details = {**metadata, "language": language}
-    if blocks is None:
-        blocks = code_blocks(source.text, "other") or []
-        details["fallback"] = "blank lines"
-    return drafts_of(pack_blocks(source, blocks, chunker, apart=True), details, "scope")
+_CHUNKERS: dict[str, type[Chunker]] = {
+    "code": Code,
+    "html": Html,
+    "markdown": Markdown,
+    "prose": Sentence,
+}
 
 
 @chunkers.register("auto")
@@ -451,15 +440,17 @@ class Auto(BlockChunker):
         kind, language = format_of(text, source.document)
         if _page_of(source) is not None:
             kind = "html"
-        if kind == "prose":
-            sizes = {"size": self.size, "minimum": self.minimum, "maximum": self.maximum}
-            sentence = Sentence(**sizes, splitter=self.splitter, counter=self.counter)  # type: ignore[arg-type]
-            rows = sentence.cut(source).tolist()
-            return [Draft((Span(*ends),), {"chunker": "sentence"}) for ends in rows]
-        if kind == "code":
-            return draft_code(source, language, self, {"chunker": "code"})
         if kind == "table":
             packed = pack_blocks(source, table_blocks(text), self)
             return [Draft(row.spans, {"chunker": kind}) for row in packed]
-        blocks = markdown_blocks(text) if kind == "markdown" else _html_blocks(source)
-        return drafts_of(pack_blocks(source, blocks, self, opening=6), {"chunker": kind})
+        options: dict[str, Any] = {
+            name: getattr(self, name) for name in BlockChunker.option_names()
+        }
+        if kind == "code":
+            options["language"] = language
+        chunker = _CHUNKERS[kind](**options)
+        drafts = []
+        for draft in chunker.drafts(source):
+            metadata = {"chunker": chunker.name, **draft.metadata}
+            drafts.append(draft._replace(metadata=metadata))
+        return drafts
