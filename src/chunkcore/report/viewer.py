@@ -7,7 +7,7 @@ import json
 import math
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
@@ -21,7 +21,7 @@ from chunkcore.report.tables import FOUND_BY
 from chunkcore.run import MatchKind, Retrieved, Run
 from chunkcore.spans import Ranges, union_ranges
 from chunkcore.study.comparing import ReportPage
-from chunkcore.text import Document, Span, page_marks
+from chunkcore.text import Document, page_marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class Pack:
 def packed(name: str, value: Any) -> Pack:
     """`value` as a pack for the page's ``unpack``. Its text must have passed `page_text`; NaN raises ValueError."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Pack(name, base64.b64encode(zlib.compress(text.encode("utf-8"), 6)).decode("ascii"))
+    compressed = zlib.compress(text.encode("utf-8"), 6)
+    return Pack(name, base64.b64encode(compressed).decode("ascii"))
 
 
 # ---- the documents
@@ -73,18 +74,16 @@ def excerpts(
 
     None is carried if not even the evidence fits; the note says so.
     """
-    whole = {}
-    for number, document in enumerate(documents):
-        whole[number] = np.array([[0, document.size]], dtype=np.int64)
+    whole = {number: np.array([[0, doc.size]]) for number, doc in enumerate(documents)}
     carried = _fitting(documents, whole, room)
     for deepest, margin in _WINDOWS:
-        if carried is None:
-            kept = "evidence"
-            if deepest:
-                kept += f" and what was retrieved at ranks 1 to {deepest}"
-            note = f"The documents are too large for one page: it has {kept}, with {margin:,} characters around."
-            ranges = _kept(documents, places, deepest, margin)
-            carried = _fitting(documents, ranges, room, note)
+        if carried is not None:
+            return carried
+        kept = "evidence"
+        if deepest:
+            kept += f" and what was retrieved at ranks 1 to {deepest}"
+        note = f"The documents are too large for one page: it has {kept}, with {margin:,} characters around."
+        carried = _fitting(documents, _kept(documents, places, deepest, margin), room, note)
     return carried or Excerpts([], [], "The documents are too large for this page.")
 
 
@@ -92,11 +91,11 @@ def _kept(
     documents: Sequence[Document], places: Sequence[Place], deepest: int, margin: int
 ) -> dict[int, Ranges]:
     """By document number, in order: the kept ranges of each document with a place."""
-    kept: dict[int, list[tuple[int, int]]] = {number: [] for number, *_ in sorted(places)}
+    kept: dict[int, list[tuple[int, int]]] = {place.document: [] for place in sorted(places)}
     for number, start, end, rank in places:
         if rank <= deepest:
-            size = documents[number].size
-            kept[number].append((max(0, start - margin), min(size, end + margin)))
+            last = min(documents[number].size, end + margin)
+            kept[number].append((max(0, start - margin), last))
     joined = {}
     for number, ranges in kept.items():
         joined[number] = union_ranges(np.array(ranges, dtype=np.int64).reshape(-1, 2))
@@ -130,9 +129,10 @@ def _places(benchmark: Benchmark, runs: Sequence[Run | None]) -> list[Place]:
     for run in filter(None, runs):
         for hits in run.results.values():
             for rank, hit in enumerate(hits[:_DEEPEST], 1):
-                at = numbers.get(hit.document_id, -1)
-                for span in hit.spans if at >= 0 else ():
-                    places[Place(at, span.start, span.end, rank)] = None
+                if hit.document_id in numbers:
+                    at = numbers[hit.document_id]
+                    for span in hit.spans:
+                        places[Place(at, span.start, span.end, rank)] = None
     return list(places)
 
 
@@ -165,16 +165,20 @@ def answers(
 
     `documents` has the numbers of the listed ones.
     """
-    made = [run for run in runs if run]
-    deepest = max((len(hits) for run in made for hits in run.results.values()), default=0)
-    chunks = sum(len(run.pool or ()) for run in made)
+    deepest = chunks = 0
+    for kept in filter(None, runs):
+        deepest = max(deepest, *map(len, kept.results.values()), 0)
+        chunks += len(kept.pool or ())
     for depth, pool in _SHARES:
         if pool and chunks > POOL:
             continue
         packs: list[Pack | None] = []
         for number, run in enumerate(runs):
-            answered = run and _answered(benchmark, run, documents, depth, pool)
-            packs.append(packed(f"answers-{number}", answered) if answered else None)
+            pack = None
+            if run:
+                answered = _answered(benchmark, run, documents, depth, pool)
+                pack = packed(f"answers-{number}", answered)
+            packs.append(pack)
         if sum(len(pack.text) for pack in packs if pack) > room:
             continue
         notes = []
@@ -206,16 +210,19 @@ def _answered(
         at = numbers.setdefault(key, len(pieces))
         if at == len(pieces) or count:
             document = documents.get(piece.document_id, -1)
-            spans = piece.spans if document >= 0 else ()
-            pieces.append([document, count, list(_flat(spans)), ""])
+            places: list[int] = []
+            if document >= 0:
+                for span in piece.spans:
+                    places += [span.start, len(span)]
+            pieces.append([document, count, places, ""])
         return at
 
-    chunks = run.pool if pool else None
     counts: Counter[str] = Counter()
-    for piece in chunks or ():
-        counts[piece.document_id] += 1
-        if piece.document_id in documents:
-            number_of(piece, counts[piece.document_id])
+    if pool:
+        for piece in run.pool or ():
+            counts[piece.document_id] += 1
+            if piece.document_id in documents:
+                number_of(piece, counts[piece.document_id])
     answered = []
     for query in benchmark.queries:
         hits = run.results.get(query.id, ())
@@ -224,21 +231,14 @@ def _answered(
             at = number_of(piece, 0)
             text = _unlike(piece, listed.get(piece.document_id, ""))
             pieces[at][3] = pieces[at][3] or text
+            parts: list[float] = []
+            for part in piece.parts:
+                for span in part.spans:
+                    parts += [span.start, len(span), _rounded(part.score) or 0.0]
             how, sure = MATCHES.index(piece.match), round(100 * piece.certainty)
-            rows.append([at, _rounded(piece.score), how, sure, list(_parts_of(piece))])
+            rows.append([at, _rounded(piece.score), how, sure, parts])
         answered.append([len(hits), rows])
-    return {"pool": chunks is not None, "pieces": pieces, "answers": answered}
-
-
-def _flat(spans: Sequence[Span]) -> Iterator[int]:
-    for span in spans:
-        yield from (span.start, span.end - span.start)
-
-
-def _parts_of(passage: Retrieved) -> Iterator[float]:
-    for part in passage.parts:
-        for span in part.spans:
-            yield from (span.start, span.end - span.start, _rounded(part.score) or 0.0)
+    return {"pool": pool and run.pool is not None, "pieces": pieces, "answers": answered}
 
 
 def _unlike(piece: Retrieved, document: str) -> str:
@@ -248,9 +248,10 @@ def _unlike(piece: Retrieved, document: str) -> str:
     texts = [span.slice(document) for span in piece.spans]
     if document and texts and all(text in piece.text for text in texts):
         return ""
-    if len(piece.text) <= TEXT:
-        return page_text(piece.text)
-    return page_text(f"{piece.text[:TEXT]} […]")
+    text = piece.text
+    if len(text) > TEXT:
+        text = f"{text[:TEXT]} […]"
+    return page_text(text)
 
 
 def _rounded(score: float) -> float | None:
@@ -285,6 +286,8 @@ def viewer(page: ReportPage) -> Viewer | None:
         budget = budget_of(k)
         if budget is not None:
             within[str(k)] = [_within(report, benchmark, budget) for report in page.reports]
+    packs = list(filter(None, packed_answers.packs))
+    notes = list(filter(None, [carried.note, packed_answers.note]))
     index = {
         "ids": [page_text(document.id) for document in listed],
         "sizes": [document.size for document in listed],
@@ -293,8 +296,7 @@ def viewer(page: ReportPage) -> Viewer | None:
         "hows": [FOUND_BY[match] for match in MATCHES],
         "within": within,
     }
-    packs = [*carried.packs, *filter(None, packed_answers.packs)]
-    return Viewer(index, packs, numbers, list(filter(None, (carried.note, packed_answers.note))))
+    return Viewer(index, carried.packs + packs, numbers, notes)
 
 
 def _pages(document: Document) -> list[int]:
