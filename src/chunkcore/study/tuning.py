@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby, product
+from itertools import product
 from math import prod
 from typing import Any, ClassVar, cast
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, get_chunker
-from chunkcore.concurrency import Progress
+from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.comparison import By, Comparison, Difference, compare, shared_documents
@@ -191,30 +191,35 @@ class Tuning(Frame):
         """The held-out score, its difference from the default, and what follows."""
         measure, change = self.measure, self.difference
         low, high = map(measure.show, self.comparison.intervals[CHOICE])
-        score = f"{measure} of {measure.show(self.held_out.mean(measure))}{measure.suffix}"
-        choice = f"the choice of {len(self.reports):,} configurations has a {score} (95 % interval {low} to {high})"
+        mean = measure.show(self.held_out.mean(measure))
+        text = (
+            f"On questions that did not choose it, the choice of {len(self.reports):,} configurations has a "
+            f"{measure} of {mean}{measure.suffix} (95 % interval {low} to {high}). "
+        )
         if self.winner == self.default and not change.wins and not change.losses:
-            return f"On questions that did not choose it, {choice}. It is the default."
-        ends = (change.mean, change.low, change.high)
-        mean, low, high = (measure.show(value, signed=True) for value in ends)
-        gap = f"Its lead over the default, {self.default}, is {mean}{measure.points} (95 % interval {low} to {high})"
-        advice = "no gain that these questions show; keep the default"
+            return f"{text}It is the default."
+        lead = measure.show(change.mean, signed=True)
+        low = measure.show(change.low, signed=True)
+        high = measure.show(change.high, signed=True)
+        text += f"Its lead over the default, {self.default}, is {lead}{measure.points} (95 % interval {low} to {high})"
         if self.gain:
-            advice = f"use {self.winner}"
-        return f"On questions that did not choose it, {choice}. {gap}: {advice}."
+            return f"{text}: use {self.winner}."
+        return f"{text}: no gain that these questions show; keep the default."
 
     def tidy(self) -> dict[str, Sequence[Any]]:
         """A row a configuration: chunker, retriever, score, chunks, seconds."""
         rows = []
         for report in self.reports:
             system = self.configurations[report.name]
+            score = report.mean(self.measure)
             chunks = report.chunks.count if report.chunks else 0
-            score, seconds = report.mean(self.measure), sum(report.seconds.values())
+            seconds = sum(report.seconds.values())
             rows.append((system.chunker, system.retriever, score, chunks, seconds))
         return columns_of(("chunker", "retriever", "score", "chunks", "seconds"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the reports themselves are not among them."""
+        change = self.difference
         return {
             "measure": str(self.measure),
             "verdict": self.verdict,
@@ -223,7 +228,7 @@ class Tuning(Frame):
             "default": self.default,
             "held_out": self.held_out.mean(self.measure),
             "interval": self.comparison.intervals[CHOICE],
-            "difference": [self.difference.mean, self.difference.low, self.difference.high],
+            "difference": [change.mean, change.low, change.high],
             "choices": self.choices,
             "configurations": self.tidy(),
             "failures": self.failures,
@@ -265,37 +270,39 @@ def tune(
     """
     settings = options or TuneOptions()
     default, configurations = plan(chunkers, retrievers, settings)
-    split = assign_folds(benchmark, settings)
+    folds = assign_folds(benchmark, settings)
     model = cached_embedder(embedder)
     scorer = Scorer(benchmark, counter=settings.counter)
     reports: list[Report] = []
     failures: dict[str, str] = {}
-    groups = [list(group) for _, group in groupby(configurations, key=lambda each: each.chunker)]
-    show = progress or (lambda *_: None)
-    for number, group in enumerate(groups):
-        show("tune", number, len(groups))
-        chunker, methods = group[0].chunker, [configuration.retriever for configuration in group]
+    groups: dict[str, list[System]] = {}
+    for system in configurations:
+        groups.setdefault(system.chunker, []).append(system)
+    progress = progress or no_progress
+    for number, (chunker, group) in enumerate(groups.items()):
+        progress("tune", number, len(groups))
         try:
-            strategies = {chunker: prepare(get_chunker(chunker))}
-            scored = run_experiment(
-                scorer, strategies, model, retrievers=methods, measures=[settings.goal]
+            reports += run_experiment(
+                scorer,
+                {chunker: prepare(get_chunker(chunker))},
+                model,
+                retrievers=[system.retriever for system in group],
+                measures=[settings.goal],
             )
-            for report in scored:
-                name = replace(report.system, embedder="").name
-                reports.append(replace(report, name=name))
         except ChunkcoreError as error:
             if default in group:
                 raise
-            failures |= {configuration.name: str(error) for configuration in group}
-    show("tune", len(groups), len(groups))
-    return conclude(reports, configurations, default.name, split, settings, failures)
+            failures |= {system.name: str(error) for system in group}
+    progress("tune", len(groups), len(groups))
+    reports = [replace(one, name=replace(one.system, embedder="").name) for one in reports]
+    return conclude(reports, configurations, default.name, folds, settings, failures)
 
 
 def plan(
     chunkers: str | Sequence[str], retrievers: str | Sequence[str], options: TuneOptions
 ) -> tuple[System, list[System]]:
     """The default, and all configurations to try, the default first. Raises `OptionError` for a wrong spec."""
-    specs = _expanded(chunkers, lambda spec: get_chunker(spec).label, "chunker").values()
+    specs = _expanded(chunkers, _label, "chunker").values()
     methods = list(_expanded(retrievers, lambda spec: get_retriever(spec).name, "retriever"))
     default = default_configuration(options.default_retriever or methods[0])
     if options.default:
@@ -306,17 +313,22 @@ def plan(
         grid = random.Random(options.seed).sample(grid, options.draws)  # noqa: S311
     distinct: dict[tuple[str, str], System] = {}
     for system in [default, *grid]:
-        key = get_chunker(system.chunker).label, system.retriever
-        distinct.setdefault(key, system)
+        distinct.setdefault((_label(system.chunker), system.retriever), system)
     # One chunker's configurations stand together.
-    order = list(dict.fromkeys(system.chunker for system in distinct.values()))
+    order = [system.chunker for system in distinct.values()]
     return default, sorted(distinct.values(), key=lambda system: order.index(system.chunker))
+
+
+def _label(spec: str) -> str:
+    return get_chunker(spec).label
 
 
 def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str) -> dict[str, str]:
     """The specs of grids by their labels, once each."""
     distinct: dict[str, str] = {}
-    for grid in [specs] if isinstance(specs, str) else specs:
+    if isinstance(specs, str):
+        specs = [specs]
+    for grid in specs:
         for spec in expand_grid(grid.strip()):
             distinct.setdefault(label(spec), spec)
     if not distinct:
@@ -332,7 +344,7 @@ def assign_folds(
     Documents are shuffled by the seed; the one with the most questions goes to the smallest fold first.
     """
     clusters = shared_documents(list(question_documents(benchmark).values()), options.by)
-    labels = [query.id for query in benchmark.queries] if clusters is None else clusters
+    labels = clusters or [query.id for query in benchmark.queries]
     counts = Counter(labels)
     if len(counts) < 2:
         raise DataError("tuning needs two questions at least: some choose, others score the choice")
@@ -357,55 +369,54 @@ def hold_out(scores: Scores, fold_of: NDArray[np.int64]) -> tuple[Scores, list[i
     ([0.0, 0.0, 0.0, 0.0], [1, 0])
     """
     held = np.full(len(scores), np.nan)
-    choices = []
-    for fold in range(int(fold_of.max()) + 1):
+    choices: list[int] = []
+    for fold in range(fold_of.max() + 1):
         inside = fold_of == fold
-        means = column_means(scores[~inside])
-        choices.append(int(np.argmax(np.where(np.isnan(means), -np.inf, means))))
+        choices.append(int(np.argmax(_means(scores[~inside]))))
         held[inside] = scores[inside, choices[-1]]
     return held, choices
+
+
+def _means(scores: Scores) -> Scores:
+    """Of each configuration; one without scores is the worst."""
+    return np.nan_to_num(column_means(scores), nan=-np.inf)
 
 
 def conclude(
     reports: Sequence[Report],
     configurations: Sequence[System],
     default: str,
-    split: tuple[NDArray[np.int64], list[str] | None],
+    folds: tuple[NDArray[np.int64], list[str] | None],
     options: TuneOptions,
     failures: Mapping[str, str],
 ) -> Tuning:
     """What the scores of all configurations say: the choice, and what it gains on questions that did not choose it."""
-    measure, (fold_of, clusters) = options.goal, split
+    measure = options.goal
+    fold_of, clusters = folds
     if len(reports) < 2:
         reason = next(iter(failures.values()), "the grid has no other")
         raise DataError(f"no configuration besides the default was scored: {reason}")
     scores = measure.sign * np.column_stack([report.values(measure) for report in reports])
     held, choices = hold_out(scores, fold_of)
     base = next(report for report in reports if report.name == default)
-    held_out = replace(base, name=CHOICE, scores={measure: measure.sign * held})
-    held_out = replace(held_out, run=None, chunks=None, cost=None)
-    by: By = "document" if clusters else "question"
-    comparison = compare(
-        [held_out, base], measure, resamples=options.resamples, seed=options.seed, by=by
-    )
+    held_scores: dict[Measure, Scores] = {measure: measure.sign * held}
+    held_out = replace(base, name=CHOICE, scores=held_scores, run=None, chunks=None, cost=None)
+    ranked = [reports[place] for place in np.argsort(-_means(scores), kind="stable")]
+    for rank, report in enumerate(ranked):
+        if rank >= _SHOWN and report.name != default:
+            ranked[rank] = replace(report, run=None)
     return Tuning(
         options=options,
-        reports=_ranked(reports, scores, default),
-        configurations={configuration.name: configuration for configuration in configurations},
+        reports=tuple(ranked),
+        configurations={system.name: system for system in configurations},
         default=default,
         choices=tuple(reports[choice].name for choice in choices),
-        comparison=comparison,
+        comparison=compare(
+            [held_out, base],
+            measure,
+            resamples=options.resamples,
+            seed=options.seed,
+            by="document" if clusters else "question",
+        ),
         failures=failures,
     )
-
-
-def _ranked(reports: Sequence[Report], scores: Scores, default: str) -> tuple[Report, ...]:
-    """The highest mean first; the best and the default keep their runs."""
-    means = np.nan_to_num(column_means(scores), nan=-np.inf)
-    ranked = []
-    for rank, place in enumerate(np.argsort(-means, kind="stable").tolist()):
-        report = reports[place]
-        if rank >= _SHOWN and report.name != default:
-            report = replace(report, run=None)
-        ranked.append(report)
-    return tuple(ranked)
