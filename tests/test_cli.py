@@ -381,23 +381,24 @@ def test_a_file_of_the_users_is_refused_as_cache_and_left_alone(docs, questions,
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
 @pytest.mark.parametrize(
-    "command",
-    [["compare", "-s", "sentence:size=50", "-r", "bm25"], ["questions", "generate"], ["questions", "check"]],
-    ids=" ".join,
+    "command", ["compare -s sentence:size=50 -r bm25", "search", "questions generate", "questions check"]
 )
 def test_a_link_out_of_the_folder_is_read_only_where_it_is_allowed(command, docs, questions, tmp_path, capfd):
     (tmp_path / "secret.txt").write_text("The dog is brown. " + "The key is 9173. " * 50)
     (docs / "link.txt").symlink_to(tmp_path / "secret.txt")
     arguments = ["--questions", str(questions), "-o", str(tmp_path / "out"), "--resamples", "100"]
+    if "search" in command:
+        arguments = ["brown dog, key"]
     if "check" in command:
         arguments = ["--questions", str(questions), "--embedder", "none", "--ignore", "short"]
     if "generate" in command:
         arguments = ["--llm", "openai:m@http://127.0.0.1:1/v1", "-o", str(tmp_path / "q.jsonl"), "--dry-run"]
     outputs = []
-    for allowed in (False, True):
-        assert main([*command, str(docs), *arguments, *["--follow-links"] * allowed]) == (command[-1] == "check")
+    for allowed in (False, True, False):
+        assert main([*command.split(), str(docs), *arguments, *["--follow-links"] * allowed]) == ("check" in command)
         out, err = capfd.readouterr()
         assert ("is a link out of the folder" in err) is not allowed
+        assert allowed or "9173" not in out
         report = tmp_path / "out" / "report.md"
         outputs.append(report.read_text("utf-8") if report.exists() else out)
     assert outputs[0] != outputs[1], "the text counts where it is read"

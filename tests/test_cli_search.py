@@ -357,17 +357,6 @@ def test_an_index_among_its_own_documents_is_none_of_them(docs, capfd):
     assert "manifest.json" not in {document.id.rpartition("/")[2] for document in folders.load_documents(docs)}
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
-def test_a_link_out_of_the_folder_is_read_only_where_it_is_allowed(docs, tmp_path, capfd):
-    (tmp_path / "secret.txt").write_text("The ferry has a secret number: 9173.")
-    (docs / "link.txt").symlink_to(tmp_path / "secret.txt")
-    for allowed in (False, True, False):
-        assert main(["search", str(docs), "ferry secret", "--json", *["--follow-links"] * allowed]) == 0
-        shown = capfd.readouterr()
-        assert ("9173" in shown.out) is allowed
-        assert ("is a link out of the folder" in shown.err) is not allowed
-
-
 def test_a_file_that_cannot_be_read_is_read_once_and_named_each_time(docs, tmp_path, reads):
     (docs / "bad.docx").write_bytes(b"PK\x03\x04 no archive")
     for expected in (["bad.docx"], []):

@@ -653,6 +653,8 @@ def test_links_out_of_the_folder_devices_and_pipes_are_no_documents(tmp_path):
     (docs / "secret.txt").symlink_to(outside / "secret.txt")
     (docs / "linked").symlink_to(outside)
     (docs / "circle").symlink_to(docs)
+    (docs / "self.txt").symlink_to("self.txt")
+    (docs / "gone.txt").symlink_to("nowhere")
     (docs / "env.txt").symlink_to("/proc/self/environ")
     (docs / "zero.txt").symlink_to("/dev/zero")
     os.mkfifo(docs / "pipe.txt")

@@ -35,21 +35,6 @@ def test_a_systems_name_is_never_a_path(tmp_path: Path) -> None:
     assert {each for each in tmp_path.rglob("*") if each.is_file()} == set(written)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes and links")
-def test_folders_that_lead_around_and_files_that_never_end_are_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "fox.txt").write_text("The fox naps.")
-    (tmp_path / "a" / "round").symlink_to(tmp_path, target_is_directory=True)
-    (tmp_path / "a" / "self").symlink_to("self")
-    (tmp_path / "a" / "gone").symlink_to("nowhere")
-    (tmp_path / "a" / "zero").symlink_to("/dev/zero")
-    os.mkfifo(tmp_path / "a" / "pipe")
-    assert [document.id for document in load_documents(tmp_path)] == ["a/fox.txt"]
-    output = tmp_path / "chunks.jsonl"
-    assert main(["chunk", str(tmp_path / "a"), "-o", str(output)]) == 0
-    assert output.read_text().count("\n") == 1
-
-
 @pytest.fixture
 def deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """In a folder with a file that 1,500 folders are around."""

@@ -419,8 +419,7 @@ class Locator:
             verdict = self._without_name(hit)
             if verdict.is_placed or not groups:
                 return verdict
-        verdict = _elsewhere(hit, "its document does not have its text")
-        return replace(verdict, document=groups[0][0])
+        return _elsewhere(hit, "its document does not have its text", groups[0][0])
 
     def _groups(self, names: Sequence[str]) -> list[list[str]]:
         """The documents of each name: by their ids, or if there are none, by the names in their metadata."""
@@ -435,13 +434,27 @@ class Locator:
         return groups
 
     def _without_name(self, hit: Hit) -> Verdict:
-        """The verdict on a hit that is in no document that it names."""
+        """The verdict on a hit that is in no document that it names.
+
+        By its stated place, if one document alone has the text there; else by the text alone.
+        """
         if not self._lenient:
             if any(PurePath(name).suffix for name in hit.names):
                 return _elsewhere(hit, "it names another file")
             if len(hit.text.strip()) < _SHORTEST:
                 return _elsewhere(hit, "no document has its text")
-        return self._anywhere(hit)
+        holding = []
+        for name, document in self._documents.items():
+            spans = _spans_of_text(document.text, hit)
+            if spans and hit.text.strip() and not hit.derived:
+                holding.append(Retrieved(name, spans, hit.score, hit.text))
+        if len(holding) == 1:
+            return self._placed(hit, holding[0])
+        piece = self._aligner("").locate(hit.text, score=hit.score)
+        is_one = self._lenient or piece.match != "ambiguous"
+        if is_one and self._has_text(piece):
+            return self._placed(hit, piece)
+        return _elsewhere(hit, "no document has its text")
 
     def _in_one_of(self, hit: Hit, document_ids: Iterable[str]) -> Verdict | None:
         """The verdict on the hit in documents of one name; None if none of them has its text."""
@@ -474,21 +487,6 @@ class Locator:
         if piece.match == "ambiguous":
             return Verdict("ambiguous", piece, reason or "its text stands several times")
         return Verdict("placed", piece, reason)
-
-    def _anywhere(self, hit: Hit) -> Verdict:
-        """By the stated place, if one document alone has the text there; else by the text alone."""
-        holding = []
-        for name, document in self._documents.items():
-            spans = _spans_of_text(document.text, hit)
-            if spans and hit.text.strip() and not hit.derived:
-                holding.append(Retrieved(name, spans, hit.score, hit.text))
-        if len(holding) == 1:
-            return self._placed(hit, holding[0])
-        piece = self._aligner("").locate(hit.text, score=hit.score)
-        is_one = self._lenient or piece.match != "ambiguous"
-        if is_one and self._has_text(piece):
-            return self._placed(hit, piece)
-        return _elsewhere(hit, "no document has its text")
 
     def _in_document(self, hit: Hit, document_id: str) -> Retrieved | None:
         source = self._documents[document_id].text
@@ -565,5 +563,5 @@ def unplaced(hit: Hit) -> Retrieved:
     return unlocated(hit.text, hit.score)
 
 
-def _elsewhere(hit: Hit, reason: Reason) -> Verdict:
-    return Verdict("elsewhere", unplaced(hit), reason)
+def _elsewhere(hit: Hit, reason: Reason, document: str = "") -> Verdict:
+    return Verdict("elsewhere", unplaced(hit), reason, document)

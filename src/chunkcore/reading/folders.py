@@ -242,9 +242,11 @@ class FolderWalk:
         return iter(sorted([*folders, *(folder + name for name in files - written)], key=as_utf8))
 
     def _enters(self, entry: os.DirEntry[str]) -> bool:
-        if not self._follow_links or not entry.is_symlink() or not entry.is_dir():
+        if not self._follow_links or not entry.is_symlink():
             return entry.is_dir(follow_symlinks=False)
         target = os.path.realpath(entry.path)
+        if not Path(target).is_dir():  # nor is a link to itself
+            return False
         is_circle = any(
             folder == target or folder.startswith(f"{target}{os.sep}") for folder in self._linked
         )
