@@ -247,13 +247,7 @@ class Index(ABC):
             saved_notes = json.loads(json.dumps(dict(notes or {}), allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
             raise DataError(f"the notes of an index are JSON values: {error}") from error
-        contents = Contents(
-            self.method.name,
-            self.corpus,
-            self.vectors,
-            saved_notes,
-            self.enough,
-        )
+        contents = Contents(self.method.name, self.corpus, self.vectors, saved_notes, self.enough)
         self.saved_place = write_index(contents, Path(folder), self.base)
         if self.base is not None:
             self.base = self.saved_place

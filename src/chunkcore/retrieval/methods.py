@@ -56,11 +56,8 @@ class Dense(RetrievalMethod):
         vectors: TextVectors | None = None,
     ) -> Index:
         vectors = vectors or TextVectors()
-        return VectorIndex(
-            corpus,
-            vectors,
-            *vectors.chunks(corpus, cluster_only=self.cluster_only),
-        )
+        rows, owners = vectors.chunks(corpus, cluster_only=self.cluster_only)
+        return VectorIndex(corpus, vectors, rows, owners)
 
 
 @retrievers.register("late")
@@ -157,11 +154,7 @@ class WordIndex(Index):
         super().__init__(corpus)
         self._form = method.words
         self._postings = corpus.postings(method.words)
-        self._norms = length_norms(
-            self._postings.lengths,
-            method.k1,
-            method.b,
-        )
+        self._norms = length_norms(self._postings.lengths, method.k1, method.b)
 
     def rank(
         self,
@@ -267,11 +260,7 @@ class Hybrid(RetrievalMethod):
         corpus: ChunkedCorpus,
         vectors: TextVectors | None = None,
     ) -> Index:
-        return _Fused(
-            corpus,
-            [method.index(corpus, vectors) for method in self.methods],
-            self,
-        )
+        return _Fused(corpus, [method.index(corpus, vectors) for method in self.methods], self)
 
 
 class _Fused(Index):

@@ -400,8 +400,12 @@ class OpenedFolder:
             _document(json.loads(line), data)
             for line in self._bytes("documents.jsonl").splitlines()
         ]
-        rows = map(json.loads, self._bytes("special.jsonl").splitlines())
-        special = {row["place"]: _chunk(row) for row in rows}
+        special = {}
+        for row in map(json.loads, self._bytes("special.jsonl").splitlines()):
+            row["spans"] = _spans(row["spans"])
+            row["segments"] = tuple(map(_spans, row["segments"]))
+            place = row.pop("place")
+            special[place] = Chunk(**row)
         words = re.compile(r"words-(\w+)-keys\.npy")
         forms = [match[1] for match in map(words.fullmatch, self.manifest["files"]) if match]
         postings = {
@@ -435,13 +439,6 @@ def _document(
     text = bytes(data[row["begin"] : row["begin"] + row["bytes"]])
     marks = tuple(map(Mark.from_dict, row["marks"]))
     return Document(row["id"], text.decode("utf-8", "surrogatepass"), row["metadata"], marks)
-
-
-def _chunk(row: dict[str, Any]) -> Chunk:
-    values = {name: value for name, value in row.items() if name != "place"}
-    return Chunk(
-        **values | {"spans": _spans(row["spans"]), "segments": tuple(map(_spans, row["segments"]))}
-    )
 
 
 def _spans(pairs: Sequence[Sequence[int]]) -> tuple[Span, ...]:

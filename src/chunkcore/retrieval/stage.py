@@ -212,9 +212,8 @@ class _Staged(PassageIndex):
         budget = MAX_TOKENS if k is None and max_tokens is None else max_tokens
         answers: list[list[Retrieved]] = [[] for _ in queries]
         waiting = list(range(len(queries)))
-        depth = min(
-            max(self._stage.least_hits, FIRST_DEPTH if budget else k or 1), max(len(self.corpus), 1)
-        )
+        depth = FIRST_DEPTH if budget else k or 1
+        depth = min(max(self._stage.least_hits, depth), max(len(self.corpus), 1))
         while waiting:
             hits = self.rank([queries[number] for number in waiting], depth)
             short = []
@@ -324,20 +323,12 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
     for suffix in reversed(list(_SUFFIX.finditer(shown))):
         if suffix[1] in stages:
             method = get_retriever(spec[: suffix.start()])
-            options = split_options(
-                spec[suffix.end() :],
-                spec,
-                "retriever",
-                parts,
-            )
+            options = split_options(spec[suffix.end() :], spec, "retriever", parts)
             if "method" in options:
                 raise OptionError(
                     f"{suffix[1]}: the method stands before +{suffix[1]}, as in bm25+{suffix[1]}"
                 )
-            return stages.get(suffix[1]).read(
-                parts,
-                {**options, "method": method},
-            )
+            return stages.get(suffix[1]).read(parts, {**options, "method": method})
     name, _, rest = spec.partition(":")
     before, plus, unknown = name.rpartition("+")
     if plus and before.strip() in retrievers:
@@ -465,11 +456,7 @@ def rerank_scores(
         return scores
 
     failed = f"{name} failed on {len(pairs)} pairs"
-    return ask_twice(
-        lambda: np.asarray(reranker(pairs), dtype=np.float64),
-        check,
-        failed,
-    )
+    return ask_twice(lambda: np.asarray(reranker(pairs), dtype=np.float64), check, failed)
 
 
 @stages.register("rerank")
@@ -537,11 +524,9 @@ class _Reranking(Index):
                 for i, chunks in enumerate(lists)
                 for j in chunks.tolist()
             ]
-            scores = np.split(
-                rerank_scores(self._reranker, pairs),
-                np.cumsum([len(chunks) for chunks in lists])[:-1],
-            )
-            for chunks, values in zip(lists, scores, strict=True):
+            scores = rerank_scores(self._reranker, pairs)
+            for chunks in lists:
+                values, scores = np.split(scores, [len(chunks)])
                 order = np.argsort(-values, kind="stable")
                 rows.append((chunks[order], values[order]))
         return Hits.of(rows).then(hits).best(k)

@@ -47,10 +47,7 @@ def allowed_documents(
         _check_operators(where)
         check_values(where)
         required = {key: comparable(value) for key, value in where.items()}
-        return np.array(
-            [_has(data, required) for data in metadata],
-            dtype=np.bool_,
-        )
+        return np.array([_has(data, required) for data in metadata], dtype=np.bool_)
     ids = {unicodedata.normalize("NFC", name) for name in _ids(where)}
     is_named = [unicodedata.normalize("NFC", name) in ids for name in names]
     return np.array(is_named, dtype=np.bool_)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -348,9 +348,8 @@ class WindowIndex(PassageIndex):
     @cached_property
     def _usual(self) -> float:
         assert self._dense is not None
-        nearest = [
-            self._dense.cosines(vector).max(initial=-1.0) for vector in self._vectors.of_others
-        ]
+        cosines = map(self._dense.cosines, self._vectors.of_others)
+        nearest = [row.max(initial=-1.0) for row in cosines]
         return min(float(np.median(nearest)), _NARROW)
 
     @cached_property
@@ -638,12 +637,11 @@ class WindowIndex(PassageIndex):
     ) -> Shown:
         if show == "all":
             return self._everything
-        names = {hit.document_id for hit in hits}
-        whole: Collection[str] = names
+        whole = {hit.document_id for hit in hits}
         if show == "hits":
-            whole = ()
+            whole = set()
         elif show != "whole":
-            whole = names.intersection(show)
+            whole.intersection_update(show)
         ranges, _ = self._texts.ranges(hits)
         return Shown(self._texts, np.concatenate((ranges, self._texts.whole(whole))))
 

@@ -167,10 +167,7 @@ class DenseWindows:
         units = self._units
         for first, last in units.blocks(VECTORS):
             block = np.arange(first, last)
-            vectors = np.asarray(
-                self._rows[units.chunks(block)],
-                dtype=np.float64,
-            )
+            vectors = np.asarray(self._rows[units.chunks(block)], dtype=np.float64)
             inverse = _inverse_lengths(vectors, np.zeros(len(block)))
             self._inverse[-1, first:last] = inverse
             sums = _running(vectors * (inverse * self._weights[block])[:, None])
@@ -471,18 +468,16 @@ class LexicalWindows:
         gaps = np.diff(units)[~opens[1:]]
         widest = 2 * max(self._widths, default=0) + 1  # a wider gap counts no more
         sizes = np.arange(widest + 1)
-        tables = [
-            np.bincount(np.minimum(row, widest), minlength=len(sizes))
-            for row in (before, gaps, after)
-        ]
+        rows = (before, gaps, after)
+        starts, between, ends = (
+            np.bincount(np.minimum(row, widest), minlength=len(sizes)) for row in rows
+        )
         counts = []
         for width in self._widths:
-            limits = (width, 2 * width + 1, width + 1)
-            reached = [
-                np.minimum(sizes, limit) @ table
-                for limit, table in zip(limits, tables, strict=True)
-            ]
-            counts.append(sum(reached))
+            reached = np.minimum(sizes, width) @ starts
+            reached += np.minimum(sizes, 2 * width + 1) @ between
+            reached += np.minimum(sizes, width + 1) @ ends
+            counts.append(reached)
         if self._scales > len(self._widths):
             counts.append((end - first)[opens].sum())
         return [inverse_document_frequency(int(count), len(self._units)) for count in counts]

@@ -29,10 +29,7 @@ from chunkcore.text import Span
 # Or ids of documents: these are shown whole; of other documents only the hits' text.
 Show = Literal["hits", "whole", "all"] | Collection[str]
 BALANCE = 0.3
-_SCALES = (
-    (0, 2 / 3),
-    (1, 1 / 3),
-)  # how much wider a hit is read, and that scale's share of the worth
+_SCALES = ((0, 2 / 3), (1, 1 / 3))  # how much wider a hit is read, that scale's share of the worth
 _CLEAR = 25.0  # the words' score of a unit five deviations above the mean at every scale
 _FIRST = 10  # hits that are held against the words
 _CHANCE, _AGREED = 0.5, 0.7  # the mean place of the hits' units by words
@@ -173,10 +170,7 @@ class Shown:
     def __init__(self, places: UnitPlaces, ranges: Ranges) -> None:
         self._places = places
         self._ranges = union_ranges(ranges)
-        self._edges: tuple[list[int], list[int]] = (
-            self._ranges[:, 0].tolist(),
-            self._ranges[:, 1].tolist(),
-        )
+        self._starts, self._ends = self._ranges.T.tolist()
 
     @property
     def units(self) -> Numbers:
@@ -207,13 +201,13 @@ class Shown:
     ) -> tuple[Span, ...]:
         """What of a unit's spans is shown."""
         begin = self._places.begin(document_id)
-        starts, ends = self._edges
         kept = []
         for span in spans:
-            first = bisect_right(ends, span.start + begin)
-            after = bisect_left(starts, span.end + begin)
-            for low, high in zip(starts[first:after], ends[first:after], strict=True):
-                kept.append(Span(max(span.start, low - begin), min(span.end, high - begin)))
+            first = bisect_right(self._ends, span.start + begin)
+            after = bisect_left(self._starts, span.end + begin)
+            for number in range(first, after):
+                low, high = self._starts[number] - begin, self._ends[number] - begin
+                kept.append(Span(max(span.start, low), min(span.end, high)))
         return tuple(kept)
 
 
