@@ -130,8 +130,9 @@ class StoreIndex(HitIndex):
                 more = part.text[before.end - part.start :]
                 regions[-1] = replace(before, text=before.text + more)
             elif part.document_id in confirmed and part.start <= before.end + _GAP:
-                gap = _white_space(part.start - before.end)
-                regions[-1] = replace(before, text=before.text + gap + part.text)
+                gap = part.start - before.end
+                white_space = "\n".ljust(gap) if gap > 1 else " " * gap
+                regions[-1] = replace(before, text=before.text + white_space + part.text)
             else:
                 regions.append(part)
         if torn - self._warned:
@@ -142,12 +143,6 @@ class StoreIndex(HitIndex):
                 PassageWarning,
             )
         return [region for region in regions if region.document_id not in torn]
-
-
-def _white_space(length: int) -> str:
-    if length > 1:
-        return "\n".ljust(length)
-    return " " * length
 
 
 def _agree(before: _Region, part: _Region) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from haystack import Document, Pipeline
 from haystack.core.component import Component
@@ -13,6 +13,7 @@ from chunkadapters.behind import Behind
 from chunkadapters.haystack.documents import (
     Outputs,
     Socket,
+    Values,
     find_documents,
     find_queries,
     hit_of,
@@ -42,12 +43,9 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.results import Report
 
 
-Inputs: TypeAlias = dict[str, Any]
-
-
 def with_filter(
-    retriever: Component | Pipeline, constant: Inputs, where: Mapping[str, object]
-) -> Inputs:
+    retriever: Component | Pipeline, constant: Values, where: Mapping[str, object]
+) -> Values:
     """The inputs with the filter of one question, beside the filters that the app has of its own.
 
     Raises `OptionError`: a retriever inside has no input for it.
@@ -68,12 +66,12 @@ def with_filter(
 
 
 def _filtered(
-    values: Inputs,
+    values: Values,
     component: object,
     name: str,
     inputs: Iterable[Socket],
-    conditions: Sequence[Inputs],
-) -> Inputs:
+    conditions: Sequence[Values],
+) -> Values:
     if not any(socket.name == "filters" for socket in inputs):
         raise OptionError(
             f"a question has a filter (where), and {name} has no free input called filters"
@@ -133,7 +131,7 @@ def _system(retriever: Component | Pipeline, ask: AskOptions) -> DeployedRetriev
 
 
 def _of_pipeline(
-    pipeline: Pipeline, ask_options: AskOptions, constant: Inputs
+    pipeline: Pipeline, ask_options: AskOptions, constant: Values
 ) -> tuple[Ask, AsyncAsk]:
     if ask_options.get("text_embedder") is not None:
         raise OptionError("a pipeline embeds the question itself: connect the text embedder in it")
@@ -147,13 +145,13 @@ def _of_pipeline(
     pipeline.warm_up()
     outer = {documents.component}
 
-    def data(query: str) -> Inputs:
+    def data(query: str) -> Values:
         whole = {component: dict(values) for component, values in constant.items()}
         for socket in queries:
             whole.setdefault(socket.component, {})[socket.name] = _question(socket, query)
         return whole
 
-    def documents_in(result: Inputs) -> object:
+    def documents_in(result: Values) -> object:
         # Nothing, if a router led the question elsewhere.
         return result.get(documents.component, {}).get(documents.name, [])
 
@@ -167,7 +165,7 @@ def _of_pipeline(
 
 
 def _of_component(
-    retriever: Component, ask_options: AskOptions, constant: Inputs
+    retriever: Component, ask_options: AskOptions, constant: Values
 ) -> tuple[Ask, AsyncAsk]:
     text_embedder, query_socket = ask_options.get("text_embedder"), ask_options.get("query_socket")
     inputs, outputs = sockets_of(retriever)
@@ -270,10 +268,10 @@ class HaystackScoreOptions(AskOptions, ScoreOptions, total=False):
 
 def _asked(
     retriever: Component | Pipeline, options: HaystackRunOptions
-) -> tuple[DeployedRetriever, Inputs]:
+) -> tuple[DeployedRetriever, Values]:
     """The retriever, asked by its options, and the other options."""
-    others: Inputs = dict(options)
-    ask: Inputs = {name: others.pop(name, None) for name in AskOptions.__annotations__}
+    others: Values = dict(options)
+    ask: Values = {name: others.pop(name, None) for name in AskOptions.__annotations__}
     return _system(retriever, cast(AskOptions, ask)), others
 
 

@@ -121,23 +121,19 @@ class ChunkcoreTextSplitter(TextSplitter):
         values = merged(options, more)
         self._with_ids = with_ids
         self._fit_to = embedder_of(fit_to, _as_model)
-        self._chunker = build(chunker, values, self._fit_to, _as_model)
+        self.chunker = build(chunker, values, self._fit_to, _as_model)
         has_counter = {"counter", "length_function"} & values.keys() or fit_to is not None
         if "chunk_size" in values and not has_counter:
             warn_user(
-                f"chunk_size={values['chunk_size']} is in tokens here ({self._chunker.token_counter.name}), where "
+                f"chunk_size={values['chunk_size']} is in tokens here ({self.chunker.token_counter.name}), where "
                 'LangChain\'s splitters count characters: add counter="characters" to keep the size that you had, or '
                 "write size= for tokens",
                 SizeUnitWarning,
             )
         super().__init__(add_start_index=add_start_index)  # the chunker is what cuts
 
-    @property
-    def chunker(self) -> Chunker:
-        return self._chunker
-
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._chunker!r})"
+        return f"{type(self).__name__}({self.chunker!r})"
 
     @classmethod
     def from_tiktoken_encoder(  # type: ignore[override]  # its options have names
@@ -174,7 +170,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         return cls(chunker, **more)
 
     def split_text(self, text: str) -> list[str]:
-        return self._chunker.split_text(text)
+        return self.chunker.split_text(text)
 
     def create_documents(
         self, texts: list[str], metadatas: list[Metadata] | None = None
@@ -193,7 +189,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         _warn_of_shared_sources(sources)
         texts = [source.document for source in sources]
         are_chunks = [source.is_chunk for source in sources]
-        chunked = chunks_of(self._chunker, texts, are_chunks, self._fit_to)
+        chunked = chunks_of(self.chunker, texts, are_chunks, self._fit_to)
         documents: list[Document] = []
         taken: set[str] = set()
         for source, chunks in zip(sources, chunked, strict=True):

@@ -19,10 +19,9 @@ from llama_index.core.node_parser import (
 )
 from llama_index.core.node_parser.text.utils import split_by_sentence_tokenizer
 from llama_index.core.schema import Document as LlamaDocument
-from llama_index.core.schema import MetadataMode
 
 from chunkadapters.configuration import NamedFunction, tokenizer_of
-from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, PlacedNodeParser
+from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, PlacedNodeParser, text_of
 from chunkadapters.pieces import Aligned, Joined, PieceRange, Unplaced
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import Chunker, Draft, chunkers
@@ -85,7 +84,7 @@ def _equivalent(parser: NodeParser) -> Chunker | None:
 
 def _nodes(parser: NodeParser, text: str) -> list[tuple[str, dict[str, Any]]]:
     nodes = parser.get_nodes_from_documents([LlamaDocument(text=text)])
-    return [(node.get_content(metadata_mode=MetadataMode.NONE), node.metadata) for node in nodes]
+    return [(text_of(node), node.metadata) for node in nodes]
 
 
 def _sentences(function: Callable[[str], list[str]]) -> Callable[[str], Sequence[str]] | str:

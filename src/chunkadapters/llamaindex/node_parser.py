@@ -403,11 +403,14 @@ class ChunkcoreNodeParser(_InThread):
         return nodes
 
 
+def text_of(node: BaseNode) -> str:
+    """A node's text, without metadata."""
+    return node.get_content(metadata_mode=MetadataMode.NONE)
+
+
 def core_document(node: BaseNode) -> CoreDocument:
     """A node as chunkcore's document."""
-    return CoreDocument(
-        node.node_id, node.get_content(metadata_mode=MetadataMode.NONE), node.metadata
-    )
+    return CoreDocument(node.node_id, text_of(node), node.metadata)
 
 
 def _pattern(incoming: BaseNode) -> TextNode:
@@ -417,7 +420,7 @@ def _pattern(incoming: BaseNode) -> TextNode:
     except UnicodeEncodeError:
         # LlamaIndex cannot hash a document with an unpaired surrogate: hash it with question marks instead.
         readable = incoming.model_copy()
-        text = incoming.get_content(metadata_mode=MetadataMode.NONE)
+        text = text_of(incoming)
         readable.set_content(text.encode("utf-8", "replace").decode("utf-8"))
         (node,) = build_nodes_from_splits([""], incoming, readable, id_func=lambda i, doc: "")
         return node
@@ -488,20 +491,20 @@ class PlacedNodeParser(_InThread):
         """Write the places of all nodes; parents come before their children."""
         siblings: dict[str, list[TextNode]] = defaultdict(list)
         for node in nodes:
-            if isinstance(node, TextNode) and node.get_content(MetadataMode.NONE):
+            if isinstance(node, TextNode) and text_of(node):
                 relation = node.relationships.get(NodeRelationship.PARENT)
                 siblings[getattr(relation, "node_id", document.node_id)].append(node)
         parents = {node.node_id: node for node in (document, *nodes)}
         for parent_id, children in siblings.items():
             parent = parents.get(parent_id, document)
-            text = parent.get_content(MetadataMode.NONE)
+            text = text_of(parent)
             if parent is document:
                 origin = origin_of(document, text)
             else:
                 start = getattr(parent, KEYS.start, None)
                 derived = parent.metadata.get(DERIVED)
                 origin = NOWHERE if start is None or derived else Origin.at(start)
-            pieces = [SplitPiece(child.get_content(MetadataMode.NONE)) for child in children]
+            pieces = [SplitPiece(text_of(child)) for child in children]
             source = CoreDocument(parent.node_id, text, parent.metadata)
             records = placed_records(source, pieces, origin, KEYS, self.unplaced)
             for child, (_, record) in zip(children, records, strict=True):

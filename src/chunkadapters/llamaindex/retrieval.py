@@ -58,6 +58,7 @@ from chunkadapters.llamaindex.node_parser import (
     node_place,
     source_of_passage,
     stated_place,
+    text_of,
 )
 from chunkadapters.places import ALSO_IN, Metadata, is_derived
 from chunkadapters.scores import (
@@ -83,7 +84,7 @@ _NAMING_KEYS = ("source_id", "file_path", "file_name", "source")
 def hit_of(node_or_hit: BaseNode | NodeWithScore) -> Hit:
     """A node, with a score or without, as a hit."""
     node = node_or_hit.node if isinstance(node_or_hit, NodeWithScore) else node_or_hit
-    text, metadata = node.get_content(metadata_mode=MetadataMode.NONE), node.metadata
+    text, metadata = text_of(node), node.metadata
     document = node.ref_doc_id or metadata.get("source_id")
     if not isinstance(document, str):
         document = ""
@@ -236,7 +237,7 @@ class _Sources:
         text, document = passage.retrieved.text, passage.document
         if document is None:
             hit = hits[passage.hits[0]].model_copy(deep=True)
-            if text != hit.node.get_content(metadata_mode=MetadataMode.NONE):
+            if text != text_of(hit.node):
                 hit.node.set_content(text)
             return hit
         nodes = [hits[number].node for number in (*passage.hits, *passage.others)]

@@ -122,13 +122,9 @@ class ChunkcoreDocumentSplitter(Serialized):
     ) -> None:
         values = {name: restored(value) for name, value in merged(options, more).items()}
         self._fit_to = embedder_of(restored(fit_to), as_model)
-        self._chunker = build(chunker, values, self._fit_to, as_model)
+        self.chunker = build(chunker, values, self._fit_to, as_model)
         self.keep_white_space = keep_white_space
         self._warm = False
-
-    @property
-    def chunker(self) -> Chunker:
-        return self._chunker
 
     @property
     def options(self) -> dict[str, Any]:
