@@ -221,10 +221,11 @@ class ChunkerOptions(TypedDict, total=False):
 
 def merged(options: Mapping[str, object] | None, more: Mapping[str, object]) -> dict[str, object]:
     """The options of ``options={...}`` and of keywords. Raises `OptionError`: one is in both."""
-    twice = sorted((options or {}).keys() & more.keys())
+    options = options or {}
+    twice = sorted(options.keys() & more.keys())
     if twice:
         raise OptionError(f"{', '.join(twice)}: given in options and as a keyword: give it once")
-    return {**(options or {}), **more}
+    return {**options, **more}
 
 
 def build(

@@ -124,7 +124,6 @@ class ChunkcoreDocumentSplitter(Serialized):
         self._fit_to = embedder_of(restored(fit_to), as_model)
         self.chunker = build(chunker, values, self._fit_to, as_model)
         self.keep_white_space = keep_white_space
-        self._warm = False
 
     @property
     def options(self) -> dict[str, Any]:
@@ -149,14 +148,9 @@ class ChunkcoreDocumentSplitter(Serialized):
         return arguments
 
     def warm_up(self) -> None:
-        if self._warm:
-            return
         self.chunker.token_counter.boundaries("warm")
         for name in self.chunker.option_names():
-            warm_up = getattr(getattr(self.chunker, name), "warm_up", None)
-            if callable(warm_up):
-                warm_up()
-        self._warm = True
+            warm_up(getattr(self.chunker, name))
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
@@ -358,16 +352,16 @@ class ChunkcoreExactSplitter(Serialized):
         ]
         rows = list(placed_records(source, pieces, WHOLE, KEYS, self.unplaced))
         cut = [row for row, _ in rows]
-        metas: list[dict[str, Any]] = []
+        placed: list[Document] = []
         places = zip(chunks, rows, page_numbers(parent, cut), root_places(parent, cut), strict=True)
         for chunk, (_, record), page, root in places:
             kept = {key: value for key, value in chunk.meta.items() if key != KEYS.start}
-            metas.append({**kept, "source_id": parent.id, **record, **root})
+            meta = {**kept, "source_id": parent.id, **record, **root}
             if KEYS.start in record and "page_number" not in record:
-                metas[-1]["page_number"] = page
+                meta["page_number"] = page
             if "_split_overlap" in kept:
-                metas[-1]["_split_overlap"] = []
-        placed = [replace(chunk, meta=meta) for chunk, meta in zip(chunks, metas, strict=True)]
+                meta["_split_overlap"] = []
+            placed.append(replace(chunk, meta=meta))
         for left, right in pairwise(placed):
             _write_overlap(left, right)
         return placed
