@@ -77,8 +77,10 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
     >>> ticks(3, 96), ticks(61.2, 78.9)
     ([0.0, 20.0, 40.0, 60.0, 80.0, 100.0], [60.0, 65.0, 70.0, 75.0, 80.0])
+    >>> ticks(40, 40 + 1e-14)  # of sums in another order
+    [39.4, 39.6, 39.8, 40.0, 40.2, 40.4, 40.6]
     """
-    if not high > low:
+    if not high - low > 1e-6:
         low, high = low - 0.5, high + 0.5
     rough = (high - low) / count
     power = 10.0 ** math.floor(math.log10(rough))
