@@ -41,7 +41,7 @@ class Toy:
         return self.ask(question)
 
 
-HOOKS: RetrieverHooks[Toy, Hit] = RetrieverHooks(
+HOOKS: RetrieverHooks[Toy] = RetrieverHooks(
     lambda toy: DeployedRetriever("toy", toy.ask, toy.aask), lambda hit: hit, Hit, "hits"
 )
 
@@ -122,7 +122,7 @@ class Client:
 
 @both
 def test_keys_in_a_retrievers_errors_are_told_to_nobody(way):
-    hooks: RetrieverHooks[Keyed, Hit] = RetrieverHooks(
+    hooks: RetrieverHooks[Keyed] = RetrieverHooks(
         lambda keyed: DeployedRetriever("keyed", keyed.ask, keyed.aask, keyed), lambda hit: hit, Hit, "hits"
     )
     keyed = Keyed("hunter2hunter2")
@@ -207,7 +207,7 @@ def test_the_filter_of_a_question_goes_to_the_retriever(way):
         seen.append(where["tenant"])
         return DeployedRetriever("toy", Toy().ask, Toy().aask)
 
-    hooks: RetrieverHooks[Toy, Hit] = RetrieverHooks(
+    hooks: RetrieverHooks[Toy] = RetrieverHooks(
         lambda toy: DeployedRetriever("toy", toy.ask, toy.aask, None, filtered), lambda hit: hit, Hit, "hits"
     )
     benchmark = Benchmark("b", BENCHMARK.documents, queries)
@@ -257,7 +257,7 @@ def test_a_hit_of_another_loader_counts_for_the_evidence_that_it_quotes(text, ex
     query = Query("q", "May I open it?", (Evidence("valves.html", Span(*place)),))
     benchmark = Benchmark("b", [Document("valves.html", PAGE)], [query])
     system = DeployedRetriever("app", lambda question: [Hit(text, names=("/srv/valves.html",))], Toy().aask)
-    hooks: RetrieverHooks[DeployedRetriever, Hit] = RetrieverHooks(lambda system: system, lambda hit: hit, Hit, "hits")
+    hooks: RetrieverHooks[DeployedRetriever] = RetrieverHooks(lambda system: system, lambda hit: hit, Hit, "hits")
     with pytest.warns(UserWarning, match=r"the text differs of valves\.html"):
         report = hooks.evaluate_retriever(system, benchmark, measures=["Recall@100tok", "Precision@5[character]"])
     assert report.mean("Recall@100tok") == expected  # words behind the cut do not count

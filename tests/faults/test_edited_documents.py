@@ -102,7 +102,7 @@ def answering(*pieces: Hit) -> DeployedRetriever:
     return DeployedRetriever("toy", lambda question: list(pieces), ask)
 
 
-HOOKS: RetrieverHooks[DeployedRetriever, Hit] = RetrieverHooks(lambda system: system, lambda hit: hit, Hit, "hits")
+HOOKS: RetrieverHooks[DeployedRetriever] = RetrieverHooks(lambda system: system, lambda hit: hit, Hit, "hits")
 SEA = Hit(TEXT[12:28], 0.5, ("d",), StatedPlace((Span(12, 28),)))
 
 
