@@ -48,7 +48,7 @@ class _Node:
     kind: str
     first: int
     last: int
-    level: int = 0
+    level: int = 0  # of a heading outside lists and quotes
     title: str = ""
     children: list[_Node] = field(default_factory=list)
 
@@ -104,25 +104,22 @@ class _Reader:
         return whole
 
     def blocks(
-        self, nodes: Sequence[_Node], start: int, end: int, path: tuple[str, ...] | None = None
+        self, nodes: Sequence[_Node], start: int, end: int, path: tuple[str, ...] = ()
     ) -> list[Block]:
-        """Blocks that cover the range. Without a path (at the top level) headings set it."""
+        """Blocks that cover the range, with the path around it."""
         ranges = between(self.text, start, end, (self.offset(node.first) for node in nodes[1:]))
         headings: list[_Node] = []
         blocks = []
         for node, kept in zip(nodes, ranges, strict=False):
-            if path is None and node.level:
-                headings = [heading for heading in headings if heading.level < node.level] + [node]
+            if node.level:
+                headings = [heading for heading in headings if heading.level < node.level]
+                headings.append(node)
             if kept:
-                titles = tuple([heading.title for heading in headings]) if path is None else path
-                blocks.append(
-                    self.block(node, kept, titles, level=node.level if path is None else 0)
-                )
+                titles = [heading.title for heading in headings]
+                blocks.append(self.block(node, kept, (*path, *titles)))
         return blocks
 
-    def block(
-        self, node: _Node, kept: tuple[int, int], path: tuple[str, ...], *, level: int
-    ) -> Block:
+    def block(self, node: _Node, kept: tuple[int, int], path: tuple[str, ...]) -> Block:
         parts: Callable[[], list[Block]] | None = None
         if node.kind == "table" and node.last - node.first > 2:
             parts = partial(self.rows, node, *kept, path)
@@ -133,8 +130,9 @@ class _Reader:
         is_code = node.kind in ("fence", "code_block", "html_block", "table", "math")
         text: Literal["sentences", "lines"] = "lines" if is_code else "sentences"
         leads = node.kind == "heading"
+        whole = leads or is_code
         return Block(
-            *kept, path, whole=leads or is_code, leads=leads, level=level, parts=parts, text=text
+            *kept, path, whole=whole, leads=leads, level=node.level, parts=parts, text=text
         )
 
     def rows(self, node: _Node, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
@@ -202,7 +200,8 @@ def _nodes(text: str) -> list[_Node]:
             inside[-1][-1].title = " ".join(token.content.split())
         elif token.map:
             kind = token.type.removesuffix("_open")
-            level = int(token.tag[1]) if kind == "heading" else 0
+            sets_path = kind == "heading" and token.level == 0
+            level = int(token.tag[1]) if sets_path else 0
             node = _Node(kind, token.map[0], token.map[1], level)
             inside[-1].append(node)
             if kind in _CONTAINERS:
