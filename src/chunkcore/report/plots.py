@@ -58,7 +58,7 @@ class Scale:
     last: float
 
     def __call__(self, value: float) -> float:
-        share = (value - self.low) / (self.high - self.low)
+        share = (value - self.low) / (self.high - self.low or 1.0)  # one tick for equal values
         return self.first + share * (self.last - self.first)
 
 

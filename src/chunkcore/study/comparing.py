@@ -99,35 +99,29 @@ class ReportPage:
     @cached_property
     def ks(self) -> tuple[Depth, ...]:
         """The depths of all reports: numbers, then token budgets, then "min"; 5 if there are none."""
-        scored = {measure for report in self.reports for measure in report.scores}
-        depths = {measure.k for measure in scored if measure.k is not None}
-
-        def order(k: Depth) -> tuple[int, int]:
-            if isinstance(k, int):
-                return 0, k
-            budget = budget_of(k)
-            return (2, 0) if budget is None else (1, budget)
-
+        depths = {measure.k for measure in self._scored if measure.k is not None}
+        numbers = sorted(k for k in depths if isinstance(k, int))
+        budgets = sorted(depths.difference(numbers, ["min"]), key=lambda k: budget_of(k) or 0)
         # Every depth's table also shows the scores of whole rankings.
-        return tuple(sorted(depths, key=order)) or (5,)
+        return (*numbers, *budgets, *depths.intersection(["min"])) or (5,)
+
+    @cached_property
+    def _scored(self) -> set[Measure]:
+        return {measure for report in self.reports for measure in report.scores}
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
         """The units of all reports, tokens first."""
-        seen = {measure.unit for report in self.reports for measure in report.scores}
+        seen = {measure.unit for measure in self._scored}
         return tuple(unit for unit in get_args(Unit) if unit in seen)
 
     def measures(self, k: Depth | None, unit: Unit) -> list[Measure]:
         """The columns at a depth, or for whole rankings (None): the usual measures, then all others scored."""
         usual = [kind for kind in known_measures() if kind.usual and unit in kind.units]
-        scored = {measure for report in self.reports for measure in report.scores}
-        others = [
-            measure
-            for measure in scored
-            if (measure.k, measure.unit) == (k, unit) and not measure.usual
-        ]
         columns = [kind(k, unit) for kind in usual if (kind.depth == "none") == (k is None)]
-        return [*columns, *sorted(others, key=lambda measure: measure.order)]
+        same = [measure for measure in self._scored if (measure.k, measure.unit) == (k, unit)]
+        others = [measure for measure in same if not measure.usual]
+        return columns + sorted(others, key=lambda measure: measure.order)
 
     @property
     def chosen_k(self) -> Depth:
@@ -226,8 +220,11 @@ class StudySettings:
     def measures(self) -> list[Measure]:
         """Of all depths, of the verdict and of the requirements."""
         others = [self.verdict_by, *self.gate.measures]
-        depths = [*self.depths, *(measure.k for measure in others if measure.k is not None)]
-        return list(dict.fromkeys([*measures_at(dict.fromkeys(depths)), *others]))
+        depths = dict.fromkeys(self.depths)
+        for measure in others:
+            if measure.k is not None:
+                depths[measure.k] = None
+        return list(dict.fromkeys([*measures_at(depths), *others]))
 
     def scorer(self, benchmark: Benchmark) -> Scorer:
         return Scorer(benchmark, counter=self.counter)
@@ -261,10 +258,10 @@ class StudySettings:
 
     def check_baseline(self, names: Sequence[str]) -> None:
         """Check before long work that the baseline is one of these parts of systems or runs, or a system of theirs."""
-        wanted = self.baseline
-        if wanted and not any(wanted == name or wanted.startswith(f"{name} · ") for name in names):
+        starts = tuple(f"{name} · " for name in names)
+        if self.baseline and not f"{self.baseline} · ".startswith(starts):
             raise OptionError(
-                f"no system is called {echo(wanted)}: expected one of {enumerated(names)}"
+                f"no system is called {echo(self.baseline)}: expected one of {enumerated(names)}"
             )
 
     def _baseline_of(self, reports: Sequence[Report]) -> str:
@@ -288,7 +285,7 @@ class StudySettings:
         curve = curve_of(scorer.score(run, recalls(scorer, run)))
         measures = self.measures
         if run.pool is None:  # PrecisionOmega needs the chunks
-            measures = [one for one in measures if one.k is not None or not one.needs_pool]
+            measures = [measure for measure in measures if measure.k or not measure.needs_pool]
         return replace(scorer.score(run, measures), curve=curve)
 
 
@@ -342,8 +339,7 @@ def compare_systems(
     except KeyboardInterrupt:
         if not study.reports:
             raise
-        count = f"{len(study.reports):,}"
-        stopped = f"Stopped before the end; the report is of the first {count} to be scored."
+        stopped = f"Stopped before the end; the report is of the first {len(study.reports):,} to be scored."
     reports = study.priced()
     specs = {name: chunker.spec for name, chunker in built.items()}  # with all options
     return ReportPage(
@@ -398,39 +394,33 @@ class _Study:
     def _behind(self, report: Report) -> Report:
         """The report of a system with passages behind it. Its chunks and their cost are the same."""
         system = report.system
-        model = self._model(system)
+        models = [model for model in self.models if model.name == system.embedder]
         (behind,) = run_experiment(
             self.scorer,
             {system.chunker: self.chunkers[system.chunker]},
-            model,
+            models[0] if models else self.models[0],
             retrievers=[system.retriever],
             behind=BEHIND,
             measures=self.settings.measures,
             curved=True,
         )
         changed = replace(system, behind=BEHIND)
-        same = {step: report.seconds[step] for step in ("chunk", "embed") if step in report.seconds}
         searched = {step: behind.seconds[step] for step in ("search", "score")}
         return replace(
             behind,
             name=system_name(report.name, changed.stage),
             system=changed,
             cost=report.cost,
-            seconds=same | searched,
+            seconds={**report.seconds, **searched},
         )
 
-    def _model(self, system: System) -> CachedEmbedder:
-        for model in self.models:
-            if model.name == system.embedder:
-                return model
-        return self.models[0]
-
     def priced(self) -> list[Report]:
-        prices = self.settings.prices
-        return [
-            replace(report, cost=report.cost and report.cost.priced(prices))
-            for report in self.reports
-        ]
+        priced = []
+        for report in self.reports:
+            if report.cost is not None:
+                report = replace(report, cost=report.cost.priced(self.settings.prices))
+            priced.append(report)
+        return priced
 
 
 def _makes_passages(system: System) -> bool:
@@ -473,8 +463,12 @@ def today() -> str:
 
 def described(model: Embedder) -> str:
     """An embedder's name, and how much of a text it reads."""
-    reads = f"its first {model.max_tokens} tokens of a text" if model.max_tokens else "whole texts"
-    return f"{model.name}, which reads {reads}" if model.name else ""
+    if not model.name:
+        return ""
+    reads = "whole texts"
+    if model.max_tokens:
+        reads = f"its first {model.max_tokens} tokens of a text"
+    return f"{model.name}, which reads {reads}"
 
 
 def build_chunkers(
@@ -491,18 +485,21 @@ def build_chunkers(
     plain: list[tuple[Chunker, bool]] = []
     for spec in map(str.strip, specs):
         chunker, options = get_chunker(spec), split_spec(spec)[1]
-        named = "embedder" in options  # the default model by its name is not the run's
-        if (chunker, named) in plain:
-            other = list(built)[plain.index((chunker, named))]
+        has_model = "embedder" in options  # the default model by its name is not the run's
+        key = (chunker, has_model)
+        if key in plain:
+            other = list(built)[plain.index(key)]
             raise OptionError(
                 f"the chunkers {echo(other)} and {echo(spec)} are the same: give each once"
             )
-        plain.append((chunker, named))
-        name, size = spec, getattr(chunker, "size", None)
+        plain.append(key)
+        name = spec
+        size = getattr(chunker, "size", None)
         if "size" not in options and type(size) is int:
-            name += f"{',' if options else ':'}size={size}"
-        if named:
-            own: Any = chunker
-            chunker = replace(own, embedder=cached_embedder(own.embedder))
+            name += "," if options else ":"
+            name += f"size={size}"
+        if has_model:
+            changed: Any = chunker
+            chunker = replace(changed, embedder=cached_embedder(changed.embedder))
         built[name] = prepare(chunker)
     return built
