@@ -16,6 +16,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -279,25 +280,27 @@ def _manifest(
     files: Mapping[str, Any],
 ) -> dict[str, Any]:
     corpus = contents.corpus
-    model = None if contents.vectors is None else contents.vectors.embedder
-    try:
-        chunker = corpus.chunker.spec if corpus.chunker is not None else None
-    except ChunkcoreError:
-        # An option has no name, such as a function; update then takes the chunker.
-        chunker = None
+    embedder = chunker = enough = None
+    if contents.vectors is not None:
+        model = contents.vectors.embedder
+        embedder = {"name": model.name, "fingerprint": model.fingerprint}
+    if corpus.chunker is not None:
+        # An option may have no name, such as a function; update then takes the chunker.
+        with suppress(ChunkcoreError):
+            chunker = corpus.chunker.spec
+    if contents.enough is not None:
+        enough = contents.enough.to_dict()
     return {
         "format": FORMAT,
         "version": installed_version(),
         "retriever": contents.retriever,
         "chunker": chunker,
-        "embedder": None
-        if model is None
-        else {"name": model.name, "fingerprint": model.fingerprint},
+        "embedder": embedder,
         "documents": len(corpus.documents),
         "chunks": len(corpus),
         "fingerprint": corpus.fingerprint,
         "notes": dict(contents.notes),
-        "enough": None if contents.enough is None else contents.enough.to_dict(),
+        "enough": enough,
         "data": data,
         "files": dict(files),
     }

@@ -444,16 +444,14 @@ def rerank_scores(
     name = f"the reranker {echo(getattr(reranker, '__name__', type(reranker).__name__))}"
 
     def check(scores: Scores) -> Scores:
-        if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
-            shown = (
-                f"an array of shape {scores.shape}"
-                if scores.shape != (len(pairs),)
-                else "NaN or infinity"
-            )
-            raise ModelError(
-                f"{name} was given {len(pairs)} pairs and answered with {shown}; expected a finite number a pair"
-            )
-        return scores
+        shown = f"an array of shape {scores.shape}"
+        if scores.shape == (len(pairs),):
+            if np.isfinite(scores).all():
+                return scores
+            shown = "NaN or infinity"
+        raise ModelError(
+            f"{name} was given {len(pairs)} pairs and answered with {shown}; expected a finite number a pair"
+        )
 
     failed = f"{name} failed on {len(pairs)} pairs"
     return ask_twice(lambda: np.asarray(reranker(pairs), dtype=np.float64), check, failed)

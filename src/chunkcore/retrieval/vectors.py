@@ -262,9 +262,9 @@ def products(rows: Rows, vector: Floats) -> Floats:
     >>> products(SelectedRows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1])), np.array([1.0, 1.0])).tolist()
     [7.0, 3.0, 7.0]
     """
-    return (
-        rows.products(vector) if isinstance(rows, SelectedRows) else _dots(np.asarray(rows), vector)
-    )
+    if isinstance(rows, SelectedRows):
+        return rows.products(vector)
+    return _dots(np.asarray(rows), vector)
 
 
 def best_of(scores: Scores, k: int) -> Numbers:

@@ -306,11 +306,6 @@ class _Blocks:
             stretches.append(_Stretch(first, after, max(row.scores[units])))
         return stretches
 
-    def worth(self, run: Run, threshold: float) -> float:
-        """What a run's scores are above a threshold, in all."""
-        first, last = run
-        return self.worths[last + 1] - self.worths[first] - threshold * (last + 1 - first)
-
     def wide_size(self, run: Run) -> int:
         """The tokens of a run that is made `wide`."""
         if run not in self._wide_sizes:
@@ -420,8 +415,11 @@ def _within_budget(blocks: _Blocks, tokens: int) -> list[Run]:
             for stretch in stretches:
                 stretch.below = stretch.runs
         threshold = (low + high) / 2
-    best = sorted((PRICE * (top - high) - blocks.worth(run, high), run) for run in within)
-    return [blocks.wide(*run) for _, run in best]
+    losses = []
+    for first, last in within:
+        worth = blocks.worths[last + 1] - blocks.worths[first] - high * (last + 1 - first)
+        losses.append((PRICE * (top - high) - worth, first, last))
+    return [blocks.wide(first, last) for _, first, last in sorted(losses)]
 
 
 @dataclass(eq=False)

@@ -171,9 +171,7 @@ class Question:
             if not spans or not self.texts.text(unit, spans).strip():
                 self.scores[unit] = -math.inf
         self.units: Numbers = np.flatnonzero(self.scores > -math.inf)
-        self.weights: dict[str, float] = {}
-        if self.lexical is not None:
-            self.weights = self.lexical.rarity(self.text)
+        self.weights = {} if self.lexical is None else self.lexical.rarity(self.text)
         self.claims = Claims(self.weights, self.form)
 
     def counted(self, counter: TokenCounter) -> Counted:
