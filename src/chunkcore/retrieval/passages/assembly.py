@@ -234,10 +234,12 @@ def passages_of(
         if _REFERS.match(row.units[first].text.lstrip()) and row.is_joined(first - 1):
             runs.add(*blocks.around(first - 1))
     for number in order:
-        is_held = any(first <= number <= last for first, last in runs.ends.items())
-        if row.sizes[number] <= budget.left and not is_held:
-            block = blocks.around(number)
-            runs.add(*(block if runs.beside(*block) else blocks.wide(*block)))
+        if row.sizes[number] > budget.left:
+            continue
+        if any(first <= number <= last for first, last in runs.ends.items()):
+            continue
+        block = blocks.around(number)
+        runs.add(*(block if runs.beside(*block) else blocks.wide(*block)))
     if order and not runs.ends:
         runs.add(order[0], order[0])
     return RankedList(runs.passages(order))
