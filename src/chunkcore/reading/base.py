@@ -149,13 +149,16 @@ def read_guarded(reader: type[Reader], data: bytes, path: Path, name: str) -> Re
     """What the reader makes of a file's bytes. Raises `UnreadError`, with the file's path: it cannot be read."""
     if reader.__module__ == "__main__" or "<locals>" in reader.__qualname__:
         return _read(reader, data, path, name)
+    module = reader.__module__
+    place = place_of(module)
+    request = {"module": module, "place": place, "class": reader.__qualname__, "name": name}
     worker = _worker()
     timer = threading.Timer(SECONDS, worker.kill)
     timer.daemon = True
     timer.start()
     row: dict[str, Any] | None = None
     try:
-        row, reached = _exchange(worker, _request(reader, name), data)
+        row, reached = _exchange(worker, request, data)
     finally:
         timer.cancel()
         if row is None:
@@ -185,16 +188,6 @@ def _exchange(
             return row, reached
         reached = f" ({row['reached']} was reached)"
     return None, reached
-
-
-def _request(reader: type[Reader], name: str) -> dict[str, str]:
-    module = reader.__module__
-    return {
-        "module": module,
-        "place": place_of(module),
-        "class": reader.__qualname__,
-        "name": name,
-    }
 
 
 def _read(reader: type[Reader], data: bytes, path: Path | str, name: str) -> Reading:

@@ -134,7 +134,9 @@ def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
     if declared is not None:
         return declared, ()
     sample = data[:_LOOKED_AT]
-    fitting = _by_letters(sample, _LATIN) or _by_characters(sample) or _by_letters(sample, _OTHER)
+    fitting = _by_letters(sample, _LATIN)
+    fitting = fitting or tuple(codec for codec in _WRITINGS if _is_written(sample, codec, codec))
+    fitting = fitting or _by_letters(sample, _OTHER)
     if fitting:
         return fitting[0], fitting[1:]
     return _guessed(sample)
@@ -165,10 +167,6 @@ _WRITINGS = {  # the characters of a text, and those of which it has a fifth
 }
 _SHARE = 0.2
 _IN_WORD = re.compile("[a-z][^\x00-\x7f](?=[a-z])")  # as accents stand in Latin words
-
-
-def _by_characters(data: bytes) -> tuple[str, ...]:
-    return tuple(codec for codec in _WRITINGS if _is_written(data, codec, codec))
 
 
 def _is_written(data: bytes, codec: str, writing: str) -> bool:

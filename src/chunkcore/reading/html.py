@@ -92,7 +92,8 @@ def visible_text(html: str) -> str:
     for item in soup.select("ol > li:first-child[value]"):
         item.parent["start"] = item["value"]
     for table in soup.find_all("table"):
-        if table.find(_LAYOUT) or not _has_columns(table):
+        columns = max(map(len, _rows(table)), default=0)
+        if table.find(_LAYOUT) or columns < 2:
             _unfold(table)
         else:
             _fill(table)
@@ -152,10 +153,6 @@ def fenced(text: str, language: str = "") -> str:
 def _rows(table: Tag) -> Iterator[list[Tag]]:
     for row in table.find_all("tr"):
         yield row.find_all(["td", "th"], recursive=False)
-
-
-def _has_columns(table: Tag) -> bool:
-    return any(len(cells) > 1 for cells in _rows(table))
 
 
 def _unfold(table: Tag) -> None:

@@ -52,21 +52,18 @@ class _Packed(Reader):
         return Reading(Document(name, self.markdown(data), {"format": "markdown"}))
 
     def markdown(self, data: bytes) -> str:
-        return _NO_HEADER.sub(r"\2\n\1", _converted(data, self.name))
+        """The file as Markdown, by MarkItDown's converter of its kind."""
+        needed("markitdown", "office", f"read {self.name}")
+        from markitdown import StreamInfo, converters
 
-
-def _converted(data: bytes, kind: str) -> str:
-    """A file as Markdown, by MarkItDown's converter of its kind."""
-    needed("markitdown", "office", f"read {kind}")
-    from markitdown import StreamInfo, converters
-
-    converter = getattr(converters, f"{kind.title()}Converter")()
-    info = StreamInfo(extension=f".{kind.lower()}")
-    # No marks for bold and italics: they would stand inside words.
-    plain = {"escape_underscores": False, "escape_asterisks": False, "strong_em_symbol": ""}
-    converted = converter.convert(BytesIO(data), info, style_map=_TITLE, **plain)
-    text = converted.markdown.replace("\r\n", "\n")
-    return re.sub(r"\n{3,}", "\n\n", text).strip()
+        converter = getattr(converters, f"{self.name.title()}Converter")()
+        info = StreamInfo(extension=f".{self.name.lower()}")
+        # No marks for bold and italics: they would stand inside words.
+        plain = {"escape_underscores": False, "escape_asterisks": False, "strong_em_symbol": ""}
+        converted = converter.convert(BytesIO(data), info, style_map=_TITLE, **plain)
+        text = converted.markdown.replace("\r\n", "\n")
+        text = re.sub(r"\n{3,}", "\n\n", text).strip()
+        return _NO_HEADER.sub(r"\2\n\1", text)
 
 
 @readers.register("notebook")
