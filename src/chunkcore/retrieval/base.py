@@ -46,9 +46,10 @@ MaxTokens: TypeAlias = int | Literal["auto"]
 
 def check_limits(k: int | None, max_tokens: MaxTokens | None) -> None:
     """Raise `OptionError`: a limit is under 1, or no whole number."""
-    for name, value in (("k", k), ("max_tokens", None if max_tokens == "auto" else max_tokens)):
-        if value is not None:
-            check_number(name, value, 1)
+    if k is not None:
+        check_number("k", k, 1)
+    if max_tokens is not None and max_tokens != "auto":
+        check_number("max_tokens", max_tokens, 1)
 
 
 class Budget:

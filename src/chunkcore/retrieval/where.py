@@ -55,11 +55,8 @@ def allowed_documents(
 
 def check_predicate(name: str, function: Callable[..., object]) -> None:
     """Raise `OptionError`: an option's function is none whose answers are true or false."""
-    if (
-        inspect.isclass(function)
-        or inspect.isgeneratorfunction(function)
-        or inspect.iscoroutinefunction(function)
-    ):
+    others = (inspect.isclass, inspect.isgeneratorfunction, inspect.iscoroutinefunction)
+    if any(is_other(function) for is_other in others):
         raise OptionError(
             f"{name} is a function that returns True or False, no class, generator or coroutine; got {echo(function)}"
         )

@@ -549,7 +549,8 @@ class WindowIndex(PassageIndex):
         ranked = distinct_hits(hits)
         budget = Budget(max_tokens, self.counter if counter is None else counter)
         placed = self._placed(ranked, show)
-        alone = self._alone(ranked, placed, budget)
+        others = sorted(set(range(len(ranked))).difference(placed))
+        alone = self._alone(ranked, placed, others, budget)
         passages = RankedList()
         if budget.left > 0 and (placed or show == "all"):
             asked = self._behind_question(question, ranked, placed, show, balance)
@@ -557,8 +558,8 @@ class WindowIndex(PassageIndex):
         for number, hit in alone:
             passages.insert(number, hit)
         if not passages and level is None:
-            others = [ranked[number] for number in sorted(set(range(len(ranked))) - set(placed))]
-            passages = first_cut([hit for hit in others if hit.text.strip()], budget)
+            hits_left = [ranked[number] for number in others]
+            passages = first_cut([hit for hit in hits_left if hit.text.strip()], budget)
         return in_order(passages[:k], order)
 
     def _behind_question(
@@ -615,10 +616,10 @@ class WindowIndex(PassageIndex):
         self,
         hits: Sequence[Retrieved],
         placed: Sequence[int],
+        others: Sequence[int],
         budget: Budget,
     ) -> list[tuple[int, Retrieved]]:
         """Hits without a place, with their numbers, that the budget would hold if the hits were returned."""
-        others = sorted(set(range(len(hits))) - set(placed))
         if not others:
             return []
         texts = [hit.text for hit in hits]

@@ -120,8 +120,7 @@ class UnitPlaces:
         of their units among all, by words, is a half. That is no agreement, 0.7 is a full one. Words contradict nothing
         unless a unit has twice the score that stands out.
         """
-        is_clear = words.max(initial=0.0) >= 2 * _clear(words)
-        if not is_clear:
+        if words.max(initial=0.0) < 2 * _clear(words):
             return 1.0
         first = int(np.searchsorted(ranks, _FIRST, side="right"))
         held, worth = self.worth(hits[:first], ranks[:first], _FIRST)
