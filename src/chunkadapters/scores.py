@@ -192,12 +192,14 @@ class RunOptions(TypedDict, total=False):
     progress: Progress | None
 
 
-class ScoreOptions(RunOptions, total=False):
-    """How a retriever is run and scored; see `RetrieverHooks.evaluate_retriever`."""
-
+class _Scored(TypedDict, total=False):
     measures: Sequence[Measure | str] | Measure | str | None
     k: Depth | Sequence[Depth]
     counter: str
+
+
+class ScoreOptions(_Scored, RunOptions, total=False):
+    """How a retriever is run and scored; see `RetrieverHooks.evaluate_retriever`. Hints name the first ones first."""
 
 
 def check_filter(query_id: str, where: Mapping[str, object]) -> None:

@@ -262,7 +262,7 @@ class HaystackRunOptions(AskOptions, RunOptions, total=False):
     """How a component or a pipeline is asked, and run."""
 
 
-class HaystackScoreOptions(AskOptions, ScoreOptions, total=False):
+class HaystackScoreOptions(ScoreOptions, AskOptions, total=False):
     """How a component or a pipeline is asked, run and scored."""
 
 
