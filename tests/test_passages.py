@@ -524,6 +524,7 @@ def test_a_name_leads_to_another_document(named, other, is_found) -> None:
         ([Span(0, 31)], 60, 0.3, True),
         ([Span(0, 31)], 20, 0.3, False),  # over three tenths of the budget
         ([Span(0, 15), Span(16, 31)], 60, 0.3, True),
+        ([Span(0, 4), Span(5, 10), Span(11, 15), Span(16, 31)], 34, 0.3, True),  # three in one unit
         ([Span(0, 31)], 60, 0.0, False),  # hits do not count
     ],
 )

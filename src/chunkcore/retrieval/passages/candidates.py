@@ -288,7 +288,8 @@ class Candidates:
 
     def keep_first(self, budget: Budget) -> None:
         """The units of a short first hit score as much as the best one, so that they stay."""
-        first = self.question.first[np.isfinite(self.scores[self.question.first])]
+        first = np.unique(self.question.first)  # two spans may stand in one unit
+        first = first[np.isfinite(self.scores[first])]
         texts = [self.question.shown_text(unit) for unit in first.tolist()]
         if texts and budget.total(texts) <= _FIRST * budget.left:
             self.scores[first] = self.scores.max()
