@@ -11,8 +11,11 @@ import pytest
 from chunkcore import Document, MissingExtraError
 from chunkcore.cli import main
 from chunkcore.datasets import dataset_path
+from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.questions import Finding, ValidationOptions, validate_benchmark
+from chunkcore.questions.labels import fix_questions
 from chunkcore.questions.validate import KINDS
+from chunkcore.reading.folders import load_documents
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,6 +93,39 @@ def test_fix_writes_the_place_of_evidence_that_stands_in_other_words(tmp_path, c
     (written,) = map(json.loads, questions.read_text().splitlines())
     place = {"document": "story.txt", "start": 23, "end": 64, "text": STORY.text[23:64]}
     assert written["evidence"] == [place, lost, weak]
+
+
+LAKE = "The red boat sailed over the lake - early. Rain fell on the old town. Nobody came."
+PAGE = "<h1>Lake</h1><p>Tea is <b>hot</b> in the morning.</p>"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "fixed"),
+    [
+        ("The red boat, sailed over the lake: early", (0, 41)),
+        ({"document": "a.txt", "start": 43, "end": 48, "text": "Rain fell on the old town."}, (43, 69)),
+        ({"document": "a.txt", "start": 43, "text": "Rain fell on the old town."}, (43, 69)),
+        ({"document": "a.html", "start": 16, "end": 49, "text": "Tea is hot in the morning."}, None),
+        ("Rain fell on the old town. Zebras vanish beneath purple hills beyond seventeen rivers and valleys.", None),
+        ({"document": "a.html", "start": 3, "end": 9, "text": "Rain fell on the old town."}, None),
+    ],
+)
+def test_fix_changes_what_a_benchmark_refuses_and_shortens_nothing(tmp_path, evidence, fixed):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.txt").write_text(LAKE)
+    (docs / "a.html").write_text(PAGE)
+    documents = load_documents(docs)
+    questions = tmp_path / "q.jsonl"
+    questions.write_text(json.dumps({"id": "q", "question": "Which?", "evidence": [evidence]}))
+    fixes = fix_questions(documents, questions)
+    (written,) = json.loads(questions.read_text())["evidence"]
+    if fixed is None:
+        assert (fixes, written) == ([], evidence)
+    else:
+        start, end = fixed
+        assert written == {"document": "a.txt", "start": start, "end": end, "text": LAKE[start:end]}
+        load_benchmark(docs, questions)
 
 
 def test_questions_in_nearly_the_same_words_are_found_once_and_only_with_an_embedder():

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import OptionError, echo
-from chunkcore.evaluation.benchmarks.loading import document_name
+from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinder, document_name
 from chunkcore.files import json_lines, utf8_line, write_checked
 from chunkcore.locating.alignment import Aligner
 from chunkcore.locating.text_search import fold
@@ -47,13 +47,6 @@ class LabelState:
             place = f"{piece.document_id} {piece.spans[0].start}-{piece.spans[-1].end}"
             text += f", now {place} ({piece.certainty:.0%} alike)"
         return text
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether the excerpt stands elsewhere or in other words, and nothing else is as near."""
-        if self.state not in ("moved", "changed") or len(self.found) != 1:
-            return False
-        return self.found[0].match not in _UNSURE and self.found[0].certainty >= _LEAST
 
 
 def check_questions_file(path: Path) -> None:
@@ -179,7 +172,7 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[LabelState]
     line 1, 'q': changed 'The quikc fox naps. The dog barks.', now fox.txt 10-44 (93% alike)
     >>> folder.cleanup()
     """
-    finder = _Finder(documents)
+    finder, aligner = EvidenceFinder(documents), Aligner(documents, similarity=_LEAST)
     by_id = {document.id: document for document in documents}
     rows: list[dict[str, Any]] = []
     fixes: list[LabelState] = []
@@ -187,12 +180,29 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[LabelState]
         rows.append(row)
         if isinstance(row.get("evidence"), str):
             row["evidence"] = [row["evidence"]]
-        for place, label in finder.labels(number, row):
-            if label.is_sure:
-                located = label.found[0]
-                document = by_id[located.document_id]
-                row["evidence"][place] = evidence_of(document, located.spans)
-                fixes.append(label)
+        for place, excerpt in _excerpts(row):
+            located = _resembling(excerpt, finder, aligner)
+            if located is not None:
+                row["evidence"][place] = evidence_of(by_id[located.document_id], located.spans)
+                name = str(row.get("id", ""))
+                fixes.append(
+                    LabelState(f"line {number}", name, excerpt["text"], "changed", (located,))
+                )
     if fixes:
         write_checked({path: b"".join(map(utf8_line, rows))})
     return fixes
+
+
+def _resembling(
+    excerpt: Mapping[str, Any], finder: EvidenceFinder, aligner: Aligner
+) -> Retrieved | None:
+    """What surely resembles the whole of an excerpt that a benchmark refuses; None for any other."""
+    if not excerpt["text"].strip():
+        return None
+    try:
+        finder.find(excerpt)
+    except (EvidenceError, TypeError):
+        located = aligner.locate(excerpt["text"], document_id=excerpt["document_id"])
+        if located.match not in _UNSURE and located.certainty >= _LEAST:
+            return located
+    return None
