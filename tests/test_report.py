@@ -327,6 +327,12 @@ def test_a_name_in_brackets_is_no_style_and_a_long_one_begins_beside_its_number(
     assert re.search(r"\d  cluster_semantic:size=200, .*\n    piece_size=50", stream.getvalue())
 
 
+def test_a_system_whose_name_is_0_keeps_its_name():
+    page = study(names=("0",))
+    table = score_table(page, page.chosen_k, page.comparison.measure.unit)
+    assert (table.columns[0].title, table.rows[0][0].text) == ("Chunker", "0")
+
+
 @pytest.mark.parametrize("measure", ["PrecisionOmega", "F1@5", "Precision@10", "IoU@min"])
 def test_the_verdicts_measure_is_shown_however_narrow_the_terminal(measure):
     stream = io.StringIO()

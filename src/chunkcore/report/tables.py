@@ -75,10 +75,10 @@ class Table(Generic[Row]):
         return tuple(tuple(column.cell(item) for column in self.columns) for item in self.items)
 
     def with_values(self) -> Table[Row]:
-        """The table without the columns that are empty or 0 in every row."""
+        """The table without the columns of numbers that are empty or 0 in every row."""
         kept = []
         for column, cells in zip(self.columns, zip(*self.rows, strict=True), strict=True):
-            if {cell.text for cell in cells} - {MISSING, "0"}:
+            if column.kind == "text" or {cell.text for cell in cells} - {MISSING, "0"}:
                 kept.append(column)
         return replace(self, columns=tuple(kept))
 
