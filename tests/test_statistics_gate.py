@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import pytest
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.gate import check_baseline, check_requirement, parse_requirement
+from chunkcore.evaluation.gate import Gate, check_baseline, check_requirement, parse_requirement
 from chunkcore.evaluation.measures import Measure, get_measure
-from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.results import Report, System
 from chunkcore.report.records import FORMAT, reports_checksum
 
 from tests.fakes import FakeEmbedder
@@ -207,3 +208,13 @@ def test_a_baseline_of_other_strategies_is_told_before_anything_is_embedded(give
 def read_report(given: list[str], tmp_path: Path) -> dict:
     assert run(given, tmp_path / "first") == 0
     return json.loads((tmp_path / "first" / "report.json").read_text())["reports"][0]
+
+
+def test_a_system_meets_its_earlier_report_where_a_second_retriever_names_it_otherwise() -> None:
+    def named(name: str, retriever: str, found: int) -> Report:
+        return replace(hits(found, 40), name=name, system=System("recursive:size=20", retriever))
+
+    earlier = [named("recursive:size=20", "bm25", 40), named("recursive:size=20 · passages behind", "", 40)]
+    now = [named("recursive:size=20 · bm25", "bm25", 4), named("recursive:size=20 · dense", "dense", 40)]
+    (check,) = Gate((), earlier).checks(now, HITS, resamples=500, seed=0)
+    assert (check.failed, "recursive:size=20 · bm25" in check.sentence) == (True, True)

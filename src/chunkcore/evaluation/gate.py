@@ -249,8 +249,11 @@ class Gate:
         earlier = self.earlier or ()
         if len(reports) == len(earlier) == 1:
             return [(reports[0], earlier[0])]
-        named = {report.name: report for report in earlier}
-        return [(report, named[report.name]) for report in reports if report.name in named]
+        # The same system, which several retrievers or embedders name otherwise; or what was called the same.
+        named: dict[object, Report] = {report.name: report for report in earlier}
+        named |= {report.system: report for report in earlier if report.system.chunker}
+        before = [(report, named.get(report.system) or named.get(report.name)) for report in reports]
+        return [(report, found) for report, found in before if found is not None]
 
 
 def _step(measure: Measure, before: float, after: float) -> int:
