@@ -252,7 +252,9 @@ class Gate:
         # The same system, which several retrievers or embedders name otherwise; or what was called the same.
         named: dict[object, Report] = {report.name: report for report in earlier}
         named |= {report.system: report for report in earlier if report.system.chunker}
-        before = [(report, named.get(report.system) or named.get(report.name)) for report in reports]
+        before = [
+            (report, named.get(report.system) or named.get(report.name)) for report in reports
+        ]
         return [(report, found) for report, found in before if found is not None]
 
 
