@@ -138,7 +138,7 @@ def test_a_question_whose_file_was_not_read_says_so(tmp_path):
 def test_two_questions_of_one_id_are_an_error_of_their_own(tmp_path, capfd):
     (tmp_path / "tea.md").write_text(TEXT)
     (tmp_path / "questions.jsonl").write_text('{"id": 1, "question": "Hot?", "evidence": ["very hot"]}\n' * 2)
-    with pytest.raises(DataError, match=r"two questions have the id '1': line 2: the id was given before, at line 1"):
+    with pytest.raises(DataError, match=r"two questions have the id '1': .*, line 2: the id was given before, at line 1"):
         load_benchmark(tmp_path)
     assert main(["questions", "check", "--docs", str(tmp_path), "-e", "none"]) == 1
     assert "repeated-id: the id was given before, at line 1" in capfd.readouterr().out
@@ -184,3 +184,23 @@ def test_a_list_of_questions_without_evidence_is_told_where_to_go(tmp_path):
         load_benchmark([DOCUMENT], tmp_path / "asked.txt")
     (tmp_path / "asked.txt").write_text('{"question": "Is it hot?", "evidence": ["very hot"]}\n')
     assert len(load_benchmark([DOCUMENT], tmp_path / "asked.txt").queries) == 1
+
+
+def test_all_documents_are_brought_into_their_loose_form_once(monkeypatch):
+    documents = [Document(f"{number}.txt", f"The gate number {number} is open.") for number in range(6)]
+    rows = []
+    for number in range(6):  # with a document and without, in turn
+        rows += [{"question": "Open?", "evidence": f"THE GATE NUMBER {number}", "document_id": f"{number}.txt"}]
+        rows += [{"question": "Open?", "evidence": f"THE GATE NUMBER {number} IS"}]
+    loosened = []
+    new_loose = EvidenceFinder._new_loose
+
+    def counted(finder, names):
+        loosened.extend(names)
+        return new_loose(finder, names)
+
+    monkeypatch.setattr(EvidenceFinder, "_new_loose", counted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert len(load_benchmark(documents, rows).queries) == 12
+    assert len(loosened) == 12, "each once alone, and once among all"

@@ -97,8 +97,8 @@ class EvidenceFinder:
         self._documents = {document.id: document for document in documents}
         self._listed = list(self._documents.values())
         self._untried = _TRIED
-        # Of all documents, and of the last one that was searched alone.
-        self._loose = lru_cache(2)(self._new_loose)
+        # Of the last documents that were searched alone.
+        self._some_loose = lru_cache(1)(self._new_loose)
 
     def find(self, entry: Any, document_id: str = "") -> Evidence:
         """The span of one entry. Raises `EvidenceError`: no such place, or several.
@@ -229,7 +229,9 @@ class EvidenceFinder:
         if len(sought) < _LEAST or not self._untried:
             return
         self._untried -= len(chosen) > 1
-        searchable = self._loose(tuple(document.id for document in chosen))
+        searchable = self._all_loose
+        if chosen is not self._listed:
+            searchable = self._some_loose(tuple(document.id for document in chosen))
         places = []
         for owner, start in islice(searchable.places(sought, None), _COUNTED):
             span = searchable.forms[owner].span(start, start + len(sought))
@@ -256,6 +258,10 @@ class EvidenceFinder:
     def _all(self) -> Searchable:
         texts = LazySequence(attrgetter("text"), self._listed)
         return Searchable(texts, None, window=_WINDOW, stride=_STRIDE)
+
+    @cached_property
+    def _all_loose(self) -> Searchable:
+        return self._new_loose(list(self._documents))
 
     def _new_loose(self, names: Sequence[str]) -> Searchable:
         texts = LazySequence(without_tags, [self._documents[name] for name in names])
@@ -483,7 +489,7 @@ def load_benchmark(
 
     Raises:
         DataError: no such path, unreadable files, no questions, no usable question, or two questions of one
-            id in your own file.
+            id.
 
     >>> story = Document("fox.txt", "The fox naps. The dog naps.")
     >>> lines = [{"question": "Who?", "evidence": ["The fox"]}, {"question": "What?", "evidence": ["naps"]}]
@@ -501,18 +507,20 @@ def load_benchmark(
     reader = QuestionReader(contents.documents, identities, contents.unread, by_words=by_words)
     for place_of_row, row in rows:
         reader.add(place_of_row, row)
+    source = documents if questions is None else questions
+    if not isinstance(source, str | Path):
+        source = "the questions"
     for problem in reader.problems:
         if problem.kind == "repeated-id":
-            raise DataError(f"two questions have the id {problem.query_id!r}: {problem.reason}")
+            raise DataError(
+                f"two questions have the id {problem.query_id!r}: {source}, {problem.reason}"
+            )
     if reader.notes:
         first = reader.notes[0]
         warn_user(
             f"excerpts that stand at one place in another spelling (white space, case, quotation marks, Unicode form, "
             f"tags) and were accepted: {len(reader.notes):,}; the first, of {first.query_id!r}: {first.reason}"
         )
-    source = documents if questions is None else questions
-    if not isinstance(source, str | Path):
-        source = "the questions"
     _check_usable(reader, str(source))
     if reader.problems:
         first = reader.problems[0]
