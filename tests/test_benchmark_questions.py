@@ -138,7 +138,9 @@ def test_a_question_whose_file_was_not_read_says_so(tmp_path):
 def test_two_questions_of_one_id_are_an_error_of_their_own(tmp_path, capfd):
     (tmp_path / "tea.md").write_text(TEXT)
     (tmp_path / "questions.jsonl").write_text('{"id": 1, "question": "Hot?", "evidence": ["very hot"]}\n' * 2)
-    with pytest.raises(DataError, match=r"two questions have the id '1': .*, line 2: the id was given before, at line 1"):
+    with pytest.raises(
+        DataError, match=r"two questions have the id '1': .*, line 2: the id was given before, at line 1"
+    ):
         load_benchmark(tmp_path)
     assert main(["questions", "check", "--docs", str(tmp_path), "-e", "none"]) == 1
     assert "repeated-id: the id was given before, at line 1" in capfd.readouterr().out
