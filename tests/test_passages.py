@@ -538,6 +538,16 @@ def test_a_short_first_hit_stays_whatever_its_words(spans, tokens, balance, stay
     assert ("first" in {passage.document_id for passage in answer}) == stays
 
 
+@pytest.mark.parametrize("tokens", [20, 26])  # less than the best unit has; too few for both
+def test_a_short_first_hit_stays_beside_a_best_unit_that_fills_the_budget(tokens) -> None:
+    pages = [Document("best", "The Arden ferry leaves from the pier " + "and the road " * 5 + "at noon.")]
+    pages += [Document("first", "Cats sleep now."), *(Document(f"{n}", f"Some rain falls on {n}.") for n in range(150))]
+    index = get_retriever("passages:lexical").index(chunk_corpus(pages, "sentence:size=40"))
+    hits = [Retrieved("first", (Span(0, 15),)), Retrieved("best", (Span(0, pages[0].size),))]
+    answer = index.behind("When does the Arden ferry leave?", hits, max_tokens=tokens)
+    assert "Cats sleep now." in [passage.text for passage in answer]
+
+
 def test_passages_of_one_document_can_stand_in_its_order() -> None:
     rain = "Rain falls on the road and the river for a whole day. " * 8
     pages = [Document("a", f"The cat sleeps. {rain} The cat and the dog eat."), Document("b", f"A dog runs. {rain}")]

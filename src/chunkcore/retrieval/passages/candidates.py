@@ -287,12 +287,17 @@ class Candidates:
         return piece if piece.score == score else piece.with_score(score)
 
     def keep_first(self, budget: Budget) -> None:
-        """The units of a short first hit score as much as the best one, so that they stay."""
+        """The units of a short first hit score as much as the best one, so that they stay; more if not both fit."""
         first = np.unique(self.question.first)  # two spans may stand in one unit
         first = first[np.isfinite(self.scores[first])]
         texts = [self.question.shown_text(unit) for unit in first.tolist()]
-        if texts and budget.total(texts) <= _FIRST * budget.left:
-            self.scores[first] = self.scores.max()
+        size = budget.total(texts)
+        if texts and size <= _FIRST * budget.left:
+            best = self.scores.max()
+            text = self.question.shown_text(int(self.scores.argmax()))
+            if size + budget.counter.count(text) > budget.left:
+                best = np.nextafter(best, math.inf)
+            self.scores[first] = best
 
     def follow_names(self, budget: Budget) -> None:
         """Units that a rare name in the best ones leads to score next to these, up to a share of the budget."""
