@@ -294,6 +294,23 @@ def test_an_endpoint_that_is_down_stops_the_work_and_no_document_pays_for_it():
     assert calls == 12 + 10
 
 
+def test_invalid_answers_in_a_row_are_no_failure_of_the_endpoint_and_calls_of_any_model_count():
+    calls = 0
+
+    class Weak:  # a model of one's own, which counts no usage
+        name = fingerprint = "weak"
+
+        def complete(self, messages, schema=None):
+            nonlocal calls
+            calls += 1
+            return "I would rather not."
+
+    made = generate_benchmark([STORY], Weak(), quick(5, concurrency=1, patience=15))
+    assert made.stopped == "every document was given up after 15 rejections in a row"
+    assert {rejection.stage for rejection in made.rejections} == {"answer"}
+    assert made.usage.calls == calls > 15
+
+
 def test_failures_with_an_answer_between_them_do_not_stop_the_work():
     calls = 0
 

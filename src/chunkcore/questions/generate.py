@@ -22,13 +22,16 @@ from chunkcore.locating.text_search import fold
 from chunkcore.models import Embedder
 from chunkcore.models.llm import (
     LLM,
+    BadAnswerError,
     CachedLLM,
     Estimator,
     Message,
+    Reply,
     Usage,
     ask,
     get_llm,
 )
+from chunkcore.models.llm.base import Metered, awaited
 from chunkcore.options import check_options, check_ranges
 from chunkcore.questions.labels import check_questions_file
 from chunkcore.questions.prompts import (
@@ -119,26 +122,37 @@ class BudgetError(ModelError):
     """One more call would exceed the cap."""
 
 
-class _Capped:
-    """A language model that is asked at most `most` times."""
+class _Capped(Metered):
+    """A language model that is asked at most `most` times (None: no cap), and whose calls of this run are counted.
 
-    def __init__(self, llm: LLM, most: int) -> None:
+    Ten failures in a row are the endpoint's, and a `ModelError`; an invalid answer is no failure.
+    """
+
+    def __init__(self, llm: LLM, most: int | None) -> None:
         self.llm = llm
         self.most = most
         self.name = llm.name
         self.fingerprint = llm.fingerprint
         self.concurrency = getattr(llm, "concurrency", 1)
         self._asked = count(1)
-
-    @property
-    def usage(self) -> Usage:
-        usage: Usage = getattr(self.llm, "usage", Usage())
-        return usage
+        self._failed = count(1)
 
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
-        if next(self._asked) > self.most:
+        if self.most is not None and next(self._asked) > self.most:
             raise BudgetError(f"the cap of {self.most:,} calls is reached")
-        return self.llm.complete(messages, schema)
+        try:
+            answer = awaited(self.llm.complete(messages, schema))
+        except (NoAnswerError, BadAnswerError, TimeoutError) as error:
+            if next(self._failed) >= _IN_A_ROW:
+                raise ModelError(
+                    f"{_IN_A_ROW} questions in a row got no answer, the last one: {error}"
+                ) from error
+            raise
+        self._failed = count(1)
+        reply = Reply(answer) if isinstance(answer, str) else answer
+        if isinstance(reply, Reply) and isinstance(reply.text, str):
+            self.count_call(messages, reply)
+        return answer
 
 
 _Waiting = deque[tuple[str, Sample, Future[Written]]]  # questions under way, in the order of asking
@@ -165,7 +179,6 @@ class QuestionWriter:
         self.asked = 0
         self.stopped = ""
         self._assumed = assumed
-        self._failures = 0  # in a row
         self._written: list[tuple[str, str]] = []  # document and question, also rejected ones
         self._folded: dict[str, str] = {}  # ids of kept questions
 
@@ -222,13 +235,7 @@ class QuestionWriter:
         try:
             written = answer.result()
         except NoAnswerError as error:
-            self._failures += 1
-            if self._failures == _IN_A_ROW:
-                raise ModelError(
-                    f"{_IN_A_ROW} questions in a row got no answer, the last one: {error}"
-                ) from error
             return Rejection(name, sample.document.id, sample.span, "answer", str(error))
-        self._failures = 0
         question, excerpts = written.question, written.excerpts
         self._written.append((sample.document.id, question))
         if self._assumed:
@@ -309,11 +316,10 @@ def generate_benchmark(
     """
     options = options or GenerationOptions()
     model = get_llm(llm)
-    if max_calls is not None and isinstance(model, CachedLLM):
+    if isinstance(model, CachedLLM):
         model = CachedLLM(_Capped(model.llm, max_calls), model.cache)
-    elif max_calls is not None:
+    else:
         model = _Capped(model, max_calls)
-    before: Usage = getattr(model, "usage", Usage())
     writer = QuestionWriter(documents, options)
     stopped = _asked(writer, model, progress)
     filtered = _filtered(writer.kept, embedder)
@@ -329,7 +335,7 @@ def generate_benchmark(
         documents=documents,
         rows=tuple(map(_row, kept)),
         rejections=tuple(rejections),
-        usage=getattr(model, "usage", Usage()) - before,
+        usage=model.usage,
         filtered=filtered,
         stopped=stopped,
         info=_info(documents, model, writer, embedder),
