@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from chunkadapters.behind import core_documents
 from chunkadapters.scores import DeployedRetriever, QuestionScorer, RetrieverHooks
 from chunkcore.datasets import load_dataset
 from chunkcore.errors import DataError, OptionError
@@ -265,3 +266,9 @@ def test_a_hit_of_another_loader_counts_for_the_evidence_that_it_quotes(text, ex
         assert report.located == {"quoted": 1}
         seen = "Never open the", "lid", "of the tank."  # without the tags
         assert report.mean("Precision@5[character]") == pytest.approx(sum(map(len, seen)) / len(text))
+
+
+def test_one_document_is_told_to_stand_in_a_list() -> None:
+    fields = [("page_content", "Tea is hot.")]  # pydantic's objects give these where they are iterated
+    with pytest.raises(DataError, match="got tuple in it: put one document into a list"):
+        core_documents(fields, str, "LangChain", lambda text: Document("tea", text))  # type: ignore[arg-type]

@@ -628,7 +628,7 @@ def core_documents(
         else:
             raise DataError(
                 f"expected a list of {framework} or chunkcore documents, got {kind_of(document)} in it: "
-                'load_documents("docs/") reads files'
+                'put one document into a list; load_documents("docs/") reads files'
             )
     return _numbered(rows)
 
