@@ -20,7 +20,7 @@ from chunkcore.retrieval.passages import windows as scoring
 from chunkcore.retrieval.passages.tables import reader_of
 from chunkcore.run import Retrieved
 from chunkcore.text import Chunk, Document, Span, text_of_spans
-from chunkcore.tokens import get_counter
+from chunkcore.tokens import WordCounter, get_counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -546,6 +546,23 @@ def test_a_short_first_hit_stays_beside_a_best_unit_that_fills_the_budget(tokens
     hits = [Retrieved("first", (Span(0, 15),)), Retrieved("best", (Span(0, pages[0].size),))]
     answer = index.behind("When does the Arden ferry leave?", hits, max_tokens=tokens)
     assert "Cats sleep now." in [passage.text for passage in answer]
+
+
+def test_a_long_first_hit_is_not_counted_to_its_end() -> None:
+    read: list[str] = []
+
+    class Reading(WordCounter):
+        def count(self, text: str) -> int:
+            read.append(text)
+            return super().count(text)
+
+        def count_many(self, texts):
+            return np.array([self.count(text) for text in texts])
+
+    page = Document("long", " ".join(f"Rain falls on road {number}." for number in range(2000)))
+    index = get_retriever("passages:lexical").index(chunk_corpus([page], "sentence:size=10"))
+    assert index.behind("Where does rain fall?", [Retrieved("long", (Span(0, page.size),))], max_tokens=20, counter=Reading())
+    assert len(read) < 500
 
 
 def test_passages_of_one_document_can_stand_in_its_order() -> None:

@@ -290,9 +290,12 @@ class Candidates:
         """The units of a short first hit score as much as the best one, so that they stay; more if not both fit."""
         first = np.unique(self.question.first)  # two spans may stand in one unit
         first = first[np.isfinite(self.scores[first])]
-        texts = [self.question.shown_text(unit) for unit in first.tolist()]
-        size = budget.total(texts)
-        if texts and size <= _FIRST * budget.left:
+        size = 0
+        for unit in first.tolist():
+            size += budget.counter.count(self.question.shown_text(unit))
+            if size > _FIRST * budget.left:  # a long hit is not read to its end
+                return
+        if len(first):
             best = self.scores.max()
             text = self.question.shown_text(int(self.scores.argmax()))
             if size + budget.counter.count(text) > budget.left:
