@@ -561,7 +561,9 @@ def test_a_long_first_hit_is_not_counted_to_its_end() -> None:
 
     page = Document("long", " ".join(f"Rain falls on road {number}." for number in range(2000)))
     index = get_retriever("passages:lexical").index(chunk_corpus([page], "sentence:size=10"))
-    assert index.behind("Where does rain fall?", [Retrieved("long", (Span(0, page.size),))], max_tokens=20, counter=Reading())
+    assert index.behind(
+        "Where does rain fall?", [Retrieved("long", (Span(0, page.size),))], max_tokens=20, counter=Reading()
+    )
     assert len(read) < 500
 
 
