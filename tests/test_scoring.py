@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.counting import meeting_pairs
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer, score
@@ -241,3 +243,15 @@ def test_places_that_say_the_same_are_found_with_a_whole_piece_and_cost_no_token
     ):
         report = score(Run("mine", {"q": pieces}), benchmark, measures)
         assert [report.mean(measure) for measure in measures] == pytest.approx(expected)
+
+
+def test_a_hit_of_a_whole_document_does_not_pair_every_hit_with_all_its_evidence() -> None:
+    starts = 10 * np.arange(10_000)
+    windows = np.stack((starts, starts + 10), axis=1)
+    spans = np.concatenate(([[0, 100_000]], windows))
+    tracemalloc.start()
+    window, _ = meeting_pairs(spans, windows)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(window) == 2 * len(windows)
+    assert most < 50_000_000

@@ -460,19 +460,28 @@ def _sums(owner: Numbers, amounts: Numbers | Scores, owners: int) -> Scores:
 def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
     """Every window and span that share a position: two int64 arrays of numbers.
 
-    Spans may overlap. The work grows with the result, and where spans hold others with all that the longest ones hold.
+    Spans may overlap. Spans of like length (within a factor of two) are looked up together, so the work grows with the
+    result, not with the longest span.
 
     >>> windows, spans = meeting_pairs(np.array([[0, 5], [3, 9], [9, 12]]), np.array([[4, 9]]))
     >>> spans.tolist()
     [0, 1]
     """
-    order = np.argsort(spans[:, 0], kind="stable")
-    starts, ends = spans[order].T
-    first = np.searchsorted(np.maximum.accumulate(ends), windows[:, 0], side="right")
-    after = np.searchsorted(starts, windows[:, 1], side="left")
-    window, place = ragged_indices(first, np.maximum(after - first, 0))
-    meets = ends[place] > windows[window, 0]
-    return window[meets], order[place[meets]]
+    pairs = [np.empty((2, 0), dtype=np.int64)]
+    _, magnitudes = np.frexp(_range_sizes(spans).astype(np.float64))
+    for magnitude in np.unique(magnitudes).tolist():
+        members = np.flatnonzero(magnitudes == magnitude)
+        members = members[np.argsort(spans[members, 0], kind="stable")]
+        starts = spans[members, 0]
+        # Lengths are under 2**magnitude: spans that begin earlier before a window end before it.
+        first = np.searchsorted(starts, windows[:, 0] - 2**magnitude, side="right")
+        after = np.searchsorted(starts, windows[:, 1], side="left")
+        window, place = ragged_indices(first, np.maximum(after - first, 0))
+        span = members[place]
+        meets = spans[span, 1] > windows[window, 0]
+        pairs.append(np.stack((window[meets], span[meets])))
+    window, span = np.concatenate(pairs, axis=1)
+    return window, span
 
 
 def ideal_gain(query: Numbers, amounts: Scores, limit: Numbers) -> Scores:
