@@ -287,7 +287,7 @@ class Candidates:
         return piece if piece.score == score else piece.with_score(score)
 
     def keep_first(self, budget: Budget) -> None:
-        """The units of a short first hit score as much as the best one, so that they stay; more if not both fit."""
+        """The units of a short first hit score next to the best one, so that they stay; over it if not both fit."""
         first = np.unique(self.question.first)  # two spans may stand in one unit
         first = first[np.isfinite(self.scores[first])]
         size = 0
@@ -296,11 +296,10 @@ class Candidates:
             if size > _FIRST * budget.left:  # a long hit is not read to its end
                 return
         if len(first):
-            best = self.scores.max()
-            text = self.question.shown_text(int(self.scores.argmax()))
-            if size + budget.counter.count(text) > budget.left:
-                best = np.nextafter(best, math.inf)
-            self.scores[first] = best
+            best = int(self.scores.argmax())
+            both = size + budget.counter.count(self.question.shown_text(best))
+            towards = -math.inf if both <= budget.left else math.inf
+            self.scores[first] = np.nextafter(self.scores[best], towards)
 
     def follow_names(self, budget: Budget) -> None:
         """Units that a rare name in the best ones leads to score next to these, up to a share of the budget."""
