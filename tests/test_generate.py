@@ -10,6 +10,7 @@ from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
+import chunkcore.chunkers.llm  # before `get_llm` is replaced, which it imports by name
 import chunkcore.models
 import numpy as np
 import pytest
