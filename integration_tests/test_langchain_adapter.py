@@ -304,3 +304,9 @@ def test_documents_that_can_be_told_apart_are_not_numbered(known):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ChunkcoreTextSplitter("recursive").split_documents(documents)
+
+
+def test_one_document_in_place_of_a_list_is_told():
+    one: Any = Document(page_content="The fox naps.")
+    with pytest.raises(OptionError, match="takes a list of documents, got one: put it into a list"):
+        ChunkcoreTextSplitter().split_documents(one)

@@ -182,6 +182,10 @@ class ChunkcoreTextSplitter(TextSplitter):
         return self._split([_Source(None, text, row) for text, row in rows])
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
+        if isinstance(documents, Document):
+            raise OptionError(
+                "split_documents takes a list of documents, got one: put it into a list"
+            )
         rows = [_Source(each.id, each.page_content, each.metadata) for each in documents]
         return self._split(rows)
 
