@@ -7,10 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from chunkcore.chunkers import get_chunker
-from chunkcore.errors import ModelError
-from chunkcore.models.llm import LLM
-from chunkcore.text import Document
+from chunkcore import LLM, Document, ModelError, get_chunker
 from tests.fake_llm_server import FATAL, LASTING
 
 from integration_tests.toys import lost

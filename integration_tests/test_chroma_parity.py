@@ -11,15 +11,11 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pytest
-from chunkcore.chunkers import get_chunker
+from chunkcore import Benchmark, MissingExtraError, ModelError, OptionError, Retrieved, Run, get_chunker, load_benchmark
 from chunkcore.cli.options import default_cache
-from chunkcore.errors import MissingExtraError, ModelError, OptionError
-from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import Depth
 from chunkcore.evaluation.scoring import MinRule, Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
-from chunkcore.run import Retrieved, Run
 from tests.conftest import shared
 
 from integration_tests.benchmarks.chroma_table import (

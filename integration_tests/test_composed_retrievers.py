@@ -7,10 +7,7 @@ import os
 from typing import Any
 
 import pytest
-from chunkcore import Benchmark, Evidence, Query
-from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.results import Report
-from chunkcore.text import Document, Span
+from chunkcore import Benchmark, DataError, Document, Evidence, OptionError, Query, Report, Span
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 

@@ -9,14 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from chunkcore import Document, Retrieved, Run, Span, compare, score
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
-from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.results import Cost
-from chunkcore.evaluation.scoring import score
 from chunkcore.report import ReportPage, html_report
-from chunkcore.run import Retrieved, Run
 from chunkcore.study.tuning import TuneOptions, Tuning, tune
-from chunkcore.text import Document, Span
 from tests.fakes import FakeEmbedder
 
 from integration_tests.browser import Browser

@@ -9,10 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from chunkcore.chunkers import get_chunker
+from chunkcore import Document, Index, chunk_corpus, get_chunker, get_retriever
 from chunkcore.questions.label import LabelledQuestions, LabelServer
-from chunkcore.retrieval import Index, chunk_corpus, get_retriever
-from chunkcore.text import Document
 
 from integration_tests.browser import Browser
 

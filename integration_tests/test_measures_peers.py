@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.scoring import score
-from chunkcore.run import Retrieved, Run
-from chunkcore.text import Document, Span
+from chunkcore import Benchmark, Document, Evidence, Query, Retrieved, Run, Span, score
 from hypothesis import example, given
 from hypothesis import strategies as st
 

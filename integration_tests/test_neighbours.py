@@ -14,9 +14,7 @@ from chunkadapters.behind import PassageWarning
 from chunkadapters.langchain import PassageRetriever
 from chunkadapters.langchain.retrieval import hit_of
 from chunkadapters.neighbours import StoreIndex
-from chunkcore import Span, get_counter
-from chunkcore.errors import ChunkcoreError
-from chunkcore.run import Retrieved
+from chunkcore import ChunkcoreError, Retrieved, Span, get_counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document as LangChainDocument

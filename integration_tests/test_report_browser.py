@@ -9,14 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.comparison import compare
+from chunkcore import Benchmark, Document, Evidence, Mark, Query, Retrieved, Run, Span, compare, score
 from chunkcore.evaluation.results import ChunkStatistics
-from chunkcore.evaluation.scoring import score
 from chunkcore.report import ReportPage, html_report
 from chunkcore.report.viewer import excerpts
-from chunkcore.run import Retrieved, Run
-from chunkcore.text import Document, Mark, Span
 from tests.report_data import Prose, large, nasty_study, study
 
 from integration_tests.browser import Browser

@@ -7,14 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chunkcore import get_chunker, load_dataset, run_experiment
+from chunkcore import Chunk, MissingExtraError, OptionError, Report, Span, get_chunker, load_dataset, run_experiment
 from chunkcore.cli.options import default_cache
-from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.evaluation.measures import measures_at
-from chunkcore.evaluation.results import Report
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Reranked, get_reranker, get_retriever
-from chunkcore.text import Chunk, Span
 
 TEXTS = ["the fox naps", "the dog barks at the fox", "rain falls on the harbour", "a ferry leaves at noon"]
 

@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from chunkcore import Benchmark, Document, Evidence, OptionError, Query, Span
 from chunkcore.chunkers import chunkers
 from chunkcore.chunkers.base import Chunker, Draft, get_chunker
-from chunkcore.errors import OptionError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.text import Document, Span
 from chunkcore.tokens import TokenizedText
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from chunkcore import Document, Retrieved, Run, Span, compare
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
-from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report, System
-from chunkcore.run import Retrieved, Run
 from chunkcore.study.comparing import ReportPage
-from chunkcore.text import Document, Span
 
 NASTY = (
     "</script><script>document.title='pwned'</script>",

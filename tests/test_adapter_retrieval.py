@@ -7,12 +7,8 @@ import asyncio
 import pytest
 from chunkadapters.behind import core_documents
 from chunkadapters.scores import DeployedRetriever, QuestionScorer, RetrieverHooks
-from chunkcore.datasets import load_dataset
-from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.benchmarks.loading import Evidence
+from chunkcore import Benchmark, DataError, Evidence, OptionError, Query, chunk_corpus, get_retriever, load_dataset
 from chunkcore.locating import Hit, StatedPlace
-from chunkcore.retrieval import chunk_corpus, get_retriever
 from chunkcore.text import Document, Span
 
 TEXT = "Tea is hot. The sea is deep. \ud800 Fees are low."

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from chunkcore.errors import DataError, OptionError
+from chunkcore import DataError, Document, OptionError, Retrieved, Span
 from chunkcore.locating.alignment import Aligner
-from chunkcore.run import Retrieved
-from chunkcore.text import Document, Span
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from chunkcore.errors import DataError, OptionError
+from chunkcore import DataError, OptionError, Retrieved, get_counter
 from chunkcore.retrieval import join
 from chunkcore.retrieval.base import Budget, check_limits
 from chunkcore.retrieval.passages.assembly import Row, passages_of, with_source
-from chunkcore.run import Retrieved
 from chunkcore.text import Document, Span, text_of_spans
-from chunkcore.tokens import get_counter
 from hypothesis import given
 from hypothesis import strategies as st
 

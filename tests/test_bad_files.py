@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chunkcore.errors import ChunkcoreError, DataError
-from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore import ChunkcoreError, DataError, load_benchmark, load_documents
 from chunkcore.files import csv_rows, json_lines, read_text, text_lines
-from chunkcore.reading.folders import load_documents
 from hypothesis import strategies as st
 
 from tests.layouts import WRITERS, jsonl, own, write

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from chunkcore import Document, Span, chunk_corpus, get_counter, get_retriever
-from chunkcore.errors import OptionError
+from chunkcore import Document, OptionError, Retrieved, Span, chunk_corpus, get_counter, get_retriever
 from chunkcore.retrieval import WindowIndex
-from chunkcore.run import Retrieved
 from chunkcore.text import text_of_spans
 from hypothesis import given, settings
 from hypothesis import strategies as st

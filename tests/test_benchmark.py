@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore import DataError, Document, OptionError, Span, load_benchmark, load_documents
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, sample_queries, write_benchmark
-from chunkcore.reading.folders import load_documents
-from chunkcore.text import Document, Span
 
 from tests.conftest import shared
 from tests.layouts import jsonl

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chunkcore.chunkers import get_chunker
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore import Benchmark, Document, Evidence, Query, Run, Span, get_chunker, run_experiment
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer, score
-from chunkcore.run import Run
-from chunkcore.study.experiment import run_experiment
-from chunkcore.text import Document, Span
 
 from tests.fakes import FakeEmbedder, index_of
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from chunkcore import Document, OptionError, Retrieved, Span
 from chunkcore.answers import CitedAnswer, cite
-from chunkcore.errors import OptionError
 from chunkcore.retrieval import join
-from chunkcore.run import Retrieved
-from chunkcore.text import Document, Span
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

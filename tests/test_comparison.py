@@ -8,10 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.measures import get_measure
-from chunkcore.evaluation.results import Report
+from chunkcore import DataError, OptionError, Report, compare, get_measure
 
 from tests.results import mean_intervals
 

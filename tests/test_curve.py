@@ -9,17 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chunkcore import chunk_corpus, get_retriever, load_dataset
+from chunkcore import Report, chunk_corpus, get_measure, get_retriever, load_dataset, run_retriever
 from chunkcore.evaluation.comparison import compare, rounded
 from chunkcore.evaluation.curve import BUDGETS, tokens_for
-from chunkcore.evaluation.measures import get_measure
-from chunkcore.evaluation.results import Report
 from chunkcore.report.html import html_report
 from chunkcore.report.plots import COLOURS
 from chunkcore.report.records import markdown_report, read_reports, write_report
 from chunkcore.report.tables import score_table
 from chunkcore.study.comparing import ReportPage, StudySettings, compare_systems
-from chunkcore.study.experiment import run_retriever
 
 
 @pytest.fixture(scope="module")

@@ -6,17 +6,11 @@ import pickle
 
 import numpy as np
 import pytest
-from chunkcore.chunkers import get_chunker
+from chunkcore import Benchmark, Document, OptionError, get_chunker, get_counter, load_benchmark, run_experiment
 from chunkcore.chunkers.base import sized_options
-from chunkcore.errors import OptionError
-from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder
 from chunkcore.models.loading import EmbedderCounter
-from chunkcore.study.experiment import run_experiment
-from chunkcore.text import Document
-from chunkcore.tokens import get_counter
 from hypothesis import given, settings
 
 from tests.fakes import FakeEmbedder

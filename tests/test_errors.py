@@ -8,16 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from chunkcore.chunkers import get_chunker
+from chunkcore import get_chunker, get_counter, get_embedder, get_llm, get_measure, get_retriever
 from chunkcore.cli import main
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
-from chunkcore.evaluation.measures import get_measure
 from chunkcore.files import read_text, text_lines
-from chunkcore.models import get_embedder
-from chunkcore.models.llm import get_llm
-from chunkcore.retrieval import get_retriever
 from chunkcore.study.tuning import expand_grid
-from chunkcore.tokens import get_counter
 
 LONG = "x" * 100_000
 MARKED = "a" + "\u0301" * 300

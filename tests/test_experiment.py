@@ -10,20 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chunkcore import Benchmark, Chunker, DataError, Document, OptionError, Retrieved, Run, Span, load_benchmark
 from chunkcore.chunkers import Contextual, get_chunker
-from chunkcore.chunkers.base import Chunker
-from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import DEFAULT_DEPTHS, measures_at
 from chunkcore.evaluation.results import ModelPrices, Report, System
 from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.models.llm import CallableLLM, Prices
 from chunkcore.models.loading import CachedEmbedder
 from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, PassageIndex, RetrievalMethod, TextVectors
-from chunkcore.run import Retrieved, Run
 from chunkcore.study.experiment import embedded_first, run_experiment, run_retriever
-from chunkcore.text import Document, Span
 
 from tests.fakes import FakeEmbedder, index_of
 

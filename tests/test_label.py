@@ -14,13 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chunkcore.chunkers import get_chunker
+from chunkcore import DataError, Document, OptionError, chunk_corpus, get_chunker, get_retriever, load_benchmark
 from chunkcore.cli import main
-from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.questions.label import LabelledQuestions, LabelServer, StaleError, read_listed
-from chunkcore.retrieval import chunk_corpus, get_retriever
-from chunkcore.text import Document
 from hypothesis import given
 from hypothesis import strategies as st
 

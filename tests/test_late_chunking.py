@@ -7,15 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chunkcore.chunkers import get_chunker
-from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore import Benchmark, DataError, OptionError, get_chunker, load_benchmark, run_experiment
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.models import CachedEmbedder, EmbeddingCache, LateEmbedder, get_token_embedder
 from chunkcore.models.base import TextTokens, Vectors, text_tokens
 from chunkcore.retrieval import chunk_corpus, get_retriever, load_index
-from chunkcore.study.experiment import run_experiment
 from chunkcore.text import Chunk, Document, Span
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chunkcore import packing
+from chunkcore import Document, TokenCounter, packing
 from chunkcore.chunkers import chunkers, get_chunker
 from chunkcore.spans import Numbers
-from chunkcore.text import Document
-from chunkcore.tokens.tokenized import TokenCounter
 
 from tests.fakes import FakeEmbedder, FakeLLM
 

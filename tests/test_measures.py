@@ -11,15 +11,10 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.comparison import compare
+from chunkcore import Benchmark, DataError, Document, Evidence, OptionError, Query, Retrieved, Run, Span, compare, score
 from chunkcore.evaluation.gate import parse_requirement
 from chunkcore.evaluation.measures import RetrievalMeasure, Unit, get_measure, known_measures, measures, parse_depth
 from chunkcore.evaluation.results import ChunkStatistics, Report
-from chunkcore.evaluation.scoring import score
-from chunkcore.run import Retrieved, Run
-from chunkcore.text import Document, Span
 from hypothesis import assume, given
 from hypothesis import strategies as st
 

@@ -12,21 +12,11 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from chunkcore import Document, load_benchmark, run_experiment
+from chunkcore import Document, Embedder, get_embedder, load_benchmark, run_experiment
 from chunkcore.cli import main
 from chunkcore.errors import MissingExtraError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import write_benchmark
-from chunkcore.models import (
-    CachedEmbedder,
-    Embedder,
-    TokenCountingEmbedder,
-    base,
-    check_vectors,
-    embed,
-    get_embedder,
-    is_symmetric,
-    loading,
-)
+from chunkcore.models import CachedEmbedder, TokenCountingEmbedder, base, check_vectors, embed, is_symmetric, loading
 from chunkcore.models.base import folder_fingerprint, sorted_batches
 from chunkcore.models.openvino import is_bert_folder, read_bert_folder
 from chunkcore.report import read_reports

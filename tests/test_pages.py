@@ -6,10 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 from chunkadapters.places import join_pages, join_pages_by_source, marks_of, with_page_marks
-from chunkcore import Document, Span, get_chunker, load_benchmark
-from chunkcore.errors import DataError
+from chunkcore import DataError, Document, Mark, Span, get_chunker, load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import write_benchmark
-from chunkcore.text import Mark
 
 TEXT = "Black tea is hot. Green tea is not. White tea is rare."
 MARKS = tuple(

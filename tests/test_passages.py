@@ -11,14 +11,11 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from chunkcore.chunkers import get_chunker
-from chunkcore.datasets import load_dataset
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore import DataError, ModelError, OptionError, Retrieved, get_chunker, load_dataset
 from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, chunk_corpus, get_retriever
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.retrieval.passages import windows as scoring
 from chunkcore.retrieval.passages.tables import reader_of
-from chunkcore.run import Retrieved
 from chunkcore.text import Chunk, Document, Span, text_of_spans
 from chunkcore.tokens import WordCounter, get_counter
 from hypothesis import given, settings

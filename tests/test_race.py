@@ -7,15 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.comparison import Comparison
-from chunkcore.evaluation.results import Report
+from chunkcore import Benchmark, Comparison, Document, Report, load_benchmark
 from chunkcore.report.records import markdown_report
 from chunkcore.retrieval import ChunkedCorpus, Hits, Index, RetrievalMethod, TextVectors, retrievers
 from chunkcore.study.comparing import ReportPage, StudySettings, compare_systems
 from chunkcore.study.stopping import surely_below
-from chunkcore.text import Document
 
 SETTINGS = StudySettings(depths=(1,), resamples=200, extras=False)
 

@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chunkcore import Benchmark, Document, Evidence, Query, Retrieved, Run, Span, get_counter, score
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import Measure, Unit, budget_of, get_measure
-from chunkcore.evaluation.scoring import score
-from chunkcore.run import Retrieved, Run
-from chunkcore.text import Document, Span
-from chunkcore.tokens import get_counter
 from hypothesis import given
 from hypothesis import strategies as st
 

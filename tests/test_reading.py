@@ -14,12 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from chunkcore import Document, Span, get_chunker
+from chunkcore import DataError, Document, MissingExtraError, OptionError, Span, get_chunker, load_documents
 from chunkcore.boundaries import table_blocks
-from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.files import NoTextError
 from chunkcore.reading import Reader, Reading, UnreadError, base, read_file, readers
-from chunkcore.reading.folders import load_documents
 from chunkcore.reading.word import packed, texts_apart
 from chunkcore.text import text_of_spans
 from hypothesis import given

@@ -15,10 +15,9 @@ import chunkcore.models.llm
 import numpy as np
 import pytest
 import typer
+from chunkcore import ChunkcoreError, Document, OptionError, compare
 from chunkcore.chunkers import chunkers, get_chunker
 from chunkcore.cli import app, main
-from chunkcore.errors import ChunkcoreError, OptionError
-from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.results import ModelPrices
 from chunkcore.models.llm import OpenAILLM, Prices
 from chunkcore.options import LARGEST
@@ -26,7 +25,6 @@ from chunkcore.questions import GenerationOptions, ValidationOptions
 from chunkcore.retrieval import BM25, ChunkedCorpus, TextVectors, stages
 from chunkcore.retrieval.base import retrievers
 from chunkcore.study.tuning import TuneOptions
-from chunkcore.text import Document
 
 from tests.fakes import FakeEmbedder, FakeLLM
 

@@ -15,10 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chunkcore.errors import DataError
+from chunkcore import DataError, compare, get_measure
 from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, terminal_text
-from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.report import html_report, plots, question_csv, read_reports, write_report
 from chunkcore.report.html import whole_percent

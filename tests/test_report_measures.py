@@ -5,15 +5,11 @@ from __future__ import annotations
 import io
 
 import pytest
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.comparison import compare
+from chunkcore import Benchmark, Document, Evidence, Query, Retrieved, Run, Span, compare, score
 from chunkcore.evaluation.measures import measures_at
-from chunkcore.evaluation.scoring import score
 from chunkcore.report import ReportPage, html_report, read_reports, write_report
 from chunkcore.report.records import markdown_report, print_report
 from chunkcore.report.tables import score_table, warnings
-from chunkcore.run import Retrieved, Run
-from chunkcore.text import Document, Span
 from rich.console import Console
 
 DOCUMENTS = [Document(f"d{number}", "The valve is red. Filler follows. More of it. " * 3) for number in range(12)]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chunkcore import Benchmark, Document, Retrieved, Run, Span, score
-from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
-from chunkcore.evaluation.comparison import compare
+from chunkcore import Benchmark, Document, Evidence, Query, Retrieved, Run, Span, compare, score
 from chunkcore.report import html_report, markdown_report, write_report
 from chunkcore.report.missed import missed_by
 from chunkcore.study.comparing import ReportPage

@@ -8,11 +8,9 @@ import zlib
 
 import numpy as np
 import pytest
+from chunkcore import Benchmark, Document, Evidence, Query, Retrieved, Run, Span
 from chunkcore.escaping import page_text
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.report.viewer import MATCHES, Pack, Place, answers, excerpts, viewer
-from chunkcore.run import Retrieved, Run
-from chunkcore.text import Document, Span
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

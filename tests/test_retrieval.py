@@ -11,25 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chunkcore import Chunk, ChunkedCorpus, Document, Index, ModelError, OptionError, Span, get_retriever
 from chunkcore.chunkers import FixedToken
-from chunkcore.errors import ModelError, OptionError
-from chunkcore.retrieval import (
-    BM25,
-    ChunkedCorpus,
-    Dense,
-    Hits,
-    Hybrid,
-    Index,
-    Late,
-    Reranked,
-    RetrievalMethod,
-    TextVectors,
-    get_reranker,
-    get_retriever,
-)
+from chunkcore.retrieval import BM25, Dense, Hits, Hybrid, Late, Reranked, RetrievalMethod, TextVectors, get_reranker
 from chunkcore.retrieval.lexicon import word_keys, words
 from chunkcore.retrieval.vectors import top_k
-from chunkcore.text import Chunk, Document, Span
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

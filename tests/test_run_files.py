@@ -7,14 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chunkcore.chunkers import get_chunker
-from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore import Benchmark, DataError, Document, Evidence, Query, Retrieved, Run, Span, get_chunker, run_experiment
 from chunkcore.evaluation.run_files import read_run, write_run
 from chunkcore.evaluation.scoring import Scorer, score
-from chunkcore.run import Retrieved, Run
-from chunkcore.study.experiment import run_experiment
-from chunkcore.text import Document, Span
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

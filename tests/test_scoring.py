@@ -9,14 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore import Benchmark, DataError, Document, Evidence, OptionError, Query, Report, Span
 from chunkcore.evaluation.counting import meeting_pairs
 from chunkcore.evaluation.measures import measures_at
-from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.run import PieceColumns, RankedPieces, Retrieved, Run
-from chunkcore.text import Document, Span
 from hypothesis import given
 from hypothesis import strategies as st
 

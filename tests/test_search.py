@@ -7,10 +7,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from chunkcore.errors import ModelError, OptionError
+from chunkcore import Chunk, ModelError, OptionError, Retriever, Span
 from chunkcore.retrieval import vectors as search
-from chunkcore.run import Retriever
-from chunkcore.text import Chunk, Span
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

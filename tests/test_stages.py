@@ -7,12 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from chunkcore.chunkers import get_chunker
-from chunkcore.errors import OptionError
+from chunkcore import Chunk, Document, OptionError, Retrieved, Span, get_chunker, get_counter
 from chunkcore.retrieval import BM25, ChunkedCorpus, Merge, RetrievalMethod, Stage, Window, chunk_corpus, get_retriever
-from chunkcore.run import Retrieved
-from chunkcore.text import Chunk, Document, Span
-from chunkcore.tokens import get_counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

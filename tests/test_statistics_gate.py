@@ -11,11 +11,9 @@ from typing import Any
 import chunkcore.models
 import numpy as np
 import pytest
+from chunkcore import DataError, Measure, OptionError, compare, get_measure
 from chunkcore.cli import main
-from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.gate import Gate, check_baseline, check_requirement, parse_requirement
-from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.results import Report, System
 from chunkcore.report.records import FORMAT, reports_checksum
 

@@ -8,13 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chunkcore import ChunkcoreError, DataError, OptionError, Report, compare, get_measure, load_dataset, tune
 from chunkcore.cli import main
-from chunkcore.datasets import load_dataset
-from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, sample_queries
-from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.measures import get_measure
-from chunkcore.evaluation.results import Report
 from chunkcore.study.tuning import (
     DEFAULT_CHUNKERS,
     DEFAULT_RETRIEVERS,
@@ -24,7 +20,6 @@ from chunkcore.study.tuning import (
     expand_grid,
     hold_out,
     plan,
-    tune,
 )
 from chunkcore.text import Document, Span
 from hypothesis import given

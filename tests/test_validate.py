@@ -8,14 +8,12 @@ from pathlib import Path
 import chunkcore.models
 import numpy as np
 import pytest
-from chunkcore import Document, MissingExtraError
+from chunkcore import Document, MissingExtraError, load_benchmark, load_documents
 from chunkcore.cli import main
 from chunkcore.datasets import dataset_path
-from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.questions import Finding, ValidationOptions, validate_benchmark
 from chunkcore.questions.labels import fix_questions
 from chunkcore.questions.validate import KINDS
-from chunkcore.reading.folders import load_documents
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -18,15 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from chunkcore import Benchmark, get_llm
+from chunkcore import Benchmark, Run, get_llm, run_retriever
 from chunkcore.answers import answer_questions, score_answers
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.comparison import shared_documents
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.llm import LLM, CachedLLM, CallableLLM, LLMCache
 from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
-from chunkcore.run import Run
-from chunkcore.study.experiment import run_retriever
 from integration_tests.benchmarks.embedders import embedder_of
 from integration_tests.benchmarks.passages_table import LABELS, STORE, UNITS, benchmark_of, difference
 from integration_tests.small_llm import served

@@ -14,18 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chunkcore.chunkers import get_chunker
+from chunkcore import Benchmark, Chunk, Report, Retrieved, Run, Span, get_chunker, load_benchmark, run_experiment
 from chunkcore.cli.options import default_cache
-from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import Depth, Measure, get_measure, measures_at
-from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval.vectors import top_k
-from chunkcore.run import Retrieved, Run
-from chunkcore.study.experiment import run_experiment
-from chunkcore.text import Chunk, Span
 
 MEASURES: dict[str, str] = {
     "recall": "Recall",

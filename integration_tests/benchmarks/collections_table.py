@@ -22,16 +22,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from chunkcore import Benchmark, Document, Report, load_benchmark, load_dataset, run_experiment
 from chunkcore.chunkers import chunkers, get_chunker
 from chunkcore.cli.options import default_cache
-from chunkcore.datasets import load_dataset
-from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import measures_at
-from chunkcore.evaluation.results import Report
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
-from chunkcore.study.experiment import run_experiment
-from chunkcore.text import Document
 from tests.results import mean_intervals
 
 COLLECTIONS = ("lochmere", "chroma", "cuad", "evidence_inference", "covid_qa")

@@ -21,11 +21,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from chunkcore.chunkers import get_chunker
-from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore import Report, get_chunker, load_benchmark, run_experiment
 from chunkcore.evaluation.measures import measures_at
-from chunkcore.evaluation.results import Report
-from chunkcore.study.experiment import run_experiment
 from integration_tests.benchmarks.collections_table import watch
 
 MEASURES = ("DCG@5", "IoU@5", "F1@5", "Precision@5", "Recall@5")

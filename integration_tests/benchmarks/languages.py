@@ -24,13 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from chunkcore import Benchmark, Chunk, ChunkedCorpus, Document, Index, Retrieved, Span
+from chunkcore import Benchmark, Chunk, ChunkedCorpus, Document, Evidence, Index, Query, Retrieved, Span, run_retriever
 from chunkcore.cli.options import default_cache
-from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
-from chunkcore.study.experiment import run_retriever
 from integration_tests.benchmarks.passages_table import STORE, UNITS, Behind, benchmark_of
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 

@@ -23,12 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from chunkcore import Benchmark, Document, Span, load_benchmark
+from chunkcore import Benchmark, Document, Evidence, Query, Retrieved, Span, load_benchmark
 from chunkcore.cli.options import default_cache
-from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
-from chunkcore.run import Retrieved
 from integration_tests.benchmarks.passages_table import STORE, UNITS, Behind
 
 PAGE, CONTRACTS, QUESTIONS, BUDGETS = 3000, 4, 100, (1000, 5000)

@@ -30,7 +30,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from chunkcore import Benchmark, Document, load_benchmark, load_dataset
+from chunkcore import Benchmark, Document, Retrieved, get_counter, load_benchmark, load_dataset, run_retriever
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.comparison import shared_documents
 from chunkcore.evaluation.resampling import intervals, resampled_means, units_of
@@ -38,9 +38,6 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.locating.alignment import Aligner
 from chunkcore.retrieval import ChunkedCorpus, Index, TextVectors, WindowIndex, chunk_corpus, get_retriever
 from chunkcore.retrieval.passages.index import KINDS, Passages
-from chunkcore.run import Retrieved
-from chunkcore.study.experiment import run_retriever
-from chunkcore.tokens import get_counter
 from integration_tests.benchmarks import framework_stages  # noqa: F401  # registers +rse and +automerge
 from integration_tests.benchmarks.embedders import EMBEDDERS, embedder_of
 from tests.results import mean_intervals

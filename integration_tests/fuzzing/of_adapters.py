@@ -10,10 +10,7 @@ os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goe
 from typing import Any
 
 from chunkadapters import haystack, langchain, llamaindex
-from chunkcore import Document, Span
-from chunkcore.chunkers import Chunker
-from chunkcore.errors import OptionError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore import Benchmark, Chunker, Document, Evidence, OptionError, Query, Span
 from chunkcore.text import text_of_spans
 from hypothesis import assume
 from hypothesis import strategies as st

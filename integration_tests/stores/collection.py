@@ -7,16 +7,10 @@ from collections.abc import Iterable
 from functools import cache
 
 import pytest
-from chunkcore.chunkers import get_chunker
-from chunkcore.datasets import load_dataset
-from chunkcore.errors import ChunkcoreError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore import Benchmark, ChunkcoreError, Retrieved, Run, get_chunker, get_counter, load_dataset, run_retriever
 from chunkcore.models import CachedEmbedder, get_embedder
 from chunkcore.retrieval import Dense, TextVectors, chunk_corpus
-from chunkcore.run import Retrieved, Run
-from chunkcore.study.experiment import run_retriever
 from chunkcore.text import Document, Span, text_of_spans
-from chunkcore.tokens import get_counter
 
 # Nothing here goes online.
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")

@@ -10,12 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chunkcore import ChunkcoreError, DataError, Report, get_measure, read_run, write_run
 from chunkcore.cli import main
-from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
-from chunkcore.evaluation.measures import get_measure
-from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run_files import read_run, write_run
 from chunkcore.files import CHECKSUMS, check_unchanged
 from chunkcore.questions.label import LabelledQuestions
 

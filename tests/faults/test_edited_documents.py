@@ -9,17 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chunkadapters.scores import DeployedRetriever, RetrieverHooks
+from chunkcore import DataError, Document, Report, Retrieved, Run, Span, compare, get_measure, read_run, write_run
 from chunkcore.cli import main
-from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, ChangedDocumentsWarning, Evidence, Query
-from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.gate import check_baseline
-from chunkcore.evaluation.measures import get_measure
-from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run_files import read_run, write_run
 from chunkcore.locating import Hit, StatedPlace
-from chunkcore.run import Retrieved, Run
-from chunkcore.text import Document, Span
 
 from tests.fakes import FakeEmbedder
 

@@ -9,20 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from chunkcore.chunkers import get_chunker
+from chunkcore import Benchmark, Evidence, Query, Report, Retrieved, Run, get_chunker, read_run, score, write_run
 from chunkcore.columns import text_key
 from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run_files import read_run, write_run
-from chunkcore.evaluation.scoring import score
 from chunkcore.models import EmbeddingCache
 from chunkcore.models.llm import LLMCache, Usage
 from chunkcore.questions.generate import Generated, write_generated
 from chunkcore.questions.label import LabelledQuestions
 from chunkcore.report import read_reports, write_report
 from chunkcore.retrieval import chunk_corpus, get_retriever, load_index
-from chunkcore.run import Retrieved, Run
 from chunkcore.text import Document, Span
 
 DOCUMENT = Document("d", "Tea is hot. The sea is deep. Fees are low.")

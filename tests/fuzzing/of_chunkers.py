@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 
-from chunkcore import Document
-from chunkcore.chunkers import Chunker, get_chunker
-from chunkcore.errors import OptionError
+from chunkcore import Chunker, Document, OptionError, get_chunker
 from hypothesis import strategies as st
 
 from tests.fuzzing.chunkers import chunkers

@@ -12,16 +12,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from chunkcore import Benchmark, Evidence, Query, get_measure, get_retriever, load_benchmark, load_documents, read_run
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
-from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.gate import parse_requirement
-from chunkcore.evaluation.measures import get_measure
-from chunkcore.evaluation.run_files import read_run
 from chunkcore.models.llm.base import BadAnswerError, found_json
 from chunkcore.reading import read_file
-from chunkcore.reading.folders import load_documents
-from chunkcore.retrieval.stage import get_retriever
 from chunkcore.study.tuning import expand_grid
 from chunkcore.text import Document, Span
 from hypothesis import strategies as st

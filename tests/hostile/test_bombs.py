@@ -10,18 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chunkcore import Document, Span, get_chunker, load_benchmark, load_documents, read_run
 from chunkcore.boundaries.separators import compiled
-from chunkcore.chunkers import get_chunker
 from chunkcore.errors import ChunkcoreError, DataError, NoAnswerError, OptionError
-from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, write_benchmark
-from chunkcore.evaluation.run_files import read_run
 from chunkcore.models.openvino import read_bert_folder
-from chunkcore.reading.folders import load_documents
 from chunkcore.reading.html import visible_text
 from chunkcore.report import read_reports
 from chunkcore.study.tuning import TuneOptions, plan
-from chunkcore.text import Document, Span
 
 from tests.fakes import ScriptedLLM
 

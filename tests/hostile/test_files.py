@@ -7,15 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chunkcore import ChunkcoreError, DataError, Document, Retrieved, Run, Span, load_benchmark, load_documents, score
 from chunkcore.cli import main
-from chunkcore.errors import ChunkcoreError, DataError
-from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.run_files import read_run, write_runs
-from chunkcore.evaluation.scoring import score
-from chunkcore.reading.folders import load_documents
-from chunkcore.run import Retrieved, Run
-from chunkcore.text import Document, Span
 
 NAMES = ("../../out", "/out", "..", "con:nul\x00\n", "a/b\\c", "~/.ssh/id", "-rf", "x" * 500, "\u202e.exe", "")
 

@@ -13,18 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chunkcore import Benchmark, Evidence, ModelError, Query, Retrieved, Run, get_chunker, get_retriever, load_benchmark
 from chunkcore.answers import answer_questions, score_answers
 from chunkcore.answers.answering import LONGEST
-from chunkcore.chunkers import get_chunker
-from chunkcore.errors import ModelError
-from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.models.llm import Message
 from chunkcore.questions.generate import Generated, GenerationOptions, generate_benchmark, write_generated
 from chunkcore.questions.validate import validate_benchmark
 from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors, chunk_corpus
-from chunkcore.retrieval.stage import get_retriever
-from chunkcore.run import Retrieved, Run
 from chunkcore.text import Document, Span
 
 from tests.fakes import FakeEmbedder

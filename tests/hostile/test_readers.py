@@ -8,10 +8,8 @@ import warnings
 from pathlib import Path
 
 import pytest
-from chunkcore import Document, Span
-from chunkcore.errors import DataError
+from chunkcore import DataError, Document, Span, load_documents
 from chunkcore.reading import Reader, Reading, UnreadError, base, office, read_file
-from chunkcore.reading.folders import load_documents
 
 from tests.files import lines_of, paragraph, pdf_bytes, word_xml, write_docx, write_epub, write_zip
 

@@ -10,10 +10,8 @@ from typing import Any
 
 import chunkcore.models
 import pytest
-from chunkcore.chunkers import get_chunker
+from chunkcore import ChunkcoreError, get_chunker, get_llm
 from chunkcore.cli import main
-from chunkcore.errors import ChunkcoreError
-from chunkcore.models.llm import get_llm
 from chunkcore.models.llm.endpoint import OpenAILLM
 
 from tests import fake_llm_server
