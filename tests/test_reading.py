@@ -492,11 +492,13 @@ def test_a_saved_page_has_the_pages_of_its_frames():
     assert readers["saved page"]().read(f"{saved}--x--".encode(), "a").document.text == "Tea\n\nCups"
 
 
-def test_an_invitation_is_what_it_shows_and_no_calendars_data():
-    parts = "--x\nContent-Type: text/html\n\n<p>Tea at noon.</p>\n--x\nContent-Type: text/calendar\n\n{}\n--x--"
-    head = "Subject: Tea\nContent-Type: multipart/alternative; boundary=x\n\n"
-    mail = head + parts.format("BEGIN:VCALENDAR\n" * 9)
-    assert readers["e-mail"]().read(mail.encode(), "a").document.text == "# Tea\n\nTea at noon."
+@pytest.mark.parametrize("kind", ["text/html", "application/xhtml+xml"])
+def test_an_invitation_is_what_it_shows_and_no_calendars_data(kind):
+    page = f"Content-Type: {kind}\n\n<p>Tea at noon.</p>\n"
+    parts = f"--x\n{page}--x\nContent-Type: text/calendar\n\n{'BEGIN:VCALENDAR' * 9}\n--x--"
+    for mail in (page, f"Content-Type: multipart/alternative; boundary=x\n\n{parts}"):
+        reading = readers["e-mail"]().read(f"Subject: Tea\n{mail}".encode(), "a")
+        assert (reading.document.text, reading.notes) == ("# Tea\n\nTea at noon.", ())
 
 
 @pytest.mark.parametrize("stub", ["This message needs an HTML reader.", "", "View this email in your browser."])

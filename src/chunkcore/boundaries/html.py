@@ -259,7 +259,9 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]
         if node is None:
             inside.pop()
             if inside:
-                inside[-1][0].last = max(inside[-1][0].last, owner.last)
+                around = inside[-1][0]
+                around.last = max(around.last, owner.last)
+                around.has_heading |= owner.has_heading
             continue
         name, place = node.name, node.origin_offset
         if place is not None:
@@ -271,11 +273,7 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]
         elif not name.startswith(("#", "!")):
             if only_text and (name in UNSEEN or is_hidden(name, node.attrs or {})):
                 continue
-            if name in _HEADINGS and place is not None:
-                for element, _, _ in reversed(inside):
-                    if element.has_heading:  # and all around it
-                        break
-                    element.has_heading = True
+            owner.has_heading |= name in _HEADINGS and place is not None
             within = _enter(owner, node)
             if name not in _UNREAD:
                 inside.append((within, iter(node.children), name))

@@ -33,7 +33,8 @@ _ENVELOPE = re.compile(
 )
 
 
-_SHOWN_KINDS = ("text/plain", "text/html", "multipart/related", "multipart/mixed")
+_HTML = ("text/html", "application/xhtml+xml")
+_SHOWN_KINDS = ("text/plain", *_HTML, "multipart/related", "multipart/mixed")
 
 
 @dataclass
@@ -115,9 +116,9 @@ def _is_body(part: Message) -> bool:
     kind = part.get_content_type()
     if part.get_content_disposition() == "attachment":
         return False
-    if part.get_filename():
-        return kind in ("text/plain", "text/html")
-    return kind.startswith(("text/", "multipart/"))
+    if kind in ("text/plain", *_HTML):
+        return True
+    return not part.get_filename() and kind.startswith(("text/", "multipart/"))
 
 
 @readers.register("e-mail")
@@ -168,7 +169,7 @@ class SavedPage(Reader):
 
     def read(self, data: bytes, name: str) -> Reading:
         message = _parsed(data, name)
-        pages = [part for part in message.walk() if part.get_content_type() == "text/html"]
+        pages = [part for part in message.walk() if part.get_content_type() in _HTML]
         text = "\n\n".join(filter(None, map(_text, pages)))
         if not text:
             raise UnreadError(name, "is a saved page without a text: take it out")
@@ -249,6 +250,6 @@ def _text(part: Message) -> str:
         text = data.decode(charset(part.get_content_charset()) or "utf-8")
     except ValueError:
         text, _ = decode_text(data, Path("a part of it"))
-    if part.get_content_type() == "text/html":
+    if part.get_content_type() in _HTML:
         return visible_text(text)
     return text
