@@ -112,7 +112,9 @@ def test_headings_open_chunks_wherever_they_stand() -> None:
     assert found[2].text == "<div><h2>Green</h2>Steamed.<p>From Japan.</div></section>"
 
 
-@pytest.mark.parametrize("page", ["<div><section><a>{}</a>{}</section></div>", "<section><div><i>{}</i></div>{}</section>"])
+@pytest.mark.parametrize(
+    "page", ["<div><section><a>{}</a>{}</section></div>", "<section><div><i>{}</i></div>{}</section>"]
+)
 def test_a_heading_inside_a_link_leads_what_follows_its_section(page: str) -> None:
     assert headings(page.format("<h1>Tea</h1>", "<p>Hot."), 1, html="visible")[-1] == ["Tea"]
 
