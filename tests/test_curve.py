@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from chunkcore import Report, chunk_corpus, get_measure, get_retriever, load_dataset, run_retriever
 from chunkcore.evaluation.comparison import compare, rounded
-from chunkcore.evaluation.curve import BUDGETS, tokens_for
+from chunkcore.evaluation.resampling import BUDGETS, tokens_for
 from chunkcore.report.html import html_report
 from chunkcore.report.plots import COLOURS
 from chunkcore.report.records import markdown_report, read_reports, write_report

@@ -12,7 +12,7 @@ from chunkcore import Report, chunk_corpus, compare, get_chunker, get_retriever,
 from chunkcore.chunkers import chunkers  # noqa: F401
 from chunkcore.errors import MissingExtraError
 from chunkcore.evaluation.measures import RetrievalMeasure
-from chunkcore.frames import marked
+from chunkcore.plain import marked
 from chunkcore.retrieval import join
 from chunkcore.run import RankedList, Retrieved, Run
 from chunkcore.text import Chunk, Chunks, Document, Span

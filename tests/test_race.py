@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from chunkcore import Benchmark, Comparison, Document, Report, load_benchmark
+from chunkcore.evaluation.resampling import surely_below
 from chunkcore.report.records import markdown_report
 from chunkcore.retrieval import ChunkedCorpus, Hits, Index, RetrievalMethod, TextVectors, retrievers
 from chunkcore.study.comparing import ReportPage, StudySettings, compare_systems
-from chunkcore.study.stopping import surely_below
 
 SETTINGS = StudySettings(depths=(1,), resamples=200, extras=False)
 

@@ -27,9 +27,9 @@ from statistics import NormalDist
 
 import numpy as np
 from chunkcore import Report, compare, get_measure
-from chunkcore.evaluation.resampling import questions_to_show
+from chunkcore.evaluation.resampling import questions_to_show, surely_below
 from chunkcore.spans import Scores
-from chunkcore.study.stopping import PARTS, surely_below
+from chunkcore.study.behind import PARTS
 from tests.results import mean_intervals
 
 MEASURE = get_measure("Recall", 5)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from chunkcore.columns import LazySequence
 from chunkcore.errors import DataError, echo
-from chunkcore.frames import Frame, FrameList, columns_of, shortened
+from chunkcore.plain import Frame, FrameList, columns_of, shortened
 from chunkcore.spans import Numbers, ragged_indices
 from chunkcore.text import Span
 from chunkcore.tokens import get_counter

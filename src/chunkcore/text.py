@@ -16,8 +16,15 @@ from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from chunkcore.errors import DataError, echo, kind_of
-from chunkcore.frames import FrameList, Markup, columns_of, marked, shortened
-from chunkcore.plain import digest_of_texts, framed
+from chunkcore.plain import (
+    FrameList,
+    Markup,
+    columns_of,
+    digest_of_texts,
+    framed,
+    marked,
+    shortened,
+)
 
 
 @dataclass(frozen=True, order=True, slots=True)

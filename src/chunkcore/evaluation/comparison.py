@@ -18,11 +18,12 @@ import numpy as np
 
 from chunkcore.errors import DataError, OptionError, counted, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.curve import CurvePoint, curve_points
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import (
     FEWEST_UNALIKE,
+    CurvePoint,
     column_means,
+    curve_points,
     intervals,
     questions_to_show,
     randomisation_test,
@@ -32,8 +33,8 @@ from chunkcore.evaluation.resampling import (
     units_to_show,
 )
 from chunkcore.evaluation.results import Report
-from chunkcore.frames import Frame, columns_of
 from chunkcore.options import check_number, suggesting
+from chunkcore.plain import Frame, columns_of
 from chunkcore.spans import Scores
 
 By = Literal["auto", "question", "document"]

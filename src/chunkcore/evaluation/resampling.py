@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -201,6 +202,63 @@ def units_of(columns: Scores, clusters: Sequence[str] | None) -> Numbers:
     return np.asarray(np.count_nonzero(counts, axis=0), dtype=np.int64)
 
 
+BUDGETS = (250, 500, 1000, 2000, 4000, 8000)
+SHARES = (0.8, 0.9)  # of the evidence, whose budgets are said
+
+
+class CurvePoint(NamedTuple):
+    """The share that is found in so many tokens, and its band."""
+
+    tokens: float
+    share: float
+    low: float
+    high: float
+
+
+def curve_points(
+    tokens: Sequence[float],
+    columns: Scores,
+    *,
+    clusters: Sequence[str] | None,
+    resamples: int = 2000,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> list[CurvePoint]:
+    """A point for each column of shares, a row a question; `clusters` as in `resampled_means`."""
+    means = resampled_means(columns, resamples=resamples, seed=seed, clusters=clusters)
+    ends = share_intervals(columns, means, confidence, clusters)
+    rows = np.column_stack((tokens, column_means(columns), *ends))
+    return [CurvePoint(*row) for row in rows.tolist()]
+
+
+def budgets_up_to(tokens: float) -> list[int]:
+    """The budgets, up to the first that holds so many tokens: a larger one would show no more.
+
+    >>> budgets_up_to(400)
+    [250, 500]
+    """
+    below = [budget for budget in BUDGETS if budget < tokens]
+    return list(BUDGETS[: len(below) + 1])
+
+
+def tokens_for(share: float, points: Sequence[CurvePoint]) -> float:
+    """The budget in which this share is found: between two points, along the logarithm of the tokens.
+
+    NaN if no point has that share; the first point's tokens if it has.
+
+    >>> line = [CurvePoint(1000, 0.7, 0.6, 0.8), CurvePoint(2000, 0.9, 0.8, 1.0)]
+    >>> round(tokens_for(0.8, line)), tokens_for(0.6, line), tokens_for(0.95, line)
+    (1414, 1000, nan)
+    """
+    if points and points[0].share >= share:
+        return points[0].tokens
+    for before, after in pairwise(points):
+        if before.share < share <= after.share:
+            way = (share - before.share) / (after.share - before.share)
+            return before.tokens * math.pow(after.tokens / before.tokens, way)
+    return math.nan
+
+
 _EXACT = 12  # units; up to these, all sign patterns are tried
 
 
@@ -273,6 +331,31 @@ def _sign_patterns(units: int, flips: int, seed: int, columns: int) -> Iterator[
     for first in range(0, flips, rows):
         drawn = generator.integers(0, 2, size=(min(rows, flips - first), units), dtype=np.int8)
         yield 2.0 * drawn.astype(np.float64) - 1.0
+
+
+SURE = 0.9995  # of the interval at each look: docs/evidence/statistics.md has the errors
+
+
+def surely_below(differences: Scores, clusters: Sequence[str] | None) -> bool:
+    """Whether the interval of the mean at `SURE` is below 0, by Student's t over the units that are resampled.
+
+    A bootstrap of few documents has no such far ends. NaN is a question that was not asked.
+
+    >>> apart = np.tile([-0.3, 0.1, -0.2], 10)
+    >>> surely_below(apart, None), surely_below(apart[:3], None)
+    (True, False)
+    """
+    is_asked = ~np.isnan(differences)
+    unalike = np.count_nonzero(differences[is_asked])
+    labels = None
+    if clusters is not None:
+        labels = np.array(clusters, dtype=object)[is_asked].tolist()
+    mean = float(differences[is_asked].mean()) if unalike else 0.0
+    sums = cluster_sums(differences[is_asked, None] - mean, labels)[:, 0]
+    if unalike < FEWEST_UNALIKE or len(sums) < FEWEST_UNALIKE:
+        return False
+    error = math.sqrt(len(sums) / (len(sums) - 1) * float(np.sum(sums**2))) / int(is_asked.sum())
+    return mean + student_quantile((1 + SURE) / 2, len(sums) - 1) * error < 0
 
 
 _FEW_LARGE = 0.25

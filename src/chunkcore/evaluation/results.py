@@ -13,10 +13,9 @@ import numpy as np
 from chunkcore.errors import DataError, OptionError, counted
 from chunkcore.evaluation.measures import Depth, Measure, RetrievalMeasure, get_measure, parse_depth
 from chunkcore.evaluation.resampling import mean_std
-from chunkcore.frames import Frame, Markup, columns_of, html_table
 from chunkcore.models.llm import Prices, Usage
 from chunkcore.options import check_number
-from chunkcore.plain import plain
+from chunkcore.plain import Frame, Markup, columns_of, html_table, plain
 from chunkcore.run import MatchKind, Run
 from chunkcore.spans import Numbers, Scores
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence
-from chunkcore.evaluation.curve import CurvePoint
 from chunkcore.evaluation.measures import Depth, budget_of
+from chunkcore.evaluation.resampling import CurvePoint
 from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
 from chunkcore.lazy import needed

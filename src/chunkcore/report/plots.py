@@ -16,7 +16,7 @@ from html import escape
 import numpy as np
 
 from chunkcore.escaping import page_text
-from chunkcore.evaluation.curve import SHARES, CurvePoint
+from chunkcore.evaluation.resampling import SHARES, CurvePoint
 
 COLOURS = 8  # systems that have a colour; the others have their number alone
 _NARROW = 500  # pixels; in a narrower drawing names stand over their intervals

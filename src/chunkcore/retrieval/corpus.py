@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from chunkcore.chunkers.base import Chunker, DocumentChunks, get_chunker
 from chunkcore.columns import LazyItems, LazySequence
 from chunkcore.errors import DataError, echo
-from chunkcore.frames import Frame
 from chunkcore.options import suggesting
+from chunkcore.plain import Frame
 from chunkcore.reading.visible import has_markup
 from chunkcore.retrieval.lexicon import Postings, without_tags
 from chunkcore.run import PieceColumns, Retrieved

@@ -1,18 +1,21 @@
-"""Passages behind a retriever, as a stage that is scored; and the limits to which measures need answers."""
+"""Passages behind a retriever, as a stage that is scored; the limits to which measures need answers; `Race`."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import cast
 
+import numpy as np
+
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import counted, echo
-from chunkcore.evaluation.benchmarks.benchmark import Query
-from chunkcore.evaluation.curve import budgets_up_to
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query, question_documents
+from chunkcore.evaluation.comparison import By, shared_documents
 from chunkcore.evaluation.measures import Measure, budget_of, get_measure
+from chunkcore.evaluation.resampling import budgets_up_to, surely_below
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.retrieval import chunk_corpus, get_retriever
@@ -157,3 +160,54 @@ class PassagesBehind:
     def curve(self, hits: Run, show: str) -> dict[int, Scores]:
         """How much evidence passages behind a run hold within each budget; see `Report.curve`."""
         return curve_of(self.score(hits, recalls(self._scorer, hits), show, hits.name))
+
+
+LEAST = 30  # questions of a part
+PARTS = 3
+
+
+@dataclass
+class Race:
+    """Compares a system with the best before it, after each third of the questions, which are drawn at random.
+
+    Attributes:
+        measure: of the verdict.
+        by: what is resampled, as in `compare`.
+        seed: of the draw.
+        kept: names that are asked everything.
+    """
+
+    benchmark: Benchmark
+    measure: Measure
+    by: By = "auto"
+    seed: int = 0
+    kept: frozenset[str] = frozenset()
+    _best: Report | None = field(default=None, init=False)
+
+    def parts(self, *names: str) -> list[list[Query]]:
+        """The questions that a system of these names is asked one part after another."""
+        queries = list(self.benchmark.queries)
+        is_kept = not self.kept.isdisjoint(names)
+        if self._best is None or is_kept or len(queries) < PARTS * LEAST:
+            return [queries]
+        order = np.random.default_rng(self.seed).permutation(len(queries))
+        return [[queries[place] for place in part] for part in np.array_split(order, PARTS)]
+
+    def is_behind(self, report: Report) -> bool:
+        """Whether a system that was asked a part of the questions is surely behind the best."""
+        if self._best is None or self.measure not in report.scores:
+            return False
+        best, scores = self._best.values(self.measure), report.values(self.measure)
+        return surely_below(self.measure.sign * (scores - best), self._clusters())
+
+    def add(self, report: Report) -> None:
+        """Take a system that was asked everything: the next are compared with the best of them."""
+        if self.measure not in report.scores:
+            return
+        mean = self.measure.sign * report.mean(self.measure)
+        if self._best is None or mean > self.measure.sign * self._best.mean(self.measure):
+            self._best = report
+
+    def _clusters(self) -> list[str] | None:
+        documents = question_documents(self.benchmark)
+        return shared_documents([documents[query.id] for query in self.benchmark.queries], self.by)

@@ -17,7 +17,7 @@ import numpy as np
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import shared_documents
-from chunkcore.evaluation.curve import BUDGETS, CurvePoint, curve_points
+from chunkcore.evaluation.resampling import BUDGETS, CurvePoint, curve_points
 from chunkcore.options import check_number, suggesting
 from chunkcore.plain import digest
 from chunkcore.retrieval.base import Index

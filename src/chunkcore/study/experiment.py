@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,8 +21,8 @@ from chunkcore.columns import blocks
 from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.curve import SHARES
-from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
+from chunkcore.evaluation.measures import Depth, Measure, budget_of, measures_at, retrieval_measures
+from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import STAGES, Report, System, system_name
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder, Vectors
@@ -41,6 +42,7 @@ from chunkcore.study.behind import (
     HITS,
     Limit,
     PassagesBehind,
+    Race,
     ask_each,
     curve_of,
     limits_of,
@@ -48,7 +50,6 @@ from chunkcore.study.behind import (
     score_limits,
 )
 from chunkcore.study.metering import Meter, MeteredVectors, Work
-from chunkcore.study.stopping import Race, asked_alone
 from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -228,6 +229,7 @@ def run_experiment(
 
 
 _Named = TypeVar("_Named")
+_Key = TypeVar("_Key")
 
 
 def _by_name(
@@ -349,7 +351,7 @@ class _Bench:
                 runs = [_joined(some) for some in zip(*answers, strict=True)]
                 if len(asked) == len(self.queries) or race is None:
                     continue
-                if race.is_behind(asked_alone(self._scored(runs, limits), asked)):
+                if race.is_behind(_asked_alone(self._scored(runs, limits), asked)):
                     break
         texts = [query.text for query in self.queries]
         cost, seconds = self.meter.cost(cut.work, work, corpus, texts, self.scorer.tokens.size)
@@ -361,7 +363,7 @@ class _Bench:
             system=system,
         )
         if len(asked) < len(self.queries):
-            return asked_alone(report, asked)
+            return _asked_alone(report, asked)
         if race is not None:
             race.add(report)
         if not curved:
@@ -446,6 +448,30 @@ def _joined(runs: Sequence[Run]) -> Run:
     results = ChainMap(*[dict(run.results) for run in runs])
     failures = dict(ChainMap(*[dict(run.failures) for run in runs]))
     return replace(runs[0], results=results, failures=failures)
+
+
+def _asked_alone(report: Report, asked: Sequence[Query]) -> Report:
+    """The report of a system that was asked these questions alone: without scores for the others, or seconds."""
+    ids = {query.id for query in asked}
+    is_asked = np.array([name in ids for name in report.query_ids], dtype=np.bool_)
+
+    def alone(columns: Mapping[_Key, Scores]) -> dict[_Key, Scores]:
+        return {key: np.where(is_asked, column, math.nan) for key, column in columns.items()}
+
+    found: dict[Depth, tuple[tuple[float, ...], ...]] = {}
+    for k, rows in report.found.items():
+        pairs = zip(report.query_ids, rows, strict=True)
+        found[k] = tuple(row if name in ids else (math.nan,) * len(row) for name, row in pairs)
+    return replace(
+        report,
+        scores=alone(report.scores),
+        retrieved_tokens=alone(report.retrieved_tokens),
+        found=found,
+        unanswered=tuple(name for name in report.unanswered if name in ids),
+        seconds={step: value for step, value in report.seconds.items() if step != "search"},
+        bounds={},
+        asked=len(ids),
+    )
 
 
 def _lengths(corpus: ChunkedCorpus, counter: TokenCounter) -> Numbers:

@@ -28,10 +28,10 @@ from chunkcore.evaluation.measures import Measure, RetrievalMeasure, get_measure
 from chunkcore.evaluation.resampling import column_means
 from chunkcore.evaluation.results import Report, System
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.frames import Frame, columns_of
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder
 from chunkcore.options import Bounds, check_options, split_parts, suggesting
+from chunkcore.plain import Frame, columns_of
 from chunkcore.retrieval import get_retriever
 from chunkcore.spans import Scores
 from chunkcore.study.experiment import run_experiment
