@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chunkcore import DataError, compare, get_measure
-from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, terminal_text
 from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.plain import csv_cell, markdown_cell, page_text, script_json, terminal_text
 from chunkcore.report import html_report, plots, question_csv, read_reports, write_report
 from chunkcore.report.html import whole_percent
 from chunkcore.report.records import print_report

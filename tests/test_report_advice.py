@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import typer
 from chunkcore.cli import app
-from chunkcore.escaping import markdown_cell, terminal_text
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Cost, Report
+from chunkcore.plain import markdown_cell, terminal_text
 from chunkcore.report import html_report, markdown_report
 from chunkcore.report.advice import Advice
 from chunkcore.report.records import print_report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from chunkcore import Benchmark, Document, Evidence, Query, Retrieved, Run, Span, compare, score
 from chunkcore.report import html_report, markdown_report, write_report
-from chunkcore.report.missed import missed_by
+from chunkcore.report.advice import missed_by
 from chunkcore.study.comparing import ReportPage
 
 TEXT = "The fox is red and lives in the wood. The owl hoots all night long. The otter swims in the cold brook."

@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import pytest
 from chunkcore import Benchmark, Document, Evidence, Query, Retrieved, Run, Span
-from chunkcore.escaping import page_text
+from chunkcore.plain import page_text
 from chunkcore.report.viewer import MATCHES, Pack, Place, answers, excerpts, viewer
 from hypothesis import given, settings
 from hypothesis import strategies as st

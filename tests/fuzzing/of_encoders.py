@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from chunkcore.escaping import encodable
+from chunkcore.plain import encodable
 from chunkcore.tokens import encodings
 
 from tests.fuzzing.targets import target

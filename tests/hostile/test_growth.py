@@ -16,7 +16,7 @@ from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.boundaries.code import nests_deeper
 from chunkcore.chunkers.llm import numbers_in
-from chunkcore.escaping import csv_cell, markdown_cell, page_text, terminal_text
+from chunkcore.plain import csv_cell, markdown_cell, page_text, terminal_text
 
 units = " |\\n|\\t|- |#|> |`|[|](|<|</|<a |<!--|&|*|_|=|. |a. A|\\"|ก |。|\\r|\\x85|{|--".split("|")
 units += ["+++\\n", "---\\n", ";\\n", "\\ufeff", "=\\u200b", "|", "| ", "|-", "\\\\"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from chunkcore.cli import main
 from chunkcore.cli.running import reporting
-from chunkcore.escaping import csv_cell
+from chunkcore.plain import csv_cell
 from chunkcore.report.records import markdown_report, question_csv
 
 from tests.fakes import FakeEmbedder

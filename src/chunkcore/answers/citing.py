@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import OptionError
-from chunkcore.escaping import terminal_text
 from chunkcore.locating.alignment import Aligner
+from chunkcore.plain import terminal_text
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.retrieval.passages.assembly import part_of
 from chunkcore.run import Retrieved

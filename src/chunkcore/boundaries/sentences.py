@@ -15,8 +15,8 @@ from chunkcore.boundaries.html import BLOCK_TAGS
 from chunkcore.boundaries.records import record_lines
 from chunkcore.boundaries.separators import compiled, finder
 from chunkcore.errors import DataError, OptionError, echo
-from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
+from chunkcore.plain import encodable
 from chunkcore.spans import Ranges, trim
 
 

@@ -12,15 +12,30 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence, Set
 from contextvars import copy_context
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal, cast
+from importlib import import_module
+from inspect import cleandoc
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from chunkcore import guesses
-from chunkcore.cli import chunk, enough, questions, reports, search, shelf
+from chunkcore.cli import options, questions, reports, running, search
 from chunkcore.cli.running import StoppedError, StopSignals
-from chunkcore.errors import ChunkcoreError, NotWrittenError, shortened
+from chunkcore.errors import (
+    ChunkcoreError,
+    NotWrittenError,
+    OptionError,
+    echo,
+    shortened,
+    suggestion,
+)
+from chunkcore.options import shown_default
+
+if TYPE_CHECKING:
+    from chunkcore.models.cache import Cache
 
 __all__ = ["app", "main"]
 
@@ -61,6 +76,93 @@ def _any_command(
         raise typer.Exit
 
 
+# The module of each registry.
+_REGISTRIES = {
+    "chunkers": "chunkcore.chunkers",
+    "retrievers": "chunkcore.retrieval.base",
+    "stages": "chunkcore.retrieval.stage",
+    "measures": "chunkcore.evaluation.measures",
+    "counters": "chunkcore.tokens.counters",
+    "embedders": "chunkcore.models.loading",
+    "llms": "chunkcore.models.llm.endpoint",
+}
+
+
+def _kinds(incomplete: str) -> list[str]:
+    return [kind for kind in _REGISTRIES if kind.startswith(incomplete)]
+
+
+@options.grouped
+def list_names(
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="KIND", autocompletion=_kinds, help=f"{', '.join(_REGISTRIES)}."),
+    ] = "",
+) -> None:
+    """List what has a name, with its options and defaults.
+
+    A name is written with its options as name:option=value,option=value. What installed packages add is listed, too.
+
+    Example: chunkcore list chunkers
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    if not kind:
+        running.say(*(f"chunkcore list {name}" for name in _REGISTRIES))
+        return
+    kind = guesses.KINDS.get(kind, kind)
+    if kind not in _REGISTRIES:
+        expected = f"expected one of {', '.join(_REGISTRIES)}{suggestion(kind, _REGISTRIES)}"
+        raise OptionError(f"unknown kind {echo(kind)}: {expected}")
+    import_module(_REGISTRIES[kind].rpartition(".")[0])  # whose modules register what they hold
+    console = Console(soft_wrap=True)
+    for name, thing in getattr(import_module(_REGISTRIES[kind]), kind).items():
+        title = cleandoc(thing.__doc__ or "").partition("\n")[0]
+        console.print(Text(name, style="bold"), Text(title))
+        for option in fields(thing) if is_dataclass(thing) else ():
+            console.print(Text(f"  {option.name} = {shown_default(option)}"))
+
+
+# ---- the cache of vectors and of language models' answers
+
+cache = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Measure or clear the cache of models.",
+)
+File = Annotated[Path | None, options.value("FILE", "Default: the user's cache.", "--cache")]
+
+
+@cache.command()
+@options.grouped
+def size(file: File = None) -> None:
+    """Say what the cache holds."""
+    running.say(_described(_opened(file)))
+
+
+@cache.command()
+@options.grouped
+def clear(file: File = None) -> None:
+    """Remove every entry. The exit code is 1 if some are still there."""
+    opened = _opened(file)
+    running.say(f"{opened.clear():,} entries removed", _described(opened))
+    contents = opened.size()
+    if contents.vectors or contents.answers:
+        raise typer.Exit(1)
+
+
+def _opened(path: Path | None) -> Cache:
+    from chunkcore.models.cache import Cache
+
+    return Cache(path or options.default_cache())
+
+
+def _described(opened: Cache) -> str:
+    contents = opened.size()
+    return f"{opened.path}: {contents.bytes / 1e6:,.1f} MB, {contents.vectors:,} vectors, {contents.answers:,} answers"
+
+
 # Help lists the commands by the job that they are for.
 _FIND, _CUT = "Find passages in your files", "Cut documents"
 _MEASURE = "Find out which chunker and retriever are best for your questions"
@@ -69,19 +171,19 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., Any], str], ...] = (
     (_FIND, "search", search.search, "Print the passages that answer a question."),
     (_FIND, "index", search.index, "Make or update an index of files."),
     (_FIND, "serve", search.serve, "Serve the search to language models (MCP)."),
-    (_CUT, "chunk", chunk.chunk, "Cut files into chunks: JSON lines with offsets."),
-    (_CUT, "list", shelf.list_names, "List chunkers, retrievers, measures, ..."),
+    (_CUT, "chunk", search.chunk, "Cut files into chunks: JSON lines with offsets."),
+    (_CUT, "list", list_names, "List chunkers, retrievers, measures, ..."),
     (_MEASURE, "compare", reports.compare, "Compare chunkers, retrievers and embedders."),
     (_MEASURE, "score", reports.score, "Score the hits of any system: run files."),
     (_MEASURE, "tune", reports.tune, "Try many options; score the best on other questions."),
-    (_MEASURE, "calibrate", enough.calibrate, "Find how many tokens a question needs."),
-    (_MEASURE, "check", enough.check, "Check that labels still match the documents."),
+    (_MEASURE, "calibrate", search.calibrate, "Find how many tokens a question needs."),
+    (_MEASURE, "check", search.check, "Check that labels still match the documents."),
     (_ASK, "label", questions.label, "Mark evidence in your documents, in a browser."),
 )
 for _panel, _name, _function, _help in _COMMANDS:
     app.command(_name, rich_help_panel=_panel, short_help=_help)(_function)
 app.add_typer(questions.app, name="questions", rich_help_panel=_ASK)
-app.add_typer(shelf.cache, name="cache", rich_help_panel=_KEEP)
+app.add_typer(cache, name="cache", rich_help_panel=_KEEP)
 
 # What typer raises for a wrong option. Newer versions carry a copy of click, so the class is found by one that both
 # export.
@@ -159,7 +261,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _say(sentence: str, *, code: int = 2) -> int:
-    from chunkcore.escaping import terminal_text
+    from chunkcore.plain import terminal_text
 
     print(f"chunkcore: {terminal_text(sentence)}", file=sys.stderr)  # noqa: T201
     return code

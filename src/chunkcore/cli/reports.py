@@ -12,7 +12,7 @@ import typer
 
 from chunkcore.cli import options, running
 from chunkcore.errors import OptionError, counted
-from chunkcore.escaping import terminal_text
+from chunkcore.plain import terminal_text
 
 if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 import typer
 
 from chunkcore.errors import counted
-from chunkcore.escaping import terminal_text
+from chunkcore.plain import terminal_text
 
 if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker

@@ -1,11 +1,13 @@
-"""``chunkcore search``, ``index`` and ``serve``: passages of a folder's files, from a saved index."""
+"""Commands on files: ``chunkcore search``, ``index``, ``serve``, ``chunk``; ``calibrate`` and ``check`` of an index."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,14 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import OptionError, counted, echo, warn_user
-from chunkcore.escaping import terminal_text
+from chunkcore.errors import DataError, OptionError, counted, echo, warn_user
+from chunkcore.plain import terminal_text
 
 if TYPE_CHECKING:
     from chunkcore.models.base import Embedder
     from chunkcore.retrieval import Index
+    from chunkcore.retrieval.passages.enough import Enough
     from chunkcore.run import Retrieved
     from chunkcore.scale.folder_index import FolderIndex
+    from chunkcore.study.enough import Needs
+    from chunkcore.text import Chunk, Document
 
 _SPACE = re.compile(r"([ \t\n]+)")
 
@@ -277,3 +282,242 @@ def _place(row: Mapping[str, Any]) -> str:
 
 def _printable(part: str) -> str:
     return terminal_text(part) if part.strip(" \t\n") else part.expandtabs(4)
+
+
+# ---- chunk
+
+_STANDARD = Path("-")
+
+
+@options.grouped
+def chunk(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Files and folders, or - for standard input.", metavar="FILES"),
+    ],
+    costs: options.Models,
+    spec: Annotated[str | None, options.chunker(help="Default: recursive:size=200.")] = None,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Default: standard output.", show_default=False
+        ),
+    ] = _STANDARD,
+    workers: Annotated[int, options.number("Threads that cut.", 1)] = 1,
+    follow_links: options.FollowLinks = False,
+) -> None:
+    """Cut files into chunks and write them as JSON lines.
+
+    A line is {"document_id", "id", "index", "spans", "text", "token_count", "metadata"}: text[start:end] of the file's
+    characters is the chunk. Some have "context", "segments" or "derived".
+
+    Example: chunkcore chunk docs/ -s recursive:size=200,overlap=20 -o chunks.jsonl
+
+    Example: cat manual.md | chunkcore chunk -
+    """
+    from chunkcore.chunkers import get_chunker
+    from chunkcore.files import write_parts
+
+    _keep_inputs(files, output)
+    prices, kept = costs.prices(), running.KeptAnswers(costs.kept)
+    chunker = get_chunker(spec or "recursive:size=200")
+    documents = _read(files, follow_links=follow_links)
+    if costs.dry_run:
+        running.say(*running.estimates({spec or chunker.name: chunker}, documents, prices))
+        return
+    lines = _lines(documents, kept(chunker).chunk_many(documents, workers=workers))
+    if output != _STANDARD:
+        write_parts(output, lines)
+    else:
+        for line in lines:
+            sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+    running.say(*kept.used(prices), err=True)
+
+
+def _read(files: Iterable[Path], *, follow_links: bool) -> list[Document]:
+    """The documents of all inputs. Raises `DataError`: two share an id."""
+    from chunkcore.files import decoded, read_text
+    from chunkcore.reading import load_documents
+    from chunkcore.text import Document
+
+    places: dict[str, Path] = {}
+    documents: list[Document] = []
+    for path in files:
+        if path == _STANDARD:
+            text = decoded(sys.stdin.buffer.read(), Path("standard input"))
+            if not text:
+                raise DataError("standard input is empty: pipe a text into the command")
+            found = [Document("-", text)]
+        elif path.is_fifo():  # <(a command) of a shell
+            found = [Document(str(path), read_text(path))]
+        else:
+            found = load_documents(path, follow_links=follow_links)
+        for document in found:
+            if document.id in places:
+                raise DataError(
+                    f"{places[document.id]} and {path} both hold a document with the id {document.id!r}: give each "
+                    "file once, and of folders the one above them, in which their paths differ"
+                )
+            places[document.id] = path
+        documents += found
+    return documents
+
+
+def _lines(documents: Iterable[Document], chunks: Iterable[Chunk]) -> Iterator[bytes]:
+    """Each chunk as a line of JSON; its spans are those of the document's file."""
+    from chunkcore.files import utf8_line
+    from chunkcore.reading.visible import in_source
+    from chunkcore.spans import pairs_of
+
+    sources = {document.id: document for document in documents}
+    for item in chunks:
+        source = sources[item.document_id]
+        row = {
+            "document_id": item.document_id,
+            "id": item.id,
+            "index": item.index,
+            "spans": pairs_of(in_source(source, item.spans)),
+            "text": item.text,
+            "token_count": item.token_count,
+        }
+        if item.context:
+            row["context"] = item.context
+        if item.segments:
+            row["segments"] = [pairs_of(in_source(source, spans)) for spans in item.segments]
+        if item.derived:
+            row["derived"] = True
+        row["metadata"] = dict(item.metadata)
+        yield utf8_line(row)
+
+
+def _keep_inputs(files: Iterable[Path], output: Path) -> None:
+    """Raise `OptionError` if the output is an input, or would be taken for one the next time."""
+    if output == _STANDARD:
+        return
+    for path in files:
+        for file in (path, path / "documents.jsonl"):
+            if output.is_file() and file.is_file() and file.samefile(output):
+                raise OptionError(
+                    f"--output {output} is one of the files to cut, and would be replaced: name another file"
+                )
+        options.check_outside(path, output)
+
+
+# ---- thresholds
+
+
+@options.grouped
+def calibrate(
+    opening: Opening,
+    questions: Annotated[
+        Path, options.value("FILE", "Labelled questions of these documents.", "--questions")
+    ],
+    miss: Annotated[float, options.value("SHARE", "Of questions that may lack evidence.")] = 0.1,
+    refuse: Annotated[
+        float, options.value("SHARE", "Of questions that may be called unrelated.")
+    ] = 0.05,
+) -> None:
+    """Find out how many tokens hold the evidence, and when it is not in the documents.
+
+    Prints tokens against the share of questions with all evidence, and keeps two thresholds in the index:
+    max_tokens="auto" then gives each question what it needs, and `related` says whether the answer is there. Of
+    questions like these, in the mean, at most --miss lack evidence; that is no promise for a single one. The exit
+    code is 1 if there are too few questions, or too much evidence is out of reach.
+
+    Example: chunkcore calibrate docs.index --questions questions.jsonl --miss 0.1
+    """
+    from chunkcore.evaluation.benchmarks import load_benchmark
+    from chunkcore.retrieval.saved import read_manifest
+    from chunkcore.study.enough import UnattainableError, measure_needs
+
+    opened = opening.open()
+    benchmark = load_benchmark(opened.index.corpus.documents, questions)
+    needs = measure_needs(opened.index, benchmark)
+    running.say(
+        f"{counted(len(needs.levels), 'question')}: tokens in the mean, and questions with all evidence"
+    )
+    _print(_curve_lines(needs))
+    try:
+        enough = needs.enough(miss, refuse)
+    except UnattainableError as error:
+        running.say(f"chunkcore: {error}", err=True)
+        raise typer.Exit(1) from error
+    running.say(*_promise_lines(needs, enough))
+    if opened.folder is None:
+        return
+    opened.index.enough = enough
+    opened.index.save(opened.folder, notes=read_manifest(opened.folder)["notes"])
+    running.say("saved in the index; in Python, and in each framework's IndexRetriever:")
+    _print(_paste_lines(opened.folder))
+
+
+def _print(lines: Iterable[str]) -> None:
+    """Lines with their white space."""
+    for line in lines:
+        typer.echo(line)
+
+
+@options.grouped
+def check(
+    opening: Opening,
+    questions: Annotated[
+        Path, options.value("FILE", "A questions.jsonl of these documents.", "--questions")
+    ],
+) -> None:
+    """Say whether labels and thresholds still hold, after documents or the index have changed.
+
+    Each excerpt is there, moved, split (its sentences stand apart), changed or gone. A calibrated index is compared
+    with what was calibrated: another embedder, lost documents or units, and drift of the questions' presence, with
+    5 % of false alarms at most. The exit code is 1 if an excerpt is split, changed or gone, or the index has changed.
+
+    Example: chunkcore check docs/ --questions questions.jsonl
+    """
+    from chunkcore.files import json_lines
+    from chunkcore.questions.labels import label_states
+    from chunkcore.retrieval.passages import WindowIndex
+    from chunkcore.study.enough import index_changes
+
+    index = opening.open().index
+    states = label_states(index.corpus.documents, questions)
+    counts = Counter(state.state for state in states)
+    _print(str(state) for state in states if state.state != "there")
+    listed = ", ".join(f"{count} {state}" for state, count in counts.items())
+    running.say(f"{counted(len(states), 'excerpt')}: {listed}")
+    has_failed = bool(counts["split"] + counts["changed"] + counts["gone"])
+    if index.enough is not None:
+        assert isinstance(index, WindowIndex)
+        texts = [str(row.get("question", "")) for _, row in json_lines(questions)]
+        changes = index_changes(index, texts)
+        for change in changes:
+            running.say(f"{change.words}: calibrate again")
+        if not changes:
+            running.say("the questions' presence is as it was")
+        has_failed = has_failed or bool(changes)
+    if has_failed:
+        raise typer.Exit(1)
+
+
+def _curve_lines(needs: Needs) -> Iterator[str]:
+    for point in needs.curve():
+        yield f"{point.tokens:8,.0f}  {point.share:4.0%}  (95 % interval {point.low:.0%} to {point.high:.0%})"
+
+
+def _promise_lines(needs: Needs, enough: Enough) -> Iterator[str]:
+    yield (
+        f"at most {enough.miss:.0%} of questions like these lack evidence: {enough.tokens:,.0f} tokens in the mean"
+    )
+    yield f"at most {enough.refuse:.0%} are called unrelated"
+    if len(needs.unanswered):
+        share, low, high = needs.passing(enough.least)
+        yield f"asked without their documents, {share:.0%} ({low:.0%} to {high:.0%}) are still called related"
+    for question, document in needs.repeated.items():
+        yield f"left out there: {document} answers {question} as well"
+
+
+def _paste_lines(folder: Path) -> Iterator[str]:
+    name = str(folder)
+    yield "    from chunkcore import load_index"
+    yield f"    index = load_index({name!r})"
+    yield '    passages = index.retrieve(question, max_tokens="auto")'
+    yield "    if not index.is_related(question): ...  # ask back, or say that it is not there"

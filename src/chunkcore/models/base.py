@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from chunkcore.columns import distinct
 from chunkcore.errors import ChunkcoreError, ModelError, OptionError, echo, shortened
-from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
+from chunkcore.plain import encodable
 from chunkcore.spans import Floats, Numbers, Scores
 from chunkcore.tokens.tokenized import splits_at_space
 

@@ -16,11 +16,10 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 import numpy as np
 
 from chunkcore.errors import ModelError, NoAnswerError, OptionError, echo
-from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
 from chunkcore.models.base import Fingerprinted, Vectors, check_vectors
 from chunkcore.options import check_number
-from chunkcore.plain import digest
+from chunkcore.plain import digest, encodable
 
 LONGEST_WAIT = 31_536_000  # seconds: a year
 LARGEST = 16 * 2**20  # bytes of a response, unpacked; today's longest answers have one million

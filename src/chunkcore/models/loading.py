@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from chunkcore.columns import distinct, text_key
 from chunkcore.errors import MissingExtraError, ModelError, OptionError, echo, kind_of, shortened
-from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
 from chunkcore.models.base import (
     DOCUMENT_PROMPTS,
@@ -39,6 +38,7 @@ from chunkcore.models.base import (
 from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.endpoint import as_openai
 from chunkcore.models.openvino import OpenVinoEmbedder, has_bf16, is_bert_folder
+from chunkcore.plain import encodable
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, TokenizedText

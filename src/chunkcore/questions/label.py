@@ -24,7 +24,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
-from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinder, document_name
 from chunkcore.files import (
     check_unchanged,
@@ -37,7 +36,7 @@ from chunkcore.files import (
     utf8_line,
     write_checked,
 )
-from chunkcore.plain import digest
+from chunkcore.plain import digest, page_text
 from chunkcore.questions.labels import check_questions_file, evidence_of
 from chunkcore.report.html import policy
 from chunkcore.retrieval.lexicon import without_tags

@@ -13,16 +13,15 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence
 from chunkcore.evaluation.measures import Depth, budget_of
 from chunkcore.evaluation.resampling import CurvePoint
 from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
 from chunkcore.lazy import needed
+from chunkcore.plain import page_text, script_json
 from chunkcore.report import plots, tables
-from chunkcore.report.advice import Advice
-from chunkcore.report.missed import missed_by
+from chunkcore.report.advice import Advice, missed_by
 from chunkcore.report.viewer import viewer
 from chunkcore.study.comparing import ReportPage
 

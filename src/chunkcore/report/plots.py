@@ -15,8 +15,8 @@ from html import escape
 
 import numpy as np
 
-from chunkcore.escaping import page_text
 from chunkcore.evaluation.resampling import SHARES, CurvePoint
+from chunkcore.plain import page_text
 
 COLOURS = 8  # systems that have a colour; the others have their number alone
 _NARROW = 500  # pixels; in a narrower drawing names stand over their intervals

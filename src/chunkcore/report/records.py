@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chunkcore.errors import DataError
-from chunkcore.escaping import csv_cell, markdown_cell, terminal_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.files import read_json, write_files, write_text
-from chunkcore.plain import digest, plain
+from chunkcore.plain import csv_cell, digest, markdown_cell, plain, terminal_text
 from chunkcore.report import tables
-from chunkcore.report.advice import Advice
+from chunkcore.report.advice import Advice, missed_by, missed_table
 from chunkcore.report.html import html_report
-from chunkcore.report.missed import missed_by, missed_table
 from chunkcore.report.plots import name_lines
 from chunkcore.report.tables import Cell, Table
 from chunkcore.study.comparing import ReportPage

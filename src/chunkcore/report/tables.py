@@ -13,12 +13,12 @@ from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
-from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem
 from chunkcore.evaluation.comparison import Difference, listed, rounded
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.resampling import SHARES, tokens_for
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
+from chunkcore.plain import markdown_cell
 from chunkcore.report.plots import signed
 from chunkcore.run import MatchKind
 from chunkcore.study.comparing import FEW, ReportPage, mean

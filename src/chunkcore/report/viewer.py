@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import budget_of
 from chunkcore.evaluation.results import Report
+from chunkcore.plain import page_text
 from chunkcore.report.tables import FOUND_BY
 from chunkcore.run import MatchKind, Retrieved, Run
 from chunkcore.spans import Ranges, union_ranges

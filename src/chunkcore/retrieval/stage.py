@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from chunkcore.errors import ModelError, OptionError, echo
-from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, ask_twice, fetch
 from chunkcore.options import Bounds, format_spec, read_value, split_options, suggesting
+from chunkcore.plain import encodable
 from chunkcore.registry import Registry
 from chunkcore.retrieval.base import (
     FIRST_DEPTH,

@@ -11,8 +11,8 @@ import numpy as np
 
 from chunkcore.columns import distinct
 from chunkcore.errors import OptionError, echo, suggestion
-from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
+from chunkcore.plain import encodable
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 from chunkcore.tokens.encodings import (

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
-from chunkcore.escaping import encodable
+from chunkcore.plain import encodable
 
 Ids = NDArray[np.uint32]
 

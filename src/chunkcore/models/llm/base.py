@@ -25,11 +25,10 @@ from typing import (
 
 from chunkcore.concurrency import check_wanted, ordered
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError
-from chunkcore.escaping import encodable
 from chunkcore.models.base import Fingerprinted
 from chunkcore.models.cache import LLMCache
 from chunkcore.options import check_number
-from chunkcore.plain import digest
+from chunkcore.plain import digest, encodable
 from chunkcore.tokens import get_counter
 
 if TYPE_CHECKING:
