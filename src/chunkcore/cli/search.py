@@ -437,7 +437,9 @@ def calibrate(
     running.say(
         f"{counted(len(needs.levels), 'question')}: tokens in the mean, and questions with all evidence"
     )
-    _print(_curve_lines(needs))
+    for point in needs.curve():
+        interval = f"95 % interval {point.low:.0%} to {point.high:.0%}"
+        typer.echo(f"{point.tokens:8,.0f}  {point.share:4.0%}  ({interval})")
     try:
         enough = needs.enough(miss, refuse)
     except UnattainableError as error:
@@ -449,13 +451,7 @@ def calibrate(
     opened.index.enough = enough
     opened.index.save(opened.folder, notes=read_manifest(opened.folder)["notes"])
     running.say("saved in the index; in Python, and in each framework's IndexRetriever:")
-    _print(_paste_lines(opened.folder))
-
-
-def _print(lines: Iterable[str]) -> None:
-    """Lines with their white space."""
-    for line in lines:
-        typer.echo(line)
+    typer.echo(_PASTED.format(folder=str(opened.folder)))
 
 
 @options.grouped
@@ -481,7 +477,7 @@ def check(
     index = opening.open().index
     states = label_states(index.corpus.documents, questions)
     counts = Counter(state.state for state in states)
-    _print(str(state) for state in states if state.state != "there")
+    running.say(*(str(state) for state in states if state.state != "there"))
     listed = ", ".join(f"{count} {state}" for state, count in counts.items())
     running.say(f"{counted(len(states), 'excerpt')}: {listed}")
     has_failed = bool(counts["split"] + counts["changed"] + counts["gone"])
@@ -498,11 +494,6 @@ def check(
         raise typer.Exit(1)
 
 
-def _curve_lines(needs: Needs) -> Iterator[str]:
-    for point in needs.curve():
-        yield f"{point.tokens:8,.0f}  {point.share:4.0%}  (95 % interval {point.low:.0%} to {point.high:.0%})"
-
-
 def _promise_lines(needs: Needs, enough: Enough) -> Iterator[str]:
     yield (
         f"at most {enough.miss:.0%} of questions like these lack evidence: {enough.tokens:,.0f} tokens in the mean"
@@ -515,9 +506,8 @@ def _promise_lines(needs: Needs, enough: Enough) -> Iterator[str]:
         yield f"left out there: {document} answers {question} as well"
 
 
-def _paste_lines(folder: Path) -> Iterator[str]:
-    name = str(folder)
-    yield "    from chunkcore import load_index"
-    yield f"    index = load_index({name!r})"
-    yield '    passages = index.retrieve(question, max_tokens="auto")'
-    yield "    if not index.is_related(question): ...  # ask back, or say that it is not there"
+_PASTED = """\
+    from chunkcore import load_index
+    index = load_index({folder!r})
+    passages = index.retrieve(question, max_tokens="auto")
+    if not index.is_related(question): ...  # ask back, or say that it is not there"""
