@@ -62,12 +62,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def complete(self, content: Any, finish: str = "stop", usage: Any = "counted", **message: Any) -> None:
         if usage == "counted":
-            usage = {
-                "prompt_tokens": 100,
-                "completion_tokens": 10,
-                "total_tokens": 110,
-                "prompt_tokens_details": {"cached_tokens": 64},
-            }
+            usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+            usage["prompt_tokens_details"] = {"cached_tokens": 64}
         choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content, **message}}
         data = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
         self.send(json.dumps(data | ({"usage": usage} if usage else {})).encode())

@@ -158,12 +158,8 @@ class Summaries(Toy):
     """Answers mostly with what is in no document."""
 
     def ask(self, question: str) -> list[Hit]:
-        return [
-            *super().ask(question),
-            Hit("A summary of it all, by a model."),
-            Hit("Another one of these."),
-            Hit("And a third."),
-        ]
+        lost = "A summary of it all, by a model.", "Another one of these.", "And a third."
+        return [*super().ask(question), *map(Hit, lost)]
 
 
 @both

@@ -46,15 +46,11 @@ def searches(draw):
     return documents, hits
 
 
+SHOWN = st.sampled_from(["hits", "whole", "all", {"d0"}])
+
+
 @settings(max_examples=200, deadline=None)
-@given(
-    searches(),
-    questions,
-    st.integers(1, 60),
-    st.sampled_from(["hits", "whole", "all", {"d0"}]),
-    st.floats(0, 1),
-    st.booleans(),
-)
+@given(searches(), questions, st.integers(1, 60), SHOWN, st.floats(0, 1), st.booleans())
 def test_budgets_hold_and_nothing_of_other_documents_appears(search, question, budget, show, balance, limited):
     documents, hits = search
     found = index_of(documents).behind(

@@ -160,12 +160,7 @@ def test_an_excerpt_of_a_web_page_is_written_as_the_page_is_read():
 @pytest.mark.parametrize(
     ("name", "page", "excerpt", "source"),
     [
-        (
-            "part.html",
-            "<p>Steep <b>green</b> tea briefly.</p>",
-            "Steep green tea briefly.",
-            "Steep <b>green</b> tea briefly.",
-        ),
+        ("part.html", "<p>Steep <b>green</b> tea now.</p>", "Steep green tea now.", "Steep <b>green</b> tea now."),
         ("page", "<!-- kept --><!doctype html><p>Tea is <i>very</i> hot", "Tea is very hot", "Tea is <i>very</i> hot"),
         (
             "a.html",

@@ -45,12 +45,8 @@ def test_a_budget_over_everything_retrieves_everything() -> None:
 
 
 def test_further_measures_are_scored_as_deep_as_they_say() -> None:
-    (report,) = run_experiment(
-        BENCHMARK,
-        [get_chunker(SPECS[0])],
-        FakeEmbedder(),
-        measures=[*measures_at([2]), "nDCG@30", "MRR", "HitRate@80tok"],
-    )
+    measures = [*measures_at([2]), "nDCG@30", "MRR", "HitRate@80tok"]
+    (report,) = run_experiment(BENCHMARK, [get_chunker(SPECS[0])], FakeEmbedder(), measures=measures)
     assert [str(measure) for measure in report.scores][-3:] == ["nDCG@30[token]", "MRR", "HitRate@80tok"]
     assert report.retrieved_tokens["80tok"].min() >= 78  # a token may be cut off at the end
     assert report.retrieved_tokens[30].min() > 80

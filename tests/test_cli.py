@@ -355,10 +355,7 @@ def test_what_embedding_needs_and_costs_is_told_before_it_begins(docs, questions
     cases = [
         (["-s", "sentence", "-r", "bm25", "-e", "other"], "nothing embeds: bm25 searches words"),
         (["-s", "sentence", "-r", "dense", "-e", "openai:small", "--embed-price", "2"], r"chunker, cost 0\.\d+\. What"),
-        (
-            ["-s", "sentence", "-r", "dense", "-e", "mistral/m"],
-            r"openai:m@https://api.mistral.ai/v1 reads about [\d,]+ t",
-        ),
+        (["-s", "sentence", "-r", "dense", "-e", "mistral/m"], r"openai:m@https://api.mistral.ai/v1 reads about \d"),
     ]
     for arguments, told in cases:
         assert main([*data, *arguments]) == 0

@@ -79,17 +79,8 @@ def test_a_strategy_over_another_keeps_the_answers_of_both(server, docs, capsys)
 
 
 def test_a_comparison_foresees_and_tells_the_same(server, docs, questions, tmp_path, capsys):
-    arguments = [
-        "compare",
-        "-r",
-        "dense",
-        "--docs",
-        str(docs),
-        "--questions",
-        str(questions),
-        "--output",
-        str(tmp_path / "out"),
-    ]
+    given = ["--docs", str(docs), "--questions", str(questions), "--output", str(tmp_path / "out")]
+    arguments = ["compare", "-r", "dense", *given]
     arguments += ["-s", spec(server), "-s", "recursive:size=20", "--resamples", "100"]
     assert main([*arguments, "--dry-run"]) == 0
     foreseen, nothing, _ = capsys.readouterr().out.splitlines()
@@ -108,10 +99,7 @@ def test_a_comparison_foresees_and_tells_the_same(server, docs, questions, tmp_p
     ("arguments", "message"),
     [
         (["--input-price", "2"], "--input-price and --output-price go together"),
-        (
-            ["--input-price", "-1", "--output-price", "1"],
-            "the price of a million tokens (input) is at least 0, got -1.0",
-        ),
+        (["--input-price", "-1", "--output-price", "1"], "of a million tokens (input) is at least 0, got -1.0"),
         (["-s", "lumber"], "llm names the model to ask"),
         (["-s", "lumber:llm=openai:m@http://127.0.0.1:1/v1#tries=1"], "cannot be reached"),
     ],

@@ -335,12 +335,8 @@ def test_a_saved_index_is_made_updated_and_searched(docs, tmp_path, capfd, reads
 def test_where_compares_numbers_too_and_says_where_nothing_is_allowed(tmp_path, capfd):
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps({"id": "a", "text": "The ferry leaves.", "n": 3, "open": True, "of": ["ä"]}))
-    assert (
-        main(
-            ["search", str(file), "ferry", *["--where", "n=3", "--where", "open=true", "--where"], 'of=["ä"]', "--json"]
-        )
-        == 0
-    )
+    where = ["--where", "n=3", "--where", "open=true", "--where", 'of=["ä"]']
+    assert main(["search", str(file), "ferry", *where, "--json"]) == 0
     assert rows(capfd)
     for wrong in ("n=4", "none=null"):
         assert main(["search", str(file), "ferry", "--where", wrong]) == 0

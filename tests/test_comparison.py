@@ -56,12 +56,8 @@ def test_a_clear_winner_is_named_with_its_lead() -> None:
 
 
 def test_without_a_clear_winner_all_tied_are_named() -> None:
-    systems = [
-        report("worst", near(-0.3, 1)),
-        report("b", near(-0.001, 2)),
-        report("a", near(0, 3)),
-        report("c", near(-0.0015, 4)),
-    ]
+    means = {"worst": -0.3, "b": -0.001, "a": 0, "c": -0.0015}
+    systems = [report(name, near(mean, seed)) for seed, (name, mean) in enumerate(means.items(), 1)]
     found = compare(systems, margin=0.002)
     assert found.best is None
     assert set(found.tied) == {"a", "b", "c"}

@@ -66,12 +66,8 @@ def chunk(**changes: object) -> Chunk:
 
 def test_an_id_is_document_chunker_and_place() -> None:
     assert chunk().id == chunk(index=9, text="other", token_count=1, context="c").id
-    others = [
-        chunk(document_id="do"),
-        chunk(fingerprint="g"),
-        chunk(spans=(Span(0, 3),)),
-        chunk(spans=(Span(5, 7), Span(0, 3))),
-    ]
+    spans = (Span(0, 3),), (Span(5, 7), Span(0, 3))
+    others = [chunk(document_id="do"), chunk(fingerprint="g"), *(chunk(spans=each) for each in spans)]
     assert len({chunk().id, *(other.id for other in others)}) == 5
     assert len(chunk().id) == 32
     # Pinned: an id that changes with a version makes every index stale.

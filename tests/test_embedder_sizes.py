@@ -22,11 +22,8 @@ def test_a_size_that_was_left_out_is_60_percent_of_what_the_model_reads_in_its_o
     model = FakeTokenEmbedder(max_tokens=256)
     assert sized_options("recursive", {}, model) == {"size": 153, "counter": "embedder"}
     assert sized_options("cluster_semantic", {}, model) == {"size": 153, "counter": "embedder"}
-    assert sized_options("fixed_token", {"overlap": 20}, CachedEmbedder(model)) == {
-        "overlap": 20,
-        "size": 153,
-        "counter": "embedder",
-    }
+    expected = {"overlap": 20, "size": 153, "counter": "embedder"}
+    assert sized_options("fixed_token", {"overlap": 20}, CachedEmbedder(model)) == expected
 
 
 def test_a_counter_that_was_chosen_stays_and_the_size_is_about_as_long() -> None:

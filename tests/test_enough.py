@@ -255,13 +255,8 @@ def test_another_embedder_and_a_lost_part_are_named_and_an_unchanged_index_is_no
     corpus = calibrated.corpus
     other = get_retriever("passages").index(corpus, TextVectors(Table(32)))
     small = Benchmark("small", [Document(d.id, d.text[:-200]) for d in towns.documents], ())
-    cases = {
-        "": calibrated,
-        "embedder": other,
-        "lost": calibrated.within(list(TOWNS[1:])),
-        "units": index_of(small, "passages"),
-        "words": index_of(towns),
-    }
+    cases = {"": calibrated, "embedder": other, "lost": calibrated.within(list(TOWNS[1:]))}
+    cases |= {"units": index_of(small, "passages"), "words": index_of(towns)}
     changes = {}
     for name, index in cases.items():
         assert isinstance(index, WindowIndex)

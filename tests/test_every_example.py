@@ -174,11 +174,8 @@ def test_a_typing_error_in_a_command_is_found() -> None:
 
 
 def test_commands_are_found_in_a_block() -> None:
-    block = Block(
-        "",
-        "shell",
-        "for x in a b; do\n  A=1 chunkcore chunk \\\n    $x > out  # cuts\ndone\ncat y | chunkcore chunk -\n",
-    )
+    text = "for x in a b; do\n  A=1 chunkcore chunk \\\n    $x > out  # cuts\ndone\ncat y | chunkcore chunk -\n"
+    block = Block("", "shell", text)
     assert commands(block) == [["chunkcore", "chunk", "$x"], ["cat", "y"], ["chunkcore", "chunk", "-"]]
     assert commands(Block("", "console", "$ make test\n3 passed\n")) == [["make", "test"]]
 

@@ -22,12 +22,9 @@ from chunkcore.study.experiment import embedded_first, run_experiment, run_retri
 
 from tests.fakes import FakeEmbedder, index_of
 
-SPECS = [
-    "fixed_token:counter=words,size=12",
-    "recursive:counter=words,size=20",
-    "recursive:counter=words,size=20,overlap=5",
-    "cluster_semantic:counter=words,size=40,piece_size=8",
-]
+WORDS = "recursive:counter=words,size=20"
+CLUSTER = "cluster_semantic:counter=words,size=40,piece_size=8"
+SPECS = ["fixed_token:counter=words,size=12", WORDS, f"{WORDS},overlap=5", CLUSTER]
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +38,7 @@ def benchmark() -> Benchmark:
     documents[0] = Document("a.txt", tales[0] + "\n\n" + "Nothing else happens here. " * 20)
     rows = [
         {"question": "Who naps under the oak?", "evidence": [{"document": "a.txt", "text": "The fox naps"}]},
-        {
-            "question": "bread flour salt",
-            "evidence": [{"document": "b.txt", "text": "flour, water, salt", "occurrence": 2}],
-        },
+        {"question": "bread flour salt", "evidence": [{"document": "b.txt", "text": "flour, water", "occurrence": 2}]},
         {"question": "bicycles on the ferry", "evidence": [{"document": "c.txt", "text": "Bicycles", "occurrence": 1}]},
     ]
     return load_benchmark(documents, rows, name="tales")
@@ -166,20 +160,10 @@ def test_what_stands_behind_a_retriever_is_a_stage_of_an_experiment(benchmark: B
     scorer = Scorer(benchmark, counter="words")
     reports = []
     for behind in ("", "hits", "whole"):
-        reports += run_experiment(
-            scorer,
-            SPECS[1],
-            FakeEmbedder(),
-            retrievers=["bm25", "passages:lexical"],
-            behind=behind,
-            measures=["Recall@12tok", "Recall@1"],
-        )
-    assert [(report.system.retriever, report.system.behind) for report in reports] == [
-        ("bm25", ""),
-        ("passages:lexical", ""),
-        ("bm25", "hits"),
-        ("bm25", "whole"),
-    ]
+        options = {"retrievers": ["bm25", "passages:lexical"], "measures": ["Recall@12tok", "Recall@1"]}
+        reports += run_experiment(scorer, SPECS[1], FakeEmbedder(), behind=behind, **options)
+    expected = [("bm25", ""), ("passages:lexical", ""), ("bm25", "hits"), ("bm25", "whole")]
+    assert [(report.system.retriever, report.system.behind) for report in reports] == expected
     assert reports[2].name == f"{SPECS[1]} · bm25 · passages behind"
     assert all({"chunk", "embed", "search", "score"} == report.seconds.keys() for report in reports)
     assert all(report.retrieved_tokens["12tok"].max() <= 12 for report in reports)
@@ -257,13 +241,9 @@ def test_passages_are_made_for_each_depth_and_budget_of_the_measures(benchmark: 
             return [[Retrieved("a.txt", (Span(0, end),), 1.0, text[:end])] for _ in queries]
 
     scorer = Scorer(benchmark, counter="words")
-    (report,) = run_experiment(
-        scorer,
-        chunkers(SPECS[0]),
-        FakeEmbedder(),
-        measures=["Recall@2tok", "Recall@3", "Recall@4tok", "MRR", "Recall@min"],
-        retrievers=[Whole()],
-    )
+    measures = ["Recall@2tok", "Recall@3", "Recall@4tok", "MRR", "Recall@min"]
+    options = {"measures": measures, "retrievers": [Whole()]}
+    (report,) = run_experiment(scorer, chunkers(SPECS[0]), FakeEmbedder(), **options)
     assert asked == [(None, 2, "words"), (3, None, "words"), (None, 4, "words")]  # k = min needs no more than 3
     assert list(map(str, report.scores)) == ["Recall@2tok", "Recall@3", "Recall@4tok", "MRR", "Recall@min"]
     assert [report.mean(each) for each in report.scores] == pytest.approx([2 / 9, 0, 1 / 3, 0, 0])
@@ -275,26 +255,13 @@ def test_passages_are_made_for_each_depth_and_budget_of_the_measures(benchmark: 
 def test_with_several_embedders_names_tell_which_and_what_needs_none_runs_once(benchmark: Benchmark) -> None:
     small, large = FakeEmbedder(4, name="small"), FakeEmbedder(64, name="large")
     specs = [SPECS[0], SPECS[3]]
-    reports = run_experiment(
-        Scorer(benchmark, counter="words"),
-        dict(zip("fc", chunkers(*specs), strict=True)),
-        [small, large],
-        retrievers=["dense", "bm25"],
-    )
-    assert [report.name for report in reports] == [
-        "f · dense · small",
-        "c · dense · small",
-        "f · bm25",
-        "c · bm25 · small",
-        "f · dense · large",
-        "c · dense · large",
-        "c · bm25 · large",
-    ]
-    assert [report.system for report in reports[2:5]] == [
-        System("f", "bm25", ""),
-        System("c", "bm25", "small"),
-        System("f", "dense", "large"),
-    ]
+    named, scorer = dict(zip("fc", chunkers(*specs), strict=True)), Scorer(benchmark, counter="words")
+    reports = run_experiment(scorer, named, [small, large], retrievers=["dense", "bm25"])
+    first = ["f · dense · small", "c · dense · small", "f · bm25", "c · bm25 · small"]
+    names = [report.name for report in reports]
+    assert names == [*first, "f · dense · large", "c · dense · large", "c · bm25 · large"]
+    systems = [("f", "bm25", ""), ("c", "bm25", "small"), ("f", "dense", "large")]
+    assert [report.system for report in reports[2:5]] == [System(*system) for system in systems]
     assert [Report.from_dict(report.to_dict()).system for report in reports] == [report.system for report in reports]
     for model, group in ((small, reports[:2]), (large, reports[4:6])):
         alone = run_experiment(Scorer(benchmark, counter="words"), chunkers(*specs), model)

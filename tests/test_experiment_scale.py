@@ -104,12 +104,9 @@ def test_a_run_in_blocks_and_files_has_the_same_scores(benchmark: Benchmark, mon
 
     def reports() -> list[dict]:
         model = SeesBlocks()
-        made = run_experiment(
-            Scorer(benchmark, counter="words"),
-            [get_chunker(spec) for spec in SPECS],
-            model,
-            measures=measures_at((3, "min", "40tok")),
-        )
+        measures = measures_at((3, "min", "40tok"))
+        scorer, cutters = Scorer(benchmark, counter="words"), [get_chunker(spec) for spec in SPECS]
+        made = run_experiment(scorer, cutters, model, measures=measures)
         assert len(model.texts) == len(set(model.texts))
         plain = [each.to_dict() for each in made]
         for each in plain:

@@ -39,12 +39,9 @@ class Tags(HTMLParser):
 
 @pytest.fixture(scope="module")
 def reports():
-    return run_experiment(
-        load_dataset("lochmere"),
-        [get_chunker("recursive:size=100"), get_chunker("sentence:size=400")],
-        retrievers=["bm25"],
-        measures=["Recall@1000tok", "Recall@5"],
-    )
+    cutters = [get_chunker("recursive:size=100"), get_chunker("sentence:size=400")]
+    options = {"retrievers": ["bm25"], "measures": ["Recall@1000tok", "Recall@5"]}
+    return run_experiment(load_dataset("lochmere"), cutters, **options)
 
 
 def test_columns_are_tidy_and_equal_in_pandas(reports):

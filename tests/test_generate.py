@@ -437,12 +437,8 @@ def test_what_the_command_writes_is_told_loads_and_can_be_compared_on(docs, mode
     told = capsys.readouterr()
     assert told.out.splitlines()[-1] == str(output)
     assert "25 of 25" in told.err
-    assert sorted(each.name for each in output.parent.glob("[!.]*")) == [
-        "checksums.json",
-        "questions.info.json",
-        "questions.jsonl",
-        "questions.rejected.jsonl",
-    ]
+    names = sorted(each.name for each in output.parent.glob("[!.]*"))
+    assert names == ["checksums.json", "questions.info.json", "questions.jsonl", "questions.rejected.jsonl"]
     benchmark = load_benchmark(docs, output)
     assert not benchmark.problems
     info = json.loads(output.with_suffix(".info.json").read_text())

@@ -47,10 +47,7 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: get_retriever("bm25").retrieve("tea"), FORGOTTEN),
         (lambda: run_retriever(get_retriever("bm25"), BENCHMARK), FORGOTTEN),
         (lambda: run_retriever("bm25", BENCHMARK), FORGOTTEN),  # type: ignore[arg-type]
-        (
-            lambda: get_retriever("dense").index(CORPUS, THEIRS).retrieve("tea"),
-            "as_embedder of the framework's adapter",
-        ),
+        (lambda: get_retriever("dense").index(CORPUS, THEIRS).retrieve("tea"), "as_embedder of the framework's"),
         (lambda: get_retriever("bm25,dense"), "several are given one by one"),
         (lambda: get_chunker("recursive,size=200"), "options follow a colon"),
         (lambda: get_chunker("RecursiveCharacterTextSplitter"), "did you mean 'recursive:counter=characters'"),

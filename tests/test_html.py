@@ -102,12 +102,8 @@ PAGE = """<!doctype html>
 
 def test_headings_open_chunks_wherever_they_stand() -> None:
     found = chunks(PAGE, 30)
-    assert [chunk.metadata["headings"] for chunk in found] == [
-        [],
-        ["All about tea"],
-        ["All about tea", "Green"],
-        ["Coffee"],
-    ]
+    headings = [chunk.metadata["headings"] for chunk in found]
+    assert headings == [[], ["All about tea"], ["All about tea", "Green"], ["Coffee"]]
     assert found[1].text == "<main><section><h1>All <i>about</i> tea</h1><p>Two kinds.</p>"
     assert found[2].text == "<div><h2>Green</h2>Steamed.<p>From Japan.</div></section>"
 
@@ -132,11 +128,8 @@ def test_only_headings_down_to_the_level_open_chunks() -> None:
 
 def test_the_text_alone_leaves_markup_scripts_and_comments_out() -> None:
     page = PAGE.replace("Two", "<!-- not this -->Two &lt;b&gt;")
-    assert seen(page, 30) == [
-        "All about tea\nTwo &lt;b&gt; kinds.",
-        "Green\nSteamed.\nFrom Japan.",
-        "Coffee\nOne kind.",
-    ]
+    expected = ["All about tea\nTwo &lt;b&gt; kinds.", "Green\nSteamed.\nFrom Japan.", "Coffee\nOne kind."]
+    assert seen(page, 30) == expected
     (chunk,) = chunks("<p>a <b>bold</b> step", 9, "visible")
     assert [(span.start, span.end) for span in chunk.spans] == [(3, 4), (8, 12), (17, 21)]
     assert chunk.text == "a bold step"
@@ -152,12 +145,8 @@ def test_tags_inside_text_areas_are_text() -> None:
 
 
 def test_unclosed_paragraphs_items_and_cells_are_blocks() -> None:
-    assert words("<p>one two<p>three four<ul><li>five six<li>seven eight</ul>", 2) == [
-        "<p>one two",
-        "<p>three four",
-        "<ul><li>five six",
-        "<li>seven eight</ul>",
-    ]
+    expected = ["<p>one two", "<p>three four", "<ul><li>five six", "<li>seven eight</ul>"]
+    assert words("".join(expected), 2) == expected
 
 
 TABLE = (

@@ -32,12 +32,8 @@ from tests.fakes import ScriptedLLM
 
 needs_openai = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"number": {"type": "integer", "minimum": 1, "maximum": 3}},
-    "required": ["number"],
-    "additionalProperties": False,
-}
+NUMBER = {"type": "integer", "minimum": 1, "maximum": 3}
+SCHEMA = {"type": "object", "properties": {"number": NUMBER}, "required": ["number"], "additionalProperties": False}
 
 
 def read(text: str) -> int:

@@ -137,13 +137,8 @@ def test_join_pages_refuses_what_it_cannot_join():
     other = SimpleNamespace(page_content="Tea", metadata={"source": "b", "page": 0})
     assert [each.id for each in join_pages_by_source([page, other])] == ["a", "b"]
     empty = SimpleNamespace(page_content="", metadata={"source": "a", "page": 0})
-    for wrong, told in [
-        ([page, other], "one file"),
-        ([], "at least one"),
-        ("tea.pdf", "list"),
-        (7, "list"),
-        ([7], "document 0 is a int"),
-        ([empty], "OCR"),
-    ]:
+    cases = [([page, other], "one file"), ([], "at least one"), ("tea.pdf", "list"), (7, "list")]
+    cases += [([7], "document 0 is a int"), ([empty], "OCR")]
+    for wrong, told in cases:
         with pytest.raises(DataError, match=told):
             join_pages(wrong)

@@ -195,12 +195,8 @@ def test_an_answer_is_the_same_whatever_was_asked_before() -> None:
         for limits in ((None, 90), (None, 400), (1, None), (9, None)):
             answers = passages.index(corpus).answers(questions, *limits, counter=counter)
             assert kept.answers(questions, *limits, counter=counter) == answers
-    for some, show, balance in (
-        (hits, "hits", 0.3),
-        (hits[::-1], "hits", 0.3),
-        (hits, "whole", 0.3),
-        (hits, "whole", 1),
-    ):
+    ways = (hits, "hits", 0.3), (hits[::-1], "hits", 0.3), (hits, "whole", 0.3), (hits, "whole", 1)
+    for some, show, balance in ways:
         for tokens in (200, 900):
             options = {"max_tokens": tokens, "show": show, "balance": balance}
             answer = passages.index(corpus).behind(questions[0], some, **options)
@@ -592,11 +588,8 @@ def test_passages_of_one_document_can_stand_in_its_order() -> None:
 )  # fmt: skip
 def test_a_text_that_repeats_another_document_is_a_source_of_its_passage(other, is_copy) -> None:
     first = "Version 1. The pump is primed with two litres of clean water."
-    pages = [
-        Document("a", f"{first} {first}"),
-        Document("b", other),
-        *(Document(f"{n}", "Snow falls.") for n in range(9)),
-    ]
+    pages = [Document("a", f"{first} {first}"), Document("b", other)]
+    pages += [Document(f"{n}", "Snow falls.") for n in range(9)]
     index = get_retriever("passages:lexical").index(chunk_corpus(pages, "sentence:size=40"))
     answer = index.retrieve("How is the pump primed?", max_tokens=80)
     sources = [(source.document_id, source.text) for passage in answer for source in passage.sources]
@@ -604,15 +597,14 @@ def test_a_text_that_repeats_another_document_is_a_source_of_its_passage(other, 
     assert sources == ([("b", other)] if is_copy else [])
 
 
+FIRMS = ["BestBuy_2019_10K.pdf", "Bolt_2019_10K.pdf", "Bolt_2020_10K.pdf"]
+
+
 @pytest.mark.parametrize(
     ("names", "question", "expected"),
     [
-        (
-            ["BestBuy_2019_10K.pdf", "Bolt_2019_10K.pdf", "Bolt_2020_10K.pdf"],
-            "What was the rent of Best Buy in 2019?",
-            0,
-        ),
-        (["BestBuy_2019_10K.pdf", "Bolt_2019_10K.pdf", "Bolt_2020_10K.pdf"], "What was the rent of Bolt in FY2020?", 2),
+        (FIRMS, "What was the rent of Best Buy in 2019?", 0),
+        (FIRMS, "What was the rent of Bolt in FY2020?", 2),
         (["a", "b", "c"], "What was the rent of Bolt in FY2020?", 1),  # the text that says Bolt
         (["hen", "a", "the story of a rent and a crow"], "What was the rent?", 0),  # one word is chance
     ],

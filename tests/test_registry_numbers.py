@@ -90,12 +90,8 @@ def test_a_size_over_64_bits_is_refused_with_the_largest_one():
     assert len(get_chunker(f"fixed_token:size={LARGEST}").split_text(TEXT)) == 1
 
 
-SETTINGS: dict[Any, dict[str, Any]] = {
-    GenerationOptions: {},
-    Prices: {"input": 1.0, "output": 1.0},
-    TuneOptions: {},
-    ValidationOptions: {},
-}
+SETTINGS: dict[Any, dict[str, Any]] = {GenerationOptions: {}, TuneOptions: {}, ValidationOptions: {}}
+SETTINGS[Prices] = {"input": 1.0, "output": 1.0}
 
 
 @pytest.mark.parametrize("cls", SETTINGS, ids=lambda cls: cls.__name__)

@@ -131,13 +131,8 @@ def test_the_policy_allows_the_pages_own_script_and_style_and_nothing_more(plain
     page = Page(html_report(plain))
     (policy,) = [value for _, name, value in page.attributes if name == "content" and "default-src" in value]
     (script,), (style,) = _digests(page.content["script"]), _digests(page.content["style"])
-    assert policy.split("; ") == [
-        "default-src 'none'",
-        f"style-src 'sha256-{style}'",
-        f"script-src 'sha256-{script}'",
-        "base-uri 'none'",
-        "form-action 'none'",
-    ]
+    allowed = f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'"
+    assert policy == f"{allowed}; base-uri 'none'; form-action 'none'"
 
 
 def test_text_from_the_data_adds_no_element_and_no_attribute(plain, nasty):

@@ -170,13 +170,7 @@ def test_bm25_reads_the_context_that_was_written_about_a_chunk() -> None:
 
 
 def test_nothing_to_search() -> None:
-    for method in (
-        BM25(),
-        Dense(),
-        Hybrid(),
-        Hybrid(fusion="ranks"),
-        Reranked(method=BM25(), model=lambda pairs: [0.0] * len(pairs)),
-    ):
+    for method in (BM25(), Dense(), Hybrid(), Hybrid(fusion="ranks"), Reranked(method=BM25(), model=shared)):
         assert index_of(method, corpus_of()).search(["fox"], 3).indices.shape[1] == 0
         assert index_of(method, corpus_of("a fox")).search([], 3).indices.shape[0] == 0
     assert found(BM25(), corpus_of("…", ""), "fox") == []

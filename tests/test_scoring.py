@@ -66,14 +66,8 @@ def test_what_was_found_of_each_piece_of_evidence() -> None:
     assert report.values("Recall@2").tolist() == [0, (7 + 1) / 19]
 
 
-POOL = [
-    piece((0, 10)),
-    piece((10, 14)),
-    piece((14, 22)),
-    piece((20, 30)),
-    piece((30, 40)),
-    piece((0, 10), document="other"),
-]
+ENDS = ((0, 10), (10, 14), (14, 22), (20, 30), (30, 40))
+POOL = [*map(piece, ENDS), piece((0, 10), document="other")]
 
 
 def test_an_ambiguous_piece_is_scored_at_its_worst_and_best_place_too() -> None:

@@ -47,13 +47,8 @@ def test_sentences_are_found_in_prose(sentences: list[str]) -> None:
 
 
 def test_sentences_of_a_page_end_at_its_blocks_and_headings() -> None:
-    sentences = [
-        "<!doctype html>",
-        "<title>T</title>",
-        "<h1>Harbour</h1>",
-        "<p>Boats pay&nbsp;5 &amp; leave.",
-        "We close</p>",
-    ]
+    sentences = ["<!doctype html>", "<title>T</title>", "<h1>Harbour</h1>", "<p>Boats pay&nbsp;5 &amp; leave."]
+    sentences.append("We close</p>")
     sentences += ["<ul><li>One", "<li>Two</ul>", "<h2>Tides</h2>", "High at <b>noon</b>", "<br>low at six", "<div>Now"]
     sentences += ["<div>then</div>", "later</div></html>"]
     assert split(" ".join(sentences)) == sentences

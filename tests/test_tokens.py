@@ -120,12 +120,9 @@ def byte_level(folder: Path) -> HuggingFaceCounter:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
-    trainer = trainers.BpeTrainer(
-        vocab_size=300,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        special_tokens=["<s>"],
-        show_progress=False,
-    )
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    options = {"initial_alphabet": alphabet, "special_tokens": ["<s>"], "show_progress": False}
+    trainer = trainers.BpeTrainer(vocab_size=300, **options)
     tokenizer.train_from_iterator(["hello world the café "] * 10, trainer)
     tokenizer.save(str(folder / "bytes.json"))
     return HuggingFaceCounter(str(folder / "bytes.json"))

@@ -69,10 +69,7 @@ WRONG = [
     ("max_tokens is at least 1", {"max_tokens": 0}),
     *[(f"{WHOLE}, got {value!r}", {"max_tokens": value}) for value in (True, 30.0, 1.5, "30")],
     *[(EMPTY, {"question": unseen}) for unseen in ("", " ", "\u200b", "\ufeff\u2060 \u3164", "\u2800", "\x00\ud800")],
-    (
-        "has no option 'filter': expected some of question, max_tokens, where; did you mean 'where'",
-        {"filter": {"a": 1}},
-    ),
+    ("has no option 'filter': expected some of question, max_tokens, where; did you mean", {"filter": {"a": 1}}),
     ("has no option 'Where'", {"Where": {"level": "open"}}),
     ("has no option 'k'", {"k": True}),
 ]

@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 from tests.fakes import FakeEmbedder
 
 WORDS = ValidationOptions(counter="words", size=12, least=2)
-# Fourteen words, one of them twice; a second document of three.
+# Fourteen words, one of them twice.
 STORY = Document("story.txt", "The fox of Arbon naps. The dog of Bregenz runs, and then the dog eats.")
-NOTE = Document("note.txt", "Nobody is here.")
 GOOD = {"id": "good", "question": "Who sleeps?", "evidence": ["The fox of Arbon naps."]}
 
 
@@ -174,6 +173,10 @@ def questions(tmp_path) -> Path:
     return path
 
 
+def places(findings: list[dict]) -> list[tuple]:
+    return [(each["kind"], int(each["place"].rpartition(" ")[2]), each["query_id"]) for each in findings]
+
+
 def command(docs: Path, questions: Path, *more: str) -> list[str]:
     given = ["--docs", str(docs), "--questions", str(questions), "--size", "9"]
     return ["questions", "check", *given, *more]
@@ -195,10 +198,7 @@ def test_findings_can_be_ignored_and_read_by_a_program(docs, questions, capsys):
     ignored = [option for kind in ("malformed", "not-found") for option in ("--ignore", kind)]
     assert main(command(docs, questions, *ignored, "--json")) == 1
     findings = json.loads(capsys.readouterr().out)["findings"]
-    assert [(each["kind"], int(each["place"].rpartition(" ")[2]), each["query_id"]) for each in findings] == [
-        ("ambiguous", 7, "q4"),
-        ("ambiguous", 9, "q5"),
-    ]
+    assert places(findings) == [("ambiguous", 7, "q4"), ("ambiguous", 9, "q5")]
     assert main(command(docs, questions, *ignored, "--ignore", "ambiguous")) == 0
     assert capsys.readouterr().out == "nothing is wrong\n"
     assert main(command(docs, questions, *ignored, "--ignore", "ambiguous", "--json")) == 0
@@ -241,11 +241,7 @@ def test_lines_that_are_no_json_are_findings_and_the_lines_after_them_are_read(d
     path.write_text("\n".join([json.dumps(GOOD), '{"question": ', "[1]", "", json.dumps(row("dog", question="Who?"))]))
     assert main(command(docs, path, "--json")) == 1
     findings = json.loads(capsys.readouterr().out)["findings"]
-    assert [(each["kind"], int(each["place"].rpartition(" ")[2]), each["query_id"]) for each in findings] == [
-        ("malformed", 2, "q2"),
-        ("malformed", 3, "q3"),
-        ("ambiguous", 5, "q4"),
-    ]
+    assert places(findings) == [("malformed", 2, "q2"), ("malformed", 3, "q3"), ("ambiguous", 5, "q4")]
     assert findings[0]["message"].startswith("not JSON (Expecting value, at character ")
     assert findings[1]["message"] == "expected one JSON object a line, {...}, got list '[1]'"
     assert main(command(docs, path)) == 1

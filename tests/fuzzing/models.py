@@ -45,13 +45,9 @@ class FlatteringLLM(FakeLLM):
         return "{}" if schema is None else '{"split_after": [], "sections": [], "propositions": [], "context": ""}'
 
 
-EMBEDDERS = (
-    FakeEmbedder(8),
-    FakeEmbedder(1, name="line"),
-    ConstantEmbedder(8, name="constant"),
-    TwoSidedEmbedder(8, name="two-sided"),
-    ZeroEmbedder(8, name="zero"),
-)
+_ODD = {"constant": ConstantEmbedder, "two-sided": TwoSidedEmbedder, "zero": ZeroEmbedder}
+_ODD_EMBEDDERS = [kind(8, name=name) for name, kind in _ODD.items()]
+EMBEDDERS = (FakeEmbedder(8), FakeEmbedder(1, name="line"), *_ODD_EMBEDDERS)
 LLMS = (FakeLLM(broken=0), FakeLLM(), FakeLLM(broken=1, name="broken"), FlatteringLLM(name="flattering"))
 
 
