@@ -1,13 +1,25 @@
-"""`exact`: your configured splitter, with the same chunk texts and right offsets."""
+"""`exact`: your configured splitter, with the same chunk texts and right offsets.
+
+Its pieces are joined by the splitter's known rules (`Joined`), or placed in the text in order (`Aligned`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast, overload
 
-from chunkadapters.pieces import Aligned, Unplaced
-from chunkcore.chunkers import Chunker
-from chunkcore.errors import OptionError
+from chunkadapters.configuration import NamedFunction
+from chunkadapters.places import LOCATED, Metadata, Origin, PlaceKeys, chunk_records
+from chunkcore.chunkers import Chunker, Draft, chunkers
+from chunkcore.errors import DataError, OptionError
+from chunkcore.locating.alignment import Aligner
+from chunkcore.options import Bounds
+from chunkcore.packing import trim
+from chunkcore.spans import merge_touching
+from chunkcore.text import Chunk, Document, Span, text_of_spans
+from chunkcore.tokens import TokenizedText
 
 if TYPE_CHECKING:
     from langchain_text_splitters import TextSplitter
@@ -16,6 +28,10 @@ if TYPE_CHECKING:
     from chunkadapters.langchain import ChunkcoreTextSplitter
 
 __all__ = ["Aligned", "exact", "exact_chunker"]
+
+# What becomes of pieces that are not in the text.
+Unplaced = Literal["mark", "refuse"]
+SIMILARITY = 0.8
 
 
 @overload
@@ -73,3 +89,197 @@ def _module(splitter: Any) -> Any:
         "expected a configured LangChain TextSplitter, LlamaIndex NodeParser or Haystack splitter component, "
         f"got {type(splitter).__name__}; for a function from a text to its pieces, build chunkadapters.exact.Aligned"
     )
+
+
+# ---- Pieces that are placed in the text
+
+
+class SplitPiece(NamedTuple):
+    """A piece that a splitter cut: its metadata, and where it begins, if the splitter counted that."""
+
+    text: str
+    metadata: Mapping[str, Any] = {}
+    start: int | None = None
+
+
+def place_pieces(text: str, pieces: Sequence[SplitPiece], unplaced: Unplaced) -> list[Draft]:
+    """The pieces with their places in the text; see `Aligned`. Raises `DataError` for a refused piece.
+
+    Stated starts are taken if the pieces, there, are the whole text without a gap. Of several equally good places the
+    first is taken; the span of a piece that is not in the text is the text between its neighbours.
+    """
+    if not text or not pieces:
+        return []
+    drafts = _counted(text, pieces)
+    if drafts:
+        return drafts
+    aligner = Aligner([Document("text", text)], similarity=SIMILARITY)
+    located = aligner.locate_in_order([piece.text for piece in pieces], document_id="text")
+    following = [len(text)]  # where the next placed piece starts, from the last piece to the first
+    for hit in reversed(located[1:]):
+        following.append(hit.spans[0].start if hit.spans else following[-1])
+    end = 0
+    for piece, hit, next_start in zip(pieces, located, reversed(following), strict=True):
+        spans = hit.spans
+        if not spans and unplaced == "refuse":
+            raise DataError(
+                f"the splitter gave a piece that stands nowhere in its text: {piece.text[:80]!r}; configure it so that "
+                'it keeps the text, or mark such pieces by unplaced="mark"'
+            )
+        if not spans:
+            begin = min(end, len(text) - 1)
+            spans = (Span(begin, max(begin + 1, next_start)),)
+        end = spans[-1].end
+        metadata = dict(piece.metadata)
+        if hit.match != "exact":
+            metadata[LOCATED] = hit.match
+        is_verbatim = bool(hit.spans) and spans[0].slice(text) == piece.text
+        drafts.append(Draft(spans, metadata, derived=None if is_verbatim else piece.text))
+    return drafts
+
+
+def _counted(text: str, pieces: Sequence[SplitPiece]) -> list[Draft]:
+    """The pieces at their stated starts; [] if they are not the whole text there, in order and without a gap."""
+    drafts = []
+    before = end = 0
+    for piece in pieces:
+        start = piece.start
+        if start is None or not before <= start <= end or not text.startswith(piece.text, start):
+            return []
+        before, end = start, max(end, start + len(piece.text))
+        drafts.append(Draft((Span(start, start + len(piece.text)),), dict(piece.metadata)))
+    return drafts if end == len(text) else []
+
+
+def placed_records(
+    document: Document,
+    pieces: Sequence[SplitPiece],
+    origin: Origin,
+    keys: PlaceKeys,
+    unplaced: Unplaced,
+) -> tuple[list[Chunk], list[Metadata]]:
+    """The pieces of a document as chunks, and the metadata to write beside the splitter's own."""
+    drafts = place_pieces(document.text, pieces, unplaced)
+    chunks = []
+    for index, (piece, draft) in enumerate(zip(pieces, drafts, strict=True)):
+        where, derived = (document.id, index, draft.spans), draft.derived is not None
+        chunks.append(Chunk(*where, piece.text, 0, metadata=draft.metadata, derived=derived))
+    records = chunk_records(document, chunks, origin, {}, keys, set())
+    return chunks, [record for _, _, record in records]
+
+
+@chunkers.register("aligned")
+@dataclass(frozen=True, kw_only=True)
+class Aligned(Chunker):
+    r"""The pieces that a function cuts a text into, with their places in it.
+
+    Pieces are found by `Aligner.locate_in_order`: verbatim, up to white space, by letters and digits, by similarity;
+    repeated text by its neighbours. An altered piece keeps the function's text and is `derived`. Metadata ``located``
+    states how a piece was found, unless it occurs verbatim and once. Adapters write no place for a piece that is
+    "ambiguous" (it has several equally good places) or "unlocated" (it is not in the text, and `derived`).
+
+    Cost: the function's own, and an index of each document, about 7 bytes per character.
+
+    Attributes:
+        split: from a text to its pieces in order, each a text, a text and its metadata, or these and its start.
+        unplaced: "mark" pieces that are not in the text, or "refuse" them.
+
+    Raises `OptionError`: `split` is not callable; or `DataError`: it returned no texts, or a refused piece.
+
+    >>> Aligned(split=str.splitlines, counter="words").chunk(Document("d", "one\ntwo\none"))[2].spans
+    (Span(start=8, end=11),)
+    """
+
+    split: Callable[[str], Sequence[str | tuple[Any, ...]]] | str = ""
+    unplaced: Unplaced = "mark"
+
+    def validate(self) -> None:
+        if not callable(self.split):
+            raise OptionError(f"split is a function from a text to its pieces, got {self.split!r}")
+        if not isinstance(self.split, NamedFunction):
+            object.__setattr__(self, "split", NamedFunction(self.split))
+
+    def sees(self, document: Document) -> bool:
+        return False  # the function gets the source
+
+    def cut(self, source: TokenizedText) -> list[Draft]:
+        split = cast("Callable[[str], Sequence[str | tuple[Any, ...]]]", self.split)
+        pieces = map(_as_piece, split(source.text))
+        return place_pieces(source.text, [piece for piece in pieces if piece.text], self.unplaced)
+
+
+def _as_piece(item: str | tuple[Any, ...]) -> SplitPiece:
+    is_row = isinstance(item, tuple) and 2 <= len(item) <= 3
+    piece = SplitPiece(*item) if is_row else SplitPiece(item)  # type: ignore[arg-type]
+    if not isinstance(piece.text, str) or not isinstance(piece.metadata, Mapping):
+        raise DataError(
+            f"expected the splitter to give texts, or texts with their metadata, got {type(item).__name__}"
+        )
+    return piece
+
+
+PieceRange = tuple[int, int]
+
+
+# ---- Pieces that are joined by known rules
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined(Chunker):
+    """A chunker that joins pieces by its `joiner`, as the splitter does whose rules it has."""
+
+    bounds: ClassVar[Bounds] = {"size": 1, "overlap": (0, "size")}
+    joiner: ClassVar[str] = ""
+
+    def sees(self, document: Document) -> bool:
+        return False  # as the splitter does
+
+    def _drafts(
+        self, text: str, pieces: Sequence[PieceRange], rows: Iterable[PieceRange], *, strip: bool
+    ) -> list[Draft]:
+        """The chunks of rows; a row is the index of its first piece and the one after its last."""
+        drafts = []
+        for first, last in rows:
+            draft = _joined(text, pieces[first:last], self.joiner, strip=strip)
+            if draft is not None:
+                drafts.append(draft)
+        return drafts
+
+
+def _joined(text: str, pieces: Iterable[PieceRange], joiner: str, *, strip: bool) -> Draft | None:
+    """A chunk of pieces joined by a string; None if nothing is left of it.
+
+    Pieces separated by exactly the joiner share a span; others have one each. If the original's text differs from the
+    text of the spans, it is the chunk's derived text.
+
+    >>> _joined("one, two,, three", [(0, 3), (5, 8)], ", ", strip=True).spans
+    (Span(start=0, end=8),)
+    >>> _joined("one, two,, three", [(5, 8), (11, 16)], ", ", strip=True).spans
+    (Span(start=5, end=8), Span(start=11, end=16))
+    """
+    ranges: list[PieceRange] = []
+    for start, end in pieces:
+        if ranges and text[ranges[-1][1] : start] == joiner:
+            ranges[-1] = (ranges[-1][0], end)
+        else:
+            ranges.append((start, end))
+    joined = joiner.join([text[start:end] for start, end in ranges])
+    if strip:
+        joined = joined.strip()
+        # Of pieces of white space alone the joiners stay.
+        ranges = _trimmed(text, ranges) or [(ranges[0][1], ranges[-1][0])]
+    if not joined:
+        return None
+    spans = tuple(Span(start, end) for start, end in ranges)
+    is_source = text_of_spans(text, merge_touching(spans)) == joined
+    return Draft(spans, derived=None if is_source else joined)
+
+
+def _trimmed(text: str, ranges: Iterable[PieceRange]) -> list[PieceRange]:
+    """The ranges without white space ones, and without white space at both ends."""
+    kept = [(start, end) for start, end in ranges if not text[start:end].isspace()]
+    if kept:
+        (first_start, first_end), (last_start, last_end) = kept[0], kept[-1]
+        kept[0] = (trim(text, first_start, first_end)[0], first_end)
+        kept[-1] = (kept[-1][0], trim(text, last_start, last_end)[1])
+    return kept

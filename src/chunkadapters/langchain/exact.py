@@ -16,8 +16,8 @@ from langchain_text_splitters import (
 )
 
 from chunkadapters.configuration import counter_of
+from chunkadapters.exact import Aligned, Joined, Unplaced
 from chunkadapters.langchain.splitter import ChunkcoreTextSplitter
-from chunkadapters.pieces import Aligned, Joined, Unplaced
 from chunkcore.boundaries.separators import (
     Keep,
     characters,

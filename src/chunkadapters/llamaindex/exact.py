@@ -21,8 +21,8 @@ from llama_index.core.node_parser.text.utils import split_by_sentence_tokenizer
 from llama_index.core.schema import Document as LlamaDocument
 
 from chunkadapters.configuration import NamedFunction, tokenizer_of
+from chunkadapters.exact import Aligned, Joined, PieceRange, Unplaced
 from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, PlacedNodeParser, text_of
-from chunkadapters.pieces import Aligned, Joined, PieceRange, Unplaced
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError, SizeError

@@ -44,7 +44,7 @@ from chunkadapters.configuration import (
     options_of,
     warn_on_truncation,
 )
-from chunkadapters.pieces import SplitPiece, Unplaced, placed_records
+from chunkadapters.exact import SplitPiece, Unplaced, placed_records
 from chunkadapters.places import (
     BOOKKEEPING,
     CONTEXT,
@@ -506,8 +506,8 @@ class PlacedNodeParser(_InThread):
                 origin = NOWHERE if start is None or derived else Origin.at(start)
             pieces = [SplitPiece(text_of(child)) for child in children]
             source = CoreDocument(parent.node_id, text, parent.metadata)
-            records = placed_records(source, pieces, origin, KEYS, self.unplaced)
-            for child, (_, record) in zip(children, records, strict=True):
+            _, records = placed_records(source, pieces, origin, KEYS, self.unplaced)
+            for child, record in zip(children, records, strict=True):
                 child.start_char_idx = record.pop(KEYS.start, None)
                 child.end_char_idx = record.pop(KEYS.end, None)
                 child.metadata.update(record)

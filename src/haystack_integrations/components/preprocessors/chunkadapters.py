@@ -32,6 +32,7 @@ from chunkadapters.configuration import (
     merged,
     options_of,
 )
+from chunkadapters.exact import Aligned, SplitPiece, Unplaced, placed_records
 from chunkadapters.haystack.documents import (
     KEYS,
     OF_ONE_CHUNK,
@@ -44,7 +45,6 @@ from chunkadapters.haystack.documents import (
     warm_up,
 )
 from chunkadapters.haystack.models import as_model, restored, written
-from chunkadapters.pieces import Aligned, SplitPiece, Unplaced, placed_records
 from chunkadapters.places import (
     CONTEXT,
     NOWHERE,
@@ -350,11 +350,10 @@ class ChunkcoreExactSplitter(Serialized):
         pieces = [
             SplitPiece(chunk.content or "", start=chunk.meta.get(KEYS.start)) for chunk in chunks
         ]
-        rows = list(placed_records(source, pieces, WHOLE, KEYS, self.unplaced))
-        cut = [row for row, _ in rows]
+        cut, records = placed_records(source, pieces, WHOLE, KEYS, self.unplaced)
         placed: list[Document] = []
-        places = zip(chunks, rows, page_numbers(parent, cut), root_places(parent, cut), strict=True)
-        for chunk, (_, record), page, root in places:
+        pages, roots = page_numbers(parent, cut), root_places(parent, cut)
+        for chunk, record, page, root in zip(chunks, records, pages, roots, strict=True):
             kept = {key: value for key, value in chunk.meta.items() if key != KEYS.start}
             meta = {**kept, "source_id": parent.id, **record, **root}
             if KEYS.start in record and "page_number" not in record:
