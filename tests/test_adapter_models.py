@@ -12,8 +12,8 @@ from chunkadapters.models import BridgedEmbedder, BridgedLLM, identify, secrets_
 from chunkcore.chunkers import get_chunker
 from chunkcore.errors import ModelError, NoAnswerError, OptionError
 from chunkcore.models import CachedEmbedder
+from chunkcore.models.endpoint import reply_of
 from chunkcore.models.llm import BadAnswerError, Question, ask
-from chunkcore.models.llm.endpoint import reply_of
 from hypothesis import given
 from hypothesis import strategies as st
 

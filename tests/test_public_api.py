@@ -45,7 +45,7 @@ def test_every_public_name_is_there_and_has_a_docstring() -> None:
 REGISTRIES = {
     "chunkers.base": "chunkers",
     "evaluation.measures": "measures",
-    "models.llm.endpoint": "llms",
+    "models.endpoint": "llms",
     "models.loading": "embedders",
     "retrieval.base": "retrievers",
     "retrieval.stage": "stages",

@@ -17,10 +17,9 @@ import numpy as np
 
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionError
 from chunkcore.models.base import Fingerprinted, Vectors, check_vectors
-from chunkcore.models.endpoint import is_busy
+from chunkcore.models.endpoint import SCHEMA_REFUSED, is_busy
 from chunkcore.models.llm import BadAnswerError, Message, Reply
 from chunkcore.models.llm.base import MeteredLLM, SchemaRefusedError
-from chunkcore.models.llm.endpoint import SCHEMA_REFUSED
 from chunkcore.options import check_number
 from chunkcore.plain import digest, encodable, plain
 

@@ -12,7 +12,7 @@ import chunkcore.models
 import pytest
 from chunkcore import ChunkcoreError, get_chunker, get_llm
 from chunkcore.cli import main
-from chunkcore.models.llm.endpoint import OpenAILLM
+from chunkcore.models.endpoint import OpenAILLM
 
 from tests import fake_llm_server
 from tests.fake_llm_server import FakeServer, Handler

@@ -19,8 +19,8 @@ from chunkadapters.haystack.documents import (
 )
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, titled
 from chunkcore.errors import ModelError, OptionError
+from chunkcore.models.endpoint import reply_of
 from chunkcore.models.llm import Message, Reply
-from chunkcore.models.llm.endpoint import reply_of
 
 _FROM = {
     "system": ChatMessage.from_system,

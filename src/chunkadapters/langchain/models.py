@@ -27,8 +27,8 @@ from langchain_core.vectorstores import VectorStoreRetriever
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, json_text, titled
 from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
+from chunkcore.models.endpoint import reply_of
 from chunkcore.models.llm import Message, Reply
-from chunkcore.models.llm.endpoint import reply_of
 
 
 class ChunkcoreEmbeddings(Embeddings):

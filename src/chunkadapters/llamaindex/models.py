@@ -17,8 +17,8 @@ from llama_index.core.tools import FunctionTool, ToolMetadata
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, json_text, titled
 from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
+from chunkcore.models.endpoint import reply_of
 from chunkcore.models.llm import Message, Reply
-from chunkcore.models.llm.endpoint import reply_of
 
 
 class ChunkcoreEmbedding(BaseEmbedding):

@@ -84,7 +84,7 @@ _REGISTRIES = {
     "measures": "chunkcore.evaluation.measures",
     "counters": "chunkcore.tokens.counters",
     "embedders": "chunkcore.models.loading",
-    "llms": "chunkcore.models.llm.endpoint",
+    "llms": "chunkcore.models.endpoint",
 }
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         Usage as Usage,
         ask as ask,
     )
-    from chunkcore.models.llm.endpoint import (
+    from chunkcore.models.endpoint import (
         CallableLLM as CallableLLM,
         OpenAILLM as OpenAILLM,
         check_llm as check_llm,
@@ -33,6 +33,6 @@ on_first_use(
         "chunkcore.models.llm.base": (
             "LLM BadAnswerError CachedLLM Estimator Message Prices Question Reply Usage ask"
         ),
-        "chunkcore.models.llm.endpoint": "CallableLLM OpenAILLM check_llm get_llm llms",
+        "chunkcore.models.endpoint": "CallableLLM OpenAILLM check_llm get_llm llms",
     },
 )
