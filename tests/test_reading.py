@@ -18,7 +18,7 @@ from chunkcore import DataError, Document, MissingExtraError, OptionError, Span,
 from chunkcore.boundaries import table_blocks
 from chunkcore.files import NoTextError
 from chunkcore.reading import Reader, Reading, UnreadError, base, read_file, readers
-from chunkcore.reading.word import packed, texts_apart
+from chunkcore.reading.office import texts_apart
 from chunkcore.text import text_of_spans
 from hypothesis import given
 from hypothesis import strategies as st
@@ -300,7 +300,7 @@ APART = {  # members of Office files, as newer programs write them
 def test_texts_that_newer_programs_put_beside_that_of_an_office_file_are_told(member: str) -> None:
     pytest.importorskip("lxml")
     kind, content = APART[member]
-    assert texts_apart(packed({member: content.encode()})) == ({kind: ["Costs"]} if kind else {})
+    assert texts_apart({member: content.encode()}) == ({kind: ["Costs"]} if kind else {})
 
 
 RUNNING = "headers and footers of its pages"

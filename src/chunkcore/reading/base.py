@@ -77,7 +77,7 @@ readers: Registry[type[Reader]] = Registry(
         "PDF": "chunkcore.reading.pdf:Pdf",
         "PPTX": "chunkcore.reading.office:Pptx",
         "PostScript": "chunkcore.reading.office:PostScript",
-        "RTF": "chunkcore.reading.word:Rtf",
+        "RTF": "chunkcore.reading.office:Rtf",
         "XLSX": "chunkcore.reading.office:Xlsx",
         "e-mail": "chunkcore.reading.messages:Email",
         "mailbox": "chunkcore.reading.messages:Mailbox",

@@ -1,4 +1,4 @@
-"""Word, PowerPoint and EPUB through MarkItDown; Excel through openpyxl; notebooks."""
+"""Office files and EPUB by MarkItDown and openpyxl, with what these leave out; Rich Text Format; notebooks."""
 
 from __future__ import annotations
 
@@ -6,64 +6,480 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from io import BytesIO
-from typing import Any
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile, ZipFile
 
 from chunkcore.boundaries.html import without_hidden
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
-from chunkcore.reading import base, word
+from chunkcore.reading import base
 from chunkcore.reading.base import Reader, Reading, left_out, listed, readers
 from chunkcore.reading.html import fenced
 from chunkcore.text import Document, Mark, Span
 
-_ZIP = b"PK\x03\x04"
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
 # The header of a table without <th>.
 _NO_HEADER = re.compile(r"^\|(?:  \|)+\n(\|(?: --- \|)+)\n(\|.*)$", re.MULTILINE)
-_SLIDE = re.compile(r"<!-- Slide number: (\d+) -->\n?")
-_PICTURE = re.compile(r"data:[\w.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
-_FORMULA = b"<f"
 _LOCKS = "META-INF/encryption.xml"
 _TITLE = "p[style-name='Title'] => h1:fresh"
+_NO_TEXT = "has no text: it may hold pictures only"
 
 
 class _Packed(Reader):
     """What these formats share: the archive, which is first unpacked within limits, and a file that tells its kind."""
 
-    magic = _ZIP
+    magic = b"PK\x03\x04"
     telling = b""
 
     def recognises(self, head: bytes) -> bool:
-        return head.startswith(_ZIP) and self.telling in head
+        return super().recognises(head) and self.telling in head
 
     def read(self, data: bytes, name: str) -> Reading:
         members = unpacked(data, name)
         if re.search(rb'URI="[^"]*html?"', members.get(_LOCKS, b"")):  # fonts alone may be locked
-            raise UnreadError(
-                name, "is protected against copying (DRM), so its text cannot be read"
-            )
-        reading = self.reading(data, members, name)
-        if not reading.document.text:
-            raise UnreadError(name, "has no text: it may hold pictures only")
-        return Reading(reading.document, (*reading.notes, *left_out(word.texts_apart(data))))
+            reason = "is protected against copying (DRM), so its text cannot be read"
+            raise UnreadError(name, reason)
+        notes: list[str] = []
+        document = self.document(name, self.markdown(data, members, notes))
+        if not document.text:
+            raise UnreadError(name, _NO_TEXT)
+        notes += left_out(texts_apart(members))
+        return Reading(document, tuple(notes))
 
-    def reading(self, data: bytes, members: Mapping[str, bytes], name: str) -> Reading:
-        return Reading(Document(name, self.markdown(data), {"format": "markdown"}))
-
-    def markdown(self, data: bytes) -> str:
-        """The file as Markdown, by MarkItDown's converter of its kind."""
+    def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
+        """The file as Markdown, here by MarkItDown's converter of its kind; `notes` are added."""
         needed("markitdown", "office", f"read {self.name}")
         from markitdown import StreamInfo, converters
 
         converter = getattr(converters, f"{self.name.title()}Converter")()
-        info = StreamInfo(extension=f".{self.name.lower()}")
         # No marks for bold and italics: they would stand inside words.
         plain = {"escape_underscores": False, "escape_asterisks": False, "strong_em_symbol": ""}
-        converted = converter.convert(BytesIO(data), info, style_map=_TITLE, **plain)
+        converted = converter.convert(BytesIO(data), StreamInfo(), style_map=_TITLE, **plain)
         text = converted.markdown.replace("\r\n", "\n")
         text = re.sub(r"\n{3,}", "\n\n", text).strip()
         return _NO_HEADER.sub(r"\2\n\1", text)
+
+    def document(self, name: str, markdown: str) -> Document:
+        return Document(name, markdown, {"format": "markdown"})
+
+
+_BLOCK = 1024**2
+RATIO = 50  # text is packed to a fifth or so; bombs to a thousandth
+ALWAYS = 64 * 1024**2  # bytes that are unpacked at any ratio
+MEMBERS = 10_000
+
+
+def unpacked(data: bytes, name: str) -> dict[str, bytes]:
+    """The members of an archive, unpacked once within limits: a header may misstate a size.
+
+    Raises `UnreadError`: no archive, or a damaged one; over 10,000 members; or they unpack to over 50 times the file,
+    and over 64 MB.
+    """
+    room = max(ALWAYS, RATIO * len(data))
+    members = {}
+    try:
+        archive = ZipFile(BytesIO(data))
+        entries = archive.infolist()
+        if len(entries) > MEMBERS:
+            reason = f"has {len(entries):,} files, over {MEMBERS:,}: nothing is unpacked"
+            raise UnreadError(name, reason)
+        for entry in entries:
+            with archive.open(entry) as file:
+                content = file.read(room + 1)
+            room -= len(content)
+            if room < 0:
+                reason = f"unpacks to over {RATIO} times its size: it is not unpacked"
+                raise UnreadError(name, reason)
+            members[entry.filename] = content
+    except (BadZipFile, zlib.error, RuntimeError, EOFError, OSError) as error:
+        raise UnreadError(name, f"is damaged or encrypted, or no ZIP file: {error}") from error
+    return members
+
+
+def _packed(members: Mapping[str, bytes]) -> bytes:
+    target = BytesIO()
+    with ZipFile(target, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return target.getvalue()
+
+
+# Texts beside that of an Office file: the members that hold them, and the elements around each.
+_APART = {
+    "headers and footers of its pages": (r"word/(?:header|footer)\d*", "p"),
+    "comments": (
+        r"(?:word|xl)/comments\d*|(?:xl|ppt)/(?:threadedC|c)omments/.*",
+        "comment threadedComment cm",
+    ),
+    "titles of charts": (r"(?:word|xl)/charts/chart(?:Ex)?\d*", "title"),
+    "text boxes": (r"xl/drawings/drawing\d*", "txBody"),
+    "diagrams": (r"(?:word|xl|ppt)/diagrams/data\d*", "pt"),
+}
+_THREADED = "[Threaded comment]"  # begins the copy of a comment that is for old programs
+_BLANKS = ("p", "br", "cr", "tab", "ptab")
+
+
+def texts_apart(members: Mapping[str, bytes]) -> dict[str, list[str]]:
+    """Texts of an Office file beside its own, by their kind."""
+    texts: dict[str, list[str]] = {}
+    for kind, (pattern, names) in _APART.items():
+        tags = [f"{{*}}{name}" for name in names.split()]
+        for member in sorted(members):
+            if re.fullmatch(rf"(?:{pattern})\.xml", member):
+                for text in map(_text, _xml(members[member]).iter(*tags)):
+                    if text and not text.startswith(_THREADED):
+                        texts.setdefault(kind, []).append(text)
+    return texts
+
+
+def _xml(content: bytes) -> _Element:
+    etree: Any = needed("lxml.etree", "office", "read DOCX")
+    parser = etree.XMLParser(resolve_entities=False, no_network=True)
+    root: _Element = etree.fromstring(content, parser)
+    return root
+
+
+def _text(element: _Element) -> str:
+    pieces = []
+    for node in element.iter("{*}*"):
+        name = str(node.tag).rpartition("}")[2]
+        if name in _BLANKS:
+            pieces.append(" ")
+        elif name in ("t", "text"):
+            pieces.append(node.text or "")
+    return " ".join("".join(pieces).split())
+
+
+@readers.register("EPUB")
+class Epub(_Packed):
+    """An e-book as Markdown: title and authors, then its chapters in reading order, without what they hide.
+
+    The extra ``office``.
+    """
+
+    endings = ("epub",)
+    telling = b"application/epub+zip"
+
+    def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
+        for name in members:
+            if name.endswith("html"):
+                shown = without_hidden(members[name].decode("latin-1"))
+                members[name] = shown.encode("latin-1")
+        return super().markdown(_packed(members), members, notes)
+
+
+_SLIDE = re.compile(r"<!-- Slide number: (\d+) -->\n?")
+
+
+@readers.register("PPTX")
+class Pptx(_Packed):
+    """Slides as Markdown, with notes; each is a ``page`` (``number``) and a ``section``. The extra ``office``."""
+
+    endings = ("pptx", "pptm")
+    telling = b"ppt/"
+
+    def document(self, name: str, markdown: str) -> Document:
+        pieces = _SLIDE.split(markdown)  # before the first slide, then numbers and texts
+        text = ""
+        marks = []
+        for number, piece in zip(pieces[1::2], map(str.strip, pieces[2::2]), strict=True):
+            if piece:
+                text += "\n\n" if text else ""
+                span = Span(len(text), len(text) + len(piece))
+                text += piece
+                marks += [Mark("page", span, {"number": int(number)}), Mark("section", span)]
+        return Document(name, text, {"format": "markdown"}, tuple(marks))
+
+
+@readers.register("XLSX")
+class Xlsx(_Packed):
+    """A workbook as Markdown: each sheet a heading and a table of its values. The extra ``office``.
+
+    Hidden sheets, comments, titles of charts and text boxes are told in notes.
+    """
+
+    endings = ("xlsx", "xlsm")
+    telling = b"xl/"
+
+    def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
+        openpyxl = needed("openpyxl", "office", "read XLSX")
+        book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True)
+        formulas = None
+        if any(b"<f" in content for content in members.values()):
+            formulas = openpyxl.load_workbook(BytesIO(data), read_only=True)
+        sheets = []
+        shown: list[str] = []  # the cells that show a formula
+        hidden = []
+        for sheet in book.worksheets:
+            if sheet.sheet_state != "visible":
+                hidden.append(sheet.title)
+                continue
+            base.on_reached(f"sheet {sheet.title[:50]!r}")
+            other = None if formulas is None else formulas[sheet.title]
+            text = table(_sheet_rows(sheet, other, shown))
+            if text:
+                sheets.append(f"## {' '.join(sheet.title.split())}\n\n{text}")
+        if hidden:
+            notes.append(f"hidden sheets are left out: {listed(hidden)}")
+        if shown:
+            cells = "cell" if len(shown) == 1 else "cells"
+            advice = "the formula is shown; open it and save it"
+            notes.append(f"no program has computed {cells} {listed(shown)}: {advice}")
+        return "\n\n".join(sheets)
+
+
+def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[str]]:
+    """A sheet's rows; where a value is missing, its formula, whose cell is added to `shown`."""
+    get_column_letter = needed("openpyxl.utils", "office", "read XLSX").get_column_letter
+    others: Iterable[Sequence[object]] = repeat(())
+    sheet.reset_dimensions()  # what the file says of them may be false
+    if formulas is not None:
+        formulas.reset_dimensions()
+        others = formulas.iter_rows(values_only=True)
+    rows = zip(sheet.iter_rows(values_only=True), others, strict=False)
+    for number, (row, written) in enumerate(rows, start=1):
+        cells = ["" if value is None else str(value) for value in row]
+        for column, cell in enumerate(written):
+            formula = str(getattr(cell, "text", cell))
+            if column < len(row) and row[column] is None and formula.startswith("="):
+                cells[column] = formula
+                shown.append(f"{sheet.title}!{get_column_letter(column + 1)}{number}")
+        yield cells
+
+
+def table(rows: Iterable[Sequence[str]]) -> str:
+    r"""A Markdown table, the first row its header; no row is filled up, and rows without text are left out.
+
+    >>> table([["Kind", "Heat"], ["black", ""]])
+    '| Kind | Heat |\n| --- | --- |\n| black |'
+    """
+    lines = []
+    for row in rows:
+        cells = [" ".join(cell.split()).replace("|", "\\|") for cell in row]
+        while cells and not cells[-1]:
+            cells.pop()
+        if cells:
+            lines.append(f"| {' | '.join(cells)} |")
+            if len(lines) == 1:
+                lines.append(f"|{' --- |' * len(cells)}")
+    return "\n".join(lines)
+
+
+# ---- DOCX
+
+
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_COMPATIBLE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_SPACES = {"w": _W[1:-1], "mc": _COMPATIBLE[1:-1]}
+_DOCUMENT = "word/document.xml"
+_PARTS = (_DOCUMENT, "word/footnotes.xml", "word/endnotes.xml")
+_READ_AS = {f"{_W}cr": f"{_W}br", f"{_W}ptab": f"{_W}tab"}
+_NUMBER = "\ue000"  # stands around the number of a list's item while the file is converted
+_ITEM = re.compile(f"(?:\\d+\\. )?{_NUMBER}(\\d+){_NUMBER}")
+
+
+@readers.register("DOCX")
+class Docx(_Packed):
+    """A Word document as Markdown: headings, lists, tables, notes, text boxes, equations. The extra ``office``.
+
+    Headers and footers of pages, comments, titles of charts and hidden text are told in notes.
+    """
+
+    endings = ("docx", "docm", "dotx")
+    telling = b"word/"
+
+    def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
+        etree = needed("lxml.etree", "office", "read DOCX")
+        hidden = _hidden_styles(members)
+        has_hidden = False
+        for name in members.keys() & _PARTS:
+            root = _xml(members[name])
+            has_hidden |= _drop_hidden(root, hidden)
+            for equation in root.iter(f"{_M}oMath"):
+                _mend_equation(equation)
+            for node in root.iter(*_READ_AS):
+                node.tag = _READ_AS[str(node.tag)]
+            if name == _DOCUMENT:
+                _move_boxes(root)
+                _write_numbers(root, _Lists(members))
+            members[name] = etree.tostring(root)
+        if has_hidden:
+            notes.append("texts marked as hidden are left out")
+        return _ITEM.sub(r"\1. ", super().markdown(_packed(members), members, notes))
+
+
+def _value(element: _Element, path: str) -> str:
+    child = element.find(path, _SPACES)
+    return "" if child is None else child.get(f"{_W}val", "")
+
+
+def _elements(members: Mapping[str, bytes], member: str, name: str) -> Iterator[_Element]:
+    """The elements of a name in a member of the file, which need not be there."""
+    if member in members:
+        yield from _xml(members[member]).iter(f"{_W}{name}")
+
+
+def _hidden_styles(members: Mapping[str, bytes]) -> set[str]:
+    """The names of styles that hide their text, themselves or through the style that they are based on."""
+    hidden: set[str] = set()
+    bases: dict[str, str] = {}  # of the styles that say nothing themselves
+    for style in _elements(members, "word/styles.xml", "style"):
+        name, is_hidden = style.get(f"{_W}styleId", ""), _is_hidden(style)
+        if is_hidden:
+            hidden.add(name)
+        elif is_hidden is None:
+            bases[name] = _value(style, "w:basedOn")
+    hidden.discard("")  # the base of a style without one
+    while True:
+        more = {name for name, above in bases.items() if above in hidden} - hidden
+        if not more:
+            return hidden
+        hidden |= more
+
+
+def _is_hidden(element: _Element) -> bool | None:
+    """Whether an element says that its text is hidden; None where it says nothing."""
+    vanish = element.find("w:rPr/w:vanish", _SPACES)
+    if vanish is None:
+        return None
+    return vanish.get(f"{_W}val", "1") not in ("0", "false", "off")
+
+
+_KEPT = (f"{_W}fldChar", f"{_W}instrText")  # fields begin and end in runs
+
+
+def _drop_hidden(root: _Element, styles: set[str]) -> bool:
+    """Take hidden text out, and paragraphs of which all is hidden; whether there was any."""
+    has_hidden = False
+    for paragraph in list(root.iter(f"{_W}p")):
+        runs = list(paragraph.iter(f"{_W}r"))
+        hidden = [run for run in runs if _is_run_hidden(run, paragraph, styles)]
+        if not any(map(_text, hidden)):
+            continue
+        has_hidden = True
+        for run in hidden:
+            run[:] = [child for child in run if child.tag in _KEPT]
+        parent = paragraph.getparent()
+        if len(hidden) == len(runs) and not any(map(len, hidden)) and parent is not None:
+            parent.remove(paragraph)
+    return has_hidden
+
+
+def _is_run_hidden(run: _Element, paragraph: _Element, styles: set[str]) -> bool:
+    is_hidden = _is_hidden(run)
+    if is_hidden is not None:
+        return is_hidden
+    names = {_value(run, "w:rPr/w:rStyle"), _value(paragraph, "w:pPr/w:pStyle")}
+    return not styles.isdisjoint(names)
+
+
+_OTHER_BOXES = ("sPre", "borderBox", "phant")
+_WITH_PROPERTIES = ("acc", "bar", "d", "f", "groupChr")
+
+
+def _mend_equation(equation: _Element) -> None:
+    """Make an equation one that markitdown writes as LaTeX; where it cannot, it is its letters alone."""
+    from lxml.etree import SubElement
+    from markitdown.converter_utils.docx.math.omml import oMath2Latex
+
+    for node in list(equation.iter("{*}*")):
+        name = str(node.tag).removeprefix(_M)
+        if name in _OTHER_BOXES:
+            node.tag = f"{_M}box"
+        elif name in _WITH_PROPERTIES and node.find(f"{_M}{name}Pr") is None:
+            node.insert(0, node.makeelement(f"{_M}{name}Pr"))
+    try:
+        oMath2Latex(equation)  # type: ignore[no-untyped-call]
+    except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError):
+        letters = [node.text or "" for node in equation.iter(f"{_M}t")]
+        equation[:] = []
+        run = SubElement(equation, f"{_M}r")
+        SubElement(run, f"{_M}t").text = " ".join(letters)
+
+
+def _move_boxes(root: _Element) -> None:
+    """Put the paragraphs of each text box after the one that it is anchored in; of two forms of one box the first."""
+    copies = "//mc:Fallback[preceding-sibling::mc:Choice//w:txbxContent]//w:txbxContent"
+    for box in root.xpath(copies, namespaces=_SPACES):
+        box[:] = []
+    for box in list(root.iter(f"{_W}txbxContent")):
+        anchor = next(box.iterancestors(f"{_W}p"), None)
+        if anchor is not None:
+            for child in reversed(box):
+                anchor.addnext(child)
+
+
+class _Lists:
+    """The numbered lists of a file, and how far each has come."""
+
+    def __init__(self, members: Mapping[str, bytes]) -> None:
+        self.abstract: dict[str, str] = {}  # of a list, by its id
+        self.following: dict[tuple[str, str], int] = {}  # by abstract list and level
+        self.starts: dict[tuple[str, str], int] = {}
+        self.styles: dict[str, tuple[str, str]] = {}  # a style's list and level
+        self.begun: set[str] = set()  # lists with a first number of their own
+        for style in _elements(members, "word/styles.xml", "style"):
+            self.styles[style.get(f"{_W}styleId", "")] = _place(style)
+        for entry in _elements(members, "word/numbering.xml", "abstractNum"):
+            name = entry.get(f"{_W}abstractNumId", "")
+            for level in entry.iter(f"{_W}lvl"):
+                if _value(level, "w:numFmt") == "decimal":
+                    start = _value(level, "w:start") or "1"
+                    self.starts[name, level.get(f"{_W}ilvl", "0")] = int(start)
+        for entry in _elements(members, "word/numbering.xml", "num"):
+            name = entry.get(f"{_W}numId", "")
+            self.abstract[name] = _value(entry, "w:abstractNumId")
+            if next(entry.iter(f"{_W}startOverride"), None) is not None:
+                self.begun.add(name)
+
+    def next_number(self, paragraph: _Element) -> int | None:
+        """The number of a paragraph; None where it is no item of a list with decimal numbers."""
+        name, level = _place(paragraph)
+        if not name:
+            name, level = self.styles.get(_value(paragraph, "w:pPr/w:pStyle"), ("", ""))
+        key = self.abstract.get(name, ""), level
+        if key not in self.starts:
+            return None
+        restarted = [place for place in self.following if place[0] == key[0] and place[1] > level]
+        if name in self.begun:
+            self.begun.discard(name)
+            restarted.append(key)
+        for place in restarted:
+            self.following.pop(place, None)
+        number = self.following.get(key, self.starts[key])
+        self.following[key] = number + 1
+        return number
+
+
+def _place(element: _Element) -> tuple[str, str]:
+    """The list and the level that a paragraph or a style names itself; "" for no list."""
+    properties = "w:pPr/w:numPr/w:"
+    return _value(element, f"{properties}numId"), _value(element, f"{properties}ilvl") or "0"
+
+
+def _write_numbers(root: _Element, lists: _Lists) -> None:
+    """Write its number before each item of a list."""
+    from lxml.etree import SubElement
+
+    for paragraph in root.iter(f"{_W}p"):
+        number = lists.next_number(paragraph)
+        if number is not None:
+            run = paragraph.makeelement(f"{_W}r")
+            SubElement(run, f"{_W}t").text = f"{_NUMBER}{number}{_NUMBER}"
+            has_properties = len(paragraph) > 0 and paragraph[0].tag == f"{_W}pPr"
+            paragraph.insert(int(has_properties), run)
+
+
+# ---- Kinds that are no archives
+
+
+_PICTURE = re.compile(r"data:[\w.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
 
 
 @readers.register("notebook")
@@ -77,160 +493,18 @@ class Notebook(Reader):
         metadata = notebook.get("metadata", {})
         language = metadata.get("kernelspec", {}).get("language")
         language = language or metadata.get("language_info", {}).get("name") or "python"
-        blocks = [_cell(cell, str(language).lower()) for cell in notebook["cells"]]
-        text = "\n\n".join(filter(None, blocks)).strip()
+        blocks = []
+        for cell in notebook["cells"]:
+            source = "".join(cell.get("source", ""))
+            kind = cell.get("cell_type")
+            if kind == "markdown":
+                blocks.append(source.strip("\n"))
+            elif source.strip():
+                blocks.append(fenced(source, str(language).lower() if kind == "code" else ""))
+        text = "\n\n".join(filter(str.strip, blocks)).strip()
         if not text:
             raise UnreadError(name, "is a notebook without a text: take it out")
         return Reading(Document(name, _PICTURE.sub("data:", text), {"format": "markdown"}))
-
-
-def _cell(cell: Mapping[str, Any], language: str) -> str:
-    source = "".join(cell.get("source", ""))
-    if not source.strip():
-        return ""
-    if cell.get("cell_type") == "markdown":
-        return source.strip("\n")
-    return fenced(source, language if cell.get("cell_type") == "code" else "")
-
-
-@readers.register("DOCX")
-class Docx(_Packed):
-    """A Word document as Markdown: headings, lists, tables, notes, text boxes, equations. The extra ``office``.
-
-    Headers and footers of pages, comments, titles of charts and hidden text are told in notes.
-    """
-
-    endings = ("docx", "docm", "dotx")
-    telling = b"word/"
-
-    def reading(self, data: bytes, members: Mapping[str, bytes], name: str) -> Reading:
-        prepared, has_hidden = word.prepared(data)
-        document = super().reading(prepared, members, name).document
-        document = replace(document, text=word.numbered(document.text))
-        notes = ("texts marked as hidden are left out",) if has_hidden else ()
-        return Reading(document, notes)
-
-
-@readers.register("EPUB")
-class Epub(_Packed):
-    """An e-book as Markdown: title and authors, then its chapters in reading order, without what they hide.
-
-    The extra ``office``.
-    """
-
-    endings = ("epub",)
-    telling = b"application/epub+zip"
-
-    def markdown(self, data: bytes) -> str:
-        members = word.members_of(data)
-        for name in members:
-            if name.endswith("html"):
-                shown = without_hidden(members[name].decode("latin-1"))
-                members[name] = shown.encode("latin-1")
-        return super().markdown(word.packed(members))
-
-
-@readers.register("PPTX")
-class Pptx(_Packed):
-    """Slides as Markdown, with notes; each is a ``page`` (``number``) and a ``section``. The extra ``office``."""
-
-    endings = ("pptx", "pptm")
-    telling = b"ppt/"
-
-    def reading(self, data: bytes, members: Mapping[str, bytes], name: str) -> Reading:
-        pieces = _SLIDE.split(self.markdown(data))  # before the first slide, then numbers and texts
-        texts, marks, size = [], [], 0
-        for number, piece in zip(pieces[1::2], map(str.strip, pieces[2::2]), strict=True):
-            if piece:
-                start = size + 2 * bool(size)
-                size = start + len(piece)
-                texts.append(piece)
-                marks.append(Mark("page", Span(start, size), {"number": int(number)}))
-                marks.append(Mark("section", Span(start, size)))
-        text = "\n\n".join(texts)
-        return Reading(Document(name, text, {"format": "markdown"}, tuple(marks)))
-
-
-@readers.register("XLSX")
-class Xlsx(_Packed):
-    """A workbook as Markdown: each sheet a heading and a table of its values. The extra ``office``.
-
-    Hidden sheets, comments, titles of charts and text boxes are told in notes.
-    """
-
-    endings = ("xlsx", "xlsm")
-    telling = b"xl/"
-
-    def reading(self, data: bytes, members: Mapping[str, bytes], name: str) -> Reading:
-        openpyxl = needed("openpyxl", "office", "read XLSX")
-        book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True)
-        formulas = None
-        if any(_FORMULA in head or len(head) == _BLOCK for head in members.values()):
-            formulas = openpyxl.load_workbook(BytesIO(data), read_only=True)
-        sheets = []
-        shown: list[str] = []  # the cells that show a formula
-        hidden = [sheet.title for sheet in book.worksheets if sheet.sheet_state != "visible"]
-        for sheet in book.worksheets:
-            if sheet.title in hidden:
-                continue
-            base.on_reached(f"sheet {sheet.title[:50]!r}")
-            other = None if formulas is None else formulas[sheet.title]
-            text = table(_sheet_rows(sheet, other, shown))
-            if text:
-                sheets.append(f"## {' '.join(sheet.title.split())}\n\n{text}")
-        document = Document(name, "\n\n".join(sheets), {"format": "markdown"})
-        notes = []
-        if hidden:
-            notes.append(f"hidden sheets are left out: {listed(hidden)}")
-        if shown:
-            cells = "cell" if len(shown) == 1 else "cells"
-            notes.append(
-                f"no program has computed {cells} {listed(shown)}: the formula is shown; open it and save it"
-            )
-        return Reading(document, tuple(notes))
-
-
-def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[str]]:
-    """A sheet's rows; where a value is missing, its formula, whose cell is added to `shown`."""
-    get_column_letter = needed("openpyxl.utils", "office", "read XLSX").get_column_letter
-    sheet.reset_dimensions()  # what the file says of them may be false
-    values = sheet.iter_rows(values_only=True)
-    if formulas is None:
-        yield from map(_cells, values)
-        return
-    formulas.reset_dimensions()
-    pairs = zip(values, formulas.iter_rows(values_only=True), strict=False)
-    for number, (row, others) in enumerate(pairs, start=1):
-        cells = list(row)
-        for column, (value, other) in enumerate(zip(row, others, strict=False), start=1):
-            formula = str(getattr(other, "text", other))
-            if value is None and formula.startswith("="):
-                cells[column - 1] = formula
-                shown.append(f"{sheet.title}!{get_column_letter(column)}{number}")
-        yield _cells(cells)
-
-
-def _cells(row: Iterable[object]) -> list[str]:
-    cells = ["" if value is None else str(value) for value in row]
-    while cells and not cells[-1]:
-        cells.pop()
-    return cells
-
-
-def table(rows: Iterable[Sequence[str]]) -> str:
-    r"""A Markdown table, the first row its header; no row is filled up, and rows without text are left out.
-
-    >>> table([["Kind", "Heat"], ["black"]])
-    '| Kind | Heat |\n| --- | --- |\n| black |'
-    """
-    lines = []
-    for row in rows:
-        cells = [" ".join(cell.split()).replace("|", "\\|") for cell in row]
-        if any(cells):
-            lines.append(f"| {' | '.join(cells)} |")
-            if len(lines) == 1:
-                lines.append(f"|{' --- |' * len(cells)}")
-    return "\n".join(lines)
 
 
 class _Refused(Reader):
@@ -260,38 +534,109 @@ class OldOffice(_Refused):
     advice = "is of Office before 2007: save it as DOCX, XLSX, PPTX or EML, or take it out"
 
 
-_BLOCK = 1024**2
-RATIO = 50  # text is packed to a fifth or so; bombs to a thousandth
-ALWAYS = 64 * 1024**2  # bytes that are unpacked at any ratio
-MEMBERS = 10_000
+_TOKEN = re.compile(
+    r"\\([a-z]+)(-?\d+)? ?|\\'[0-9a-f]{2}|\\.|[{}]|[^\\{}]+", re.DOTALL | re.IGNORECASE
+)
+_HIDING = ("v", "deleted")  # hidden by the writer, and deleted while changes were tracked
+_SHOWN = {"footnote": "", "shptxt": ""}  # footnotes and text boxes
+_RUNNING = ("header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf")
+_DESTINATIONS = {
+    **_SHOWN,
+    **dict.fromkeys(_RUNNING, "headers and footers of its pages"),
+    "annotation": "comments",
+    "moMath": "equations",
+}
+_BREAK = "\ufdd0"  # no character; before each group that is taken out of the text
 
 
-def unpacked(data: bytes, name: str) -> dict[str, bytes]:
-    """The first bytes of an archive's members, all of which are unpacked once within limits: a header may misstate a
-    size.
+@readers.register("RTF")
+class Rtf(Reader):
+    """A text in Rich Text Format: its plain text, then its footnotes and text boxes. The extra ``files``.
 
-    Raises `UnreadError`: no archive, or a damaged one; over 10,000 members; or they unpack to over 50 times the file,
-    and over 64 MB.
+    Headers and footers of pages, comments, equations and hidden text are told in notes.
     """
-    from zipfile import BadZipFile, ZipFile  # slow to import
 
-    room = max(ALWAYS, RATIO * len(data))
-    heads = {}
-    try:
-        archive = ZipFile(BytesIO(data))
-        members = archive.infolist()
-        if len(members) > MEMBERS:
-            reason = f"has {len(members):,} files, over {MEMBERS:,}: nothing is unpacked"
-            raise UnreadError(name, reason)
-        for member in members:
-            with archive.open(member) as file:
-                heads[member.filename] = block = file.read(_BLOCK)
-                while block:
-                    room -= len(block)
-                    if room < 0:
-                        reason = f"unpacks to over {RATIO} times its size: it is not unpacked"
-                        raise UnreadError(name, reason)
-                    block = file.read(_BLOCK)
-    except (BadZipFile, zlib.error, RuntimeError, EOFError, OSError) as error:
-        raise UnreadError(name, f"is damaged or encrypted, or no ZIP file: {error}") from error
-    return heads
+    endings = ("rtf",)
+    magic = b"{\\rtf"
+
+    def read(self, data: bytes, name: str) -> Reading:
+        striprtf = needed("striprtf.striprtf", "files", "read RTF")
+        unshown = striprtf.destinations | {"fonttbl", "colortbl"}
+        groups = _Groups(frozenset(unshown), frozenset(striprtf.specialchars) | {"u"})
+        groups.read(data.decode("latin-1"))
+        plain = striprtf.rtf_to_text(groups.rtf(), errors="replace")
+        texts: dict[str, list[str]] = {"": []}
+        for (kind, _), text in zip(groups.parts, plain.split(_BREAK), strict=True):
+            texts.setdefault(kind, []).append(text.strip())
+        if groups.has_hidden:
+            texts["texts marked as hidden or deleted"] = []
+        text = "\n\n".join(filter(None, texts.pop("")))
+        if not text:
+            raise UnreadError(name, _NO_TEXT)
+        return Reading(Document(name, text, {"format": "prose"}), left_out(texts))
+
+
+@dataclass
+class _State:
+    """What holds inside a group: `pieces` get its text, and `hiding` are the words that hide it."""
+
+    pieces: list[str]
+    hiding: frozenset[str] = frozenset()
+    is_unshown: bool = False
+
+
+@dataclass
+class _Groups:
+    """A file's groups: its text, and those that stand apart, each with the kind that a note names; "" for a text."""
+
+    unshown: frozenset[str]  # words that begin a group without text
+    characters: frozenset[str]  # words that are characters
+    parts: list[tuple[str, list[str]]] = field(default_factory=lambda: [("", [])])
+    has_hidden: bool = False
+
+    def read(self, rtf: str) -> None:
+        states = [_State(self.parts[0][1])]
+        place = 0
+        while match := _TOKEN.match(rtf, place):
+            place = match.end()
+            piece, word = match[0], match[1]
+            state = states[-1]
+            if piece == "{":
+                state.pieces.append(piece)
+                states.append(replace(state))
+            elif piece == "}":
+                states.pop()
+                if len(states) <= 1:  # what follows the file's own group is not its text
+                    return
+                states[-1].pieces.append(piece)
+            elif word == "bin":
+                place += int(match[2] or 0)
+            elif word in _DESTINATIONS:
+                state.pieces, state.is_unshown = [], False
+                self.parts.append((_DESTINATIONS[word], state.pieces))
+            elif word == "plain":
+                state.hiding -= {"v"}
+            elif word in _HIDING:
+                others = state.hiding - {word}
+                state.hiding = others if match[2] == "0" else others | {word}
+            elif word != "pntext":  # the number of an item is text
+                state.is_unshown |= word in self.unshown or piece == "\\*"
+                self.add(piece, word, state)
+
+    def add(self, piece: str, word: str | None, state: _State) -> None:
+        is_text = word in self.characters if word else piece != "\\*"
+        if not (state.hiding and is_text):
+            state.pieces.append(piece)
+        elif piece.strip() and not state.is_unshown:
+            self.has_hidden = True
+
+    def rtf(self) -> str:
+        """The file without hidden text; the groups that stand apart are at its end, each after a `_BREAK`."""
+        written = []
+        for number, (_, pieces) in enumerate(self.parts):
+            left_open = pieces.count("{") - pieces.count("}")  # by a damaged file
+            if number:
+                written.append(rf"{{\uc1\u{ord(_BREAK)}?")
+                left_open += 2
+            written += [*pieces, "}" * (left_open - 1)]
+        return "".join([*written, "}"])
