@@ -16,7 +16,7 @@ from chunkcore.columns import LazySequence
 from chunkcore.spans import Numbers, Ranges, as_table
 from chunkcore.spans import trim as trim
 from chunkcore.tokens import TokenizedText
-from chunkcore.tokens.tokenized import BytePairText
+from chunkcore.tokens.tokenized import IS_WHITE, BytePairText
 
 # Where a word ends: before white space, after a comma, a tsheg or a zero width space of a script without spaces.
 _SPACE = re.compile(r"\s+|[\u200b\u0f0b\u104a\uff0c\u3001\uff1b\uff1a\u3002\uff01\uff1f]+")
@@ -93,21 +93,23 @@ def pack_words(source: BytePairText, texts: Ranges, size: int) -> tuple[Ranges, 
     [[0, 13], [13, 18]]
     """
     text, starts = source.text, source.starts
+    spaces = [
+        (text.find(" ", begin + 1, end), text.rfind(" ", begin + 1, end))
+        for begin, end in texts.tolist()
+    ]
+    seconds, lasts = as_table(spaces).T
     ragged = ((source.code_points == ord(" ")) & ~source.is_boundary[:-1]).nonzero()[0]
     first = ragged.searchsorted(texts[:, 0], side="right")
-    is_left = first < ragged.searchsorted(texts[:, 1])
+    is_left = (seconds < 0) | (first < ragged.searchsorted(texts[:, 1]))
+    packed, seconds, lasts = texts[~is_left], seconds[~is_left], lasts[~is_left]
+    # Tokens up to a text, and to its end; the first and the last word need not stand between boundaries.
+    begun = source.boundaries.searchsorted(seconds) - source.counts(packed[:, 0], seconds)
+    before_lasts = source.boundaries.searchsorted(lasts)
+    totals = before_lasts + source.counts(lasts, packed[:, 1])
+    rows = np.column_stack((packed, lasts, begun, before_lasts, totals))
     ranges: list[tuple[int, int]] = []
     large: list[tuple[int, int]] = []
-    for number in (~is_left).nonzero()[0].tolist():
-        begin, end = texts[number].tolist()
-        second, last = text.find(" ", begin + 1, end), text.rfind(" ", begin + 1, end)
-        if second < 0:
-            is_left[number] = True
-            continue
-        # Tokens up to here, and to the end; the first and the last word need not stand between boundaries.
-        before = bisect_left(starts, second) - source.count(begin, second)
-        before_last = bisect_left(starts, last)
-        total = before_last + source.count(last, end)
+    for begin, end, last, before, before_last, total in rows.tolist():
         while begin < end:
             stop, reached = end, total
             if total - before > size:
@@ -271,10 +273,12 @@ def trim_ranges(source: TokenizedText, ranges: Ranges) -> Ranges:
     >>> trim_ranges(CharacterCounter().tokenize(" a  b "), np.array([[0, 3], [2, 4], [3, 6]])).tolist()
     [[1, 2], [4, 5]]
     """
+    codes = source.code_points
     starts, ends = ranges.T.copy()
     for _ in range(_USUAL):
-        starts = np.minimum(starts + source.is_white(starts), ends - 1)
-    wider = source.is_white(starts) | source.is_white(ends - 1)
+        starts = np.minimum(starts + IS_WHITE.take(codes[starts], mode="clip"), ends - 1)
+    edges = codes[np.stack((starts, ends - 1))]
+    wider = IS_WHITE.take(edges, mode="clip").any(axis=0)
     for place in wider.nonzero()[0].tolist():
         starts[place], ends[place] = trim(source.text, int(starts[place]), int(ends[place]))
     trimmed: Ranges = np.column_stack((starts, ends))[starts < ends]

@@ -161,19 +161,14 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
         edges = places.searchsorted(texts).tolist()
         inside = [places[first:after] for first, after in edges]
     else:
-        inside = [_occurrences(source.text, separator, start, end) for start, end in texts.tolist()]
+        literal = re.compile(re.escape(separator))
+        inside = []
+        for start, end in texts.tolist():
+            places = [match.start() for match in literal.finditer(source.text, start, end)]
+            inside.append(np.array(places, dtype=np.int64))
     starts = np.concatenate(inside)
     owners = np.repeat(np.arange(len(texts)), list(map(len, inside)))
     return Places(starts, starts + len(separator), owners)
-
-
-def _occurrences(text: str, separator: str, start: int, end: int) -> Numbers:
-    places = []
-    place = text.find(separator, start, end)
-    while place >= 0:
-        places.append(place)
-        place = text.find(separator, place + len(separator), end)
-    return np.array(places, dtype=np.int64)
 
 
 def find_regex(

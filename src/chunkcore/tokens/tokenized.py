@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from chunkcore.columns import distinct
 from chunkcore.errors import OptionError
-from chunkcore.spans import Numbers
+from chunkcore.spans import Flags, Numbers
 from chunkcore.text import Document
 
 # The context-free boundary rules checked for each encoding's pattern, as bits. Other encodings are counted piece by
@@ -34,16 +34,14 @@ RULES = {
 _WHITE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {
     chr(c) for c in range(0x2000, 0x200B)
 }
-_IS_WHITE = np.array(
-    [chr(code).isspace() for code in range(0x3001)] + [False]
-)  # U+3000 is the last white space
+# By code point up to the last white space, and False for those after it, as `str.isspace` says.
+IS_WHITE = np.array([*[chr(code).isspace() for code in range(0x3001)], False])
 _GAP = re.compile(r"[ \t\n\r]")
 _WORD = re.compile(r"[^ \t\n\r]+")
 _ROLES = np.zeros(
     0x110000, dtype=np.uint8
 )  # `_role` by code point, of those seen so far: none is 0
 _KNOWN = 4_000_000  # characters of words
-_STEPS = 4  # to the next boundary, for which nothing else is made
 _BLOCK = 2_000_000  # code points
 _FEW = 12  # pieces, for which arrays cost more than they save
 T = TypeVar("T")
@@ -192,10 +190,6 @@ class TokenizedText:
         unique, places = distinct(pieces)
         return self.counter.count_many(unique)[places]
 
-    def is_white(self, places: Numbers) -> NDArray[np.bool_]:
-        """Whether the character at each place is white space, as `str.isspace` says."""
-        return _IS_WHITE.take(self.code_points[places], mode="clip")
-
 
 class TokenCounter(ABC):
     """Counts tokens and returns the code point where each begins.
@@ -253,7 +247,7 @@ class WordText(TokenizedText):
     @_Once
     def runs(self) -> Runs:
         """The words. A word may continue in the next part; counts inside one part are still right."""
-        return Runs(~_IS_WHITE.take(self.code_points, mode="clip"))
+        return Runs(~IS_WHITE.take(self.code_points, mode="clip"))
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         """Words that begin inside each piece, plus one if the piece begins inside a word."""
@@ -288,25 +282,8 @@ class BoundedText(TokenizedText):
     _flags: bytearray  # a byte for each of the n + 1 places of the text: 1 for a boundary, as the parts' ends are
 
     @_Once
-    def is_boundary(self) -> NDArray[np.bool_]:
+    def is_boundary(self) -> Flags:
         return np.frombuffer(self._flags, dtype=np.bool_)
-
-    @_Once
-    def _places(self) -> Numbers:
-        return np.flatnonzero(self.is_boundary)
-
-    def _nearest(self, places: Numbers, step: int) -> Numbers:
-        """The first boundary from each place on: forwards with a step of 1, backwards with -1."""
-        nearest = places.copy()
-        waiting = (~self.is_boundary[nearest]).nonzero()[0]
-        for _ in range(_STEPS):
-            if not len(waiting):
-                return nearest
-            nearest[waiting] += step
-            waiting = waiting[~self.is_boundary[nearest[waiting]]]
-        after = self._places.searchsorted(nearest[waiting])
-        nearest[waiting] = self._places[after if step > 0 else after - 1]
-        return nearest
 
     @_Once
     def starts(self) -> Any:
@@ -330,24 +307,20 @@ class BoundedText(TokenizedText):
             pieces = zip(starts.tolist(), ends.tolist(), strict=True)
             return np.array([self.count(start, end) for start, end in pieces], dtype=np.int64)
         # A piece is an encoded head up to its first boundary, whole pre-tokens, and an encoded tail.
-        first, last = starts, ends
-        ragged = (~(self.is_boundary[starts] & self.is_boundary[ends])).nonzero()[0]
-        if len(ragged):
-            first, last = starts.copy(), ends.copy()
-            after = self._nearest(starts[ragged], 1)
-            before = self._nearest(ends[ragged], -1)
-            inside = after <= before
-            first[ragged] = np.where(inside, after, ends[ragged])
-            last[ragged] = np.where(inside, before, ends[ragged])
-        before = self.boundaries.searchsorted(first)
-        after = np.append(before[1:], 0)  # touching pieces share a look-up
-        apart = np.append(first[1:] != last[:-1], True).nonzero()[0]
-        after[apart] = self.boundaries.searchsorted(last[apart])
-        counts: Numbers = after - before
-        if len(ragged):
-            for begin, end in ((starts, first), (last, ends)):
-                some = (begin < end).nonzero()[0]
-                counts[some] += self._counts_apart(begin[some], end[some])
+        first, last = starts.copy(), ends.copy()
+        heads = (~self.is_boundary[starts]).nonzero()[0]
+        tails = (~self.is_boundary[ends]).nonzero()[0]
+        first[heads] = [self._flags.find(1, place) for place in starts[heads].tolist()]
+        last[tails] = [self._flags.rfind(1, 0, place) for place in ends[tails].tolist()]
+        is_apart = first > last
+        first[is_apart] = last[is_apart] = ends[is_apart]
+        counts: Numbers = self.boundaries.searchsorted(last) - self.boundaries.searchsorted(first)
+        tails = (last < ends).nonzero()[0]
+        begins = np.concatenate((starts[heads], last[tails]))
+        stops = np.concatenate((first[heads], ends[tails]))
+        ragged = self._counts_apart(begins, stops)
+        counts[heads] += ragged[: len(heads)]
+        counts[tails] += ragged[len(heads) :]
         return counts
 
 
@@ -397,7 +370,7 @@ class KnownWords:
         white = _is_gap(code_points)
         starts = Runs(~white).starts
         # Python knows more white space, and control characters that these tokenizers leave out.
-        is_usual = np.array_equal(white, _IS_WHITE.take(code_points, mode="clip"))
+        is_usual = np.array_equal(white, IS_WHITE.take(code_points, mode="clip"))
         words = text.split() if is_usual else _WORD.findall(text)
         new = [word for word in dict.fromkeys(words) if word not in tokens_by_word]
         if new:
