@@ -335,8 +335,8 @@ def test_a_phone_shows_the_answer_and_the_scores_before_anything_that_can_wait(t
 
 def test_a_square_is_filled_only_where_the_page_says_so(tab, tmp_path):
     show(tab, html_report(study(names=tuple("abcdef"), questions=200)), tmp_path)
-    fills = "[...document.querySelectorAll('.estimate.{}')].map((square) => getComputedStyle(square).fill)"
-    open_squares, filled = (set(tab.ask(fills.format(kind))) for kind in ("tied", "distinct"))
+    fills = "[...document.querySelectorAll('.estimate{}')].map((square) => getComputedStyle(square).fill)"
+    open_squares, filled = (set(tab.ask(fills.format(kind))) for kind in (".behind", ":not(.behind)"))
     assert len(open_squares) == 1, "that of the paper"
     assert filled
     assert not open_squares & filled

@@ -18,7 +18,7 @@ import pytest
 from chunkcore import DataError, compare, get_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.plain import csv_cell, markdown_cell, page_text, script_json, terminal_text
-from chunkcore.report import html_report, plots, question_csv, read_reports, write_report
+from chunkcore.report import html_report, question_csv, read_reports, tables, write_report
 from chunkcore.report.html import whole_percent
 from chunkcore.report.records import print_report
 from chunkcore.report.tables import difference_table, score_table, warnings
@@ -204,8 +204,8 @@ def test_differences_are_those_from_the_baseline(plain):
     a, b = plain.reports[0], plain.comparison.baseline
     assert [row[0].text for row in rows] == [report.name for report in plain.reports if report.name != b]
     gap = plain.comparison.between(a.name, b)
-    assert rows[0][1].text == f"{'≈ ' * gap.equivalent}{plots.signed(100 * gap.mean)}"
-    assert rows[0][1].details == (f"{plots.signed(100 * gap.low)} to {plots.signed(100 * gap.high)}",)
+    assert rows[0][1].text == f"{'≈ ' * gap.equivalent}{tables.signed(100 * gap.mean)}"
+    assert rows[0][1].details == (f"{tables.signed(100 * gap.low)} to {tables.signed(100 * gap.high)}",)
     assert [cell.text for cell in rows[0][2:]] == [str(gap.wins), str(gap.losses)]
     many = study(names=tuple("abcdef"), questions=300)
     shown = [row[1].strong for row in difference_table(many).rows]
@@ -230,29 +230,16 @@ def test_warnings_name_what_was_truncated_unanswered_and_lost():
 # ---- plots
 
 
-def test_a_means_place_in_the_plot_is_its_score():
-    rows = [plots.Row(1, "a", 20, 15, 25, True), plots.Row(2, "b", 40, 35, 45, False)]
-    drawn = plots.intervals(rows, width=860, x_label="x", title="t")
-    values = {float(x): float(tick) for x, tick in re.findall(r'class="tick" x="([\d.]+)"[^>]*>(\d+)<', drawn)}
-    fit = np.polyfit(list(values), list(values.values()), 1)
-    squares = [float(x) + 5 for x in re.findall(r'class="estimate[^"]*" x="([\d.]+)"', drawn)]
-    assert np.polyval(fit, squares) == pytest.approx([20, 40], abs=0.1)
-    (ends,) = re.findall(r'class="whisker s2 tied" x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"', drawn)
-    assert np.polyval(fit, np.array(ends, dtype=float)) == pytest.approx([35, 45], abs=0.1)
-    assert "a: 20.0 % (interval 15.0 to 25.0)" in drawn
-
-
-@pytest.mark.parametrize("width", [860, 326])
-def test_a_long_name_is_whole_and_beside_its_interval(width):
-    row = plots.Row(
-        1, "recursive:size=400,keep=drop,counter=o200k_base · hybrid · passages behind", 50.0, 40.0, 60.0, True
-    )
-    drawn = plots.intervals([row], width=width, x_label="", title="")
-    lines = re.findall(r'class="name" [^>]*>([^<]+)<', drawn)
-    assert "".join(lines).replace(" ", "") == row.name.replace(" ", "")
-    assert 28 + 7 * max(map(len, lines)) < (
-        width if width == 326 else float(re.findall(r'grid" x1="([\d.]+)', drawn)[0])
-    )
+def test_a_means_place_in_the_plot_is_its_score(plain):
+    drawn = html_report(plain).partition('class="intervals"')[2].partition("</ol>")[0]
+    ticks = re.findall(r'class="tick" x="([\d.]+)%"[^>]*>([\d.]+)<', drawn)
+    fit = np.polyfit(*np.array(ticks, dtype=float).T, 1)
+    for number, report in plain.systems:
+        row = drawn.partition(f'chip s{number}">')[2].partition("</li>")[0]
+        places = [*re.findall(r'class="whisker[^"]*" x1="([\d.]+)%" x2="([\d.]+)%"', row)[0]]
+        places += re.findall(r'class="estimate[^"]*" x="([\d.]+)%"', row)
+        values = [*plain.comparison.intervals[report.name], report.mean(plain.comparison.measure)]
+        assert np.polyval(fit, np.array(places, dtype=float)) == pytest.approx(100 * np.array(values), abs=0.1)
 
 
 # ---- files
@@ -338,6 +325,6 @@ def test_the_verdicts_measure_is_shown_however_narrow_the_terminal(measure):
 
 def test_the_pages_files_reach_no_network_and_parse_no_markup():
     banned = r"url\(|@import|https?://|fetch\(|XMLHttp|innerHTML|insertAdjacent|document\.write|eval"
-    assets = [path for kind in ("css", "js", "jinja") for path in Path(plots.__file__).parent.glob(f"*.{kind}")]
+    assets = [path for kind in ("css", "js", "jinja") for path in Path(tables.__file__).parent.glob(f"*.{kind}")]
     assert len(assets) >= 6
     assert not [path for path in assets if re.search(banned, path.read_text("utf-8"))]

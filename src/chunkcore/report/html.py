@@ -6,7 +6,7 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -15,7 +15,7 @@ from typing import Any
 
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence
 from chunkcore.evaluation.measures import Depth, budget_of
-from chunkcore.evaluation.resampling import CurvePoint
+from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
 from chunkcore.lazy import needed
@@ -24,14 +24,6 @@ from chunkcore.report import plots, tables
 from chunkcore.report.advice import Advice, missed_by
 from chunkcore.report.viewer import viewer
 from chunkcore.study.comparing import ReportPage
-
-# Widths in pixels of a plot's two drawings; the page shows the one that fits.
-WIDTHS = (("wide", 860), ("narrow", 326))
-
-
-def both_widths(draw: Callable[..., str], *values: object) -> dict[str, Any]:
-    """A plot's two drawings, by the name of their width."""
-    return {kind: markup(draw(*values, width)) for kind, width in WIDTHS}
 
 
 def policy(style: str, script: str) -> str:
@@ -125,8 +117,9 @@ def html_report(page: ReportPage) -> str:
             missed=missed_by(page, advice.use),
             warnings=tables.warnings(page),
             views=views,
-            curves=both_widths(_curves, page),
-            means=both_widths(_means, page),
+            curves=plots.curves(page),
+            means=plots.means(page),
+            shares=SHARES,
             differences=tables.difference_table(page),
             meanings=_meanings(page),
             collections=tables.collection_table(page),
@@ -210,39 +203,3 @@ def _meanings(page: ReportPage) -> dict[str, str]:
         best = "The best pieces until so many tokens are retrieved; the last one is cut there."
         meanings[budgets] = best
     return meanings
-
-
-def _means(page: ReportPage, width: int) -> str:
-    """Every system's mean and interval by the verdict's measure; filled marks may be the best."""
-    comparison, measure = page.comparison, page.comparison.measure
-    rows = []
-    for number, report in page.systems:
-        mean, (low, high) = report.mean(measure), comparison.intervals[report.name]
-        if math.isnan(mean):
-            continue
-        share, note = comparison.firsts[report.name], ""
-        if share >= 0.005 and len(page.systems) > 1:
-            note = f"first in {100 * share:.0f} %"
-        tied = report.name in comparison.tied
-        ends = (100 * mean, 100 * low, 100 * high)
-        rows.append(plots.Row(number, report.name, *ends, tied, note))
-    unit = ", %" if measure.is_share else " × 100"
-    return plots.intervals(
-        rows,
-        width=width,
-        x_label=f"{measure}{unit}",
-        title=f"Mean {measure} of every system, with its {page.level} interval",
-    )
-
-
-def _curves(page: ReportPage, width: int) -> str:
-    """Evidence against tokens."""
-    lines = []
-    for number, report in page.systems:
-        points = page.comparison.curves.get(report.name, ())
-        in_percent = [
-            CurvePoint(point.tokens, *(100 * share for share in point[1:])) for point in points
-        ]
-        if points:
-            lines.append(plots.Line(number, report.name, in_percent))
-    return plots.curves(lines, width)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
@@ -23,7 +24,6 @@ from chunkcore.plain import csv_cell, digest, markdown_cell, plain, terminal_tex
 from chunkcore.report import tables
 from chunkcore.report.advice import Advice, missed_by, missed_table
 from chunkcore.report.html import html_report
-from chunkcore.report.plots import name_lines
 from chunkcore.report.tables import Cell, Table
 from chunkcore.study.comparing import ReportPage
 
@@ -260,6 +260,22 @@ def _terminal_table(table: Table[Any], width: int) -> RichTable:
     for item in table.items:
         shown.add_row(*[_text(column.cell(item)) for column in columns])
     return shown
+
+
+def name_lines(name: str, length: int) -> list[str]:
+    """A system's name in lines of `length` letters where it can be broken: before its retriever, after commas.
+
+    >>> name_lines("cluster_semantic:size=200,piece_size=50 · passages", 40)
+    ['cluster_semantic:size=200,piece_size=50', '· passages']
+    """
+    lines = [""]
+    for part in re.split(r"(?<=,)| (?=· )", name):
+        gap = " " if part.startswith("·") else ""
+        if lines[-1] and len(lines[-1] + gap + part) > length:
+            lines.append(part)
+        else:
+            lines[-1] += gap + part
+    return lines
 
 
 def _text(cell: Cell) -> Text:

@@ -19,7 +19,6 @@ from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, descr
 from chunkcore.evaluation.resampling import SHARES, tokens_for
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.plain import markdown_cell
-from chunkcore.report.plots import signed
 from chunkcore.run import MatchKind
 from chunkcore.study.comparing import FEW, ReportPage, mean
 from chunkcore.study.tuning import Tuning
@@ -108,6 +107,16 @@ def _markdown_cell(cell: Cell) -> str:
 def percent(value: float, digits: int = 1) -> str:
     """A share as a percentage."""
     return f"{100 * value:.{digits}f}" if math.isfinite(value) else MISSING
+
+
+def signed(value: float) -> str:
+    """A difference in points, always with its sign.
+
+    >>> signed(1.26), signed(-0.04)
+    ('+1.3', '0.0')
+    """
+    text = f"{value:+.1f}".replace("-", "\u2212")
+    return "0.0" if text in ("+0.0", "\u22120.0") else text
 
 
 def amount(value: float | None, digits: int = 0) -> str:
