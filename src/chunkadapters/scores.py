@@ -62,26 +62,24 @@ class BenchmarkPlaces:
         return verdicts
 
     def _quoted(self, query: Query, hit: Hit, verdict: Verdict) -> Retrieved | None:
-        parts = []
+        name, certainty = verdict.document, 1.0
+        parts: list[Retrieved] = []
         for evidence in query.evidence:
-            words = evidence.span.slice(self.documents[evidence.document_id].text)
-            is_named = verdict.document == evidence.document_id
-            if not is_named and (verdict.document or len(words) < _SHORTEST_QUOTE):
+            document_id, spans = evidence.document_id, (evidence.span,)
+            words = evidence.span.slice(self.documents[document_id].text)
+            is_by_chance = not verdict.document and len(words) < _SHORTEST_QUOTE
+            if is_by_chance or name not in ("", document_id):
                 continue
             quote = find_quote(hit.text, words)
             if quote is not None:
+                name, certainty = document_id, min(certainty, quote.certainty)
                 text = quote.span.slice(hit.text)
-                part = Retrieved(evidence.document_id, (evidence.span,), hit.score, text)
-                parts.append((part, quote.certainty))
+                parts.append(Retrieved(document_id, spans, hit.score, text))
         if not parts:
             return None
-        document_id = parts[0][0].document_id
-        quoted = tuple(part for part, _ in parts if part.document_id == document_id)
-        spans = tuple(part.spans[0] for part in quoted)
-        certainty = min(certainty for _, certainty in parts)
-        return Retrieved(
-            document_id, spans, hit.score, hit.text, quoted, match="quoted", certainty=certainty
-        )
+        spans = tuple(part.spans[0] for part in parts)
+        place = (name, spans, hit.score, hit.text, tuple(parts))
+        return Retrieved(*place, match="quoted", certainty=certainty)
 
 
 def _also_in(hit: Hit) -> Iterator[Retrieved]:
@@ -202,20 +200,6 @@ class ScoreOptions(_Scored, RunOptions, total=False):
     """How a retriever is run and scored; see `RetrieverHooks.evaluate_retriever`. Hints name the first ones first."""
 
 
-def check_filter(query_id: str, where: Mapping[str, object]) -> None:
-    """Raise `OptionError`: a question's filter has more than one plain value a key.
-
-    Stores differ in what a list, a missing value and an operator mean: only one value means the same in all.
-    """
-    allowed_documents(where, [], [])  # raises for operators, and for what equals nothing
-    for key, value in where.items():
-        if not isinstance(value, str | bool | int | float):
-            raise OptionError(
-                f"question {query_id} has a filter (where) with {echo(value)} for {echo(key)}: a framework's retriever "
-                "gets one text, number, true or false a key, which means the same in every store"
-            )
-
-
 def check_obeyed(where: Mapping[str, object], metadata: Mapping[str, object]) -> None:
     """Raise `OptionError`: a filter names a value, and a hit has another one.
 
@@ -273,7 +257,13 @@ class RetrieverRun:
             raise OptionError(
                 f"question {query_id} has a filter (where), and {self._system.name} takes none in a call"
             )
-        check_filter(query_id, where)
+        allowed_documents(where, [], [])  # raises for operators, and for what equals nothing
+        for key, value in where.items():
+            if not isinstance(value, str | bool | int | float):
+                raise OptionError(
+                    f"question {query_id} has a filter (where) with {echo(value)} for {echo(key)}: a framework's "
+                    "retriever gets one text, number, true or false a key, which means the same in every store"
+                )
         return self._system.filtered(where)
 
     def ask_all(self) -> None:
@@ -306,15 +296,12 @@ class RetrieverRun:
             await pause(wait)
             try:
                 hits = self._hits_of(await ask(query.text))
-            except (DataError, OptionError) as error:  # which another try does not mend
-                reason = error
-                break
             except Exception as error:  # noqa: BLE001  # a retriever may raise anything
                 reason = error
+                if isinstance(error, DataError | OptionError):  # another try does not mend it
+                    break
             else:
-                verdicts = self._places.answers(query, hits)
-                self._check_obeyed(query, hits, verdicts)
-                self._verdicts[query.id] = verdicts
+                self._verdicts[query.id] = self._located(query, hits)
                 break
         if query.id not in self._verdicts:
             self._fail(query, reason)
@@ -322,12 +309,14 @@ class RetrieverRun:
             done = len(self._verdicts) + len(self._failures)
             self._progress("retrieve", done, len(self.benchmark.queries))
 
-    def _check_obeyed(self, query: Query, hits: Sequence[Hit], verdicts: Iterable[Verdict]) -> None:
-        """Raise `OptionError`: a hit is of a document that the question's filter hides."""
+    def _located(self, query: Query, hits: Sequence[Hit]) -> list[Verdict]:
+        """The verdicts. Raises `OptionError`: a hit is of a document that the question's filter hides."""
+        verdicts = self._places.answers(query, hits)
         for hit, verdict in zip(hits, verdicts, strict=True):
             document = self._places.documents.get(verdict.piece.document_id)
             metadata = hit.metadata if document is None else {**hit.metadata, **document.metadata}
             check_obeyed(query.where or {}, metadata)
+        return verdicts
 
     def _fail(self, query: Query, reason: Exception | None) -> None:
         message = without_secrets(reason, secrets_within(self._system.parts))
@@ -381,38 +370,35 @@ _ADVICE: dict[Reason, str] = {
 
 
 def _place_warnings(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    count = len(verdicts)
     lost = [verdict for verdict in verdicts if verdict.kind == "elsewhere"]
-    percent = 100 * len(lost) / max(1, len(verdicts))
-    share = f"{len(lost)} of {len(verdicts)} answers ({percent:.0f} %)"
-    if lost and len(lost) == len(verdicts):
+    if lost and len(lost) == count:
         yield (
-            f"none of the {len(lost)} answers stands in the benchmark's documents: was the index built from other "
+            f"none of the {count} answers stands in the benchmark's documents: was the index built from other "
             f"texts?{_differing(lost)}"
         )
     elif lost:
         yield (
-            f"{share} stand in no document of the benchmark and count as irrelevant. Are they summaries, or of other "
-            f"documents?{_differing(lost)}"
+            f"{len(lost)} of {count} answers ({100 * len(lost) / count:.0f} %) stand in no document of the benchmark "
+            f"and count as irrelevant. Are they summaries, or of other documents?{_differing(lost)}"
         )
     quoted = [verdict for verdict in verdicts if verdict.piece.match == "quoted"]
     if quoted:
         yield (
-            f"{len(quoted)} of {len(verdicts)} answers have another text than their documents, and count by the "
-            f"evidence that they hold word for word: give load_benchmark the app's own documents{_differing(quoted)}"
+            f"{len(quoted)} of {count} answers have another text than their documents, and count by the evidence that "
+            f"they hold word for word: give load_benchmark the app's own documents{_differing(quoted)}"
         )
     reasons = Counter(verdict.reason for verdict in verdicts if verdict.is_placed)
     for reason, advice in _ADVICE.items():
         if reasons[reason]:
-            yield f"{reasons[reason]} of {len(verdicts)} answers: {reason}{advice}"
+            yield f"{reasons[reason]} of {count} answers: {reason}{advice}"
 
 
 def _differing(verdicts: Iterable[Verdict]) -> str:
     """The documents that some hits name, and whose text is another."""
-    names = sorted({verdict.document for verdict in verdicts if verdict.document})
-    if not names:
-        return ""
+    names = sorted({verdict.document for verdict in verdicts} - {""})
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f" (the text differs of {', '.join(names[:3])}{more})"
+    return f" (the text differs of {', '.join(names[:3])}{more})" if names else ""
 
 
 class RetrieverHooks(Generic[Retriever]):
@@ -503,10 +489,9 @@ class RetrieverHooks(Generic[Retriever]):
 
         Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
         """
-        scoring = _Scoring(benchmark, options)
-        asked = self._start(retriever, scoring.benchmark, scoring.run)
+        asked, report_of = self._scored(retriever, benchmark, options)
         asked.ask_all()
-        return scoring.report(asked.run())
+        return report_of(asked.run())
 
     async def aevaluate_retriever(
         self,
@@ -517,10 +502,42 @@ class RetrieverHooks(Generic[Retriever]):
         **options: Unpack[ScoreOptions],
     ) -> Report:
         """`evaluate_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-        scoring = _Scoring(benchmark, options)
-        asked = self._start(retriever, scoring.benchmark, scoring.run)
+        asked, report_of = self._scored(retriever, benchmark, options)
         await asked.ask_concurrently(concurrency)
-        return scoring.report(asked.run())
+        return report_of(asked.run())
+
+    def _scored(
+        self, retriever: Retriever, benchmark: Benchmark | str, options: ScoreOptions
+    ) -> tuple[RetrieverRun, Callable[[Run], Report]]:
+        """A run, and what scores it; mistakes are found before the first question."""
+        from chunkcore.evaluation.measures import measures_at, retrieval_measures
+        from chunkcore.evaluation.scoring import Scorer
+
+        run: dict[str, Any] = dict(options)
+        measures, depths = run.pop("measures", None), run.pop("k", DEPTHS)
+        scorer = Scorer(_benchmark(benchmark), counter=run.pop("counter", "cl100k_base"))
+        if measures is None:
+            usual = measures_at([depths] if isinstance(depths, int | str) else depths, ["token"])
+            has_pool = run.get("pool") is not None
+            chosen = [measure for measure in usual if has_pool or not measure.needs_pool]
+        else:
+            chosen = list(retrieval_measures(measures))
+
+        def report_of(run: Run) -> Report:
+            report = scorer.score(run, chosen)
+            uncertain = [
+                f"{measure} is {measure.show(low)} to {measure.show(high)}"
+                for measure, (low, high) in report.bounds.items()
+                if low < high
+            ]
+            if uncertain:
+                warn_user(
+                    f"some hits may stand at other places of their text: {', '.join(uncertain)} (Report.bounds)",
+                    RetrievalWarning,
+                )
+            return report
+
+        return self._start(retriever, scorer.benchmark, cast(RunOptions, run)), report_of
 
     def _start(
         self, retriever: Retriever, benchmark: Benchmark | str, options: RunOptions
@@ -561,37 +578,3 @@ def check_is_retriever(retriever: object) -> None:
     if hasattr(retriever, "as_retriever"):
         name = type(retriever).__name__
         raise OptionError(f"{name} is no retriever, but has one: pass its .as_retriever()")
-
-
-class _Scoring:
-    """What a deployed retriever is scored by; mistakes are found before the first question."""
-
-    def __init__(self, benchmark: Benchmark | str, options: ScoreOptions) -> None:
-        from chunkcore.evaluation.measures import measures_at, retrieval_measures
-        from chunkcore.evaluation.scoring import Scorer
-
-        run: dict[str, Any] = dict(options)
-        measures, depths = run.pop("measures", None), run.pop("k", DEPTHS)
-        self.benchmark = _benchmark(benchmark)
-        self._scorer = Scorer(self.benchmark, counter=run.pop("counter", "cl100k_base"))
-        self.run = cast(RunOptions, run)
-        if measures is None:
-            depths = [depths] if isinstance(depths, int | str) else depths
-            has_pool = run.get("pool") is not None
-            usual = measures_at(depths, ["token"])
-            self._measures = [measure for measure in usual if has_pool or not measure.needs_pool]
-        else:
-            self._measures = list(retrieval_measures(measures))
-
-    def report(self, run: Run) -> Report:
-        report = self._scorer.score(run, self._measures)
-        uncertain = []
-        for measure, (low, high) in report.bounds.items():
-            if low < high:
-                uncertain.append(f"{measure} is {measure.show(low)} to {measure.show(high)}")
-        if uncertain:
-            warn_user(
-                f"some hits may stand at other places of their text: {', '.join(uncertain)} (Report.bounds)",
-                RetrievalWarning,
-            )
-        return report

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from types import UnionType
-from typing import Any, NamedTuple, TypeAlias, TypeGuard, Union, cast, get_args, get_origin
+from typing import Any, NamedTuple, TypeAlias, TypeGuard, Union, get_args, get_origin
 
 from haystack import Document, Pipeline, default_from_dict, default_to_dict, logging
 from haystack.core.component import Component
@@ -142,15 +142,18 @@ def warm_up(component: object) -> None:
 Outputs: TypeAlias = Mapping[str, Any]
 
 
-def run(component: Component, values: Mapping[str, object]) -> Outputs:
-    """The outputs of a component."""
-    return component.run(**values)
+def run(component: Component | Pipeline, values: Mapping[str, Any]) -> Outputs:
+    """The outputs of a component or a pipeline."""
+    outputs: Outputs = component.run(**values)
+    return outputs
 
 
-async def run_async(component: Component, values: Mapping[str, object]) -> Outputs:
-    """The outputs of a component, by its asynchronous method if it has one."""
-    if getattr(component, "__haystack_supports_async__", False):
-        return cast("Outputs", await cast(Any, component).run_async(**values))
+async def run_async(component: Component | Pipeline, values: Mapping[str, Any]) -> Outputs:
+    """The outputs of a component or a pipeline, by its asynchronous method if it has one."""
+    asked: Any = component
+    if isinstance(component, Pipeline) or getattr(component, "__haystack_supports_async__", False):
+        outputs: Outputs = await asked.run_async(**values)
+        return outputs
     return await asyncio.to_thread(run, component, values)
 
 
@@ -180,42 +183,35 @@ class Socket:
 class Sockets(NamedTuple):
     """The inputs and the outputs."""
 
-    inputs: Sequence[Socket]
-    outputs: Sequence[Socket]
+    inputs: list[Socket]
+    outputs: list[Socket]
 
 
-def sockets_of(component: object) -> Sockets:
-    """The sockets of a component; none of anything else."""
+def sockets_of(component: object, name: str = "") -> Sockets:
+    """The sockets of a component; none of anything else. `name` is its name in a pipeline."""
     if not is_component(component):
-        return Sockets((), ())
-    # Haystack has public sockets only for components in a pipeline, and a component can be in only one.
+        return Sockets([], [])
     held: Any = component
-    inputs = held.__haystack_input__._sockets_dict
-    outputs = held.__haystack_output__._sockets_dict
-    return Sockets(
-        [Socket("", name, socket.type, socket.is_mandatory) for name, socket in inputs.items()],
-        [Socket("", name, socket.type) for name, socket in outputs.items()],
-    )
+    sockets = Sockets([], [])
+    for row in held.__haystack_input__._sockets_dict.values():
+        is_connected = bool(name and row.senders)
+        is_mandatory = row.is_mandatory and not is_connected
+        is_free = row.is_variadic or not is_connected
+        sockets.inputs.append(Socket(name, row.name, row.type, is_mandatory, is_free))
+    for row in held.__haystack_output__._sockets_dict.values():
+        is_free = not (name and row.receivers)
+        sockets.outputs.append(Socket(name, row.name, row.type, free=is_free))
+    return sockets
 
 
 def pipeline_sockets(pipeline: Pipeline) -> Sockets:
     """The sockets of all components of a pipeline."""
-    inputs = pipeline.inputs(include_components_with_connected_inputs=True)
-    outputs = pipeline.outputs(include_components_with_connected_outputs=True)
-    return Sockets(_flat(inputs, pipeline.inputs()), _flat(outputs, pipeline.outputs()))
-
-
-Described: TypeAlias = Mapping[str, Mapping[str, Any]]  # of each component, its sockets
-
-
-def _flat(described: Described, free: Described) -> list[Socket]:
-    rows = []
-    for component, sockets in described.items():
-        for name, socket in sockets.items():
-            is_free = name in free.get(component, {})
-            mandatory = socket.get("is_mandatory", False)
-            rows.append(Socket(component, name, socket["type"], mandatory, is_free))
-    return rows
+    whole = Sockets([], [])
+    for name in pipeline.graph.nodes:
+        inputs, outputs = sockets_of(pipeline.get_component(name), name)
+        whole.inputs.extend(inputs)
+        whole.outputs.extend(outputs)
+    return whole
 
 
 def find_queries(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 from haystack import Document, Pipeline
 from haystack.core.component import Component
@@ -26,8 +26,6 @@ from chunkadapters.haystack.documents import (
 )
 from chunkadapters.models import at_once, finished
 from chunkadapters.scores import (
-    Ask,
-    AsyncAsk,
     DeployedRetriever,
     RetrieverHooks,
     RunOptions,
@@ -44,23 +42,22 @@ if TYPE_CHECKING:
 
 
 def with_filter(
-    retriever: Component | Pipeline, constant: Values, where: Mapping[str, object]
+    retriever: Component | Pipeline, given: Values, where: Mapping[str, object]
 ) -> Values:
     """The inputs with the filter of one question, beside the filters that the app has of its own.
 
     Raises `OptionError`: a retriever inside has no input for it.
     """
-    conditions = []
+    conditions: list[object] = []
     for key, value in where.items():
         conditions.append({"field": f"meta.{key}", "operator": "==", "value": value})
     if not isinstance(retriever, Pipeline):
         name = type(retriever).__name__
-        return _filtered(constant, retriever, name, sockets_of(retriever).inputs, conditions)
-    values = dict(constant)
-    free = [socket for socket in pipeline_sockets(retriever).inputs if socket.free]
+        return _filtered(given, retriever, name, sockets_of(retriever).inputs, conditions)
+    values = dict(given)
     for name in _sources(retriever):
-        inputs = [socket for socket in free if socket.component == name]
         part = retriever.get_component(name)
+        inputs = sockets_of(part, name).inputs
         values[name] = _filtered(values.get(name, {}), part, name, inputs, conditions)
     return values
 
@@ -70,9 +67,9 @@ def _filtered(
     component: object,
     name: str,
     inputs: Iterable[Socket],
-    conditions: Sequence[Values],
+    conditions: Sequence[object],
 ) -> Values:
-    if not any(socket.name == "filters" for socket in inputs):
+    if not any(socket.name == "filters" and socket.free for socket in inputs):
         raise OptionError(
             f"a question has a filter (where), and {name} has no free input called filters"
         )
@@ -104,139 +101,121 @@ def _sources(pipeline: Pipeline) -> list[str]:
     return names
 
 
-def _system(retriever: Component | Pipeline, ask: AskOptions) -> DeployedRetriever:
+def _system(retriever: Component | Pipeline, options: AskOptions) -> DeployedRetriever:
     """A retriever component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
 
     Sockets are ``"component.input"`` in a pipeline and ``"input"`` of a component; docs/guides/haystack.md has the
     options.
     """
     check_foreign(retriever)
-    constant = dict(ask.get("inputs") or {})
-    parts: list[object] = [retriever, ask.get("text_embedder"), constant]
+    given: Values = dict(options.get("inputs") or {})
+    text_embedder, query_socket = options.get("text_embedder"), options.get("query_socket")
+    parts: list[object] = [retriever, text_embedder, given]
+    embedding: _Embedding | None = None
     if isinstance(retriever, Pipeline):
-        functions = _of_pipeline(retriever, ask, constant)
+        if text_embedder is not None:
+            raise OptionError(
+                "a pipeline embeds the question itself: connect the text embedder in it"
+            )
+        inputs, outputs = pipeline_sockets(retriever)
+        constant = given
         parts += [retriever.get_component(name) for name in retriever.graph.nodes]
     elif is_component(retriever):
-        functions = _of_component(retriever, ask, constant)
+        inputs, outputs = sockets_of(retriever)
+        constant = {"": given}
+        embedding = _embedding(retriever, inputs, text_embedder)
     else:
         raise DataError(
             f"expected a Haystack component or Pipeline, got {kind_of(retriever)}; a store is asked through its "
             "retriever"
         )
+    documents = find_documents(outputs, options.get("documents_socket"))
+    takes_text = any(socket.holds(str) for socket in inputs if socket.mandatory)
+    queries: list[Socket] = []
+    if takes_text or query_socket is not None or embedding is None:
+        queries = find_queries(inputs, query_socket)
+    answered = queries if embedding is None else [*queries, embedding.socket]
+    _check_inputs(inputs, answered, constant)
+    warm_up(retriever)
 
-    def filtered(where: Mapping[str, object]) -> DeployedRetriever:
-        return _system(retriever, {**ask, "inputs": with_filter(retriever, constant, where)})
-
-    return DeployedRetriever(type(retriever).__name__, *functions, parts, filtered)
-
-
-def _of_pipeline(
-    pipeline: Pipeline, ask_options: AskOptions, constant: Values
-) -> tuple[Ask, AsyncAsk]:
-    if ask_options.get("text_embedder") is not None:
-        raise OptionError("a pipeline embeds the question itself: connect the text embedder in it")
-    inputs, outputs = pipeline_sockets(pipeline)
-    queries = find_queries(inputs, ask_options.get("query_socket"))
-    documents = find_documents(outputs, ask_options.get("documents_socket"))
-    names: set[str] = set()
-    for component, values in constant.items():
-        names |= {f"{component}.{key}" for key in values}
-    _check_inputs(inputs, queries, names)
-    pipeline.warm_up()
-    outer = {documents.component}
-
-    def data(query: str) -> Values:
-        whole = {component: dict(values) for component, values in constant.items()}
+    async def answer(question: str, run: Callable[..., Awaitable[Outputs]]) -> object:
+        data = {component: dict(values) for component, values in constant.items()}
         for socket in queries:
-            whole.setdefault(socket.component, {})[socket.name] = _question(socket, query)
-        return whole
-
-    def documents_in(result: Values) -> object:
+            takes_list = socket.holds(list[str]) and not socket.holds(str)
+            value = [question] if takes_list else question
+            data.setdefault(socket.component, {})[socket.name] = value
+        if embedding is not None:
+            embedded = await run(text_embedder, {embedding.text: question})
+            data[""][embedding.socket.name] = embedded[embedding.vector]
+        if not isinstance(retriever, Pipeline):
+            return (await run(retriever, data[""]))[documents.name]
+        outer = {documents.component}
+        result = await run(retriever, {"data": data, "include_outputs_from": outer})
         # Nothing, if a router led the question elsewhere.
         return result.get(documents.component, {}).get(documents.name, [])
 
-    def ask(query: str) -> object:
-        return documents_in(pipeline.run(data(query), include_outputs_from=outer))
+    def ask(question: str) -> object:
+        return finished(answer(question, at_once(run)))
 
-    async def aask(query: str) -> object:
-        return documents_in(await pipeline.run_async(data(query), include_outputs_from=outer))
+    async def aask(question: str) -> object:
+        return await answer(question, run_async)
 
-    return ask, aask
+    def filtered(where: Mapping[str, object]) -> DeployedRetriever:
+        return _system(retriever, {**options, "inputs": with_filter(retriever, given, where)})
+
+    return DeployedRetriever(type(retriever).__name__, ask, aask, parts, filtered)
 
 
-def _of_component(
-    retriever: Component, ask_options: AskOptions, constant: Values
-) -> tuple[Ask, AsyncAsk]:
-    text_embedder, query_socket = ask_options.get("text_embedder"), ask_options.get("query_socket")
-    inputs, outputs = sockets_of(retriever)
-    documents = find_documents(outputs, ask_options.get("documents_socket"))
-    mandatory = [socket for socket in inputs if socket.mandatory]
-    vectors = [socket for socket in mandatory if socket.holds(list[float])]
+class _Embedding(NamedTuple):
+    """The input of a retriever that takes the question's vector, and the sockets of the component that makes it."""
+
+    socket: Socket
+    text: str
+    vector: str
+
+
+def _embedding(
+    retriever: Component, inputs: Sequence[Socket], embedder: Component | None
+) -> _Embedding | None:
     name = type(retriever).__name__
-    if text_embedder is not None and not vectors:
+    wanted = [socket for socket in inputs if socket.mandatory and socket.holds(list[float])]
+    if embedder is None and not wanted:
+        return None
+    if not wanted:
         raise OptionError(f"{name} takes no embedding: leave text_embedder out")
-    if text_embedder is None and vectors:
+    if embedder is None:
         raise OptionError(
-            f"{name} takes an embedding ({vectors[0]}): give the text_embedder that goes with its index, or the "
+            f"{name} takes an embedding ({wanted[0]}): give the text_embedder that goes with its index, or the "
             "pipeline that holds both"
         )
-    queries: list[Socket] = []
-    takes_text = any(socket.holds(str) for socket in mandatory)
-    if takes_text or query_socket is not None or not vectors:
-        queries = find_queries(inputs, query_socket)
-    _check_inputs(inputs, [*queries, *vectors[:1]], set(constant))
-    embedder = None if text_embedder is None else _query_embedder(text_embedder)
-    warm_up(retriever)
-
-    async def answer(query: str, run: Callable[..., Awaitable[Outputs]]) -> object:
-        values = {**constant, **{socket.name: _question(socket, query) for socket in queries}}
-        if embedder is not None:
-            text, vector = embedder
-            embedded = await run(text_embedder, {text.name: query})
-            values[vectors[0].name] = embedded[vector.name]
-        return (await run(retriever, values))[documents.name]
-
-    def ask(query: str) -> object:
-        return finished(answer(query, at_once(run)))
-
-    async def aask(query: str) -> object:
-        return await answer(query, run_async)
-
-    return ask, aask
-
-
-def _query_embedder(component: Component) -> tuple[Socket, Socket]:
-    if not is_component(component):
+    if not is_component(embedder):
         raise DataError(
-            f"text_embedder: expected a Haystack text embedder, got {type(component).__name__}"
+            f"text_embedder: expected a Haystack text embedder, got {type(embedder).__name__}"
         )
-    inputs, outputs = sockets_of(component)
+    texts, outputs = sockets_of(embedder)
     vectors = [socket for socket in outputs if socket.holds(list[float])]
     if not vectors:
         raise DataError(
-            f"text_embedder: {type(component).__name__} gives no single embedding; a document embedder embeds "
+            f"text_embedder: {type(embedder).__name__} gives no single embedding; a document embedder embeds "
             "documents, the question needs the text embedder that goes with it"
         )
-    text = find_queries(inputs, None)[0]
-    warm_up(component)
-    return text, vectors[0]
+    warm_up(embedder)
+    return _Embedding(wanted[0], find_queries(texts, None)[0].name, vectors[0].name)
 
 
-def _question(socket: Socket, query: str) -> str | list[str]:
-    takes_list = socket.holds(list[str]) and not socket.holds(str)
-    return [query] if takes_list else query
-
-
-def _check_inputs(inputs: Sequence[Socket], queries: Sequence[Socket], constant: set[str]) -> None:
+def _check_inputs(inputs: Sequence[Socket], answered: Sequence[Socket], constant: Values) -> None:
     """Raise `OptionError` unless every mandatory input has a value, and every given one is there."""
+    given: set[str] = set()
+    for component, values in constant.items():
+        given |= {str(Socket(component, key, None)) for key in values}
     names = {str(socket) for socket in inputs}
-    unknown = sorted(constant - names)
+    unknown = sorted(given - names)
     if unknown:
         raise OptionError(
             f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(names))}"
         )
     needed = {str(socket) for socket in inputs if socket.free and socket.mandatory}
-    missing = sorted(needed - constant - {str(socket) for socket in queries})
+    missing = sorted(needed - given - set(map(str, answered)))
     if missing:
         raise OptionError(
             f"nothing is given for the mandatory {', '.join(missing)}: say what, as inputs={{...}}, "
