@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from chunkcore.cli import main
 from chunkcore.cli.options import default_cache
-from chunkcore.reading import folders, read_file
+from chunkcore.reading import load_documents, opening, read_file
 from chunkcore.retrieval import load_index
 from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.retrieval.saved import read_manifest
@@ -170,7 +170,7 @@ def reads(monkeypatch) -> list[str]:
         names.append(name)
         return read_file(path, name, *arguments, **options)
 
-    for module in (folders, folder_index):
+    for module in (opening, folder_index):
         monkeypatch.setattr(module, "read_file", counted)
     return names
 
@@ -350,7 +350,7 @@ def test_an_index_among_its_own_documents_is_none_of_them(docs, capfd):
     assert {document.id for document in load_index(docs / "sub" / "index").corpus.documents} == {
         document.id for document in index_files(docs, None).index.corpus.documents
     }
-    assert "manifest.json" not in {document.id.rpartition("/")[2] for document in folders.load_documents(docs)}
+    assert "manifest.json" not in {document.id.rpartition("/")[2] for document in load_documents(docs)}
 
 
 def test_a_file_that_cannot_be_read_is_read_once_and_named_each_time(docs, tmp_path, reads):

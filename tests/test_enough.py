@@ -11,7 +11,7 @@ import pytest
 from chunkcore import Benchmark, Document, Evidence, OptionError, Query, Span, chunk_corpus, get_retriever, load_index
 from chunkcore.cli import main
 from chunkcore.questions.labels import label_states
-from chunkcore.reading.folders import load_documents
+from chunkcore.reading.opening import load_documents
 from chunkcore.retrieval import TextVectors, WindowIndex
 from chunkcore.retrieval.passages.enough import MOST, levels, shown_units
 from chunkcore.run import Retrieved

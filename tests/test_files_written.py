@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from chunkcore.cli import main
-from chunkcore.reading.folders import REPORT_NAMES, load_documents
+from chunkcore.reading.opening import REPORT_NAMES, load_documents
 from chunkcore.report import read_reports
 
 from tests.fakes import FakeEmbedder

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from chunkcore.models import Embedder as Embedder, get_embedder as get_embedder
     from chunkcore.models.llm import LLM as LLM, get_llm as get_llm
     from chunkcore.models.loading import get_counter as get_counter
-    from chunkcore.reading.folders import load_documents as load_documents
+    from chunkcore.reading.opening import load_documents as load_documents
     from chunkcore.report import write_report as write_report
     from chunkcore.retrieval import (
         ChunkedCorpus as ChunkedCorpus,
@@ -108,7 +108,7 @@ on_first_use(
         "chunkcore.models": "Embedder get_embedder",
         "chunkcore.models.llm": "LLM get_llm",
         "chunkcore.models.loading": "get_counter",
-        "chunkcore.reading.folders": "load_documents",
+        "chunkcore.reading.opening": "load_documents",
         "chunkcore.report": "write_report",
         "chunkcore.retrieval": "ChunkedCorpus Index chunk_corpus get_retriever",
         "chunkcore.retrieval.stage": "load_index",

@@ -218,7 +218,7 @@ class Data(Documents):
         from chunkcore.cli.running import say
         from chunkcore.datasets import load_dataset
         from chunkcore.evaluation.benchmarks import load_benchmark
-        from chunkcore.reading.folders import REPORT_NAMES
+        from chunkcore.reading.opening import REPORT_NAMES
 
         if self.folder is not None:
             # An earlier report quotes the evidence: read as a document it would make the evidence ambiguous.

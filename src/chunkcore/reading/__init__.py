@@ -14,15 +14,13 @@ if TYPE_CHECKING:
         Reading as Reading,
         readers as readers,
     )
-    from chunkcore.reading.folders import load_documents as load_documents
-    from chunkcore.reading.opening import read_file as read_file
+    from chunkcore.reading.opening import load_documents as load_documents, read_file as read_file
 
 on_first_use(
     __name__,
     {
         "chunkcore.files": "UnreadError",
         "chunkcore.reading.base": "Reader Reading readers",
-        "chunkcore.reading.folders": "load_documents",
-        "chunkcore.reading.opening": "read_file",
+        "chunkcore.reading.opening": "load_documents read_file",
     },
 )

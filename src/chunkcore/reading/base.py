@@ -13,7 +13,6 @@ import os
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -87,31 +86,20 @@ readers: Registry[type[Reader]] = Registry(
 )
 
 
-class FileNotes:
-    """Notes on a folder's files, each with the names of its files, a few of which are told.
+_LINES = 20
 
-    >>> notes = FileNotes()
-    >>> for name in "abcdefg":
-    ...     notes.add("is empty", name)
-    >>> list(notes.lines())
+
+def note_lines(notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """A line for each note on files, with the names of a few of its files.
+
+    >>> list(note_lines({"is empty": list("abcdefg")}))
     ['a, b, c, d, e and 2 more: is empty']
     """
-
-    def __init__(self) -> None:
-        self._names: defaultdict[str, list[str]] = defaultdict(list)
-
-    def add(self, note: str, name: str) -> None:
-        self._names[note].append(name)
-
-    def lines(self) -> Iterator[str]:
-        for note, names in islice(self._names.items(), _LINES):
-            yield f"{listed(names)}: {note}"
-        rest = sum(map(len, islice(self._names.values(), _LINES, None)))
-        if rest:
-            yield f"{rest:,} more for other reasons"
-
-
-_LINES = 20
+    for note, names in islice(notes.items(), _LINES):
+        yield f"{listed(names)}: {note}"
+    rest = sum(map(len, islice(notes.values(), _LINES, None)))
+    if rest:
+        yield f"{rest:,} more for other reasons"
 
 
 def listed(names: Sequence[object]) -> str:

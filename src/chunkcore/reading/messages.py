@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from email.header import decode_header
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from chunkcore.errors import DataError
 from chunkcore.files import UnreadError
-from chunkcore.reading.base import FileNotes, Reader, Reading, listed, readers
+from chunkcore.reading.base import Reader, Reading, listed, note_lines, readers
 from chunkcore.reading.encodings import charset, decode_text
 from chunkcore.reading.html import visible_text
 from chunkcore.text import Document
@@ -190,22 +191,22 @@ class Mailbox(Reader):
         messages = _ENVELOPE.split(data.replace(b"\r\n", b"\n"))
         texts = []
         attachments = []
-        notes = FileNotes()
+        notes: defaultdict[str, list[str]] = defaultdict(list)
         for number, message in enumerate(filter(bytes.strip, messages), start=1):
             try:
                 mail = _mail_of(_parsed(re.sub(rb"(?m)^>(?=>*From )", b"", message), name))
             except UnreadError as error:
-                notes.add(error.reason, f"message {number:,}")
+                notes[error.reason].append(f"message {number:,}")
                 continue
             if mail.blocks:
                 texts.append(mail.text)
             else:
-                notes.add("is an e-mail without a text", f"message {number:,}")
+                notes["is an e-mail without a text"].append(f"message {number:,}")
             attachments += mail.attachments
         if not texts:
             raise UnreadError(name, "is a mailbox without a text: take it out")
         document, told = _reading(name, "\n\n".join(texts), attachments, {})
-        return Reading(document, (*notes.lines(), *told))
+        return Reading(document, (*note_lines(notes), *told))
 
 
 def _header(message: Message, key: str) -> str:

@@ -1,19 +1,32 @@
-"""`read_file`: a file is opened once, and its reader chosen by its name and first bytes."""
+"""Documents from a file, whose reader follows from its name and first bytes, a folder, or a ``documents.jsonl``."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from chunkcore.boundaries.records import marked_headings
-from chunkcore.errors import DataError
-from chunkcore.files import NoTextError, UnreadError, empty, open_file, unreadable
-from chunkcore.reading.base import Reader, Reading, read_guarded, readers
+from chunkcore.errors import DataError, echo, warn_user
+from chunkcore.files import (
+    CHECKSUMS,
+    NoTextError,
+    UnreadError,
+    empty,
+    json_lines,
+    open_file,
+    unreadable,
+)
+from chunkcore.options import suggesting
+from chunkcore.reading.base import Reader, Reading, listed, note_lines, read_guarded, readers
 from chunkcore.reading.encodings import decode_text
 from chunkcore.reading.visible import Html, html_setting
 from chunkcore.text import Document, Mark, Span
@@ -107,3 +120,264 @@ def _reader_of(path: Path, head: bytes) -> type[Reader] | None:
     if _PAGE.match(head):  # an error page that is called .pdf
         return _by_ending().get("html")
     return reader
+
+
+Row = tuple[str, Mapping[str, Any]]
+
+
+@suggesting
+def load_documents(
+    path: str | Path,
+    *,
+    leave_out: Collection[Path] = (),
+    unread: dict[str, str] | None = None,
+    follow_links: bool = False,
+    html: Html | None = None,
+) -> list[Document]:
+    """The documents at a path, in the order of their ids or of the file.
+
+    A folder that holds ``documents.jsonl`` is that file. In any other folder each regular file, at any depth, is a
+    document, as `read_file` reads it; its id is its relative path. Skipped are names with a leading dot and, with a
+    warning that says why, files that chunkcore wrote, files and folders that cannot be read, and links out of the
+    folder, which `follow_links` allows. docs/reference/formats.md has the formats.
+
+    `leave_out` names files of the folder to skip; `unread` receives the names and reasons of files that were not read;
+    `html` is as of `read_file`.
+
+    Raises `DataError`: no file with text, a named file that cannot be read, a malformed line, or a repeated id.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "tea.md").write_text("Black tea is hot.")
+    ...     [document.id for document in load_documents(folder)]
+    ['tea.md']
+    """
+    root = Path(path)
+    if not root.exists():
+        expected = "expected a folder of documents, a file, or a documents.jsonl"
+        raise DataError(f"{root} does not exist: {expected}")
+    lines = root
+    if root.is_dir():
+        lines = root / "documents.jsonl"
+        if not lines.is_file():
+            return folder_documents(root, leave_out, unread, follow_links=follow_links, html=html)
+    if lines.suffix == ".jsonl":
+        rows = ((f"{lines}, line {number}", row) for number, row in json_lines(lines))
+        documents = documents_of(rows)
+        if not documents:
+            expected = 'expected lines like {"id": ..., "text": ...}'
+            raise DataError(f"{lines} holds no documents: {expected}")
+        return documents
+    reading = read_file(root, as_utf8(root.name), html=html)
+    for note in reading.notes:
+        warn_user(f"{root}: {note}")
+    return [reading.document]
+
+
+def documents_of(rows: Iterable[Row]) -> list[Document]:
+    """The documents of ``documents.jsonl`` rows; each row comes with its place, for error messages.
+
+    Raises `DataError`: a row is not a document, or an id is repeated.
+
+    >>> documents_of([("line 1", {"id": 7, "text": "The fox naps.", "title": "Fox"})])
+    [Document(id='7', text='The fox naps.', metadata={'title': 'Fox'}, marks=())]
+    """
+    documents = []
+    places: dict[str, str] = {}
+    for place, row in rows:
+        document = _document_of(row, place)
+        if document.id in places:
+            given = f"the id {echo(document.id)} was given before, at {places[document.id]}"
+            raise DataError(f"{place}: {given}; make ids unique")
+        places[document.id] = place
+        documents.append(document)
+    return documents
+
+
+def _document_of(row: Mapping[str, Any], place: str) -> Document:
+    missing = [key for key in ("id", "text") if key not in row]
+    if missing:
+        lacking = f"the document has no {' and no '.join(missing)}"
+        raise DataError(f"{place}: {lacking}; it has {', '.join(row)}")
+    others = dict(row)
+    identity, text = others.pop("id"), others.pop("text")
+    nested = others.pop("metadata", None) or {}
+    if not isinstance(nested, dict):
+        raise DataError(f"{place}: metadata is an object, got {type(nested).__name__}")
+    if type(identity) is int:
+        identity = str(identity)
+    marks: tuple[Mark, ...] = ()
+    try:
+        if _are_marks(row.get("marks")):
+            marks = tuple(map(Mark.from_dict, others.pop("marks")))
+        return Document(identity, text, {**nested, **others}, marks)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from error
+
+
+def _are_marks(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(mark, dict) and "kind" in mark for mark in value
+    )
+
+
+def folder_documents(
+    root: Path,
+    leave_out: Collection[Path],
+    unread: dict[str, str] | None,
+    *,
+    follow_links: bool,
+    html: Html | None = None,
+    may_be_none: bool = False,
+) -> list[Document]:
+    """The documents of a folder of files, see `load_documents`; `may_be_none`: no file needs to have text."""
+    left_out: defaultdict[str, list[str]] = defaultdict(list)
+    notes: defaultdict[str, list[str]] = defaultdict(list)
+    unread = {} if unread is None else unread
+
+    def closed(folder: Path, error: OSError) -> None:
+        left_out[f"cannot be read: {error.strerror or error}"].append(str(folder))
+
+    skipped = {_place(file) for file in leave_out}
+    walk = walk_folder(root, closed, follow_links=follow_links)
+    _tell_written(root, [file for file in walk.written if _place(file) not in skipped])
+    documents: list[Document] = []
+    for name, file in walk.files.items():
+        if _place(file) in skipped:
+            continue
+        try:
+            reading = read_file(file, name, inside=None if follow_links else root, html=html)
+        except NoTextError as error:
+            unread[name] = error.reason
+            left_out[error.reason].append(name)
+            continue
+        for note in reading.notes:
+            notes[note].append(name)
+        documents.append(reading.document)
+    lines = list(note_lines(left_out))
+    if not (documents or may_be_none):
+        expected = "expected files with text in it, or a documents.jsonl"
+        raise DataError("; ".join([f"{root} holds no documents: {expected}", *lines]))
+    for line in lines:
+        warn_user(f"left out of {root}: {line}")
+    for line in note_lines(notes):
+        warn_user(f"in {root}, {line}")
+    return documents
+
+
+def _place(file: Path) -> Path:
+    """A file's absolute path, without links to folders; a link to a file is a file of its own."""
+    return file.parent.resolve() / file.name
+
+
+def _tell_written(root: Path, files: Collection[Path]) -> None:
+    """Warn of a folder's files that an earlier command wrote."""
+    if files:
+        folders = sorted({file.parent.relative_to(root).as_posix() for file in files})
+        count = "1 file is" if len(files) == 1 else f"{len(files):,} files are"
+        reason = f"having been written by chunkcore, in {listed(folders)}: write results elsewhere"
+        warn_user(f"{count} left out of {root}, {reason}")
+
+
+class Walk(NamedTuple):
+    """A folder's files, by their relative paths, sorted; and those that chunkcore wrote."""
+
+    files: dict[str, Path]
+    written: list[Path]
+
+
+def walk_folder(
+    root: Path, on_error: Callable[[Path, OSError], None], *, follow_links: bool
+) -> Walk:
+    """Every regular file below a folder.
+
+    Skipped are names with a leading dot, devices, pipes and sockets, and files and saved indexes that chunkcore wrote.
+    Links to files are given as they are: `open_file` refuses those that leave the folder. Links to folders are skipped,
+    but with `follow_links` entered, unless they lead to a folder that holds them. `on_error` gets each folder that
+    cannot be listed.
+    """
+    files: dict[str, Path] = {}
+    written: list[Path] = []
+    linked = {os.path.realpath(root)}  # folders that are entered by links
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        folders: list[str] = []
+        names: set[str] = set()
+        try:
+            with os.scandir(root / folder) as entries:
+                for entry in sorted(entries, key=lambda entry: entry.name):
+                    if entry.name.startswith("."):
+                        continue
+                    if _is_folder(entry, linked, follow_links=follow_links):
+                        folders.append(f"{folder}{entry.name}/")
+                    elif _is_file(entry):
+                        names.add(entry.name)
+        except OSError as error:
+            on_error(root / folder, error)
+        ours = set(_written_names(names))
+        has_data = bool(folders) and all(map(_INDEX_DATA.search, folders))
+        if folder and has_data and names == {_MANIFEST}:  # a saved index
+            ours, folders = names, []
+        written += [root / folder / name for name in sorted(ours)]
+        for name in names - ours:
+            files[as_utf8(folder + name)] = root / folder / name
+        waiting += folders
+    return Walk(dict(sorted(files.items())), sorted(written))
+
+
+def _is_folder(entry: os.DirEntry[str], linked: set[str], *, follow_links: bool) -> bool:
+    """Whether to enter it; a folder that a link leads to is added to those that are `linked`."""
+    if not follow_links or not entry.is_symlink():
+        return entry.is_dir(follow_symlinks=False)
+    target = os.path.realpath(entry.path)
+    if not Path(target).is_dir():  # nor is a link to itself
+        return False
+    is_circle = any(place == target or place.startswith(f"{target}{os.sep}") for place in linked)
+    linked.add(target)
+    return not is_circle
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether the entry is a file or a link to one; a link to itself is not."""
+    try:
+        return entry.is_file()
+    except OSError as error:
+        return error.errno != errno.ELOOP  # reading it raises the error
+
+
+def as_utf8(name: str) -> str:
+    """A file name as UTF-8, so that ids do not depend on the locale; invalid bytes become unpaired surrogates."""
+    if sys.getfilesystemencoding().lower() == "utf-8":
+        return name
+    return os.fsencode(name).decode("utf-8", "surrogateescape")
+
+
+REPORT_NAMES = ("report.md", "report.json", "questions.csv", "report.html")
+BENCHMARK_NAMES = ("documents.jsonl", "questions.jsonl")
+_MANIFEST = "manifest.json"
+_INDEX_DATA = re.compile(r"(^|/)data-[0-9a-f]{16}/$")  # a saved index's folder of data
+# The files of one output: it is there if all of the first are; the others are optional. "*" is a stem.
+_OUTPUTS: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("report.json", "questions.csv"): REPORT_NAMES,
+    BENCHMARK_NAMES: (),
+    (CHECKSUMS,): ("questions.jsonl",),
+    ("*.run.jsonl",): (),
+    ("*.rejected.jsonl", "*.info.json", "*.jsonl"): (),
+}
+
+
+def _written_names(names: set[str]) -> Iterator[str]:
+    """Which of a folder's files an earlier command wrote: all names of one output are there.
+
+    >>> sorted(set(_written_names({"report.json", "questions.csv", "report.md", "own.md", "sweep.json"})))
+    ['questions.csv', 'report.json', 'report.md']
+    """
+    for required, optional in _OUTPUTS.items():
+        ending = required[0].removeprefix("*")
+        for name in names:
+            stem = name.removesuffix(ending)
+            output = {pattern.replace("*", stem) for pattern in required}
+            if name.endswith(ending) and output <= names:
+                yield from output
+                yield from names.intersection(optional)

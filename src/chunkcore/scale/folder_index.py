@@ -18,7 +18,7 @@ from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder
 from chunkcore.options import check_option_names
 from chunkcore.reading import read_file
-from chunkcore.reading.folders import FolderWalk, folder_documents, load_documents
+from chunkcore.reading.opening import folder_documents, load_documents, walk_folder
 from chunkcore.reading.visible import html_setting, in_source, lines_of
 from chunkcore.retrieval import Index, TextVectors, chunk_corpus, get_retriever, load_index
 from chunkcore.retrieval.base import MAX_TOKENS, MaxTokens, check_limits
@@ -356,7 +356,7 @@ def _files(
 ) -> Iterable[tuple[str, Path]]:
     """The name and the path of each file; `on_error` gets the folders that cannot be listed."""
     if _by_file(docs):
-        return FolderWalk(docs, on_error, follow_links=follow_links)
+        return walk_folder(docs, on_error, follow_links=follow_links).files.items()
     file = docs / _LINES if docs.is_dir() else docs
     return [(file.name, file)] if file.exists() else []
 

@@ -25,7 +25,7 @@ from chunkcore.files import (
 )
 from chunkcore.options import check_number
 from chunkcore.plain import digest_of_texts
-from chunkcore.reading.folders import BENCHMARK_NAMES, Row, load_documents
+from chunkcore.reading.opening import BENCHMARK_NAMES, Row, load_documents
 from chunkcore.text import Document, Span, check_document
 
 QUESTION_KEYS = (
