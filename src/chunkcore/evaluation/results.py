@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -326,27 +325,6 @@ class Report(Frame):
     def mean_tokens(self, k: Depth) -> float:
         """Retrieved tokens per query at k, repeats included; NaN if unknown."""
         return mean_std(self.retrieved_tokens[k])[0] if k in self.retrieved_tokens else math.nan
-
-    def joined(self, others: Iterable[Report], measures: Iterable[Measure]) -> Report:
-        """Add the scores of other reports on the same queries, in the order of `measures`.
-
-        For a system that is asked once for each depth and budget. `run` stays this report's.
-        """
-        parts = [self, *others]
-
-        def merged(name: str) -> dict[Any, Any]:
-            return dict(chain.from_iterable(getattr(part, name).items() for part in parts))
-
-        scores = merged("scores")
-        seconds = sum(part.seconds.get("score", 0.0) for part in parts)
-        return replace(
-            self,
-            scores={measure: scores[measure] for measure in measures},
-            retrieved_tokens=merged("retrieved_tokens"),
-            found=merged("found"),
-            bounds=merged("bounds"),
-            seconds={**self.seconds, "score": seconds},
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the run as plain JSON values, NaN as null."""

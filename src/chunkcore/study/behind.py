@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast
+from itertools import chain
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import counted, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query, question_documents
 from chunkcore.evaluation.comparison import By, shared_documents
-from chunkcore.evaluation.measures import Measure, budget_of, get_measure
+from chunkcore.evaluation.measures import Measure, budget_of, get_measure, retrieval_measures
 from chunkcore.evaluation.resampling import budgets_up_to, surely_below
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
@@ -59,42 +61,51 @@ WORDS = "passages:lexical"
 HITS = 100  # of a question that passages are made of: what the adapters ask a retriever for
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """How much a retriever is asked for at once, and the measures that these answers serve."""
-
-    k: int | None
-    max_tokens: int | None
-    measures: Sequence[Measure]
+# How much a retriever is asked for at once: k and max_tokens; None for no limit.
+Limit = tuple[int | None, int | None]
 
 
-def limits_of(measures: Sequence[Measure], depth: int) -> list[Limit]:
-    """Each limit of the measures (k = "min": `depth`); measures without one go with the deepest."""
-    depths = list(dict.fromkeys(measure.k for measure in measures if measure.k is not None)) or [1]
-    deepest = max(depths, key=_depth_order)
-    limits = []
-    for k in depths:
-        group = [measure for measure in measures if (measure.k or deepest) == k]
+def limits_of(measures: Sequence[Measure], depth: int) -> dict[Limit, list[Measure]]:
+    """What serves the measures (k = "min": `depth`), each with its own; those without a k go with the deepest."""
+    scored = retrieval_measures(measures)
+    depths = [measure.k for measure in scored if measure.k is not None] or [1]
+    deepest = max(
+        depths, key=lambda k: (isinstance(k, int), k if isinstance(k, int) else budget_of(k) or 0)
+    )
+    limits: dict[Limit, list[Measure]] = {}
+    for measure in sorted(scored, key=lambda measure: measure.k is None):
+        k = deepest if measure.k is None else measure.k
         budget = budget_of(k)
-        if isinstance(k, int):
-            limits.append(Limit(k, None, group))
-        else:
-            limits.append(Limit(None if budget else depth, budget, group))
+        limit: Limit = (k if isinstance(k, int) else depth, None)
+        if budget is not None:
+            limit = (None, budget)
+        limits.setdefault(limit, []).append(measure)
     return limits
 
 
-def _depth_order(k: int | str) -> tuple[bool, int]:
-    if isinstance(k, int):
-        return True, k
-    return False, budget_of(k) or 0
-
-
 def score_limits(
-    scorer: Scorer, runs: Sequence[Run], limits: Sequence[Limit], measures: Sequence[Measure]
+    scorer: Scorer,
+    runs: Sequence[Run],
+    limits: Mapping[Limit, Sequence[Measure]],
+    measures: Sequence[Measure],
 ) -> Report:
     """One report of a system that was asked once for each limit, its measures in this order."""
-    reports = [scorer.score(run, limit.measures) for run, limit in zip(runs, limits, strict=True)]
-    return reports[0].joined(reports[1:], measures)
+    pairs = zip(runs, limits.values(), strict=True)
+    reports = [scorer.score(run, served) for run, served in pairs]
+
+    def merged(name: str) -> dict[Any, Any]:
+        return dict(chain.from_iterable(getattr(report, name).items() for report in reports))
+
+    scores = merged("scores")
+    seconds = sum(report.seconds["score"] for report in reports)
+    return replace(
+        reports[0],
+        scores={measure: scores[measure] for measure in measures if measure in scores},
+        retrieved_tokens=merged("retrieved_tokens"),
+        found=merged("found"),
+        bounds=merged("bounds"),
+        seconds={**reports[0].seconds, "score": seconds},
+    )
 
 
 def recalls(scorer: Scorer, run: Run | None = None) -> list[Measure]:
@@ -122,40 +133,33 @@ class PassagesBehind:
         corpus = chunk_corpus(self._scorer.benchmark.documents, chunker)
         return cast("WindowIndex", get_retriever(WORDS).index(corpus))
 
-    def runs(self, hits: Run, limits: Sequence[Limit], show: str, name: str) -> list[Run]:
+    def runs(self, hits: Run, limits: Collection[Limit], show: str, name: str) -> list[Run]:
         """Passages of the first hits of each question, a run for each limit; `show` as in `System.behind`."""
-        answers: dict[str, list[Sequence[Retrieved]]] = {}
+        counter = self._scorer.counter
+        rows: list[dict[str, Sequence[Retrieved]]] = [{} for _ in limits]
 
         def ask(query: Query) -> Sequence[Retrieved]:
             first = list(hits.results.get(query.id, ()))[:HITS]
-            some: list[Sequence[Retrieved]] = []
-            for limit in limits:
+            answers = []
+            for k, max_tokens in limits:
+                most = max_tokens or MAX_TOKENS
                 passages = self.index.behind(
-                    query.text,
-                    first,
-                    max_tokens=limit.max_tokens or MAX_TOKENS,
-                    k=limit.k,
-                    show=show,
-                    counter=self._scorer.counter,
+                    query.text, first, max_tokens=most, k=k, show=show, counter=counter
                 )
-                some.append(passages)
-            answers[query.id] = some
+                answers.append(passages)
+            for row, passages in zip(rows, answers, strict=True):
+                row[query.id] = passages
             return ()
 
         asked = ask_each(self._scorer.benchmark.queries, ask, name)
-        runs = []
-        for place in range(len(limits)):
-            results = {query: some[place] for query, some in answers.items()}
-            runs.append(replace(asked, results=results))
-        return runs
+        return [replace(asked, results=row) for row in rows]
 
     def score(self, hits: Run, measures: Sequence[Measure], show: str, name: str) -> Report:
         """Score passages behind a run that was made elsewhere."""
         scored = [measure for measure in measures if not measure.needs_pool]
         depths = [measure.k for measure in scored if isinstance(measure.k, int)]
         limits = limits_of(scored, max(depths, default=1))
-        runs = self.runs(hits, limits, show, name)
-        return score_limits(self._scorer, runs, limits, scored)
+        return score_limits(self._scorer, self.runs(hits, limits, show, name), limits, measures)
 
     def curve(self, hits: Run, show: str) -> dict[int, Scores]:
         """How much evidence passages behind a run hold within each budget; see `Report.curve`."""
@@ -211,3 +215,27 @@ class Race:
     def _clusters(self) -> list[str] | None:
         documents = question_documents(self.benchmark)
         return shared_documents([documents[query.id] for query in self.benchmark.queries], self.by)
+
+
+def asked_alone(report: Report, asked: Sequence[Query]) -> Report:
+    """The report of a system that was asked these questions alone: without scores for the others, or seconds."""
+    ids = {query.id for query in asked}
+    is_asked = [name in ids for name in report.query_ids]
+
+    def alone(columns: Mapping[Any, Scores]) -> dict[Any, Scores]:
+        return {key: np.where(is_asked, column, math.nan) for key, column in columns.items()}
+
+    found = {}
+    for k, rows in report.found.items():
+        pairs = zip(is_asked, rows, strict=True)
+        found[k] = tuple(row if stays else (math.nan,) * len(row) for stays, row in pairs)
+    return replace(
+        report,
+        scores=alone(report.scores),
+        retrieved_tokens=alone(report.retrieved_tokens),
+        found=found,
+        unanswered=tuple(name for name in report.unanswered if name in ids),
+        seconds={step: value for step, value in report.seconds.items() if step != "search"},
+        bounds={},
+        asked=len(ids),
+    )

@@ -1,13 +1,14 @@
-"""`run_experiment`: systems to reports; `run_retriever`: any retriever to a `Run`."""
+"""`run_experiment`: systems to reports; `run_retriever`: any retriever to a `Run`; what each system costs."""
 
 from __future__ import annotations
 
 import math
+import threading
+import time
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, is_dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, is_dataclass, replace
 from itertools import product
 from typing import Any, TypeVar
 
@@ -17,15 +18,22 @@ from numpy.typing import NDArray
 from chunkcore import guesses
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.chunkers.llm import llms_of
-from chunkcore.columns import blocks
+from chunkcore.columns import blocks, text_key
 from chunkcore.concurrency import Progress, no_progress
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, ModelError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.measures import Depth, Measure, budget_of, measures_at, retrieval_measures
+from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
 from chunkcore.evaluation.resampling import SHARES
-from chunkcore.evaluation.results import STAGES, Report, System, system_name
+from chunkcore.evaluation.results import (
+    STAGES,
+    ChunkStatistics,
+    Cost,
+    Report,
+    System,
+)
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.models.base import Embedder, Vectors
+from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors
+from chunkcore.models.llm import Usage
 from chunkcore.models.loading import (
     DEFAULT_MODEL,
     CachedEmbedder,
@@ -36,6 +44,7 @@ from chunkcore.models.loading import (
 from chunkcore.options import suggesting
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.retrieval.base import PassageIndex, check_limits
+from chunkcore.retrieval.vectors import Rows, TextVectors
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers, Scores
 from chunkcore.study.behind import (
@@ -44,17 +53,18 @@ from chunkcore.study.behind import (
     PassagesBehind,
     Race,
     ask_each,
+    asked_alone,
     curve_of,
     limits_of,
     recalls,
     score_limits,
 )
-from chunkcore.study.metering import Meter, MeteredVectors, Work
 from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
 
 _PIECES_A_CHUNK = 4  # about: for the forecast
 Chunkers = Sequence[Chunker | str] | Mapping[str, Chunker] | Chunker | str
+_Named = TypeVar("_Named")
 
 
 @suggesting
@@ -105,31 +115,38 @@ def run_retriever(
         raise OptionError(guesses.SWAPPED["run_retriever"])
     if not isinstance(retriever, Retriever):
         raise OptionError(guesses.NO_RETRIEVER.format(type(retriever).__name__))
-    if isinstance(queries, Benchmark):
-        queries = queries.queries
-    questions = list(queries)
+    questions = list(queries.queries if isinstance(queries, Benchmark) else queries)
     check_limits(k, max_tokens)
-    name = name or type(retriever).__name__
-    has_filters = any(query.where is not None for query in questions)
-    if has_filters or not isinstance(retriever, Index):
-        limits = [k]
-        if max_tokens is not None:
-            limits.append(max_tokens)
+    kind = type(retriever).__name__
+    name = name or kind
+    if isinstance(retriever, Index) and all(query.where is None for query in questions):
+        return _run_index(retriever, questions, k, max_tokens, sizes, counter, name)
+    limits = [k] if max_tokens is None else [k, max_tokens]
 
-        def ask(query: Query) -> Sequence[Retrieved]:
-            filters: dict[str, Any] = {}
-            if query.where is not None:
-                filters["where"] = query.where
-            answer = retriever.retrieve(query.text, *limits, **filters)
-            for piece in answer:
-                if not isinstance(piece, Retrieved):
-                    kind = type(piece).__name__
-                    method = f"{type(retriever).__name__}.retrieve"
-                    raise DataError(f"{method} returned a {kind}, no Retrieved")
-            return answer
+    def ask(query: Query) -> Sequence[Retrieved]:
+        filters: dict[str, Any] = {}
+        if query.where is not None:
+            filters["where"] = query.where
+        answer = retriever.retrieve(query.text, *limits, **filters)
+        for piece in answer:
+            if not isinstance(piece, Retrieved):
+                other = type(piece).__name__
+                raise DataError(f"{kind}.retrieve returned a {other}, no Retrieved")
+        return answer
 
-        return ask_each(questions, ask, name)
-    index = retriever
+    return ask_each(questions, ask, name)
+
+
+def _run_index(
+    index: Index,
+    questions: Sequence[Query],
+    k: int | None,
+    max_tokens: int | None,
+    sizes: NDArray[np.int64] | None,
+    counter: TokenCounter | str | None,
+    name: str,
+) -> Run:
+    """All questions at once, or one after another if that fails."""
     if counter is not None:
         counter = get_counter(counter)
 
@@ -187,16 +204,7 @@ def run_experiment(
         MissingExtraError: a retriever's package is not installed.
         ModelError: the embedder or a reranker failed twice.
     """
-    if isinstance(retrievers, str):
-        retrievers = [retrievers]
-    methods = _by_name(map(get_retriever, retrievers), lambda method: method.name, "retriever")
-    if behind not in STAGES:
-        expected = ", ".join(map(repr, STAGES))
-        raise OptionError(f"behind is one of {expected}; got {echo(behind)}")
-    if behind and all(method.makes_passages for method in methods.values()):
-        raise OptionError(
-            "nothing stands behind retrievers that make passages: leave out behind, or give another retriever"
-        )
+    methods = _methods(retrievers, behind)
     if isinstance(embedder, str) or not isinstance(embedder, Sequence):
         embedder = [embedder]
     models = _by_name(embedder, _model_name, "embedder")
@@ -207,29 +215,40 @@ def run_experiment(
     scorer = benchmark if isinstance(benchmark, Scorer) else Scorer(benchmark)
     plain = _chunkers(chunkers)
     reports: list[Report] = []
-    for number, (model, meter) in enumerate(meters.items()):
-        bench = _Bench(scorer, list(scored), meter, methods, plain, progress or no_progress)
-        systems = list(bench.systems(model, behind))
-        if number:  # a system without a model has the same result with the next one
+    for model, meter in meters.items():
+        bench = _Bench(scorer, scored, meter, methods, plain, progress or no_progress)
+        systems = bench.systems(model, behind)
+        if reports:  # a system without a model has the same result with the next one
             systems = [system for system in systems if system.embedder]
         bench.cut(systems)
         for place, system in enumerate(systems, start=1):
-            parts = [system.chunker]
-            if len(methods) > 1:
-                parts.append(system.retriever)
-            if len(meters) > 1:
-                parts.append(system.embedder)
-            name = system_name(*parts, system.stage)
-            report = bench.report(system, name, race, curved=curved)
-            reports.append(report)
+            shown = system
+            if len(methods) == 1:
+                shown = replace(shown, retriever="")
+            if len(meters) == 1:
+                shown = replace(shown, embedder="")
+            reports.append(bench.report(system, shown.name, race, curved=curved))
             if done is not None:
-                done(report)
+                done(reports[-1])
             bench.progress("search", place, len(systems))
     return reports
 
 
-_Named = TypeVar("_Named")
-_Key = TypeVar("_Key")
+def _methods(
+    retrievers: Sequence[str | RetrievalMethod], behind: str
+) -> dict[str, RetrievalMethod]:
+    """The methods by name. Raises `OptionError`: that cannot stand behind them."""
+    if isinstance(retrievers, str):
+        retrievers = [retrievers]
+    methods = _by_name(map(get_retriever, retrievers), lambda method: method.name, "retriever")
+    if behind not in STAGES:
+        expected = ", ".join(map(repr, STAGES))
+        raise OptionError(f"behind is one of {expected}; got {echo(behind)}")
+    if behind and all(method.makes_passages for method in methods.values()):
+        raise OptionError(
+            "nothing stands behind retrievers that make passages: leave out behind, or give another retriever"
+        )
+    return methods
 
 
 def _by_name(
@@ -258,68 +277,64 @@ def _chunkers(chunkers: Chunkers) -> dict[str, Chunker]:
     return _by_name(map(get_chunker, chunkers), lambda chunker: chunker.label, "chunker")
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    corpus: ChunkedCorpus
-    work: Work
-
-
-@dataclass
 class _Bench:
     """What the systems of one embedder share: chunks, vectors, and the words behind retrievers."""
 
-    scorer: Scorer
-    measures: Sequence[Measure]
-    meter: Meter
-    methods: Mapping[str, RetrievalMethod]
-    plain: Mapping[str, Chunker]
-    progress: Progress
-    _hits: tuple[Index, Run] | None = None  # of all queries, for passages behind them
+    def __init__(
+        self,
+        scorer: Scorer,
+        measures: Sequence[Measure],
+        meter: Meter,
+        methods: Mapping[str, RetrievalMethod],
+        plain: Mapping[str, Chunker],
+        progress: Progress,
+    ) -> None:
+        self.scorer, self.measures, self.meter = scorer, measures, meter
+        self.methods, self.progress = methods, progress
+        self.queries = scorer.benchmark.queries
+        self.chunkers = {name: with_run_embedder(plain[name], meter) for name in plain}
+        self.embedding = [name for name in plain if self.chunkers[name] is not plain[name]]
+        self._cuts: dict[str, tuple[ChunkedCorpus, Work]] = {}
+        self._corpora: list[ChunkedCorpus] = []
+        texts = [query.text for query in self.queries]
+        self._vectors = MeteredVectors(meter, self._corpora, texts, progress=progress)
+        self._hits: tuple[Index, Run] | None = None  # of all queries, for passages behind them
+        self._behind = PassagesBehind(scorer)
 
-    def __post_init__(self) -> None:
-        self.queries = self.scorer.benchmark.queries
-        self.chunkers: dict[str, Chunker] = {}
-        self.embedding: list[str] = []
-        for name, chunker in self.plain.items():
-            self.chunkers[name] = with_run_embedder(chunker, self.meter)
-            if self.chunkers[name] is not chunker:
-                self.embedding.append(name)
-
-    def systems(self, model: str, behind: str) -> Iterator[System]:
+    def systems(self, model: str, behind: str) -> list[System]:
+        systems = []
         for method, chunker in product(self.methods.values(), self.chunkers):
             if not (behind and method.makes_passages):
                 embeds = method.embeds or chunker in self.embedding
-                yield System(chunker, method.name, model if embeds else "", behind)
+                systems.append(System(chunker, method.name, model if embeds else "", behind))
+        return systems
 
     def cut(self, systems: Sequence[System]) -> None:
         """Cut the documents by the chunkers of these systems, and check that all chunks can be indexed."""
         documents = self.scorer.benchmark.documents
         names = dict.fromkeys(system.chunker for system in systems)
         total = len(names) * len(documents)
-        self._cuts: dict[str, _Cut] = {}
 
         def cut_so_far(done: int) -> None:
             self.progress("chunk", len(self._cuts) * len(documents) + done, total)
 
         cut_so_far(0)
-        corpora: list[ChunkedCorpus] = []
-        texts = [query.text for query in self.queries]
-        self._vectors = MeteredVectors(self.meter, corpora, texts, progress=self.progress)
         # Those that embed come last: how many texts are embedded in all is known then, nearly.
         embedding = [name for name in names if name in self.embedding]
         for name in sorted(names, key=embedding.__contains__):
             if name in embedding[:1]:
-                self._embed_pieces([self.chunkers[other] for other in embedding], corpora)
+                self._embed_pieces([self.chunkers[other] for other in embedding])
             chunker = self.chunkers[name]
             with self.meter.measured(chunker) as work:
-                corpora.append(chunk_corpus(documents, chunker, progress=cut_so_far))
-            self._cuts[name] = _Cut(corpora[-1], work)
+                corpus = chunk_corpus(documents, chunker, progress=cut_so_far)
+            self._corpora.append(corpus)
+            self._cuts[name] = corpus, work
             cut_so_far(0)
         for system in systems:
-            self.methods[system.retriever].check_chunks(self._cuts[system.chunker].corpus)
+            self.methods[system.retriever].check_chunks(self._cuts[system.chunker][0])
 
-    def _embed_pieces(self, chunkers: Sequence[Chunker], corpora: Sequence[ChunkedCorpus]) -> None:
-        """Embed what chunkers will embed, of all documents together; `corpora` are embedded later, and their chunks."""
+    def _embed_pieces(self, chunkers: Sequence[Chunker]) -> None:
+        """Embed what chunkers will embed, of all documents together, before the chunks."""
         documents = self.scorer.benchmark.documents
         pieces: list[str] = []
         for chunker in chunkers:
@@ -327,16 +342,13 @@ class _Bench:
                 pieces += embedded_first(chunker, documents, self.meter)
         later = 0
         if any(method.embeds for method in self.methods.values()):
-            later = sum(map(len, corpora)) + len(pieces) // _PIECES_A_CHUNK
+            later = sum(map(len, self._corpora)) + len(pieces) // _PIECES_A_CHUNK
         if pieces:
             self._vectors.embed_ahead(pieces, later)
 
-    def report(
-        self, system: System, name: str, race: Race | None, *, curved: bool = False
-    ) -> Report:
+    def report(self, system: System, name: str, race: Race | None, *, curved: bool) -> Report:
         """Index the system's chunks, ask the questions, and score the answers."""
-        cut = self._cuts[system.chunker]
-        corpus = cut.corpus
+        corpus, cutting = self._cuts[system.chunker]
         parts: Sequence[Sequence[Query]] = [self.queries]
         if race is not None and not system.behind:
             parts = race.parts(name, system.chunker, system.retriever)
@@ -349,52 +361,44 @@ class _Bench:
                 asked += part
                 answers.append(self._runs(index, system, limits, name, part))
                 runs = [_joined(some) for some in zip(*answers, strict=True)]
-                if len(asked) == len(self.queries) or race is None:
-                    continue
-                if race.is_behind(_asked_alone(self._scored(runs, limits), asked)):
-                    break
-        texts = [query.text for query in self.queries]
-        cost, seconds = self.meter.cost(cut.work, work, corpus, texts, self.scorer.tokens.size)
-        lengths = _lengths(corpus, self.scorer.counter)
+                if race is not None and len(asked) < len(self.queries):
+                    so_far = score_limits(self.scorer, runs, limits, self.measures)
+                    if race.is_behind(asked_alone(so_far, asked)):
+                        break
+        cost, seconds = self.meter.cost(cutting, work, corpus, self.queries)
+        runs = [replace(run, seconds=seconds) for run in runs]
         report = replace(
-            self._scored([replace(run, seconds=seconds) for run in runs], limits),
-            chunks=self.meter.statistics(work, corpus, lengths),
-            cost=cost,
+            score_limits(self.scorer, runs, limits, self.measures),
+            chunks=self.meter.statistics(work, corpus, _lengths(corpus, self.scorer.counter)),
+            cost=replace(cost, source_tokens=self.scorer.tokens.size),
             system=system,
         )
         if len(asked) < len(self.queries):
-            return _asked_alone(report, asked)
+            return asked_alone(report, asked)
         if race is not None:
             race.add(report)
         if not curved:
             return report
-        known = {}
-        for limit, run in zip(limits, runs, strict=True):
-            if limit.k is None:
-                known[limit.max_tokens] = run
-        return replace(report, curve=self._curve(index, system, known))
+        return replace(
+            report, curve=self._curve(index, system, dict(zip(limits, runs, strict=True)))
+        )
 
-    def _scored(self, runs: Sequence[Run], limits: Sequence[Limit]) -> Report:
-        within = {measure for limit in limits for measure in limit.measures}
-        scored = [measure for measure in self.measures if measure in within]
-        return score_limits(self.scorer, runs, limits, scored)
-
-    def _curve(
-        self, index: Index, system: System, known: Mapping[int | None, Run]
-    ) -> dict[int, Scores]:
-        """`Report.curve`, up to where the largest of `SHARES` is found. `known`: passages by their budget."""
+    def _curve(self, index: Index, system: System, known: Mapping[Limit, Run]) -> dict[int, Scores]:
+        """`Report.curve`, up to where the largest of `SHARES` is found."""
         curve: dict[int, Scores] = {}
         # Passages are asked for each budget anew; chunks once for all.
-        for limit in self._limits(index, system, recalls(self.scorer)):
-            run = known.get(limit.max_tokens)
+        for limit, measures in self._limits(index, system, recalls(self.scorer)).items():
+            run = known.get(limit)
             if run is None:
                 (run,) = self._runs(index, system, [limit], system.name, self.queries)
-            curve |= curve_of(score_limits(self.scorer, [run], [limit], limit.measures))
+            curve |= curve_of(self.scorer.score(run, measures))
             if any(np.nanmean(shares) >= SHARES[-1] for shares in curve.values()):
                 break
         return curve
 
-    def _limits(self, index: Index, system: System, measures: Sequence[Measure]) -> list[Limit]:
+    def _limits(
+        self, index: Index, system: System, measures: Sequence[Measure]
+    ) -> dict[Limit, list[Measure]]:
         depths = {measure.k for measure in measures}
         depth = max((k for k in depths if isinstance(k, int)), default=1)
         if system.behind:
@@ -405,40 +409,38 @@ class _Bench:
         if not index.nested:
             return limits_of(measures, depth)
         budgets = filter(None, map(budget_of, depths))
-        return [Limit(depth, max(budgets, default=None), measures)]
+        return {(depth, max(budgets, default=None)): list(measures)}
 
     def _runs(
         self,
         index: Index,
         system: System,
-        limits: Sequence[Limit],
+        limits: Collection[Limit],
         name: str,
         queries: Sequence[Query],
     ) -> list[Run]:
-        counter = self.scorer.counter
+        """A run for each limit."""
         if system.behind:
             if self._hits is None or self._hits[0] is not index:
                 self._hits = index, run_retriever(index, queries, HITS)
             return self._behind.runs(self._hits[1], limits, system.behind, name)
         sizes = None
-        if any(limit.max_tokens for limit in limits):
+        if any(max_tokens for _, max_tokens in limits):
             sizes = self.scorer.token_counts(index.corpus.retrieved)
         at_once = len(queries) or 1
         if isinstance(index, PassageIndex):
             at_once = index.questions_kept or at_once
-        pairs = [(limit.k, limit.max_tokens) for limit in limits]
-        answered: dict[tuple[int | None, int | None], list[Run]] = {pair: [] for pair in pairs}
+        rows: list[list[Run]] = []
         for some in blocks(queries, at_once):
-            for (k, max_tokens), runs in answered.items():
+            row = []
+            for k, max_tokens in limits:
+                counter = self.scorer.counter
                 run = run_retriever(
                     index, some, k, max_tokens, sizes=sizes, counter=counter, name=name
                 )
-                runs.append(run)
-        return [_joined(answered[pair]) for pair in pairs]
-
-    @cached_property
-    def _behind(self) -> PassagesBehind:
-        return PassagesBehind(self.scorer)
+                row.append(run)
+            rows.append(row)
+        return [_joined(runs) for runs in zip(*rows, strict=True)]
 
 
 def _joined(runs: Sequence[Run]) -> Run:
@@ -448,30 +450,6 @@ def _joined(runs: Sequence[Run]) -> Run:
     results = ChainMap(*[dict(run.results) for run in runs])
     failures = dict(ChainMap(*[dict(run.failures) for run in runs]))
     return replace(runs[0], results=results, failures=failures)
-
-
-def _asked_alone(report: Report, asked: Sequence[Query]) -> Report:
-    """The report of a system that was asked these questions alone: without scores for the others, or seconds."""
-    ids = {query.id for query in asked}
-    is_asked = np.array([name in ids for name in report.query_ids], dtype=np.bool_)
-
-    def alone(columns: Mapping[_Key, Scores]) -> dict[_Key, Scores]:
-        return {key: np.where(is_asked, column, math.nan) for key, column in columns.items()}
-
-    found: dict[Depth, tuple[tuple[float, ...], ...]] = {}
-    for k, rows in report.found.items():
-        pairs = zip(report.query_ids, rows, strict=True)
-        found[k] = tuple(row if name in ids else (math.nan,) * len(row) for name, row in pairs)
-    return replace(
-        report,
-        scores=alone(report.scores),
-        retrieved_tokens=alone(report.retrieved_tokens),
-        found=found,
-        unanswered=tuple(name for name in report.unanswered if name in ids),
-        seconds={step: value for step, value in report.seconds.items() if step != "search"},
-        bounds={},
-        asked=len(ids),
-    )
 
 
 def _lengths(corpus: ChunkedCorpus, counter: TokenCounter) -> Numbers:
@@ -532,3 +510,184 @@ def embedded_first(
         with suppress(_NotedError):
             alike.chunk(document)
     return noting.texts
+
+
+@dataclass(eq=False)
+class Work:
+    """What cutting, or a search, did."""
+
+    seconds: float = 0.0  # of the whole
+    embedding: float = 0.0  # seconds in which the chunker's own texts were embedded
+    texts: set[bytes] = field(default_factory=set)  # keys of those texts
+    waiting: float = 0.0  # seconds in which a search waited for vectors
+    late: tuple[float, int, int] = (0.0, 0, 0)  # seconds, tokens and documents of late chunking
+    chunks: bool = False  # whether a search used the chunks' vectors
+    queries: bool = False  # whether a search used the queries' vectors
+    usage: Usage = field(default_factory=Usage)  # of the chunker's language models
+
+
+class Meter(CachedEmbedder):
+    """A cached embedder that measures the time and tokens of each text.
+
+    A call's time is split over its new texts by length, so a text costs the same whether or not another chunker
+    embedded it before. It uses the model and the cache of `embedder`.
+    """
+
+    def __init__(self, embedder: CachedEmbedder) -> None:
+        super().__init__(embedder.model, embedder.cache, batch_size=embedder.batch_size)
+        self._seconds: dict[bytes, float] = {}  # of a text; NaN if a cache had its vector
+        self._tokens: dict[bytes, int] = {}
+        self._work = Work()
+        # One call at a time, so that waiting for another thread does not count as work.
+        self._one_call = threading.RLock()
+
+    def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
+        with self._one_call:
+            began, before = time.perf_counter(), self.embedded
+            vectors = super()._embed(texts, queries=queries)
+            seconds = time.perf_counter() - began
+            by_key = {text_key(text): text for text in texts}
+            new = {key: text for key, text in by_key.items() if key not in self._seconds}
+            if self.embedded - before < len(new):  # the cache had some: this time is not a model's
+                seconds = math.nan
+            characters = sum(map(len, new.values())) or 1
+            for key, text in new.items():
+                self._seconds[key] = seconds * len(text) / characters
+            if new and isinstance(self, TokenCountingEmbedder):
+                counts = self.count_tokens(list(new.values())).tolist()
+                self._tokens.update(zip(new, counts, strict=True))
+            self._work.texts |= by_key.keys()
+            self._work.embedding += time.perf_counter() - began
+        return vectors
+
+    @contextmanager
+    def measured(self, chunker: Chunker | None = None) -> Iterator[Work]:
+        """Measure the block, in all threads; `chunker` is the one that cuts."""
+        work = self._work = Work()
+        before = _usage(chunker)
+        began = time.perf_counter()
+        try:
+            yield work
+        finally:
+            work.seconds = time.perf_counter() - began
+            work.usage = _usage(chunker) - before
+            self._work = Work()
+
+    @contextmanager
+    def waiting(self) -> Iterator[Work]:
+        """Count the block as waiting for vectors."""
+        work = self._work
+        began = time.perf_counter()
+        try:
+            yield work
+        finally:
+            work.waiting += time.perf_counter() - began
+
+    def cost(
+        self, cutting: Work, searching: Work, corpus: ChunkedCorpus, queries: Sequence[Query]
+    ) -> tuple[Cost, dict[str, float]]:
+        """The cost of a chunker and a search, and the seconds of each step: "chunk", "embed", "search".
+
+        A step for which a cache had vectors has no seconds: they would be too few.
+        """
+        chunks = _keys(corpus) if searching.chunks else set()
+        questions = {text_key(query.text) for query in queries} if searching.queries else set()
+        late_seconds, late_tokens, documents = searching.late
+        texts = chunks | cutting.texts
+        calls = 0
+        for keys in (cutting.texts, chunks - cutting.texts):
+            calls += math.ceil(len(keys) / self.batch_size)
+        tokens = self._tokens_read(texts)
+        cost = Cost(
+            embedder_calls=calls + documents,
+            embedded_texts=len(texts) + documents,
+            embedded_tokens=None if tokens is None else tokens + late_tokens,
+            llm_calls=cutting.usage.calls,
+            llm_input_tokens=cutting.usage.input_tokens,
+            llm_output_tokens=cutting.usage.output_tokens,
+        )
+        cut_alone = max(cutting.seconds - cutting.embedding, 0.0)
+        seconds = {
+            "chunk": cut_alone + self._seconds_of(cutting.texts),
+            "embed": self._seconds_of(chunks) + late_seconds + self._seconds_of(questions),
+            "search": max(searching.seconds - searching.waiting, 0.0),
+        }
+        return cost, {step: value for step, value in seconds.items() if not math.isnan(value)}
+
+    def statistics(
+        self, searching: Work, corpus: ChunkedCorpus, lengths: Numbers
+    ) -> ChunkStatistics:
+        """The chunks' `lengths`, and what the model cuts off of the chunks that a search embeds."""
+        lost: list[int] = []
+        if searching.chunks and self.max_tokens is not None:
+            over = (self._tokens.get(key, 0) - self.max_tokens for key in _keys(corpus))
+            lost = [tokens for tokens in over if tokens > 0]
+        return ChunkStatistics(lengths, len(lost), sum(lost))
+
+    def _seconds_of(self, keys: Iterable[bytes]) -> float:
+        return math.fsum(self._seconds.get(key, 0.0) for key in keys)
+
+    def _tokens_read(self, keys: Collection[bytes]) -> int | None:
+        """The tokens that the model reads of distinct texts; None if it does not say."""
+        if not keys:
+            return 0  # without loading a model
+        if not isinstance(self, TokenCountingEmbedder):
+            return None
+        most = self.max_tokens or math.inf
+        return int(sum(min(self._tokens.get(key, 0), most) for key in keys))
+
+
+def _keys(corpus: ChunkedCorpus) -> set[bytes]:
+    return set(map(text_key, corpus.embedded_texts))
+
+
+def _usage(chunker: Chunker | None) -> Usage:
+    total = Usage()
+    for llm in llms_of(chunker) if chunker else ():
+        total += getattr(llm, "usage", Usage())
+    return total
+
+
+class MeteredVectors(TextVectors):
+    """Vectors by a `Meter`, which records what a search uses."""
+
+    def __init__(
+        self,
+        meter: Meter,
+        corpora: Sequence[ChunkedCorpus],
+        questions: Sequence[str],
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        super().__init__(meter, corpora, progress=progress)
+        self.meter = meter
+        self._places = {text: place for place, text in enumerate(dict.fromkeys(questions))}
+        self._late: tuple[float, int, int] | None = None
+
+    def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
+        with self.meter.waiting() as work:
+            work.chunks = True
+            return super().chunks(corpus, cluster_only=cluster_only)
+
+    def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
+        with self.meter.waiting() as work:
+            began = time.perf_counter()
+            vectors = super().late(corpus)
+            if self._late is None:
+                seconds = time.perf_counter() - began
+                texts = [document.text for document in corpus.documents]
+                tokens = sum(map(self.late_embedder.tokens_read, texts))
+                self._late = seconds, tokens, len(texts)
+            work.late = self._late
+        return vectors
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        with self.meter.waiting() as work:
+            work.queries = True
+            if not self._places.keys() >= set(texts):
+                return super().queries(texts)
+            try:
+                whole = super().queries([*self._places])  # at once, also for a part of them
+            except ModelError:  # one of them may fail alone
+                return super().queries(texts)
+            return whole[[self._places[text] for text in texts]]
