@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from chunkcore import DataError, Measure, OptionError, compare, get_measure
 from chunkcore.cli import main
-from chunkcore.evaluation.gate import Gate, check_baseline, check_requirement, parse_requirement
+from chunkcore.evaluation.gate import check_baseline, check_requirement, parse_requirement
 from chunkcore.evaluation.results import Report, System
 from chunkcore.report.records import FORMAT, reports_checksum
+from chunkcore.study.comparing import StudySettings
 
 from tests.fakes import FakeEmbedder
 
@@ -214,5 +215,5 @@ def test_a_system_meets_its_earlier_report_where_a_second_retriever_names_it_oth
 
     earlier = [named("recursive:size=20", "bm25", 40), named("recursive:size=20 · passages behind", "", 40)]
     now = [named("recursive:size=20 · bm25", "bm25", 4), named("recursive:size=20 · dense", "dense", 40)]
-    (check,) = Gate((), earlier).checks(now, HITS, resamples=500, seed=0)
+    (check,) = StudySettings(measure=str(HITS), earlier=earlier, resamples=500).checks(now)
     assert (check.failed, "recursive:size=20 · bm25" in check.sentence) == (True, True)

@@ -10,9 +10,9 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import (
     FEWEST_UNALIKE,
     CurvePoint,
+    PValues,
     column_means,
     curve_points,
     intervals,
@@ -35,7 +36,7 @@ from chunkcore.evaluation.resampling import (
 from chunkcore.evaluation.results import Report
 from chunkcore.options import check_number, suggesting
 from chunkcore.plain import Frame, columns_of
-from chunkcore.spans import Scores
+from chunkcore.spans import Numbers, Scores
 
 By = Literal["auto", "question", "document"]
 _UNLOCATED = 0.01  # a share of unlocated pieces that the verdict names
@@ -145,12 +146,16 @@ class Comparison(Frame):
         return tuple(self.between(name, self.baseline) for name in names if name != self.baseline)
 
     @cached_property
+    def _gaps(self) -> list[Difference]:
+        """The first's difference from each other system, the best first."""
+        return [self.between(self.standing[0].name, other.name) for other in self.standing[1:]]
+
+    @cached_property
     def best(self) -> str | None:
         """The system that every other is shown to be behind; None if there is none."""
-        names = [report.name for report in self.standing]
-        stopped = [report.name for report in self.stopped]
-        behind = [name in stopped or self.between(names[0], name).distinct for name in names[1:]]
-        return names[0] if behind and all(behind) else None
+        stopped = {report.name for report in self.stopped}
+        is_behind = [gap.distinct or gap.b in stopped for gap in self._gaps]
+        return self.standing[0].name if is_behind and all(is_behind) else None
 
     @property
     def stopped(self) -> list[Report]:
@@ -160,18 +165,14 @@ class Comparison(Frame):
     @cached_property
     def tied(self) -> tuple[str, ...]:
         """The system with the best mean, and all that by their pair alone may be as good."""
-        names = [report.name for report in self.standing]
-        if not names:
-            return ()
-        apart = {name for name in names[1:] if self.between(names[0], name).likely}
-        apart.update(report.name for report in self.stopped)
-        return tuple(name for name in names if name not in apart)
+        stopped = {report.name for report in self.stopped}
+        alike = [gap.b for gap in self._gaps if not gap.likely and gap.b not in stopped]
+        return (*[report.name for report in self.standing[:1]], *alike)
 
     @cached_property
     def unsettled(self) -> tuple[Difference, ...]:
         """The first's differences that are likely, but may be chance among so many systems."""
-        gaps = [self.between(self.tied[0], report.name) for report in self.standing[1:]]
-        return tuple(gap for gap in gaps if gap.likely and not gap.distinct)
+        return tuple(gap for gap in self._gaps if gap.likely and not gap.distinct)
 
     @cached_property
     def questions_needed(self) -> tuple[int, int] | None:
@@ -249,8 +250,8 @@ class Comparison(Frame):
     @cached_property
     def lead(self) -> Difference | None:
         """Of the first from the next that is tied with it, else from the second; None without another."""
-        others = [*self.tied[1:], *(report.name for report in self.standing[1:])]
-        return self.between(self.tied[0], others[0]) if others else None
+        tied = [gap for gap in self._gaps if gap.b in self.tied]
+        return next(iter([*tied, *self._gaps]), None)
 
     @cached_property
     def _pairs(self) -> dict[tuple[str, str], Difference]:
@@ -326,13 +327,35 @@ def compare(
         )
     settled = get_measure(measure or _usual_measure(reports))
     clusters = shared_documents(reports[0].documents, by)
-    samples = _Samples(reports, settled, resamples, seed, clusters)
+    drawn = partial(resampled_means, resamples=resamples, seed=seed, clusters=clusters)
+    scores = np.column_stack([report.values(settled) for report in reports])
+    means = drawn(scores)
+    if settled.is_share:
+        low, high = share_intervals(scores, means, confidence, clusters)
+    else:
+        low, high = intervals(means, units_of(scores, clusters), confidence)
+    is_out = np.isnan(means) | [report.asked is not None for report in reports]
+    signed = np.where(is_out, -np.inf, settled.sign * means)
+    is_first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~is_out
+    firsts = is_first / np.maximum(1, is_first.sum(axis=1, keepdims=True))  # equal ones share
+    pairs = list(combinations(range(len(names)), 2))
+    first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    apart = scores[:, first] - scores[:, second]
+    tests = randomisation_test(apart, flips=resamples, seed=seed, clusters=clusters)
+    units = units_of(apart, clusters)
+    rows = zip(
+        *_difference_columns(apart, drawn(apart), units, tests, confidence, margin), strict=True
+    )
+    differences = [
+        Difference(names[a], names[b], settled, *row)
+        for (a, b), row in zip(pairs, rows, strict=True)
+    ]
     return Comparison(
         reports=tuple(reports),
         measure=settled,
-        differences=tuple(samples.differences(confidence, margin)),
-        intervals=samples.intervals(confidence),
-        firsts=samples.firsts(),
+        differences=tuple(differences),
+        intervals=dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True)),
+        firsts=dict(zip(names, firsts.mean(axis=0).tolist(), strict=True)),
         resamples=resamples,
         seed=seed,
         confidence=confidence,
@@ -340,6 +363,40 @@ def compare(
         by="question" if clusters is None else "document",
         baseline=baseline or names[0],
     )
+
+
+def _difference_columns(
+    apart: Scores,
+    means: Scores,
+    units: Numbers,
+    tests: PValues,
+    confidence: float,
+    margin: float,
+) -> list[list[Any]]:
+    """The fields of `Difference` from `mean` on: a column a field, a row a pair."""
+    alpha = 1 - confidence
+    low, high = intervals(means, units, confidence)
+    # Two one-sided tests at alpha are an interval at 1 - 2 alpha; there is none below 0.5.
+    narrow, wide = intervals(means, units, max(0.0, 1 - 2 * alpha))
+    # After n equal scores, a share of -ln(alpha) / n may still differ, each by up to 1.
+    unseen = -math.log(alpha) / np.maximum(1, units)
+    is_seen = np.count_nonzero(np.nan_to_num(apart), axis=0) >= FEWEST_UNALIKE
+    # Six differences of one sign (p = 2 / 64) must not fail by the rounding of 1 - 0.95.
+    most = alpha + 1e-12
+    excludes_zero = (low > 0) | (high < 0)
+    columns = (
+        column_means(apart),
+        low,
+        high,
+        excludes_zero & (tests.together <= most),
+        excludes_zero & (tests.alone <= most),
+        tests.alone,
+        tests.together,
+        (-margin < narrow) & (wide < margin) & (is_seen | (unseen < margin)),
+        np.count_nonzero(apart > 0, axis=0),
+        np.count_nonzero(apart < 0, axis=0),
+    )
+    return [column.tolist() for column in columns]
 
 
 def _usual_measure(reports: Sequence[Report]) -> Measure:
@@ -383,80 +440,6 @@ def shared_documents(documents: Sequence[str], by: str) -> list[str] | None:
         )
     is_shared = FEWEST_UNALIKE <= count < len(documents)
     return list(documents) if by == "document" or (by == "auto" and is_shared) else None
-
-
-class _Samples:
-    """The systems' scores by one measure, and their means in each resample; a column a system."""
-
-    def __init__(
-        self,
-        reports: Sequence[Report],
-        measure: Measure,
-        resamples: int,
-        seed: int,
-        clusters: list[str] | None,
-    ) -> None:
-        self._names = [report.name for report in reports]
-        self._stopped = np.array([report.asked is not None for report in reports])
-        self._measure, self._clusters = measure, clusters
-        self._resamples, self._seed = resamples, seed
-        self._scores = np.column_stack([report.values(measure) for report in reports])
-        self._means = self._resampled(self._scores)
-
-    def _resampled(self, columns: Scores) -> Scores:
-        return resampled_means(
-            columns, resamples=self._resamples, seed=self._seed, clusters=self._clusters
-        )
-
-    def intervals(self, confidence: float) -> dict[str, tuple[float, float]]:
-        if self._measure.is_share:
-            ends = share_intervals(self._scores, self._means, confidence, self._clusters)
-        else:
-            ends = intervals(self._means, units_of(self._scores, self._clusters), confidence)
-        low, high = (end.tolist() for end in ends)
-        return dict(zip(self._names, zip(low, high, strict=True), strict=True))
-
-    def firsts(self) -> dict[str, float]:
-        """The share of resamples in which each system has the best mean; equal ones share, stopped ones have none."""
-        undefined = np.isnan(self._means) | self._stopped
-        signed = np.where(undefined, -np.inf, self._measure.sign * self._means)
-        first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~undefined
-        shares = first / np.maximum(1, first.sum(axis=1, keepdims=True))
-        return dict(zip(self._names, shares.mean(axis=0).tolist(), strict=True))
-
-    def differences(self, confidence: float, margin: float) -> Iterator[Difference]:
-        pairs = list(combinations(range(len(self._names)), 2))
-        first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        columns = self._scores[:, first] - self._scores[:, second]
-        means, units = self._resampled(columns), units_of(columns, self._clusters)
-        alpha = 1 - confidence
-        low, high = intervals(means, units, confidence)
-        # Two one-sided tests at alpha are an interval at 1 - 2 alpha; there is none below 0.5.
-        narrow, wide = intervals(means, units, max(0.0, 1 - 2 * alpha))
-        # After n equal scores, a share of -ln(alpha) / n may still differ, each by up to 1.
-        unseen = -math.log(alpha) / np.maximum(1, units)
-        is_seen = np.count_nonzero(np.nan_to_num(columns), axis=0) >= FEWEST_UNALIKE
-        equivalent = (-margin < narrow) & (wide < margin) & (is_seen | (unseen < margin))
-        p_values = randomisation_test(
-            columns, flips=self._resamples, seed=self._seed, clusters=self._clusters
-        )
-        # Six differences of one sign (p = 2 / 64) must not fail by the rounding of 1 - 0.95.
-        most = alpha + 1e-12
-        excludes_zero = (low > 0) | (high < 0)
-        table = (
-            column_means(columns),
-            low,
-            high,
-            excludes_zero & (p_values.together <= most),
-            excludes_zero & (p_values.alone <= most),
-            p_values.alone,
-            p_values.together,
-            equivalent,
-            np.count_nonzero(columns > 0, axis=0),
-            np.count_nonzero(columns < 0, axis=0),
-        )
-        for (a, b), *row in zip(pairs, *(column.tolist() for column in table), strict=True):
-            yield Difference(self._names[a], self._names[b], self._measure, *row)
 
 
 def _opening(comparison: Comparison) -> str:

@@ -1,24 +1,25 @@
 """Counts per query in one unit: relevant, retrieved, and both.
 
-Units lie on an `Axis`. Retrieved pieces become a `SpanTable`, with queries and ranks `RankedSpans`. `Relevance` holds
-the evidence and counts ranked spans against it: `UnitCounts`, the input of measures. The axis repeats all units for
+Units lie on an axis. Retrieved pieces become a `SpanTable`, with queries and ranks `RankedSpans`. `Relevance` holds
+the evidence and counts ranked spans against it: `Counts`, the input of measures. The axis repeats all units for
 each query, so that a few array operations count all queries at once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.errors import DataError
-from chunkcore.evaluation.measures import Ranking, discount, running
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import (
+    Flags,
     Numbers,
     Ranges,
     Scores,
@@ -27,17 +28,6 @@ from chunkcore.spans import (
     union_ranges,
 )
 from chunkcore.text import Document
-
-_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
-
-
-class Axis(Protocol):
-    """Units numbered from 0; maps ranges of characters to ranges of units."""
-
-    @property
-    def size(self) -> int: ...
-
-    def ranges(self, characters: Ranges) -> Ranges: ...
 
 
 class CharacterAxis:
@@ -57,7 +47,7 @@ class CharacterAxis:
 
 
 class StartAxis:
-    """Every document's tokens or sentences in a row; a unit belongs to the range in which it begins."""
+    """Units of which each begins in a document, in a row; a unit belongs to the range in which it begins."""
 
     def __init__(
         self,
@@ -87,121 +77,88 @@ class StartAxis:
         return self._begins[units]
 
 
-class DocumentAxis:
-    """The documents: a range of characters maps to its document."""
-
-    def __init__(self, characters: CharacterAxis) -> None:
-        self._characters = characters
-        self.size = len(characters.sizes)
-
-    def ranges(self, characters: Ranges) -> Ranges:
-        document = self._characters.documents(characters)
-        return np.column_stack((document, document + 1))
+Axis = (
+    CharacterAxis | StartAxis
+)  # units numbered from 0; `ranges` maps ranges of characters to ranges of units
 
 
 @dataclass(frozen=True, eq=False)
 class SpanTable:
     """Pieces, each with any number of spans: `owner` (each span's piece, ascending) and `characters` (its range).
 
-    `texts` has the texts of pieces that are counted by them: unlocated ones, and those that hold evidence word for word
-    (`quoted`: the words of each of the piece's spans). `documents` has each piece's document number; unknown documents
-    are numbered too, equal ids alike. `copies` has the places of pieces' sources, which are found and not shown: the
-    piece, and its range of characters.
+    `is_copy` marks the places of pieces' sources, which are found and not shown. `texts` has the texts of pieces that
+    are counted by them: unlocated ones, and those that hold evidence word for word (`quoted`: the words of each of the
+    piece's spans). `documents` has each piece's document number; unknown documents are numbered too, equal ids alike.
     """
 
-    count: int
     owner: Numbers
     characters: Ranges
+    is_copy: Flags
     texts: dict[int, str]
     documents: Numbers
     quoted: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    copies: Numbers = field(default_factory=lambda: np.empty((0, 3), dtype=np.int64))
 
     @classmethod
     def of(cls, pieces: Sequence[Retrieved], axis: CharacterAxis, source: str) -> SpanTable:
         """The pieces in order. Raises `DataError`: a span ends after its document, or an unknown one has no text."""
-        documents, rows = _of_columns(pieces, axis)
-        known = len(axis.numbers)
+        documents = np.full(len(pieces), -1, dtype=np.int64)
+        rows = np.empty((0, 5), dtype=np.int64)  # piece, document, whether it is a copy, start, end
+        if isinstance(pieces, PieceColumns):
+            numbers = [axis.numbers.get(name, -1) for name in pieces.documents]
+            documents = np.array([*numbers, -1], dtype=np.int64)[pieces.document]
+            plain = np.flatnonzero(documents >= 0)
+            ends = pieces.starts[plain], pieces.ends[plain]
+            rows = np.column_stack((plain, documents[plain], np.zeros_like(plain), *ends))
         numbers_of: dict[str | int, int] = {}
         numbers_of.update(axis.numbers)
         texts = {}
         quoted = {}
         spans = []
-        copies: list[tuple[int, int, int]] = []
         for number in np.flatnonzero(documents < 0).tolist():
             piece = pieces[number]
-            copies += _copies(number, piece.sources, axis)
             # Pieces that name no document are each of their own.
             name = piece.document_id or number
             documents[number] = numbers_of.setdefault(name, len(numbers_of))
-            is_placed = bool(piece.spans) and documents[number] < known
-            if is_placed:
-                spans += [(number, span.start, span.end) for span in piece.spans]
-            elif piece.spans and not piece.text:
+            is_placed = bool(piece.spans) and name in axis.numbers
+            if piece.spans and not is_placed and not piece.text:
                 raise DataError(
                     f"{source}: piece {number} is of the document {name!r}, which the benchmark does not have, and "
                     "has no text that could be counted: give it one, or the document"
                 )
-            if piece.match == "quoted" and is_placed:
+            if is_placed and piece.match == "quoted":
                 quoted[number] = tuple(part.text for part in piece.parts)
             if not is_placed or number in quoted:
                 texts[number] = piece.text
+            for place in (piece, *piece.sources):
+                document = axis.numbers.get(place.document_id, -1)
+                if document >= 0:
+                    is_copy = place is not piece
+                    at = number, document, is_copy
+                    spans += [(*at, span.start, span.end) for span in place.spans]
         if spans:
             rows = np.concatenate((rows, np.array(spans, dtype=np.int64)))
             rows = rows[np.argsort(rows[:, 0], kind="stable")]
-        owner, characters = rows[:, 0], rows[:, 1:]
-        document = documents[owner]
-        is_outside = characters[:, 1] > axis.sizes[document]
-        if is_outside.any():
-            first = is_outside.argmax()
-            name, size = list(axis.numbers)[document[first]], axis.sizes[document[first]]
-            raise DataError(
-                f"{source}: a span of piece {owner[first]} ends at {characters[first, 1]}, its document {name!r} "
-                f"at {size}"
-            )
-        places = characters + axis.bases[document, None]
-        table = np.array(copies, dtype=np.int64).reshape(-1, 3)
-        return cls(len(pieces), owner, places, texts, documents, quoted, table)
+        is_outside = rows[:, 4] > axis.sizes[rows[:, 1]]
+        for number, document, is_copy, _, end in rows[is_outside].tolist():
+            if not is_copy:
+                name, size = list(axis.numbers)[document], axis.sizes[document]
+                raise DataError(
+                    f"{source}: a span of piece {number} ends at {end}, its document {name!r} at {size}"
+                )
+        rows = rows[~is_outside]
+        owner, document, copied = rows[:, :3].T
+        characters = rows[:, 3:] + axis.bases[document, None]
+        return cls(owner, characters, copied.astype(np.bool_), texts, documents, quoted)
 
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
         """All spans of some pieces (repeats allowed): their places in `pieces`, and the spans."""
         first = self._first[pieces]
         return ragged_indices(first, self._first[pieces + 1] - first)
 
-    def copies_of(self, pieces: Numbers) -> Numbers:
-        """The copies of some pieces (repeats allowed): the place in `pieces`, and the range of characters."""
-        first, after = (np.searchsorted(self.copies[:, 0], pieces, side=side) for side in _SIDES)
-        owner, copy = ragged_indices(first, after - first)
-        return np.column_stack((owner, self.copies[copy, 1:]))
-
     @cached_property
     def _first(self) -> Numbers:
         """Each piece's first span; one more for the end."""
-        return np.searchsorted(self.owner, np.arange(self.count + 1))
-
-
-def _of_columns(pieces: Sequence[Retrieved], axis: CharacterAxis) -> tuple[Numbers, Numbers]:
-    """Each piece's document, -1 where the columns do not say it; and the piece, start and end of each span."""
-    documents = np.full(len(pieces), -1, dtype=np.int64)
-    if not isinstance(pieces, PieceColumns):
-        return documents, np.empty((0, 3), dtype=np.int64)
-    numbers = [axis.numbers.get(name, -1) for name in pieces.documents]
-    documents = np.array([*numbers, -1], dtype=np.int64)[pieces.document]
-    plain = np.flatnonzero(documents >= 0)
-    return documents, np.column_stack((plain, pieces.starts[plain], pieces.ends[plain]))
-
-
-def _copies(
-    number: int, sources: Sequence[Retrieved], axis: CharacterAxis
-) -> Iterator[tuple[int, int, int]]:
-    """The places of a piece's sources: the piece, and characters on the axis."""
-    for source in sources:
-        copy = axis.numbers.get(source.document_id)
-        if copy is not None:
-            base, size = int(axis.bases[copy]), int(axis.sizes[copy])
-            for span in source.spans:
-                if span.end <= size:
-                    yield number, base + span.start, base + span.end
+        return np.searchsorted(self.owner, np.arange(len(self.documents) + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,18 +173,12 @@ class RankedSpans:
     query: Numbers
     rank: Numbers
 
-    @classmethod
-    def of(cls, pieces: SpanTable, piece: Numbers, counts: Numbers) -> RankedSpans:
-        """`piece`: of each answer, by query and then by rank; `counts`: the answers of each query."""
-        query, rank = ragged_indices(np.zeros_like(counts), counts)
-        return cls(pieces, piece, query, rank)
-
     def per_query(self, queries: int) -> Numbers:
         return np.bincount(self.query, minlength=queries).astype(np.int64)
 
     def best(self, k: Numbers) -> RankedSpans:
         """The best `k` pieces of each query; `k` has one number per query."""
-        kept = np.flatnonzero(self.rank < k[self.query])
+        kept = self.rank < k[self.query]
         return RankedSpans(self.pieces, self.piece[kept], self.query[kept], self.rank[kept])
 
     def documents(self, axis: CharacterAxis) -> RankedSpans:
@@ -238,16 +189,25 @@ class RankedSpans:
         _, first, row = np.unique(pair, return_index=True, return_inverse=True)
         order = np.argsort(first)
         first = first[order]
-        copies = self.pieces.copies_of(self.piece)
-        copies[:, 0] = np.argsort(order)[row[copies[:, 0]]]
-        copies = copies[np.argsort(copies[:, 0], kind="stable")]
         query, document = self.query[first], document[first]
         number = np.arange(len(first), dtype=np.int64)
         is_known = document < len(axis.sizes)
         begins = axis.bases[document[is_known]]
-        characters = np.column_stack((begins, begins + 1))
-        texts = dict.fromkeys(number[~is_known].tolist(), "")
-        pieces = SpanTable(len(first), number[is_known], characters, texts, document, copies=copies)
+        answer, span = self.pieces.spans_of(self.piece)
+        is_copy = self.pieces.is_copy[span]
+        copies = np.argsort(order)[row[answer[is_copy]]]
+        owner = np.concatenate((number[is_known], copies))
+        characters = np.concatenate(
+            (np.column_stack((begins, begins + 1)), self.pieces.characters[span[is_copy]])
+        )
+        by_owner = np.argsort(owner, kind="stable")
+        pieces = SpanTable(
+            owner[by_owner],
+            characters[by_owner],
+            by_owner >= len(begins),
+            dict.fromkeys(number[~is_known].tolist(), ""),
+            document,
+        )
         return RankedSpans(pieces, number, query, running(np.ones_like(query), query))
 
     def within(
@@ -258,41 +218,38 @@ class RankedSpans:
         `axis` is of tokens, `counted` has `pieces` in them; `cut_text` gives the first tokens of an unlocated text.
         """
         left = budget - running(counted.sizes[self.piece], self.query)
-        kept = np.flatnonzero(left > 0)
+        kept = left > 0
         piece, left = self.piece[kept], left[kept]
         answer, span = self.pieces.spans_of(piece)
-        whole = self.pieces.characters[span]
+        characters = self.pieces.characters[span]
+        is_copy = self.pieces.is_copy[span]
         tokens = counted.ranges[span]
-        lengths = _range_sizes(tokens)
+        lengths = np.where(is_copy, 0, _range_sizes(tokens))
         room = left[answer] - running(lengths, answer)
-        characters = whole.copy()
         over = np.flatnonzero((lengths > room) & (room > 0))
         characters[over, 1] = axis.begin(tokens[over, 0] + room[over])
         # Tokens inside one character begin at one place: a cut between them leaves nothing.
         is_kept = (room > 0) & (characters[:, 1] > characters[:, 0])
+        is_whole = counted.sizes[piece] <= left
+        is_kept = np.where(is_copy, is_whole[answer], is_kept)
         texts = {}
         for number in np.flatnonzero(np.isin(piece, list(self.pieces.texts))).tolist():
             name = int(piece[number])
             texts[number] = cut_text(self.pieces.texts[name], int(left[number]))
             words = self.pieces.quoted.get(name, ())
-            places = np.flatnonzero(answer == number) if words else ()
+            places = np.flatnonzero((answer == number) & ~is_copy) if words else ()
             for place, quote in zip(places, words, strict=bool(words)):
                 # Evidence counts where its words are before the cut.
                 is_kept[place] = quote in texts[number]
-                characters[place] = whole[place]
-        documents = self.pieces.documents[piece]
-        copies = self.pieces.copies_of(piece)
-        is_whole = counted.sizes[piece] <= left
+                characters[place] = self.pieces.characters[span[place]]
         pieces = SpanTable(
-            len(kept),
             answer[is_kept],
             characters[is_kept],
+            is_copy[is_kept],
             texts,
-            documents,
-            copies=copies[is_whole[copies[:, 0]]],
+            self.pieces.documents[piece],
         )
-        cut = np.arange(len(kept), dtype=np.int64)
-        return RankedSpans(pieces, cut, self.query[kept], self.rank[kept])
+        return RankedSpans(pieces, np.arange(len(piece)), self.query[kept], self.rank[kept])
 
 
 class UnitTable(NamedTuple):
@@ -335,14 +292,11 @@ class Relevance:
     def count(self, table: SpanTable) -> UnitTable:
         """Pieces in this unit; an unlocated piece has the units of its text."""
         ranges = self._axis.ranges(table.characters)
-        sizes = _sums(table.owner, _range_sizes(ranges), table.count).astype(np.int64)
+        shown = np.where(table.is_copy, 0, _range_sizes(ranges))
+        sizes = _sums(table.owner, shown, len(table.documents)).astype(np.int64)
         if table.texts:
             sizes[list(table.texts)] = self._text_size(list(table.texts.values()))
         return UnitTable(ranges, sizes)
-
-    def ranges(self, characters: Ranges) -> Ranges:
-        """Ranges of characters in this unit."""
-        return self._axis.ranges(characters)
 
     def lengths(self, union: Ranges) -> Scores:
         """The units of each query in disjoint ranges."""
@@ -369,8 +323,8 @@ class Relevance:
 
 
 @dataclass(frozen=True, eq=False)
-class UnitCounts:
-    """Ranked spans against the evidence, in one unit: the `Counts` of measures.
+class Counts:
+    """Ranked spans against the evidence, in one unit: the input of measures, float64, shape (queries,).
 
     `counted` is `spans.pieces` in this unit; `limit` is each query's depth. With `deduplicate`, a unit that
     several pieces share counts once; unlocated text counts each time.
@@ -384,68 +338,104 @@ class UnitCounts:
 
     @property
     def relevant(self) -> Scores:
+        """Units of evidence."""
         return self.relevance.relevant
 
     @cached_property
     def retrieved(self) -> Scores:
+        """Units retrieved to the measure's depth, repeats included."""
         sizes = self._sizes
         if self.deduplicate:
             is_text = np.isin(self.spans.piece, list(self.spans.pieces.texts))
             sizes = np.where(is_text, sizes, 0)
         retrieved = _sums(self.spans.query, sizes, len(self.relevant))
         if self.deduplicate:
-            retrieved += self.relevance.lengths(self._union)
+            retrieved += self.relevance.lengths(union_ranges(self._ranges[self._is_shown]))
         return retrieved
 
     @cached_property
     def found(self) -> Scores:
-        inside, _ = clip_ranges(self.relevance.union, self._found)
+        """Units of evidence retrieved, each once; a piece's `sources`, which say the same, are found with it."""
+        inside, _ = clip_ranges(self.relevance.union, self._union)
         return self.relevance.lengths(inside)
 
     @cached_property
     def hit(self) -> Scores:
+        """`found`, at most `retrieved`."""
         return np.minimum(self.found, self.retrieved)
 
     @cached_property
     def shares(self) -> Scores:
         """The retrieved share of each piece of evidence; NaN for one without a unit."""
         evidence = self.relevance.evidence
-        inside, owner = clip_ranges(evidence, self._found)
+        inside, owner = clip_ranges(evidence, self._union)
         lengths = self.relevance.by_piece(np.arange(len(evidence)), evidence)
         lengths[lengths == 0] = math.nan
         return np.asarray(self.relevance.by_piece(owner, inside) / lengths)
 
     @cached_property
     def ranking(self) -> Ranking:
-        spans = self.spans
-        owner, ranges = self._placed()
-        relevant, span = clip_ranges(ranges, self.relevance.union)
-        new = first_cover(relevant, owner[span], len(spans.piece))
+        """The counts piece by piece."""
+        spans, is_shown = self.spans, self._is_shown
+        relevant, span = clip_ranges(self._ranges[is_shown], self.relevance.union)
+        new = first_cover(relevant, self._placed[0][is_shown][span], len(spans.piece))
         ideal = ideal_gain(*self.relevance.by_document, self.limit)
         return Ranking(spans.query, spans.rank, new, self._sizes, ideal)
 
     @cached_property
-    def _union(self) -> Ranges:
-        return union_ranges(self._placed()[1])
+    def _placed(self) -> tuple[Numbers, Numbers]:
+        """The answers' spans: the answer, and the span."""
+        return self.spans.pieces.spans_of(self.spans.piece)
 
     @cached_property
-    def _found(self) -> Ranges:
-        """What is retrieved, and the places that say the same."""
-        copies = self.spans.pieces.copies_of(self.spans.piece)
-        if not len(copies):
-            return self._union
-        shift = self.spans.query[copies[:, 0]] * self.relevance.stride
-        ranges = self.relevance.ranges(copies[:, 1:]) + shift[:, None]
-        return union_ranges(np.concatenate((self._union, ranges)))
+    def _is_shown(self) -> Flags:
+        return np.asarray(~self.spans.pieces.is_copy[self._placed[1]])
 
-    def _placed(self) -> tuple[Numbers, Ranges]:
-        owner, span = self.spans.pieces.spans_of(self.spans.piece)
-        shift = self.spans.query[owner] * self.relevance.stride
-        return owner, self.counted.ranges[span] + shift[:, None]
+    @cached_property
+    def _ranges(self) -> Ranges:
+        """The units of each answer's spans, of each query apart."""
+        answer, span = self._placed
+        shift = self.spans.query[answer] * self.relevance.stride
+        return np.asarray(self.counted.ranges[span] + shift[:, None])
+
+    @cached_property
+    def _union(self) -> Ranges:
+        """What is retrieved, and the places that say the same."""
+        return union_ranges(self._ranges)
 
     @property
     def _sizes(self) -> Scores:
         return self.counted.sizes[self.spans.piece].astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The retrieved pieces, by query and then by rank; arrays with one entry per piece.
+
+    Attributes:
+        query: the query's number, int64.
+        rank: from 0, int64.
+        new: relevant units that no better piece of the query held.
+        sizes: all units of the piece.
+        ideal: per query, the highest possible discounted gain.
+    """
+
+    query: Numbers
+    rank: Numbers
+    new: Scores
+    sizes: Scores
+    ideal: Scores
+
+    def sum(self, values: Scores) -> Scores:
+        return np.bincount(self.query, values, minlength=len(self.ideal)).astype(np.float64)
+
+    @property
+    def share(self) -> Scores:
+        return divide(self.new, self.sizes)
+
+    @property
+    def discount(self) -> Scores:
+        return discount(self.rank)
 
 
 def _range_sizes(ranges: Ranges) -> Numbers:
@@ -517,3 +507,28 @@ def first_cover(ranges: Ranges, owner: Numbers, owners: int) -> Scores:
     for number, (start, end) in zip(owner[order].tolist(), stretches, strict=True):
         painted[start:end] = number
     return _sums(painted, np.diff(edges), owners + 1)[:owners]
+
+
+_Number = TypeVar("_Number", np.int64, np.float64)
+
+
+def running(values: NDArray[_Number], group: Numbers) -> NDArray[_Number]:
+    """The sum of the earlier values in each value's group; groups ascend.
+
+    >>> running(np.array([5, 2, 1, 4]), np.array([0, 0, 0, 3])).tolist()
+    [0, 5, 7, 0]
+    """
+    before: NDArray[_Number] = np.cumsum(values) - values
+    begins = np.concatenate(([True], group[1:] != group[:-1]))[: len(group)]
+    before -= before[np.maximum.accumulate(np.where(begins, np.arange(len(group)), 0))]
+    return before
+
+
+def discount(rank: Numbers) -> Scores:
+    """1 / log2(rank + 2), rank from 0."""
+    return np.asarray(1 / np.log2(rank + 2.0))
+
+
+def divide(above: Scores, below: Scores) -> Scores:
+    """The quotient; 0 if the denominator is 0."""
+    return np.divide(above, below, out=np.zeros_like(above), where=below != 0)

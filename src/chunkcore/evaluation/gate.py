@@ -203,59 +203,35 @@ def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, 
     return now, before
 
 
-@dataclass(frozen=True)
-class Gate:
-    """What every system is held to: requirements, and earlier reports (None: no baseline)."""
+def check_names(names: Sequence[str], earlier: Sequence[Report]) -> None:
+    """Check before long work that a baseline has one of these systems.
 
-    requirements: tuple[Requirement, ...]
-    earlier: Sequence[Report] | None
+    A single system is compared with a single earlier one, whatever their names.
+    """
+    before = [report.chunker for report in earlier]
+    is_single = len(names) == len(earlier) == 1
+    if not is_single and not set(before) & set(names):
+        raise DataError(
+            f"the baseline has none of the systems: it has {', '.join(before)}; compared are {', '.join(names)}"
+        )
 
-    @property
-    def measures(self) -> list[Measure]:
-        return [requirement.measure for requirement in self.requirements]
 
-    def check_names(self, names: Sequence[str]) -> None:
-        """Check before long work that the baseline has one of these systems.
-
-        A single system is compared with a single earlier one, whatever their names.
-        """
-        if self.earlier is None or len(names) == len(self.earlier) == 1:
-            return
-        before = [report.chunker for report in self.earlier]
-        if not set(before) & set(names):
-            raise DataError(
-                f"the baseline has none of the systems: it has {', '.join(before)}; compared are {', '.join(names)}"
-            )
-
-    def checks(
-        self, reports: Sequence[Report], verdict_by: Measure, *, resamples: int, seed: int
-    ) -> list[Check]:
-        """Every requirement of every system, then every system against its earlier report."""
-        drawn = {"resamples": resamples, "seed": seed}
-        checks = [
-            check_requirement(report, item, **drawn)
-            for item in self.requirements
-            for report in reports
-        ]
-        for report, earlier in self._pairs(reports):
-            # The verdict's measure is needed: if it was not scored before, the error says so.
-            others = [measure for measure in self.measures if measure in earlier.scores]
-            measures = dict.fromkeys([verdict_by, *others])
-            checks += [check_baseline(report, earlier, measure, **drawn) for measure in measures]
-        return checks
-
-    def _pairs(self, reports: Sequence[Report]) -> list[tuple[Report, Report]]:
-        self.check_names([report.chunker for report in reports])
-        earlier = self.earlier or ()
-        if len(reports) == len(earlier) == 1:
-            return [(reports[0], earlier[0])]
-        # The same system, which several retrievers or embedders name otherwise; or what was called the same.
-        named: dict[object, Report] = {report.name: report for report in earlier}
-        named |= {report.system: report for report in earlier if report.system.chunker}
-        before = [
-            (report, named.get(report.system) or named.get(report.name)) for report in reports
-        ]
-        return [(report, found) for report, found in before if found is not None]
+def with_earlier(
+    reports: Sequence[Report], earlier: Sequence[Report]
+) -> list[tuple[Report, Report]]:
+    """Each report with the earlier one of its system, if there is one."""
+    check_names([report.chunker for report in reports], earlier)
+    if len(reports) == len(earlier) == 1:
+        return [(reports[0], earlier[0])]
+    # The same system, which several retrievers or embedders name otherwise; or what was called the same.
+    named: dict[object, Report] = {report.name: report for report in earlier}
+    named |= {report.system: report for report in earlier if report.system.chunker}
+    pairs = []
+    for report in reports:
+        before = named.get(report.system) or named.get(report.name)
+        if before is not None:
+            pairs.append((report, before))
+    return pairs
 
 
 def _step(measure: Measure, before: float, after: float) -> int:

@@ -14,14 +14,13 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar, Literal, Protocol, TypeVar
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError, echo
+from chunkcore.evaluation.counting import Counts, divide, running
 from chunkcore.registry import Registry
-from chunkcore.spans import Numbers
 from chunkcore.spans import Scores as Scores
 
 Depth = int | str
@@ -164,90 +163,12 @@ measures: Registry[type[Measure]] = Registry(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Ranking:
-    """The retrieved pieces, by query and then by rank; arrays with one entry per piece.
-
-    Attributes:
-        query: the query's number, int64.
-        rank: from 0, int64.
-        new: relevant units that no better piece of the query held.
-        sizes: all units of the piece.
-        ideal: per query, the highest possible discounted gain.
-    """
-
-    query: Numbers
-    rank: Numbers
-    new: Scores
-    sizes: Scores
-    ideal: Scores
-
-    def sum(self, values: Scores) -> Scores:
-        return np.bincount(self.query, values, minlength=len(self.ideal)).astype(np.float64)
-
-    @property
-    def share(self) -> Scores:
-        return divide(self.new, self.sizes)
-
-    @property
-    def discount(self) -> Scores:
-        return discount(self.rank)
-
-
-class Counts(Protocol):
-    """Each query's retrieved units to the measure's depth; float64, shape (queries,).
-
-    Attributes:
-        relevant: units of evidence.
-        retrieved: units retrieved, repeats included.
-        found: units of evidence retrieved, each once; a piece's `sources`, which say the same, are found with it.
-        hit: `found`, at most `retrieved`.
-        ranking: the counts piece by piece.
-    """
-
-    @property
-    def relevant(self) -> Scores: ...
-    @property
-    def retrieved(self) -> Scores: ...
-    @property
-    def found(self) -> Scores: ...
-    @property
-    def hit(self) -> Scores: ...
-    @property
-    def ranking(self) -> Ranking: ...
-
-
 class RetrievalMeasure(Measure):
     """A measure of what was retrieved."""
 
     @abstractmethod
     def compute(self, counts: Counts) -> Scores:
         """The score of each query, shape (queries,). Queries without a unit of evidence become NaN afterwards."""
-
-
-_Number = TypeVar("_Number", np.int64, np.float64)
-
-
-def running(values: NDArray[_Number], group: Numbers) -> NDArray[_Number]:
-    """The sum of the earlier values in each value's group; groups ascend.
-
-    >>> running(np.array([5, 2, 1, 4]), np.array([0, 0, 0, 3])).tolist()
-    [0, 5, 7, 0]
-    """
-    before: NDArray[_Number] = np.cumsum(values) - values
-    begins = np.concatenate(([True], group[1:] != group[:-1]))[: len(group)]
-    before -= before[np.maximum.accumulate(np.where(begins, np.arange(len(group)), 0))]
-    return before
-
-
-def discount(rank: Numbers) -> Scores:
-    """1 / log2(rank + 2), rank from 0."""
-    return np.asarray(1 / np.log2(rank + 2.0))
-
-
-def divide(above: Scores, below: Scores) -> Scores:
-    """The quotient; 0 if the denominator is 0."""
-    return np.divide(above, below, out=np.zeros_like(above), where=below != 0)
 
 
 def get_measure(

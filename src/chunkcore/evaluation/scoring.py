@@ -20,13 +20,13 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.counting import (
     Axis,
     CharacterAxis,
-    DocumentAxis,
+    Counts,
     RankedSpans,
     Relevance,
     SpanTable,
     StartAxis,
-    UnitCounts,
     meeting_pairs,
+    running,
 )
 from chunkcore.evaluation.measures import (
     Depth,
@@ -36,14 +36,13 @@ from chunkcore.evaluation.measures import (
     budget_of,
     measures_at,
     retrieval_measures,
-    running,
 )
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.locating.text_search import occurrences
 from chunkcore.options import suggesting
 from chunkcore.reading.visible import SeenSpans
 from chunkcore.run import Answers, MatchKind, PieceColumns, RankedPieces, Retrieved, Run
-from chunkcore.spans import Numbers, Scores
+from chunkcore.spans import Numbers, Scores, ragged_indices
 from chunkcore.text import Span
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -160,7 +159,8 @@ class Scorer:
         spans = pool
         if spans is None or ranked.pieces is not run.pool:
             spans = SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
-        retrieved = RankedSpans.of(spans, ranked.numbers, ranked.counts)
+        query, rank = ragged_indices(np.zeros_like(ranked.counts), ranked.counts)
+        retrieved = RankedSpans(spans, ranked.numbers, query, rank)
         counts = _RunCounts(self, retrieved, holding)
         amounts, shares = {}, {}
         depths = dict.fromkeys(measure.k for measure in measures if measure.k is not None)
@@ -244,9 +244,10 @@ class Scorer:
         evidence = self._evidence.characters
         if self.min_rule == "touching":  # one more character on each side
             evidence = evidence + np.array([-1, 1])
-        window, span = meeting_pairs(pieces.characters, evidence)
+        is_shown = ~pieces.is_copy
+        window, span = meeting_pairs(pieces.characters[is_shown], evidence)
         query = self._evidence_query[self._evidence.owner[window]]
-        pairs = np.column_stack((query, pieces.owner[span]))
+        pairs = np.column_stack((query, pieces.owner[is_shown][span]))
         query, piece = np.unique(pairs, axis=0).T
         return RankedSpans(pieces, piece, query, running(np.ones_like(query), query))
 
@@ -270,7 +271,8 @@ class Scorer:
         if unit == "sentence":
             axis = StartAxis(self.axis, documents, lambda text: sentence_ranges(text)[:, 0])
             return axis, lambda texts: [len(sentence_ranges(text)) for text in texts]
-        return DocumentAxis(self.axis), lambda texts: [1] * len(texts)
+        axis = StartAxis(self.axis, documents, lambda text: np.zeros(1, dtype=np.int64))
+        return axis, lambda texts: [1] * len(texts)
 
     @cached_property
     def tokens(self) -> StartAxis:
@@ -315,12 +317,12 @@ class _RunCounts:
         counts = self._count("token", k, False)
         return counts.retrieved, counts.shares
 
-    def _counts(self, unit: Unit, k: Depth | None, of_pool: bool) -> UnitCounts:
+    def _counts(self, unit: Unit, k: Depth | None, of_pool: bool) -> Counts:
         spans = self._holding if of_pool else self._select(k, unit == "document")
         assert spans is not None
         relevance = self._scorer.relevance(unit)
         counted = self._table(unit, spans.pieces)
-        return UnitCounts(relevance, spans, counted, self._limit(k), deduplicate=of_pool)
+        return Counts(relevance, spans, counted, self._limit(k), deduplicate=of_pool)
 
     def _selection(self, k: Depth | None, of_documents: bool) -> RankedSpans:
         """The best pieces down to k, or their documents."""

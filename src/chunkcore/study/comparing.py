@@ -20,7 +20,15 @@ from chunkcore.evaluation.comparison import (
     enumerated,
     shared_documents,
 )
-from chunkcore.evaluation.gate import Check, Gate, parse_requirement
+from chunkcore.evaluation.gate import (
+    Check,
+    Requirement,
+    check_baseline,
+    check_names,
+    check_requirement,
+    parse_requirement,
+    with_earlier,
+)
 from chunkcore.evaluation.measures import (
     DEFAULT_DEPTHS,
     Depth,
@@ -212,29 +220,18 @@ class StudySettings:
         return get_measure(self.measure) if self.measure else get_measure("Recall", self.depths[0])
 
     @cached_property
-    def gate(self) -> Gate:
-        return Gate(tuple(map(parse_requirement, self.requirements)), self.earlier)
+    def required(self) -> list[Requirement]:
+        return list(map(parse_requirement, self.requirements))
 
     @cached_property
     def measures(self) -> list[Measure]:
         """Of all depths, of the verdict and of the requirements."""
-        others = [self.verdict_by, *self.gate.measures]
+        others = [self.verdict_by, *(requirement.measure for requirement in self.required)]
         depths = dict.fromkeys(self.depths)
         for measure in others:
             if measure.k is not None:
                 depths[measure.k] = None
         return list(dict.fromkeys([*measures_at(depths), *others]))
-
-    def scorer(self, benchmark: Benchmark) -> Scorer:
-        return Scorer(benchmark, counter=self.counter)
-
-    def check(self, benchmark: Benchmark) -> None:
-        """Check before long work that the questions can be resampled so. Raises `OptionError` or `DataError`."""
-        if self.by == "document" and benchmark.without_evidence:
-            raise OptionError(
-                "by document needs the documents that evidence is in, and some questions have none"
-            )
-        shared_documents(list(question_documents(benchmark).values()), self.by)  # raises
 
     def compare(self, reports: Sequence[Report], measure: Measure | None = None) -> Comparison:
         """The reports compared by the verdict's measure, or another."""
@@ -275,9 +272,19 @@ class StudySettings:
     def checks(self, reports: Sequence[Report]) -> list[Check]:
         """Whether the reports pass the requirements, and are not significantly worse than the earlier ones."""
         asked_for = [report for report in reports if not report.system.behind]
-        return self.gate.checks(
-            asked_for, self.verdict_by, resamples=self.resamples, seed=self.seed
-        )
+        drawn = {"resamples": self.resamples, "seed": self.seed}
+        checks = []
+        for requirement in self.required:
+            checks += [check_requirement(report, requirement, **drawn) for report in asked_for]
+        pairs = [] if self.earlier is None else with_earlier(asked_for, self.earlier)
+        for report, earlier in pairs:
+            # The verdict's measure is needed: if it was not scored before, the error says so.
+            measures = {self.verdict_by: None}
+            for requirement in self.required:
+                if requirement.measure in earlier.scores:
+                    measures[requirement.measure] = None
+            checks += [check_baseline(report, earlier, measure, **drawn) for measure in measures]
+        return checks
 
     def scored(self, run: Run, scorer: Scorer) -> Report:
         """What was retrieved elsewhere, and how much evidence that holds within each budget."""
@@ -326,20 +333,48 @@ def compare_systems(
     models = list(map(cached_embedder, embedders))
     built = build_chunkers(chunkers, prepare)
     names = [name for name in built for _ in methods for _ in models]
-    settings.gate.check_names([*names, *(run.name for run in runs)])
+    if settings.earlier is not None:
+        check_names([*names, *(run.name for run in runs)], settings.earlier)
     settings.check_baseline([*built, *methods, *(run.name for run in runs)])
-    settings.check(benchmark)  # raises before the work
-    study = _Study(settings.scorer(benchmark), built, models, settings, progress)
+    if settings.by == "document" and benchmark.without_evidence:
+        raise OptionError(
+            "by document needs the documents that evidence is in, and some questions have none"
+        )
+    shared_documents(list(question_documents(benchmark).values()), settings.by)  # raises
+    scorer = Scorer(benchmark, counter=settings.counter)
+    behind = PassagesBehind(scorer)
+    reports: list[Report] = []
     stopped = ""
     try:
         if built:
-            study.run(methods)
-        study.run_behind(runs)
+            run_experiment(
+                scorer,
+                built,
+                models,
+                measures=settings.measures,
+                curved=True,
+                race=settings.race(benchmark),
+                retrievers=methods,
+                progress=progress,
+                done=reports.append,
+            )
+        for run in runs:
+            reports.append(settings.scored(run, scorer))
+            if settings.extras:
+                reports.append(_behind_run(run, behind, settings))
+        plain = [report for report in reports if not _makes_passages(report.system)]
+        if settings.extras and plain and not runs and len(reports) > 1:
+            best = settings.compare(plain).ranked[0]
+            reports.append(_behind_system(best, scorer, built, models, settings))
     except KeyboardInterrupt:
-        if not study.reports:
+        if not reports:
             raise
-        stopped = f"Stopped before the end; the report is of the first {len(study.reports):,} to be scored."
-    reports = study.priced()
+        stopped = (
+            f"Stopped before the end; the report is of the first {len(reports):,} to be scored."
+        )
+    for place, report in enumerate(reports):
+        if report.cost is not None:
+            reports[place] = replace(report, cost=report.cost.priced(settings.prices))
     specs = {name: chunker.spec for name, chunker in built.items()}  # with all options
     return ReportPage(
         settings.compare(reports),
@@ -351,75 +386,42 @@ def compare_systems(
     )
 
 
-@dataclass
-class _Study:
-    """The systems of `compare_systems` and their reports so far."""
+def _behind_run(run: Run, behind: PassagesBehind, settings: StudySettings) -> Report:
+    """The report of a run with passages behind it."""
+    system = System(behind=BEHIND)
+    name = system_name(run.name, system.stage)
+    report = behind.score(run, settings.measures, BEHIND, name)
+    return replace(report, system=system, curve=behind.curve(run, BEHIND))
 
-    scorer: Scorer
-    chunkers: Mapping[str, Chunker]
-    models: Sequence[CachedEmbedder]
-    settings: StudySettings
-    progress: Progress | None
-    reports: list[Report] = field(default_factory=list)
 
-    def run(self, retrievers: Sequence[str]) -> None:
-        self.reports[:] = run_experiment(
-            self.scorer,
-            self.chunkers,
-            self.models,
-            measures=self.settings.measures,
-            curved=True,
-            race=self.settings.race(self.scorer.benchmark),
-            retrievers=retrievers,
-            progress=self.progress,
-            done=self.reports.append,
-        )
-
-    def run_behind(self, runs: Sequence[Run]) -> None:
-        """Score runs, alone and with passages behind them; without runs, passages behind the best without them."""
-        settings, behind = self.settings, PassagesBehind(self.scorer)
-        for run in runs:
-            self.reports.append(settings.scored(run, self.scorer))
-            if settings.extras:
-                system = System(behind=BEHIND)
-                name = system_name(run.name, system.stage)
-                report = behind.score(run, settings.measures, BEHIND, name)
-                curve = behind.curve(run, BEHIND)
-                self.reports.append(replace(report, system=system, curve=curve))
-        plain = [report for report in self.reports if not _makes_passages(report.system)]
-        if settings.extras and plain and not runs and len(self.reports) > 1:
-            self.reports.append(self._behind(settings.compare(plain).ranked[0]))
-
-    def _behind(self, report: Report) -> Report:
-        """The report of a system with passages behind it. Its chunks and their cost are the same."""
-        system = report.system
-        models = [model for model in self.models if model.name == system.embedder]
-        (behind,) = run_experiment(
-            self.scorer,
-            {system.chunker: self.chunkers[system.chunker]},
-            models[0] if models else self.models[0],
-            retrievers=[system.retriever],
-            behind=BEHIND,
-            measures=self.settings.measures,
-            curved=True,
-        )
-        changed = replace(system, behind=BEHIND)
-        searched = {step: behind.seconds[step] for step in ("search", "score")}
-        return replace(
-            behind,
-            name=system_name(report.name, changed.stage),
-            system=changed,
-            cost=report.cost,
-            seconds={**report.seconds, **searched},
-        )
-
-    def priced(self) -> list[Report]:
-        priced = []
-        for report in self.reports:
-            if report.cost is not None:
-                report = replace(report, cost=report.cost.priced(self.settings.prices))
-            priced.append(report)
-        return priced
+def _behind_system(
+    report: Report,
+    scorer: Scorer,
+    chunkers: Mapping[str, Chunker],
+    models: Sequence[CachedEmbedder],
+    settings: StudySettings,
+) -> Report:
+    """The report of a system with passages behind it. Its chunks and their cost are the same."""
+    system = report.system
+    used = [model for model in models if model.name == system.embedder]
+    (behind,) = run_experiment(
+        scorer,
+        {system.chunker: chunkers[system.chunker]},
+        (used or models)[0],
+        retrievers=[system.retriever],
+        behind=BEHIND,
+        measures=settings.measures,
+        curved=True,
+    )
+    changed = replace(system, behind=BEHIND)
+    searched = {step: behind.seconds[step] for step in ("search", "score")}
+    return replace(
+        behind,
+        name=system_name(report.name, changed.stage),
+        system=changed,
+        cost=report.cost,
+        seconds={**report.seconds, **searched},
+    )
 
 
 def _makes_passages(system: System) -> bool:
