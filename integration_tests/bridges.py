@@ -14,12 +14,9 @@ from integration_tests.toys import lost
 
 KEY = "sk-very-secret-0123456789"
 DOCUMENT = Document("tea.md", "\n\n".join(f"Paragraph {i} is about tea. It says {i} times so." for i in range(12)))
-SCHEMA = {
-    "type": "object",
-    "properties": {"first_changed": {"type": "integer", "minimum": 1, "maximum": 9}},
-    "required": ["first_changed"],
-    "additionalProperties": False,
-}
+NUMBER = {"type": "integer", "minimum": 1, "maximum": 9}
+SCHEMA = {"type": "object", "properties": {"first_changed": NUMBER}, "required": ["first_changed"]}
+SCHEMA["additionalProperties"] = False
 QUESTION = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Where?"}]
 
 # Of the server's ways to fail those that clients tell in ways of their own, and three that harm nothing.

@@ -269,11 +269,8 @@ def test_a_schema_is_passed_by_the_frameworks_own_method(answer: Any, text: str)
 
 def test_a_model_that_takes_no_schema_is_asked_without_and_its_tokens_are_counted() -> None:
     usage = {"input_tokens": 9, "output_tokens": 2, "total_tokens": 11, "input_token_details": {"cache_read": 4}}
-    message = AIMessage(
-        [{"type": "text", "text": "Yes"}, {"type": "text", "text": "."}],
-        usage_metadata=usage,
-        response_metadata={"finish_reason": "length"},
-    )
+    said = [{"type": "text", "text": text} for text in ("Yes", ".")]
+    message = AIMessage(said, usage_metadata=usage, response_metadata={"finish_reason": "length"})
     meta = {"usage": {"prompt_tokens": 9, "completion_tokens": 2}, "finish_reason": "length"}
     replies = HaystackMessage.from_assistant("Yes.", meta=meta)
     for llm in (

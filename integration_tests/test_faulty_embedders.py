@@ -75,16 +75,8 @@ def langchain(url: str, model: str) -> Embedder:
     openai = pytest.importorskip("langchain_openai")
     from chunkadapters.langchain import as_embedder
 
-    return as_embedder(
-        openai.OpenAIEmbeddings(
-            model=model,
-            base_url=url,
-            api_key=KEY,
-            check_embedding_ctx_length=False,
-            max_retries=0,
-            timeout=limit(model),
-        )
-    )
+    made = {"base_url": url, "api_key": KEY, "max_retries": 0, "timeout": limit(model)}
+    return as_embedder(openai.OpenAIEmbeddings(model=model, check_embedding_ctx_length=False, **made))
 
 
 def llamaindex(url: str, model: str) -> Embedder:
@@ -101,16 +93,8 @@ def haystack(url: str, model: str) -> Embedder:
     from chunkadapters.haystack import as_embedder
     from haystack.utils import Secret
 
-    return as_embedder(
-        embedders.OpenAIDocumentEmbedder(
-            api_key=Secret.from_token(KEY),
-            model=model,
-            api_base_url=url,
-            max_retries=0,
-            timeout=limit(model),
-            progress_bar=False,
-        )
-    )
+    made = {"api_base_url": url, "api_key": Secret.from_token(KEY), "max_retries": 0, "timeout": limit(model)}
+    return as_embedder(embedders.OpenAIDocumentEmbedder(model=model, progress_bar=False, **made))
 
 
 FRAMEWORKS = (langchain, llamaindex, haystack)

@@ -34,16 +34,10 @@ def test_a_semantic_overlap_is_an_overlap_to_every_framework(framework, strategy
         assert [each.metadata["_split_overlap"] for each in made] == [[], [], []]
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "recursive:size=40,minimum=35",
-        "fixed_token:size=40,minimum=39",
-        "markdown:size=40,minimum=35",
-        "sentence:size=40,minimum=35",
-        "sentence:size=40,overlap=38",
-    ],
-)
+MINIMUM = [f"{name}:size=40,minimum=35" for name in ("recursive", "markdown", "sentence")]
+
+
+@pytest.mark.parametrize("spec", [*MINIMUM, "fixed_token:size=40,minimum=39", "sentence:size=40,overlap=38"])
 def test_options_that_go_with_the_size_shrink_with_it_where_metadata_take_room(spec):
     parser = llamaindex.ChunkcoreNodeParser(spec, metadata_aware=True)
     text = "The quick fox. " * 40

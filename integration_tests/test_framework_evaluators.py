@@ -45,15 +45,8 @@ def test_langsmith_s_evaluators():
     evaluator = evaluation.run_evaluator(langsmith_evaluator(BENCHMARK, MEASURES))
     now = datetime.now(timezone.utc)
     for place, query in enumerate(BENCHMARK.queries):
-        run = Run(
-            id=uuid.uuid4(),
-            name="app",
-            run_type="chain",
-            start_time=now,
-            trace_id=uuid.uuid4(),
-            inputs={"question": query.text},
-            outputs={"documents": retriever.invoke(query.text)},
-        )
+        said = {"inputs": {"question": query.text}, "outputs": {"documents": retriever.invoke(query.text)}}
+        run = Run(id=uuid.uuid4(), name="app", run_type="chain", start_time=now, trace_id=uuid.uuid4(), **said)
         example = Example(id=uuid.uuid4(), dataset_id=uuid.uuid4(), inputs=run.inputs, created_at=now)
         told = evaluator.evaluate_run(run, example)["results"]
         assert [(each.key, each.score) for each in told] == [

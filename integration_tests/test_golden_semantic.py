@@ -36,15 +36,9 @@ with_torch = pytest.mark.skipif(
 @pytest.mark.parametrize("case", cases("dual_semantic"))
 def test_dual_semantic_cuts_where_the_reference_does(case: Case) -> None:
     options, text, model = case["options"], text_of(case), patient_model()
-    chunker = DualSemantic(
-        k=options["k"],
-        d=options["d"],
-        minimum=options["min"],
-        size=options["max"],
-        size_of="pieces",
-        splitter=f"regex:{options['sentences']}",
-        embedder=model,
-    )
+    made = {"k": options["k"], "d": options["d"], "minimum": options["min"], "size": options["max"]}
+    splitter = f"regex:{options['sentences']}"
+    chunker = DualSemantic(**made, size_of="pieces", splitter=splitter, embedder=model)
     assert ranges(chunker, text) == golden(case)
     blocks = sentence_ranges(text, chunker.splitter)
     vectors = model.embed_documents([text[start:end] for start, end in blocks.tolist()])
@@ -54,14 +48,8 @@ def test_dual_semantic_cuts_where_the_reference_does(case: Case) -> None:
 
 def breakpoint_chunker(case: Case, **more: Any) -> Breakpoint:
     options = case["options"]
-    return Breakpoint(
-        threshold=options["threshold"],
-        amount=options["amount"],
-        buffer=options["buffer"],
-        splitter=f"regex:{options['sentences']}",
-        embedder=patient_model(),
-        **more,
-    )
+    made = {name: options[name] for name in ("threshold", "amount", "buffer")}
+    return Breakpoint(**made, splitter=f"regex:{options['sentences']}", embedder=patient_model(), **more)
 
 
 @pytest.mark.parametrize("case", cases("breakpoint"))
@@ -81,13 +69,8 @@ def test_without_its_empty_sentence_hardly_a_cut_moves(case: Case) -> None:
 
 def kamradt_chunker(case: Case, model: str) -> KamradtModified:
     options = case["options"]
-    return KamradtModified(
-        goal="mean",
-        size=options["mean_size"],
-        piece_size=options["piece_size"],
-        buffer=options["buffer"],
-        embedder=patient_model(model),
-    )
+    sizes = {"size": options["mean_size"], "piece_size": options["piece_size"], "buffer": options["buffer"]}
+    return KamradtModified(goal="mean", **sizes, embedder=patient_model(model))
 
 
 @pytest.mark.parametrize("model", ["all-MiniLM-L6-v2", pytest.param("torch:all-MiniLM-L6-v2", marks=with_torch)])

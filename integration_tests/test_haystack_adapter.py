@@ -326,16 +326,10 @@ def located(benchmark, *documents: Document):
     return run_retriever(Fixed(list(documents)), benchmark).results["pets"]
 
 
-@pytest.mark.parametrize(
-    "meta",
-    [
-        {"source_id": "job.md"},
-        {"file_path": "job.md"},
-        {"file_path": "/data/letters/job.md"},
-        {"name": "job"},
-        {"source_id": "some hash", "file_name": "job.md"},
-    ],
-)
+NAMED = [{key: "job.md"} for key in ("source_id", "file_path")] + [{"file_path": "/data/letters/job.md"}]
+
+
+@pytest.mark.parametrize("meta", [*NAMED, {"name": "job"}, {"source_id": "some hash", "file_name": "job.md"}])
 def test_a_document_is_known_by_what_its_metadata_call_it(benchmark, meta):
     place = evidence("job.md", REFRAIN).span
     assert place == evidence("lease.md", REFRAIN).span  # the same text at the same place of another document

@@ -197,13 +197,8 @@ def test_a_questions_filter_comes_beside_no_other_and_reaches_the_store():
     own = store.as_retriever(search_kwargs={"k": 9, "filter": len})
     choice = every.configurable_fields(search_kwargs=ConfigurableField("search"))
     chosen = choice.with_retry().with_config(configurable={"search": {"filter": len}})
-    for owning in (
-        own,
-        every.bind(filter=len),
-        every.with_fallbacks([own]),
-        chosen,
-        PassageRetriever(own, documents=BENCHMARK.documents),
-    ):
+    behind = PassageRetriever(own, documents=BENCHMARK.documents)
+    for owning in (own, every.bind(filter=len), every.with_fallbacks([own]), chosen, behind):
         with pytest.raises(OptionError, match="would replace that of"):
             run_retriever(owning, benchmark)
     ignoring: Any = RunnableLambda(lambda question, filter: store.similarity_search(question))  # noqa: A006

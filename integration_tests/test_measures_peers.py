@@ -30,14 +30,9 @@ SAME = {
 ALL = {"Recall@30[document]": "set_recall", "Precision@30[document]": "set_P", "F1@30[document]": "set_F"}
 
 Judged = list[tuple[set[int], list[int]]]
-_judged = st.lists(
-    st.tuples(
-        st.sets(st.sampled_from(NUMBERS), min_size=1, max_size=12),
-        st.lists(st.sampled_from(NUMBERS), unique=True, min_size=1, max_size=30),
-    ),
-    min_size=1,
-    max_size=4,
-)
+_numbers = st.sampled_from(NUMBERS)
+_rankings = st.lists(_numbers, unique=True, min_size=1, max_size=30)
+_judged = st.lists(st.tuples(st.sets(_numbers, min_size=1, max_size=12), _rankings), min_size=1, max_size=4)
 
 
 def theirs(judged: Judged) -> dict[str, dict[str, float]]:

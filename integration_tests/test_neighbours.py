@@ -133,16 +133,10 @@ def test_lancedb(tmp_path):
     lancedb = pytest.importorskip("lancedb", reason="lancedb is not installed")
     from lancedb.index import FTS, BTree
 
-    rows = [
-        {
-            "id": number,
-            "source": row.metadata["source"],
-            "start": row.metadata["start_index"],
-            "text": row.page_content,
-            "vector": [float(number % 7), 1.0],
-        }
-        for number, row in enumerate(ROWS)
-    ]
+    rows = []
+    for number, row in enumerate(ROWS):
+        place = {"source": row.metadata["source"], "start": row.metadata["start_index"]}
+        rows.append({"id": number, **place, "text": row.page_content, "vector": [float(number % 7), 1.0]})
     table = lancedb.connect(tmp_path).create_table("units", rows)
     table.create_index("text", config=FTS())
     table.create_index("id", config=BTree())

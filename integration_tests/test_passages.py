@@ -434,13 +434,8 @@ def test_what_a_call_brings_reaches_every_retriever_inside_or_is_refused() -> No
         with pytest.raises(ValueError, match="takes no filter in a call"):
             retriever.invoke("pump", filter=is_open)
     held = Holding(held={"a": [chosen.with_retry().with_config(configurable={"which": "one"})]})
-    for taking in (
-        one.with_retry(),
-        one.with_config(tags=["t"]),
-        one.with_fallbacks([held]),
-        one.bind(k=9),
-        one | list,
-    ):
+    takes = (one.with_retry(), one.with_config(tags=["t"]), one.with_fallbacks([held]), one.bind(k=9), one | list)
+    for taking in takes:
         retriever = langchain.PassageRetriever(taking, documents=list(PUMPS.values()))
         assert CANARY not in str(retriever.invoke("pump", filter=is_open))
 
@@ -649,6 +644,14 @@ ALONE: dict[str, Any] = {
     "LlamaIndex": llamaindex.IndexRetriever,
     "Haystack": haystack.ChunkcoreIndexRetriever,
 }
+
+
+def alone(name: str, index: Any, question: str, **options: Any) -> list[str]:
+    """The texts of an index without a retriever."""
+    retriever = ALONE[name](index, **options)
+    ask = {"LangChain": "invoke", "LlamaIndex": "retrieve", "Haystack": "run"}[name]
+    found = getattr(retriever, ask)(question)
+    return list(map(FRAMEWORKS[name].text, found["documents"] if name == "Haystack" else found))
 
 
 @every
@@ -869,14 +872,7 @@ def test_a_saved_index_behind_and_alone_in_each_framework(tmp_path: Any) -> None
     pipeline.add_component("index", haystack.ChunkcoreIndexRetriever(folder, counter="words"))
     assert Pipeline.loads(pipeline.dumps()).dumps() == pipeline.dumps()
     expected = [passage.text for passage in INDEX.retrieve("bob1word", max_tokens=100)]
-    assert [
-        [passage.page_content for passage in langchain.IndexRetriever(folder, max_tokens=100).invoke("bob1word")],
-        [passage.text for passage in llamaindex.IndexRetriever(folder, max_tokens=100).retrieve("bob1word")],
-        [
-            passage.content
-            for passage in haystack.ChunkcoreIndexRetriever(folder, max_tokens=100).run("bob1word")["documents"]
-        ],
-    ] == [expected] * 3
+    assert [alone(name, folder, "bob1word", max_tokens=100) for name in ALONE] == [expected] * 3
     with pytest.raises(ValueError, match="nothing"):
         langchain.IndexRetriever(str(tmp_path / "nothing"))
 
@@ -890,12 +886,7 @@ def test_a_calibrated_index_gives_each_framework_what_a_question_needs(tmp_path:
     question = "What says bob1word of ice?"
     index, folder = saved(behind=False)
     expected = [passage.text for passage in index.retrieve(question, max_tokens="auto")]
-    haystacks = haystack.ChunkcoreIndexRetriever(folder, max_tokens="auto").run(question)["documents"]
-    assert [
-        [passage.page_content for passage in langchain.IndexRetriever(folder, max_tokens="auto").invoke(question)],
-        [passage.text for passage in llamaindex.IndexRetriever(folder, max_tokens="auto").retrieve(question)],
-        [passage.content for passage in haystacks],
-    ] == [expected] * 3
+    assert [alone(name, folder, question, max_tokens="auto") for name in ALONE] == [expected] * 3
     index, folder = saved(behind=True)
     for framework in FRAMEWORKS.values():
         hits = [chunk for name in TEXTS for chunk in framework.cut(name, TEXTS[name])]
@@ -990,33 +981,25 @@ def test_a_filter_s_value_that_no_metadata_can_equal_is_refused(value: Any) -> N
 
 def test_an_index_alone_shows_no_document_that_a_filter_excludes() -> None:
     question = f"tea, ice {' '.join(WORDS.values())}"
-    ways: dict[str, Callable[[str], list[str]]] = {
-        "LangChain": lambda tenant: [
-            passage.page_content
-            for passage in langchain.IndexRetriever(INDEX).invoke(question, filter={"tenant": tenant})
-        ],
-        "LangChain's function": lambda tenant: [
-            passage.page_content
-            for passage in asyncio.run(
-                langchain.IndexRetriever(INDEX).ainvoke(question, filter=lambda row: row.metadata["tenant"] == tenant)
-            )
-        ],
-        "LlamaIndex": lambda tenant: [
-            passage.text
-            for passage in llamaindex.IndexRetriever(
-                INDEX, filters=MetadataFilters(filters=[MetadataFilter(key="tenant", value=tenant)])
-            ).retrieve(question)
-        ],
-        "Haystack": lambda tenant: [
-            passage.content
-            for passage in haystack.ChunkcoreIndexRetriever(INDEX).run(
-                question, {"field": "meta.tenant", "operator": "==", "value": tenant}
-            )["documents"]
-        ],
-    }
-    for way in ways.values():
+    store = langchain.IndexRetriever(INDEX)
+
+    def by_function(tenant: str) -> list[Any]:
+        return asyncio.run(store.ainvoke(question, filter=lambda row: row.metadata["tenant"] == tenant))
+
+    def by_metadata(tenant: str) -> list[str]:
+        filters = MetadataFilters(filters=[MetadataFilter(key="tenant", value=tenant)])
+        return alone("LlamaIndex", INDEX, question, filters=filters)
+
+    def by_field(tenant: str) -> list[Any]:
+        filters = {"field": "meta.tenant", "operator": "==", "value": tenant}
+        found: list[Any] = haystack.ChunkcoreIndexRetriever(INDEX).run(question, filters)["documents"]
+        return [passage.content for passage in found]
+
+    ways: list[Callable[[str], list[Any]]] = [by_function, by_metadata, by_field]
+    ways.append(lambda tenant: store.invoke(question, filter={"tenant": tenant}))
+    for way in ways:
         for tenant, other in (("ann", "bob"), ("bob", "ann")):
-            texts = way(tenant)
+            texts = list(map(str, way(tenant)))
             assert any(WORDS[name] in text for name in WORDS for text in texts if name.startswith(tenant))
             assert not [text for name in WORDS for text in texts if name.startswith(other) and WORDS[name] in text]
         assert way("nobody") == []

@@ -21,12 +21,7 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval.vectors import top_k
 
-MEASURES: dict[str, str] = {
-    "recall": "Recall",
-    "precision": "Precision",
-    "precision_omega": "PrecisionOmega",
-    "iou": "IoU",
-}
+MEASURES = {"recall": "Recall", "precision": "Precision", "precision_omega": "PrecisionOmega", "iou": "IoU"}
 _RELEASED = "PrecisionOmegaReleased"
 KS: tuple[Depth, ...] = (5, 10, "min")
 _SEPARATORS = r'["\n\n","\n",".","?","!"," ",""]'
@@ -81,12 +76,8 @@ def _measure(name: str, k: Depth, unit: str) -> Measure:
 
 def run(benchmark: Benchmark, embedder: Embedder, *, published: bool) -> list[Report]:
     """The eight strategies, with k = "min" as the released code counts it, or by the report's text."""
-    return run_experiment(
-        Scorer(benchmark, min_rule="touching" if published else "holding"),
-        [get_chunker(spec) for spec in STRATEGIES.values()],
-        embedder,
-        measures=measures_at(KS),
-    )
+    scorer = Scorer(benchmark, min_rule="touching" if published else "holding")
+    return run_experiment(scorer, list(map(get_chunker, STRATEGIES.values())), embedder, measures=measures_at(KS))
 
 
 def by_first_occurrence(benchmark: Benchmark, embedder: Embedder) -> list[Report]:

@@ -48,12 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print('en_core_web_sm is not installed: no row "DSC, spaCy"', file=sys.stderr)
         del chosen["DSC, spaCy"]
     benchmark = load_benchmark(options.shared / "data/chroma")
-    reports = run_experiment(
-        benchmark,
-        [get_chunker(spec) for spec in chosen.values()],
-        measures=[*measures_at([5]), *MEASURES],
-        progress=watch,
-    )
+    chunkers, measures = list(map(get_chunker, chosen.values())), [*measures_at([5]), *MEASURES]
+    reports = run_experiment(benchmark, chunkers, measures=measures, progress=watch)
     columns = ["DCG", "IoU@5", "F1@5", "P@5", "R@5", "seconds to cut", "mean tokens"]
     print(f"| chunker | whose | {' | '.join(columns)} |\n|---|---|{'--:|' * len(columns)}")
     for name, row in theirs.items():

@@ -74,13 +74,8 @@ def lopsided(rng: np.random.Generator, systems: int, questions: int) -> Scores:
     return scores
 
 
-KINDS: dict[str, Draw] = {
-    "found or not": found_or_not,
-    "many ties": many_ties,
-    "even": even,
-    "skewed": skewed,
-    "lopsided": lopsided,
-}
+KINDS: dict[str, Draw] = {"found or not": found_or_not, "many ties": many_ties, "even": even}
+KINDS |= {"skewed": skewed, "lopsided": lopsided}
 
 
 def reports(scores: Scores) -> list[Report]:
@@ -295,24 +290,12 @@ def single_table(runs: int) -> None:
 def range_table(runs: int) -> None:
     _row("scores", "questions at hand", "margin", "needed", "a range is given", "it holds that", "range, median")
     _row(*["---"] * 7)
-    for name, margin in (
-        ("found or not", 0.05),
-        ("many ties", 0.02),
-        ("even", 0.05),
-        ("skewed", 0.01),
-        ("lopsided", 0.02),
-    ):
+    margins = {"found or not": 0.05, "many ties": 0.02, "even": 0.05, "skewed": 0.01, "lopsided": 0.02}
+    for name, margin in margins.items():
         for questions in (30, 90, 300):
             needed, stated, count, low, high = shown(KINDS[name], margin, questions, runs)
-            _row(
-                name,
-                questions,
-                margin,
-                needed,
-                _share(stated, runs),
-                _share(count, max(1, stated)),
-                f"{low:.0f} to {high:.0f}",
-            )
+            shares = _share(stated, runs), _share(count, max(1, stated))
+            _row(name, questions, margin, needed, *shares, f"{low:.0f} to {high:.0f}")
 
 
 def pair_table(runs: int) -> None:
@@ -368,15 +351,8 @@ def race_table(runs: int) -> None:
             _row(systems, 12 * size, behind, *shares)
 
 
-TABLES: dict[str, Callable[[int], None]] = {
-    "1": pair_table,
-    "2": family_table,
-    "3": margin_table,
-    "4": document_table,
-    "5": single_table,
-    "6": range_table,
-    "7": race_table,
-}
+_TABLES = (pair_table, family_table, margin_table, document_table, single_table, range_table, race_table)
+TABLES = {str(number): table for number, table in enumerate(_TABLES, 1)}
 
 
 def main() -> None:

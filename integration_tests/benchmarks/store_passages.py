@@ -56,14 +56,10 @@ class Engine:
 
     def hits(self, question: str) -> list[Document]:
         query = self.table.search(query_type="hybrid").vector(self._embed(question)).text(_words(question))
-        return [
-            Document(
-                page_content=row["text"],
-                metadata={"source": row["source"], "start_index": row["start"]},
-                id=str(row["id"]),
-            )
-            for row in query.limit(HITS).to_list()
-        ]
+        rows = query.limit(HITS).to_list()
+        places = [{"source": row["source"], "start_index": row["start"]} for row in rows]
+        pairs = zip(rows, places, strict=True)
+        return [Document(row["text"], metadata=place, id=str(row["id"])) for row, place in pairs]
 
     def neighbours(self, hits: Sequence[Hit]) -> Iterator[Retrieved]:
         ids = sorted({int(hit.id) + step for hit in hits for step in (-1, 0, 1)})

@@ -77,13 +77,10 @@ def what_a_retriever_returns_is_located_where_it_stands(name: str, chunker: Chun
     ]
 
 
-@target(
-    share=0.3,
-    texts=3,
-    chunker=chunkers(("auto", "code", "fixed_token", "html", "markdown", "recursive", "sentence")),
-    title=texts(8),
-    text=texts(60),
-)
+_WHOLE = chunkers(("auto", "code", "fixed_token", "html", "markdown", "recursive", "sentence"))
+
+
+@target(share=0.3, texts=3, chunker=_WHOLE, title=texts(8), text=texts(60))
 def nodes_leave_room_for_their_metadata(chunker: Chunker, title: str, text: str) -> None:
     """Smaller chunks, of which none is lost, or an error that says what the metadata count."""
     parser = llamaindex.ChunkcoreNodeParser(chunker, metadata_aware=True)

@@ -52,12 +52,8 @@ def build(folder: Path) -> Artifacts:
 
 def problems(artifacts: Artifacts) -> list[str]:
     """What is wrong with them; twine's opinion of the metadata is the first."""
-    checked = subprocess.run(
-        [sys.executable, "-m", "twine", "check", "--strict", str(artifacts.wheel), str(artifacts.sdist)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "twine", "check", "--strict", str(artifacts.wheel), str(artifacts.sdist)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
     faults = [f"twine check: {checked.stdout}{checked.stderr}"] if checked.returncode else []
     return [*faults, *_wheel(artifacts.wheel), *_sdist(artifacts.sdist)]
 

@@ -50,12 +50,7 @@ def core() -> None:
     for module in pkgutil.walk_packages(chunkcore.__path__, "chunkcore."):
         if module.name != "chunkcore.__main__":
             importlib.import_module(module.name)
-    for strategy in (
-        "recursive:size=8,overlap=0",
-        "sentence:size=8",
-        "fixed_token:size=8,overlap=2",
-        "markdown:size=8",
-    ):
+    for strategy in ("recursive:size=8", "sentence:size=8", "fixed_token:size=8,overlap=2", "markdown:size=8"):
         assert chunkcore.get_chunker(strategy).split_text(TEXT)
     if there("toktok"):  # the extra fast
         assert chunkcore.tokens.TiktokenCounter("cl100k_base").encoder == "toktok-rs"

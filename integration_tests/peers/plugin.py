@@ -90,11 +90,8 @@ def pytest_runtest_setup() -> None:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" or report.outcome != "passed":
-        outcomes[report.nodeid] = {
-            "outcome": report.outcome,
-            "answered_by": sorted(answered_by),
-            "said": _first_line(report),
-        }
+        said = {"answered_by": sorted(answered_by), "said": _first_line(report)}
+        outcomes[report.nodeid] = {"outcome": report.outcome, **said}
 
 
 def _first_line(report: pytest.TestReport) -> str:

@@ -118,12 +118,8 @@ class LangChainContract:
         assert index(before, records, store, **options)["num_added"] == len(before)
         assert index(before, records, store, **options)["num_skipped"] == len(before)
         told = index(after, records, store, **options)
-        assert told == {
-            "num_added": len(new - old),
-            "num_updated": 0,
-            "num_skipped": len(new & old),
-            "num_deleted": len(old - new),
-        }
+        added, deleted = len(new - old), len(old - new)
+        assert told == {"num_added": added, "num_updated": 0, "num_skipped": len(new & old), "num_deleted": deleted}
         assert 0 < len(new - old) < 5
         found = self.everything(store, 2 * len(before))
         assert sorted(place(each) for each in found) == sorted(new)

@@ -52,13 +52,10 @@ def parts_fit_and_lose_only_white_space(text: str, counter: str, maximum: int, s
         assert "".join(pieces) == text
 
 
-@target(
-    share=4,
-    texts=4,
-    guided=True,
-    text=texts(),
-    splitter=st.sampled_from(["default", r"regex:(?<=[.?!])\s+", r"regex:\b"]),
-)
+_SPLITTERS = st.sampled_from(["default", r"regex:(?<=[.?!])\s+", r"regex:\b"])
+
+
+@target(share=4, texts=4, guided=True, text=texts(), splitter=_SPLITTERS)
 def sentences_lose_nothing(text: str, splitter: str) -> None:
     """They are in order and stripped, too."""
     ranges = sentence_ranges(text, splitter).tolist()

@@ -28,16 +28,10 @@ _CHANGES = {
 _place = st.integers(0, 1 << 12)
 
 
-@target(
-    share=3,
-    texts=3,
-    guided=True,
-    text=texts(),
-    other=recipes(30),
-    ends=st.tuples(_place, _place),
-    change=st.sampled_from(sorted(_CHANGES)),
-    told=st.none() | st.tuples(_place, _place),
-)
+_SAID = {"change": st.sampled_from(sorted(_CHANGES)), "told": st.none() | st.tuples(_place, _place)}
+
+
+@target(share=3, texts=3, guided=True, text=texts(), other=recipes(30), ends=st.tuples(_place, _place), **_SAID)
 def changed_text_is_found_where_it_stands_or_not_at_all(
     text: str, other: bytes, ends: tuple[int, int], change: str, told: tuple[int, int] | None
 ) -> None:
