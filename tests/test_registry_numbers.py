@@ -21,7 +21,7 @@ from chunkcore.cli import app, main
 from chunkcore.evaluation.results import ModelPrices
 from chunkcore.models.llm import OpenAILLM, Prices
 from chunkcore.options import LARGEST
-from chunkcore.questions import GenerationOptions, ValidationOptions
+from chunkcore.questions import GenerationOptions
 from chunkcore.retrieval import BM25, ChunkedCorpus, TextVectors, stages
 from chunkcore.retrieval.base import retrievers
 from chunkcore.study.tuning import TuneOptions
@@ -90,7 +90,7 @@ def test_a_size_over_64_bits_is_refused_with_the_largest_one():
     assert len(get_chunker(f"fixed_token:size={LARGEST}").split_text(TEXT)) == 1
 
 
-SETTINGS: dict[Any, dict[str, Any]] = {GenerationOptions: {}, TuneOptions: {}, ValidationOptions: {}}
+SETTINGS: dict[Any, dict[str, Any]] = {GenerationOptions: {}, TuneOptions: {}}
 SETTINGS[Prices] = {"input": 1.0, "output": 1.0}
 
 

@@ -254,7 +254,7 @@ def check(
 
     Example: chunkcore questions check docs/ --questions questions.jsonl --size 400 --ignore leakage --json
     """
-    from chunkcore.questions.validate import KINDS, ValidationOptions, validate_benchmark
+    from chunkcore.questions.validate import KINDS, validate_benchmark
 
     fine = ignore or []
     for kind in fine:
@@ -262,9 +262,13 @@ def check(
             raise OptionError(f"--ignore is one of {', '.join(KINDS)}; got {echo(kind)}")
     if fix:
         _fix(source, questions)
-    checks = ValidationOptions(size=size, follow_links=source.follow_links)
-    model = _filter_model(embedder)
-    findings = validate_benchmark(source.place, questions, options=checks, embedder=model)
+    findings = validate_benchmark(
+        source.place,
+        questions,
+        size=size,
+        embedder=_filter_model(embedder),
+        follow_links=source.follow_links,
+    )
     findings = [finding for finding in findings if finding.kind not in fine]
     if as_json:
         typer.echo(json.dumps({"findings": list(map(asdict, findings))}, indent=2))

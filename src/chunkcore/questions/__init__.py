@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     )
     from chunkcore.questions.validate import (
         Finding as Finding,
-        ValidationOptions as ValidationOptions,
         validate_benchmark as validate_benchmark,
     )
 
@@ -26,6 +25,6 @@ on_first_use(
         "chunkcore.questions.generate": (
             "Generated GenerationOptions Rejection estimate_generation generate_benchmark"
         ),
-        "chunkcore.questions.validate": ("Finding ValidationOptions validate_benchmark"),
+        "chunkcore.questions.validate": ("Finding validate_benchmark"),
     },
 )

@@ -10,8 +10,8 @@ import re
 import secrets
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -265,7 +265,8 @@ class LabelledQuestions:
                 continue
             number = self.numbers[place.document_id]
             text = place.span.slice(self.documents[number].text)
-            evidence.append({"document": number, **_ends(place.span), "text": text})
+            start, end = place.span.start, place.span.end
+            evidence.append({"document": number, "start": start, "end": end, "text": text})
         return evidence, problem
 
 
@@ -409,7 +410,13 @@ class LabelServer(ThreadingHTTPServer):
         text = span.slice(self.shown(number)).replace(_NO_WIDTH, "").strip()
         pages = self.questions.documents[number].pages_of(span)
         shown = page_text(text[:_SHOWN])
-        return {"document": number, **_ends(span), "text": shown, "pages": pages}
+        return {
+            "document": number,
+            "start": span.start,
+            "end": span.end,
+            "text": shown,
+            "pages": pages,
+        }
 
     def text(self, number: int, at: int) -> dict[str, Any]:
         """A document's sentences around a place: each its start, and its text with what follows it."""
@@ -435,10 +442,6 @@ def _unit_at(starts: Sequence[int], place: int) -> int:
     return min(max(0, bisect_right(starts, place) - 1), len(starts) - 2)
 
 
-def _ends(span: Span) -> dict[str, int]:
-    return {"start": span.start, "end": span.end}
-
-
 class _Requests(BaseHTTPRequestHandler):
     server: LabelServer
     protocol_version = "HTTP/1.1"
@@ -449,29 +452,23 @@ class _Requests(BaseHTTPRequestHandler):
         """Say nothing: the token would be in every line."""
 
     def do_GET(self) -> None:
-        self._reply(self._get)
-
-    def do_POST(self) -> None:
-        self._reply(self._post)
-
-    def _reply(self, answer: Callable[[str], dict[str, Any] | None]) -> None:
-        """Send the page (None) or an answer as JSON; or one sentence, when the request or the work fails."""
+        """Send the page or an answer as JSON; or one sentence, when the request or the work fails."""
         try:
-            answered = answer(self._path())
+            answer = self._answer(self._path())
         except ChunkcoreError as error:
             status = getattr(error, "status", HTTPStatus.BAD_REQUEST)
             self._send(status, {"error": page_text(str(error))})
+        except (AttributeError, LookupError, TypeError, ValueError):
+            self._send(HTTPStatus.BAD_REQUEST, {"error": "the page asks for nothing of this kind"})
         else:
-            self._send(HTTPStatus.OK, answered)
+            self._send(HTTPStatus.OK, answer)
+
+    do_POST = do_GET  # noqa: N815
 
     def _path(self) -> str:
         """The path under the token."""
-        try:
-            path = urlsplit(self.path).path
-        except ValueError:  # such as http://[/
-            raise _RefusedError(HTTPStatus.BAD_REQUEST, "there is no such address") from None
         port = self.server.server_port
-        token, _, rest = path.removeprefix("/").partition("/")
+        token, _, rest = urlsplit(self.path).path.removeprefix("/").partition("/")
         is_known = secrets.compare_digest(token.encode(), self.server.token.encode())
         # Another host's name means that a page elsewhere has its name lead here.
         is_here = self.headers.get("Host") in (f"127.0.0.1:{port}", f"localhost:{port}")
@@ -479,30 +476,33 @@ class _Requests(BaseHTTPRequestHandler):
             return rest
         raise _RefusedError(HTTPStatus.FORBIDDEN, "open the address that the command printed")
 
-    def _get(self, path: str) -> dict[str, Any] | None:
-        if path == "":
-            return None
-        query = dict(parse_qsl(urlsplit(self.path).query))
-        if path == "all":
-            return self.server.all()
-        if path == "search":
-            return self.server.search(query.get("words", ""))
-        if path == "text":
-            return self.server.text(_whole(query.get("document")), _whole(query.get("at")))
+    def _answer(self, path: str) -> dict[str, Any] | None:
+        """The answer to the page; None: the page."""
+        server, questions = self.server, self.server.questions
+        if self.command == "POST":
+            body = self._body()
+            if path == "add":
+                return questions.state(questions.add(body["question"]))
+            if path == "mark":
+                spans = [
+                    (piece["document"], piece["start"], piece["end"]) for piece in body["evidence"]
+                ]
+                is_without = body.get("without_evidence") is True
+                version = str(body["version"])
+                return questions.mark(
+                    body["number"], spans, without_evidence=is_without, version=version
+                )
+        else:
+            query = dict(parse_qsl(urlsplit(self.path).query))
+            if path == "":
+                return None
+            if path == "all":
+                return server.all()
+            if path == "search":
+                return server.search(query.get("words", ""))
+            if path == "text":
+                return server.text(int(query["document"]), int(query["at"]))
         raise _RefusedError(HTTPStatus.NOT_FOUND, "there is no such page")
-
-    def _post(self, path: str) -> dict[str, Any]:
-        body, questions = self._body(), self.server.questions
-        if path == "add":
-            return questions.state(questions.add(_text(body.get("question"))))
-        if path != "mark":
-            raise _RefusedError(HTTPStatus.NOT_FOUND, "there is no such page")
-        return questions.mark(
-            _whole(body.get("number")),
-            _places(body.get("evidence")),
-            without_evidence=body.get("without_evidence") is True,
-            version=_text(body.get("version")),
-        )
 
     def _body(self) -> dict[str, Any]:
         if self.headers.get("Origin") != f"http://{self.headers.get('Host')}":
@@ -543,27 +543,3 @@ class _RefusedError(ChunkcoreError):
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
         self.status = status
-
-
-def _places(entries: Any) -> list[tuple[int, int, int]]:
-    """Document number, start and end of each entry of a request."""
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise DataError("expected a list of evidence")
-    places = []
-    for entry in entries:
-        number = _whole(entry.get("document"))
-        places.append((number, _whole(entry.get("start")), _whole(entry.get("end"))))
-    return places
-
-
-def _whole(value: Any) -> int:
-    with suppress(ValueError):
-        if isinstance(value, int | str) and not isinstance(value, bool):
-            return int(value)
-    raise DataError(f"expected a whole number, got {str(value)[:40]!r}")
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise DataError(f"expected a text, got {type(value).__name__}")
-    return value

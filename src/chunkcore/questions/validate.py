@@ -5,21 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import DataError, echo
-from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query, Questions, is_chroma
+from chunkcore.errors import DataError, counted, echo
+from chunkcore.evaluation.benchmarks.benchmark import Query, Questions, Row, is_chroma
 from chunkcore.evaluation.benchmarks.loading import QuestionReader, contents_of
 from chunkcore.files import json_object, text_lines
 from chunkcore.locating.text_search import Searchable, fold
 from chunkcore.models import Embedder, embed
 from chunkcore.models.base import unit_rows
-from chunkcore.options import Bounds, check_options
 from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -37,32 +36,10 @@ KINDS = {
 }
 
 ALIKE = 0.9  # cosine over which two questions ask the same
+_LEAST = 3  # tokens of evidence
 _LEAK = 20  # letters and digits; shorter texts occur by chance
 _ANSWER = 8  # likewise, of an answer in its question
 _WORD = re.compile(r"\w+")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ValidationOptions:
-    """Limits of the checks.
-
-    Attributes:
-        size: of the chunks to compare, in tokens.
-        least: the fewest tokens of evidence.
-        similarity: cosine over which two questions are nearly the same.
-        follow_links: whether links out of a folder are read.
-    """
-
-    size: int = 200
-    least: int = 3
-    similarity: float = ALIKE
-    counter: str | TokenCounter = "cl100k_base"
-    follow_links: bool = False
-    bounds: ClassVar[Bounds] = {"size": 1, "least": 1, "similarity": (-1, 1)}
-
-    def __post_init__(self) -> None:
-        check_options(self)
-        get_counter(self.counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +62,10 @@ def validate_benchmark(
     documents: str | Path | Sequence[Document],
     questions: Questions | None = None,
     *,
-    options: ValidationOptions | None = None,
+    size: int = 200,
+    counter: str | TokenCounter = "cl100k_base",
     embedder: Embedder | None = None,
+    follow_links: bool = False,
 ) -> list[Finding]:
     """Problems of a collection, by kind (`KINDS`), then in file order.
 
@@ -94,141 +73,101 @@ def validate_benchmark(
         documents: a folder, a text file, a ``documents.jsonl``, or the documents themselves.
         questions: a ``questions.jsonl``, a ``.csv`` with the Chroma report's columns, or such rows; None for the
             folder's own.
+        size: of the chunks to compare, in tokens of `counter`.
         embedder: finds questions in nearly the same words; None finds only equal ones.
+        follow_links: whether links out of a folder are read.
 
     Raises `DataError`: a file cannot be read, or there are no questions.
 
     >>> story = Document("fox.txt", "The fox naps. The dog naps.")
     >>> lines = [{"question": "Who naps?", "evidence": ["naps."]}, {"question": "Who runs?", "evidence": ["The cat"]}]
-    >>> for found in validate_benchmark([story], lines, options=ValidationOptions(size=5)):
+    >>> for found in validate_benchmark([story], lines, size=5):
     ...     print(found.kind, "|", found.place, "|", found.message[:41])
     not-found | question 2 | the excerpt 'The cat' is not found in 'fo
     ambiguous | question 1 | the excerpt 'naps.' occurs 2 times ('fox.
     """
-    read = _Read(documents, questions, options or ValidationOptions())
-    findings = [
-        *read.problems,
-        *read.same_words(),
-        *read.nearly_same_words(embedder),
-        *read.leaks(),
-        *read.sizes(),
-    ]
+    contents = contents_of(documents, questions, follow_links=follow_links)
+    file = _questions_file(documents, questions)
+    if file is None:
+        rows, before = list(contents.questions), ""
+    else:
+        rows, before = _lines(file), f"{file}, "
+    if not rows:
+        raise DataError(
+            f'{before}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}'
+        )
+    ids = [str(row.get("id")) for _, row in rows]
+    reader = QuestionReader(contents.documents, ids, contents.unread)
+    findings: list[Finding] = []
+    places: list[str] = []  # of the reader's queries
+    for line, row in rows:
+        place = f"{before}{line}"
+        reader.add(line, row)
+        for problems in (reader.problems, reader.notes):
+            for problem in problems:
+                reason = problem.reason.removeprefix(f"{line}: ")
+                findings.append(Finding(problem.kind, place, problem.query_id, reason))
+            problems.clear()
+        places += [place] * (len(reader.queries) - len(places))
+    texts = {document.id: document.text for document in contents.documents}
+    folded = Searchable(list(texts.values()), fold, window=8, stride=4)
+    tokens = get_counter(counter)
+    for place, query in zip(places, reader.queries, strict=True):
+        excerpts = [piece.span.slice(texts[piece.document_id]) for piece in query.evidence]
+        leaks = (*_copies(query.text, folded, list(texts), excerpts), *_given_answers(query))
+        findings += [Finding("leakage", place, query.id, leak) for leak in leaks]
+        for text in excerpts:
+            count = tokens.count(text)
+            shown = f"evidence of {counted(count, 'token')}"
+            if count > size:
+                message = f"{shown}, over the {size:,} of a chunk: {echo(text)}"
+                findings.append(Finding("over-size", place, query.id, message))
+            if count < _LEAST or not text.strip():
+                findings.append(Finding("short", place, query.id, f"{shown}: {echo(text)}"))
+    findings += _repeated(places, reader.queries, embedder)
     order = list(KINDS)
     return sorted(findings, key=lambda finding: order.index(finding.kind))
 
 
-@dataclass(frozen=True)
-class _Located:
-    place: str
-    query: Query
+def _repeated(
+    places: Sequence[str], queries: Sequence[Query], embedder: Embedder | None
+) -> Iterator[Finding]:
+    """The questions that were asked before: those in the same words, then those in nearly the same."""
+    firsts: dict[str, tuple[str, Query]] = {}
+    for place, query in zip(places, queries, strict=True):
+        words = fold(query.text).text or query.text
+        earlier, first = firsts.setdefault(words, (place, query))
+        if first is not query:
+            message = f"the same words as {first.id!r} at {earlier}"
+            yield Finding("duplicate", place, query.id, message)
+    distinct = list(firsts.values())
+    if embedder is None or not distinct:
+        return
+    vectors = unit_rows(embed(embedder, [query.text for _, query in distinct], queries=True))
+    for index, (place, query) in enumerate(distinct[1:], start=1):
+        cosines = vectors[:index] @ vectors[index]
+        likest = int(np.argmax(cosines))
+        earlier, first = distinct[likest]
+        if cosines[likest] > ALIKE:
+            message = f"nearly the same as {first.id!r} at {earlier} (cosine {cosines[likest]:.2f})"
+            yield Finding("duplicate", place, query.id, f"{message}: {first.text!r}")
 
 
-class _Read:
-    def __init__(
-        self,
-        documents: str | Path | Sequence[Document],
-        questions: Questions | None,
-        options: ValidationOptions,
-    ) -> None:
-        self.options = options
-        self.counter = get_counter(options.counter)
-        self.questions: list[_Located] = []
-        self.problems: list[Finding] = []
-        contents = contents_of(documents, questions, follow_links=options.follow_links)
-        self.documents, rows, unread = contents[:3]
-        self._texts = {document.id: document.text for document in self.documents}
-        file = _questions_file(documents, questions)
-        listed = list(rows if file is None else _lines(file))
-        before = "" if file is None else f"{file}, "
-        if not listed:
-            raise DataError(
-                f'{before}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}'
-            )
-        reader = QuestionReader(self.documents, [str(row.get("id")) for _, row in listed], unread)
-        for place, row in listed:
-            reader.add(place, row)
-            self._take(reader, f"{before}{place}", place)
-
-    def _take(self, reader: QuestionReader, place: str, line: str) -> None:
-        """Move what the reader has read of a line."""
-        self.questions += [_Located(place, query) for query in reader.queries]
-        reader.queries.clear()
-        for problems in (reader.problems, reader.notes):
-            for problem in problems:
-                reason = problem.reason.removeprefix(f"{line}: ")
-                self.problems.append(Finding(problem.kind, place, problem.query_id, reason))
-            problems.clear()
-
-    def same_words(self) -> Iterator[Finding]:
-        for located in self.questions:
-            first = self._firsts[_words(located)]
-            if first is not located:
-                yield _about(
-                    located, "duplicate", f"the same words as {first.query.id!r} at {first.place}"
-                )
-
-    def nearly_same_words(self, embedder: Embedder | None) -> Iterator[Finding]:
-        distinct = list(self._firsts.values())
-        if embedder is None or not distinct:
-            return
-        vectors = unit_rows(
-            embed(embedder, [located.query.text for located in distinct], queries=True)
-        )
-        for index, located in enumerate(distinct[1:], start=1):
-            cosines = vectors[:index] @ vectors[index]
-            likest = int(np.argmax(cosines))
-            first = distinct[likest]
-            if cosines[likest] > self.options.similarity:
-                message = f"nearly the same as {first.query.id!r} at {first.place} (cosine {cosines[likest]:.2f})"
-                yield _about(located, "duplicate", f"{message}: {first.query.text!r}")
-
-    def leaks(self) -> Iterator[Finding]:
-        for located in self.questions:
-            for message in (*self._copies(located.query), *_given_answers(located.query)):
-                yield _about(located, "leakage", message)
-
-    def _copies(self, query: Query) -> Iterator[str]:
-        """Where the question stands in a document, and the evidence that stands in the question."""
-        question = fold(query.text).text
-        if len(question) < _LEAK:
-            return
-        place = next(self._folds.places(question, None), None)
-        if place is not None:
-            owner, start = place
-            span = self._folds.forms[owner].span(start, start + len(question))
-            where = f"{self.documents[owner].id!r} at {span.start}-{span.end}"
-            yield f"the question stands in {where}, word for word"
-        for piece in query.evidence:
-            text = self._slice(piece)
-            folded = fold(text).text
-            if len(folded) >= _LEAK and folded in question:
-                yield f"its evidence stands in the question: {echo(text)}"
-
-    def sizes(self) -> Iterator[Finding]:
-        for located in self.questions:
-            for piece in located.query.evidence:
-                text = self._slice(piece)
-                count = self.counter.count(text)
-                if count > self.options.size:
-                    message = f"evidence of {count:,} tokens, over the {self.options.size:,} of a chunk: {echo(text)}"
-                    yield _about(located, "over-size", message)
-                if count < self.options.least or not text.strip():
-                    tokens = "1 token" if count == 1 else f"{count} tokens"
-                    yield _about(located, "short", f"evidence of {tokens}: {echo(text)}")
-
-    @cached_property
-    def _firsts(self) -> dict[str, _Located]:
-        firsts: dict[str, _Located] = {}
-        for located in self.questions:
-            firsts.setdefault(_words(located), located)
-        return firsts
-
-    @cached_property
-    def _folds(self) -> Searchable:
-        return Searchable([document.text for document in self.documents], fold, window=8, stride=4)
-
-    def _slice(self, piece: Evidence) -> str:
-        return piece.span.slice(self._texts[piece.document_id])
+def _copies(
+    text: str, documents: Searchable, names: Sequence[str], excerpts: Sequence[str]
+) -> Iterator[str]:
+    """Where the question stands in a document, and the evidence that stands in the question."""
+    question = fold(text).text
+    if len(question) < _LEAK:
+        return
+    for owner, start in islice(documents.places(question, None), 1):
+        span = documents.forms[owner].span(start, start + len(question))
+        where = f"{names[owner]!r} at {span.start}-{span.end}"
+        yield f"the question stands in {where}, word for word"
+    for excerpt in excerpts:
+        folded = fold(excerpt).text
+        if len(folded) >= _LEAK and folded in question:
+            yield f"its evidence stands in the question: {echo(excerpt)}"
 
 
 def _questions_file(
@@ -243,9 +182,9 @@ def _questions_file(
     return Path(questions)
 
 
-def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
+def _lines(path: Path) -> list[Row]:
     """The lines of a ``questions.jsonl``; a damaged line becomes a row that is left out."""
-    rows: list[tuple[str, dict[str, Any]]] = []
+    rows: list[Row] = []
     for number, line in text_lines(path):
         if line.strip():
             try:
@@ -256,30 +195,21 @@ def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
     return rows
 
 
-def _words(question: _Located) -> str:
-    return fold(question.query.text).text or question.query.text
-
-
-def _about(question: _Located, kind: str, message: str) -> Finding:
-    return Finding(kind, question.place, question.query.id, message)
-
-
 def _given_answers(query: Query) -> Iterator[str]:
     """The answers that stand in the question."""
     answers: list[object] = []
     for name in ("answer", "answers"):
         value = query.metadata.get(name)
         answers += value if isinstance(value, list) else [value]
+    words = _words(query.text)
     for answer in answers:
-        if isinstance(answer, str) and _holds(query.text, answer):
+        sought = _words(answer) if isinstance(answer, str) else ""
+        if len(sought) >= _ANSWER and f" {sought} " in f" {words} ":
             yield f"its answer stands in the question: {echo(answer)}"
 
 
-def _holds(question: str, answer: str) -> bool:
-    """Whether the answer's words follow one another in the question."""
-    sought = " ".join(fold(word).text for word in _WORD.findall(answer))
-    words = " ".join(fold(word).text for word in _WORD.findall(question))
-    return len(sought) >= _ANSWER and f" {sought} " in f" {words} "
+def _words(text: str) -> str:
+    return " ".join(fold(word).text for word in _WORD.findall(text))
 
 
 _ENOUGH = 20  # questions; fewer give no threshold
