@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, counted, echo
-from chunkcore.evaluation.benchmarks.benchmark import Query, Questions, Row, is_chroma
+from chunkcore.evaluation.benchmarks.benchmark import Query, Questions, is_chroma
 from chunkcore.evaluation.benchmarks.loading import QuestionReader, contents_of
 from chunkcore.files import json_object, text_lines
 from chunkcore.locating.text_search import Searchable, fold
@@ -182,9 +182,9 @@ def _questions_file(
     return Path(questions)
 
 
-def _lines(path: Path) -> list[Row]:
+def _lines(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     """The lines of a ``questions.jsonl``; a damaged line becomes a row that is left out."""
-    rows: list[Row] = []
+    rows: list[tuple[str, Mapping[str, Any]]] = []
     for number, line in text_lines(path):
         if line.strip():
             try:
