@@ -15,7 +15,7 @@ from chunkcore import DataError, ModelError, OptionError, Retrieved, get_chunker
 from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, chunk_corpus, get_retriever
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.retrieval.passages import windows as scoring
-from chunkcore.retrieval.passages.tables import reader_of
+from chunkcore.retrieval.passages.units import reader_of
 from chunkcore.text import Chunk, Document, Span, text_of_spans
 from chunkcore.tokens import WordCounter, get_counter
 from hypothesis import given, settings

@@ -40,7 +40,7 @@ from chunkcore.plain import digest
 from chunkcore.retrieval import Index, WindowIndex, chunk_corpus, get_retriever
 from chunkcore.retrieval.base import Budget, MaxTokens, PassageIndex, check_limits
 from chunkcore.retrieval.passages.assembly import Order, cut_unit, in_order
-from chunkcore.retrieval.passages.worth import BALANCE
+from chunkcore.retrieval.passages.units import BALANCE
 from chunkcore.retrieval.saved import read_manifest
 from chunkcore.retrieval.where import Where, check_predicate, truth
 from chunkcore.run import Retrieved

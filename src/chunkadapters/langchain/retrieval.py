@@ -53,7 +53,7 @@ from chunkcore.locating import Hit, names_of, score_of
 from chunkcore.options import suggesting
 from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
-from chunkcore.retrieval.passages.worth import BALANCE
+from chunkcore.retrieval.passages.units import BALANCE
 from chunkcore.retrieval.where import Where, allowed_documents, check_predicate
 from chunkcore.text import Document as CoreDocument
 

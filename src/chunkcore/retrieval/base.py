@@ -101,6 +101,16 @@ _PARTS = 8  # filtered indexes that are kept
 DEFAULT_K = 10
 
 
+def best_of(scores: Scores, k: int) -> Numbers:
+    """The places of the k best scores, ties by place; -inf is no score."""
+    places = np.flatnonzero(scores > -np.inf)  # many equal scores are slow to partition
+    if k < len(places):
+        some = scores[places]
+        places = places[some >= np.partition(some, -k)[-k]]
+    best: Numbers = places[np.argsort(-scores[places], kind="stable")[:k]]
+    return best
+
+
 class Hits(NamedTuple):
     """The best chunks of each query, best first.
 

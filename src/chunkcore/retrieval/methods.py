@@ -16,7 +16,7 @@ from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.models.late import get_token_embedder
 from chunkcore.options import Bounds
-from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
+from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, best_of, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import (
     check_words,
@@ -25,7 +25,7 @@ from chunkcore.retrieval.lexicon import (
     word_keys,
 )
 from chunkcore.retrieval.stage import get_retriever
-from chunkcore.retrieval.vectors import Rows, TextVectors, best_of, search_lengths, top_k_owners
+from chunkcore.retrieval.vectors import Rows, TextVectors, search_lengths, top_k_owners
 from chunkcore.spans import Flags, Numbers, Scores
 
 _SEPARATES = re.compile(r'[=,"\[\]{}+]')

@@ -267,16 +267,6 @@ def products(rows: Rows, vector: Floats) -> Floats:
     return _dots(np.asarray(rows), vector)
 
 
-def best_of(scores: Scores, k: int) -> Numbers:
-    """The places of the k best scores, ties by place; -inf is no score."""
-    places = np.flatnonzero(scores > -np.inf)  # many equal scores are slow to partition
-    if k < len(places):
-        some = scores[places]
-        places = places[some >= np.partition(some, -k)[-k]]
-    best: Numbers = places[np.argsort(-scores[places], kind="stable")[:k]]
-    return best
-
-
 def top_k_owners(
     queries: ArrayLike,
     vectors: ArrayLike | Rows,

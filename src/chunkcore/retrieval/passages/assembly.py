@@ -162,13 +162,13 @@ def part_of(
     )
 
 
-def cut_unit(unit: Retrieved, budget: Budget) -> RankedList:
+def cut_unit(unit: Retrieved, budget: Budget) -> list[Retrieved]:
     """A passage of one unit, cut at its last whole token within the budget; none if not one character fits."""
     text = budget.take(unit.text)
     if not text:
-        return RankedList()
+        return []
     part = replace(part_of(unit, 0, len(text)), match="part")
-    return RankedList([replace(part, parts=(part,))])
+    return [replace(part, parts=(part,))]
 
 
 # ---- Units to passages
@@ -179,38 +179,27 @@ class Row:
     """Disjoint units by place, to make passages of.
 
     Attributes:
-        units: the units.
-        scores: of each unit.
+        units: with their scores.
         sizes: tokens of each unit.
-        joined: of each unit but the last, whether the next one is its neighbour.
+        joined: of each unit, whether the next one is its neighbour; False of the last.
         least: a unit with a lower score becomes no part of a passage.
-        goes_on: of each unit but the last, whether a reader needs the next one; see `goes_on`.
-        counted: the tokens of runs of units, as far as they are known.
+        goes_on: of each unit, whether a reader needs the next one, see `goes_on`; (): of none.
+        counted: the tokens of runs of units, by document and place, as far as they are known.
     """
 
     units: Sequence[Retrieved]
-    scores: Sequence[float]
     sizes: Sequence[int]
     joined: Sequence[bool]
     least: float = -math.inf
     goes_on: Sequence[int] = ()
     counted: Counted = field(default_factory=dict)
 
-    def is_joined(self, unit: int) -> bool:
-        """Whether the unit after this one is its neighbour."""
-        return 0 <= unit < len(self.joined) and self.joined[unit]
-
-
-def extent_of(first: Retrieved, last: Retrieved) -> tuple[str, int, int]:
-    """Where a run of units stands: its document, its begin and its end."""
-    return first.document_id, first.spans[0].start, last.spans[-1].end
-
 
 def passages_of(
     row: Row,
     budget: Budget,
     documents: Documents,
-) -> RankedList:
+) -> list[Retrieved]:
     """The runs of neighbouring units that are worth most together, within a budget of tokens: passages, best first.
 
     At a threshold t, a run is worth the sum of its scores less t for each unit, less a price: a tenth of what the best
@@ -222,8 +211,9 @@ def passages_of(
     If the best unit alone is over the budget, it is the only passage, cut at its last whole token within the budget;
     `match` is then "part", of the passage and its part. (If not one character fits, the next best unit is tried.)
     """
-    order = [number for number, score in enumerate(row.scores) if score >= row.least]
-    order.sort(key=lambda number: -row.scores[number])
+    scores = [unit.score for unit in row.units]
+    order = [number for number, score in enumerate(scores) if score >= row.least]
+    order.sort(key=lambda number: -scores[number])
     if order and row.sizes[order[0]] > budget.left:
         return first_cut([row.units[number] for number in order], budget)
     blocks = _Blocks(row, budget.left)
@@ -231,21 +221,21 @@ def passages_of(
     for first, last in _within_budget(blocks, budget.left):
         runs.add(first, last)
     for first in list(runs.ends):
-        if _REFERS.match(row.units[first].text.lstrip()) and row.is_joined(first - 1):
-            runs.add(*blocks.around(first - 1))
+        if _REFERS.match(row.units[first].text.lstrip()) and row.joined[first - 1]:
+            runs.add(*blocks.around[first - 1])
     for number in order:
         if row.sizes[number] > budget.left:
             continue
         if any(first <= number <= last for first, last in runs.ends.items()):
             continue
-        block = blocks.around(number)
-        runs.add(*(block if runs.beside(*block) else blocks.wide(*block)))
+        block = blocks.around[number]
+        runs.add(*(block if runs.beside(*block) else blocks.wide(block)))
     if order and not runs.ends:
         runs.add(order[0], order[0])
-    return RankedList(runs.passages(order))
+    return runs.passages(order)
 
 
-def first_cut(units: Iterable[Retrieved], budget: Budget) -> RankedList:
+def first_cut(units: Iterable[Retrieved], budget: Budget) -> list[Retrieved]:
     """A passage of the first of these units of which the budget holds a character, cut where it is full."""
     left = budget.left
     for unit in units:
@@ -253,7 +243,7 @@ def first_cut(units: Iterable[Retrieved], budget: Budget) -> RankedList:
         if passages:
             return passages
         budget.left = left
-    return RankedList()
+    return []
 
 
 def in_order(passages: Iterable[Retrieved], order: Order) -> RankedList:
@@ -271,115 +261,104 @@ def in_order(passages: Iterable[Retrieved], order: Order) -> RankedList:
 
 
 class _Blocks:
-    """The units that a reader needs together: by number, the first and the last of each block.
+    """The units that a reader needs together: a block has at most a share of the budget, or one unit.
 
-    A block has at most a share of the budget, or one unit.
+    Attributes:
+        ends: the first and the last unit of each block.
+        around: the same of the block of each unit.
+        sizes: the tokens before each unit, and of all.
+        stretches: the blocks in rows of neighbours.
     """
 
     def __init__(self, row: Row, tokens: int) -> None:
-        self.ends: list[tuple[int, int]] = []
-        self.sizes = [0, *accumulate(row.sizes)]
-        self.worths = [0.0, *accumulate(row.scores)]
         self.row = row
-        self._least = min(CRUMB, tokens // 20)
-        goes_on = row.goes_on or [0] * len(row.joined)
-        for unit in range(len(row.scores)):
-            first, most = unit, 0.0
-            if row.is_joined(unit - 1):
-                first, most = self.ends[-1][0], KEPT[goes_on[unit - 1]] * tokens
-            if self.sizes[unit + 1] - self.sizes[first] <= most:
-                self.ends[-1] = first, unit
-            else:
-                self.ends.append((unit, unit))
-        self._firsts = [first for first, _ in self.ends]
+        self.scores = [unit.score for unit in row.units]
+        self.sizes = [0, *accumulate(row.sizes)]
+        self.ends: list[Run] = []
+        begins = []
+        for unit in range(len(self.scores)):
+            self.ends.append((unit, unit))
+            if not row.joined[unit - 1]:
+                begins.append(len(self.ends) - 1)
+                continue
+            first = self.ends[-2][0]
+            need = row.goes_on[unit - 1] if row.goes_on else 0
+            if self.sizes[unit + 1] - self.sizes[first] <= KEPT[need] * tokens:
+                self.ends[-2:] = [(first, unit)]
         self.counts = [last + 1 - first for first, last in self.ends]
-        self.gains = [self.worths[last + 1] - self.worths[first] for first, last in self.ends]
-        self._wide_sizes: dict[Run, int] = {}
-
-    def stretches(self) -> list[_Stretch]:
-        """The blocks in rows of neighbours."""
-        row = self.row
-        begins = [
-            place for place, (first, _) in enumerate(self.ends) if not row.is_joined(first - 1)
+        self.around = [
+            block for block, count in zip(self.ends, self.counts, strict=True) for _ in range(count)
         ]
-        stretches = []
+        self.worths = [0.0, *accumulate(self.scores)]
+        self.gains = [self.worths[last + 1] - self.worths[first] for first, last in self.ends]
+        self.stretches = []
         for first, after in pairwise([*begins, len(self.ends)]):
             units = slice(self.ends[first][0], self.ends[after - 1][1] + 1)
-            stretches.append(_Stretch(first, after, max(row.scores[units])))
-        return stretches
+            self.stretches.append(_Stretch(first, after, max(self.scores[units])))
+        self._least = min(CRUMB, tokens // 20)
+        self._wide: dict[Run, Run] = {}
 
-    def wide_size(self, run: Run) -> int:
-        """The tokens of a run that is made `wide`."""
-        if run not in self._wide_sizes:
-            first, last = self.wide(*run)
-            self._wide_sizes[run] = self.sizes[last + 1] - self.sizes[first]
-        return self._wide_sizes[run]
-
-    def around(self, unit: int) -> tuple[int, int]:
-        """The block of a unit."""
-        return self.ends[bisect_right(self._firsts, unit) - 1]
-
-    def wide(self, first: int, last: int) -> tuple[int, int]:
+    def wide(self, run: Run) -> Run:
         """A run with neighbouring blocks, the better first, until it is no crumb."""
-        row = self.row
+        if run in self._wide:
+            return self._wide[run]
+        first, last = run
         while self.sizes[last + 1] - self.sizes[first] < self._least:
             sides = []
-            if row.is_joined(first - 1):
-                sides.append(self.around(first - 1))
-            if row.is_joined(last):
-                sides.append(self.around(last + 1))
+            if self.row.joined[first - 1]:
+                sides.append(self.around[first - 1])
+            if self.row.joined[last]:
+                sides.append(self.around[last + 1])
             if not sides:
                 break
-            low, high = max(sides, key=lambda side: max(row.scores[side[0] : side[1] + 1]))
+            low, high = max(sides, key=lambda side: max(self.scores[side[0] : side[1] + 1]))
             first, last = min(first, low), max(last, high)
+        self._wide[run] = first, last
         return first, last
 
 
+@dataclass(eq=False)
 class _Runs:
     """The runs of neighbouring units that an answer has, whose tokens are taken from its budget.
 
     Attributes:
         ends: the last unit of each run, by its first.
+        tokens: of each run, by its first unit.
     """
 
-    def __init__(
-        self,
-        row: Row,
-        budget: Budget,
-        documents: Documents,
-    ) -> None:
-        self.ends: dict[int, int] = {}
-        self._row = row
-        self._budget = budget
-        self._documents = documents
-        self._sizes: dict[int, int] = {}
+    row: Row
+    budget: Budget
+    documents: Documents
+    ends: dict[int, int] = field(default_factory=dict)
+    tokens: dict[int, int] = field(default_factory=dict)
 
-    def beside(self, first: int, last: int) -> list[tuple[int, int]]:
+    def beside(self, first: int, last: int) -> list[Run]:
         """The runs that these units overlap or touch."""
-        low = first - 1 if self._row.is_joined(first - 1) else first
-        high = last + 1 if self._row.is_joined(last) else last
+        low = first - 1 if self.row.joined[first - 1] else first
+        high = last + 1 if self.row.joined[last] else last
         return [run for run in self.ends.items() if run[0] <= high and run[1] >= low]
 
     def add(self, first: int, last: int) -> None:
         """Take these units, joined to the runs beside them, if the budget holds them."""
+        row, budget = self.row, self.budget
         beside = self.beside(first, last)
         first = min([first, *(begin for begin, _ in beside)])
         last = max([last, *(end for _, end in beside)])
-        freed = sum(self._sizes[begin] for begin, _ in beside)
-        size = self._row.sizes[first]
+        freed = sum(self.tokens[begin] for begin, _ in beside)
+        tokens = row.sizes[first]
         if first < last:
-            units = self._row.units[first : last + 1]
-            place = extent_of(units[0], units[-1])
-            if place not in self._row.counted:
-                text = passage_of(units, 0.0, self._documents).text
-                self._row.counted[place] = self._budget.counter.count(text)
-            size = self._row.counted[place]
-        if size > self._budget.left + freed:
+            units = row.units[first : last + 1]
+            place = units[0].document_id, units[0].spans[0].start, units[-1].spans[-1].end
+            if place not in row.counted:
+                passage = passage_of(units, 0.0, self.documents)
+                row.counted[place] = budget.counter.count(passage.text)
+            tokens = row.counted[place]
+        if tokens > budget.left + freed:
             return
         for begin, _ in beside:
             del self.ends[begin]
-        self._budget.left += freed - size
-        self.ends[first], self._sizes[first] = last, size
+        budget.left += freed - tokens
+        self.ends[first], self.tokens[first] = last, tokens
 
     def passages(self, order: Sequence[int]) -> list[Retrieved]:
         """The runs as passages in the order of their best units."""
@@ -389,24 +368,24 @@ class _Runs:
         begins = dict.fromkeys(first_of[number] for number in order if number in first_of)
         passages = []
         for first in begins:
-            units = slice(first, self.ends[first] + 1)
-            score = max(self._row.scores[units])
-            passages.append(passage_of(self._row.units[units], score, self._documents))
+            units = self.row.units[first : self.ends[first] + 1]
+            best = max(unit.score for unit in units)
+            passages.append(passage_of(units, best, self.documents))
         return passages
 
 
 def _within_budget(blocks: _Blocks, tokens: int) -> list[Run]:
     """The runs at the least threshold at which they come within the budget, best first."""
-    row, stretches = blocks.row, blocks.stretches()
-    top = max(row.scores, default=0.0)
-    least = max(min(row.scores, default=0.0), row.least)
+    stretches, sizes = blocks.stretches, blocks.sizes
+    top = max(blocks.scores, default=0.0)
+    least = max(min(blocks.scores, default=0.0), blocks.row.least)
     low, high, threshold = least, top, least
     within: list[Run] = []
     for _ in range(_HALVINGS):
         for stretch in stretches:
             stretch.choose(blocks, threshold, PRICE * (top - threshold))
         runs = list(chain.from_iterable(stretch.runs for stretch in stretches))
-        if sum(map(blocks.wide_size, runs)) <= tokens:
+        if sum(sizes[last + 1] - sizes[first] for first, last in map(blocks.wide, runs)) <= tokens:
             within, high = runs, threshold
             if threshold == least:
                 break
@@ -421,7 +400,7 @@ def _within_budget(blocks: _Blocks, tokens: int) -> list[Run]:
     for first, last in within:
         worth = blocks.worths[last + 1] - blocks.worths[first] - high * (last + 1 - first)
         losses.append((PRICE * (top - high) - worth, first, last))
-    return [blocks.wide(first, last) for _, first, last in sorted(losses)]
+    return [blocks.wide((first, last)) for _, first, last in sorted(losses)]
 
 
 @dataclass(eq=False)
@@ -519,9 +498,9 @@ def with_table_headers(
     return whole
 
 
-def without_bare_headers(passages: Sequence[Retrieved], documents: Documents) -> RankedList:
+def without_bare_headers(passages: Sequence[Retrieved], documents: Documents) -> list[Retrieved]:
     """The passages; one that ends in the header of a Markdown table ends before it, if no passage has a row of it."""
-    whole = RankedList()
+    whole = []
     for passage in passages:
         start = None
         if passage.document_id in documents:
@@ -635,7 +614,7 @@ def join(
         key=lambda count: budget.total(passage.text for passage in joined(count)),
     )
     if count == 0:
-        return first_cut(hits, budget)
+        return RankedList(first_cut(hits, budget))
     return joined(count)
 
 

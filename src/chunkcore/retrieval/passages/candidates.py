@@ -1,129 +1,58 @@
-"""The units that passages are made of: `Question` has what its answers share, `Candidates` what one answer has."""
+"""The units that passages are made of: `Question` has what its answers share, `Answer` what fills one budget."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import regex
 
-from chunkcore.retrieval.base import Budget
-from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.passages.assembly import Counted, goes_on
-from chunkcore.retrieval.passages.names import Lead, names_in
-from chunkcore.retrieval.passages.tables import Header, Reader, reader_of
-from chunkcore.retrieval.passages.windows import LexicalWindows, Units
-from chunkcore.retrieval.passages.worth import Claims, Said, Shown, UnitPlaces
-from chunkcore.retrieval.vectors import best_of
-from chunkcore.run import RankedList, Retrieved
+from chunkcore.retrieval.base import Budget, best_of
+from chunkcore.retrieval.lexicon import has_unspaced, word_keys
+from chunkcore.retrieval.passages.assembly import (
+    Counted,
+    Row,
+    has_text,
+    header_tokens,
+    passages_of,
+    with_table_headers,
+    without_bare_headers,
+)
+from chunkcore.retrieval.passages.units import Header, Shown, Units
+from chunkcore.retrieval.passages.windows import LexicalWindows
+from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores, as_ranges
-from chunkcore.text import Span, text_of_spans
+from chunkcore.text import Span
 from chunkcore.tokens import TokenCounter
 
+FEW = 10  # units, among fewer of which no score stands out
+_LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
+_MOST_COPIES = 300  # that an answer reads: more leave it shorter
 _FIRST = 0.3  # of the budget: so much the first hit may have
-_NEEDED = 8  # units on either side that a reader may need with one
 # Of names that link documents: how many of the best units' names are followed, which have this share of the best score.
 _SOURCES, _NEAR = 3, 0.5
 _LEADS = 2  # units that names lead to
 _NEXT = 0.9  # of the score of the unit that names it
-_SHARE = 0.25  # of the budget for them
+_ROOM = 0.25  # of the budget for them
 _MOST_DOCUMENTS = 2  # other ones that have the name
 _MOST_HOLDERS = 8  # units of these that have it
 
 Place = tuple[str, tuple[Span, ...]]  # the document, and spans in it
-Copies = dict[Place, list[int]]  # by what stands in an answer, the units that say the same
 
 
-class Filled(NamedTuple):
-    """An answer within a budget: its passages before they get their tables' headers, what says the same as their parts,
-    and the tokens that are left.
-    """
+@dataclass
+class _Sizes:
+    """Tokens by a counter: of whole units, -1 for one not counted yet, of cut ones, and of runs of units."""
 
-    passages: RankedList
-    copies: Copies
-    headers: dict[tuple[str, Span], Header]
-    left: int
-
-
-class UnitTexts(UnitPlaces):
-    """Where an index's units stand, their texts, and what a reader needs with each.
-
-    Attributes:
-        sources: the documents by id.
-    """
-
-    def __init__(self, units: Units, corpus: ChunkedCorpus) -> None:
-        super().__init__(units, corpus)
-        self.units = units
-        self.corpus = corpus
-        self.sources = {document.id: document for document in corpus.documents}
-        self._readers: dict[str, Reader | None] = {}  # of tables, by document
-        self._goes_on = np.full(len(units), -1, dtype=np.int8)  # see `goes_on`; -1: unknown
-
-    def chunk(self, unit: int) -> int:
-        order = self.units.order
-        return unit if order is None else int(order[unit])
-
-    def place(self, unit: int) -> Place:
-        """A unit's document and spans, without the header of a table that is repeated before its rows."""
-        number, corpus = self.chunk(unit), self.corpus
-        # Most units: without a Chunk of its own it takes a fifth of the time.
-        if number not in corpus.special:
-            document, _, start, end, _ = corpus.columns[:, number].tolist()
-            return corpus.documents[document].id, (Span(start, end),)
-        chunk = corpus[number]
-        return chunk.document_id, chunk.spans[corpus.repeating.get(number, 0) :]
-
-    def text(self, unit: int, spans: tuple[Span, ...] | None = None) -> str:
-        """The text of a unit, or of these of its spans."""
-        name, whole = self.place(unit)
-        document = self.sources.get(name)
-        if document is not None:
-            return text_of_spans(document.text, whole if spans is None else spans)
-        chunk = self.corpus[self.chunk(unit)]
-        if whole == chunk.spans or len(whole) > 1:
-            return chunk.text
-        return chunk.text[-len(whole[0]) :]
-
-    def goes_on(self, unit: int) -> int:
-        """Whether a reader needs the next unit of the document, too: see the function `goes_on`."""
-        known = int(self._goes_on[unit])
-        if known < 0:
-            known = 0
-            name, spans = self.place(unit)
-            document = self.sources.get(name)
-            documents = self.units.documents[unit : unit + 2]
-            if document is not None and len(documents) == 2 and documents[0] == documents[1]:
-                known = goes_on(document.text, spans[-1], self.place(unit + 1)[1][0].start)
-            self._goes_on[unit] = known
-        return known
-
-    def reach(self, unit: int) -> range:
-        """A unit, its neighbours, and what a reader needs with it."""
-        document = self.units.documents[unit]
-        low, end = self.units.firsts[document : document + 2].tolist()
-        high = end - 1
-        first, last = max(low, unit - 1), min(high, unit + 1)
-        low, high = max(low, first - _NEEDED), min(high, last + _NEEDED)
-        while first > low and self.goes_on(first - 1):
-            first -= 1
-        while last < high and self.goes_on(last):
-            last += 1
-        return range(first, last + 1)
-
-    def header(self, unit: int) -> Header:
-        """The header that a unit repeats, or that stands above its rows."""
-        number = self.chunk(unit)
-        if number in self.corpus.repeating:
-            return self.corpus[number].spans[: self.corpus.repeating[number]]
-        name, rows = self.place(unit)
-        if name not in self._readers:
-            self._readers[name] = reader_of(self.sources[name])
-        reader = self._readers[name]
-        return () if reader is None else reader(self.sources[name].text, rows[0].start)
+    counter: TokenCounter
+    whole: Numbers
+    cut: dict[int, int] = field(default_factory=dict)
+    runs: Counted = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -134,80 +63,73 @@ class Question:
         text: the question.
         scores: of the units; -inf of units of which nothing but white space is shown.
         shown: what of the documents passages may show.
-        texts: the units' texts.
-        lexical: the units' words; None if they do not count.
+        units: the index's units.
+        lexical: their words; None if they do not count.
         form: of words; see `word_keys`.
         hits: the other retriever's hits and what is shown of them; None without.
         has_answer: whether the index has an answer; None: not known yet.
         first: the units of another retriever's first hit, which words do not contradict.
         last: the counter and the tokens of the last budget, and what filled it.
         cut: what is shown of the units of which a part is shown.
-        units: of which something is shown.
-        weights: of the question's words.
+        visible: the units of which something is shown.
+        weights: of the question's words, the logarithm of how few units have each.
         claims: what texts say of the question.
-        reached: what a reader needs with a unit, as far as it is known; see `UnitTexts.reach`.
+        reached: what a reader needs with a unit, as far as it is known; see `Units.reach`.
         headers: of units that are rows of a table, as far as they are known.
     """
 
     text: str
     scores: Scores
     shown: Shown
-    texts: UnitTexts
+    units: Units
     lexical: LexicalWindows | None
     form: str
     hits: object = None
     has_answer: bool | None = None
     first: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    last: tuple[TokenCounter, int, Filled] | None = None
-    _counted: tuple[TokenCounter | None, Counted] = (None, {})
+    last: tuple[TokenCounter, int, Answer] | None = None
+    _sizes: _Sizes | None = None
     _pieces: dict[int, Retrieved] = field(default_factory=dict)
     reached: dict[int, range] = field(default_factory=dict)
     headers: dict[int, Header] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        units = self.shown.cut_units.tolist()
-        self.cut = {unit: self.shown.cut(*self.texts.place(unit)) for unit in units}
+        self.cut = self.shown.cut
         for unit, spans in self.cut.items():
-            if not spans or not self.texts.text(unit, spans).strip():
+            if not spans or not self.piece(unit).text.strip():
                 self.scores[unit] = -math.inf
-        self.units: Numbers = np.flatnonzero(self.scores > -math.inf)
-        self.weights = {} if self.lexical is None else self.lexical.rarity(self.text)
+        self.visible: Numbers = np.flatnonzero(self.scores > -math.inf)
+        self.weights: dict[str, float] = {}
+        if self.lexical is not None:
+            size = len(self.units) + 1
+            counts = self.lexical.counts(self.text)
+            self.weights = {key: math.log(size / (n + 0.5)) for key, n in counts.items()}
         self.claims = Claims(self.weights, self.form)
-
-    def counted(self, counter: TokenCounter) -> Counted:
-        """The tokens of texts that were counted; those of the last counter are kept."""
-        last, counted = self._counted
-        if last is not counter:
-            counted = {}
-            self._counted = counter, counted
-        return counted
-
-    def place(self, unit: int) -> Place:
-        """What is shown of a unit, and its document."""
-        name, whole = self.texts.place(unit)
-        return name, self.cut.get(unit, whole)
 
     def piece(self, unit: int) -> Retrieved:
         """What is shown of a unit."""
         if unit not in self._pieces:
-            name, spans = self.place(unit)
-            number = self.texts.corpus[self.texts.chunk(unit)].id
-            text, score = self.texts.text(unit, spans), float(self.scores[unit])
-            self._pieces[unit] = Retrieved(name, spans, score, text, id=number)
+            score = float(self.scores[unit])
+            self._pieces[unit] = self.units.piece(unit, self.cut.get(unit), score)
         return self._pieces[unit]
 
-    def shown_text(self, unit: int) -> str:
-        """What is shown of a unit's text; "": nothing."""
-        return self.texts.text(unit, self.cut.get(unit)) if np.isfinite(self.scores[unit]) else ""
+    def sizes(self, counter: TokenCounter) -> _Sizes:
+        """The tokens of texts that were counted: those of the last counter, and of whole units by the index's."""
+        if self._sizes is None or self._sizes.counter is not counter:
+            usual, whole = self.units.counter, self.units.sizes
+            if type(counter) is not type(usual) or counter.name != usual.name:
+                whole = np.full_like(whole, -1)
+            self._sizes = _Sizes(counter, whole)
+        return self._sizes
 
     def header(self, unit: int) -> Header:
-        """The header of a unit that is rows of a table, if it is shown; see `UnitTexts.header`."""
-        name, _ = self.texts.place(unit)
-        if unit in self.cut or name not in self.texts.sources:
+        """The header of a unit that is rows of a table, if it is shown; see `Units.header`."""
+        if unit in self.cut:
             return ()
-        header = self.texts.header(unit)
+        header = self.units.header(unit)
         if header:
-            starts, ends = (as_ranges(header) + self.texts.begin(name)).T
+            begin = self.units.begins[self.units.documents[unit]]
+            starts, ends = (as_ranges(header) + begin).T
             if not self.shown.covers(starts, ends).all():
                 return ()
         return header
@@ -217,7 +139,7 @@ class Question:
         """The units that a rare name in the best ones leads to, the best first: of names that the question has not, and
         only one or two other documents have.
         """
-        best = self.units[best_of(self.scores[self.units], _SOURCES)]
+        best = self.visible[best_of(self.scores[self.visible], _SOURCES)]
         top = self.scores[best].max(initial=0.0)
         if top <= 0 or not self.weights or self.lexical is None:
             return []
@@ -229,11 +151,10 @@ class Question:
 
     def _leads_of(self, unit: int, lexical: LexicalWindows) -> Iterator[Lead]:
         """For each name in a unit and each other document that has it, the unit that says most of the question."""
-        text, weight_of = self.shown_text(unit), self.weights.__getitem__
-        documents = self.texts.units.documents
-        rest = self.weights.keys() - lexical.keys(text)
+        text, documents = self.piece(unit).text, self.units.documents
+        rest = self.weights.keys() - word_keys(text, self.form)
         for name in names_in(text):
-            keys = lexical.keys(name)
+            keys = word_keys(name, self.form)
             if not keys or self.weights.keys() >= set(keys):
                 continue
             units = lexical.units_with(keys)
@@ -245,121 +166,367 @@ class Question:
                 continue
             for row in rows:
                 gains = {}
-                for holder in row.tolist():
-                    other = self.shown_text(holder)
+                for holder in row[np.isfinite(self.scores[row])].tolist():
+                    other = self.piece(holder).text
                     if name in other:
-                        shared = rest.intersection(lexical.keys(other))
-                        gains[holder] = sum(map(weight_of, shared))
+                        shared = rest.intersection(word_keys(other, self.form))
+                        gains[holder] = sum(map(self.weights.__getitem__, shared))
                 if gains:
                     best = max(gains, key=gains.__getitem__)
                     yield Lead(gains[best], best, unit)
 
-    def with_sources(self, passage: Retrieved, copies: Copies) -> Retrieved:
-        """The passage with the places that say the same as its parts."""
-        if not copies:
-            return passage
-        sources = []
-        for part in passage.parts:
-            for unit in copies.get((part.document_id, part.spans), ()):
-                name, spans = self.place(unit)
-                sources.append(Retrieved(name, spans, text=self.texts.text(unit, spans)))
-        return replace(passage, sources=tuple(sources))
 
+class Answer:
+    """The passages of a question that fill a budget.
 
-class Candidates:
-    """The units of one answer, with their scores.
+    Args:
+        question: the question.
+        budget: what the passages leave of it is left.
+        least: a unit with a lower score becomes no part of a passage; None: 0.15 of the best one's score, or among few
+            units that of any with a word of the question. Then the first hit stays, and rare names are followed.
 
     Attributes:
-        scores: -inf of units that are not shown, and of copies.
-        copied: those units that say the same as others.
+        scores: of the units; -inf of units that are not shown, and of copies.
     """
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, budget: Budget, least: float | None = None) -> None:
         self.question = question
         self.scores = question.scores.copy()
-        self.copies: Copies = {}
-        self.copied: set[int] = set()
+        self._copies: dict[Place, list[int]] = {}  # units that say the same as one of the answer
         self._said = Said(question.claims)
         self._read: set[int] = set()
+        is_given = least is not None
+        if least is None:
+            least = self._least()
+            self._keep_first(budget)
+            self._follow_names(budget)
+        units, sizes = self._candidates(budget, least)
+        if self._copies and not is_given:
+            least = self._least()
+        pieces = []
+        for unit in units.tolist():
+            piece, score = question.piece(unit), float(self.scores[unit])
+            pieces.append(piece if piece.score == score else piece.with_score(score))
+        row = Row(
+            pieces,
+            sizes.tolist(),
+            self._joined(units),
+            least,
+            list(map(question.units.goes_on, units.tolist())),
+            question.sizes(budget.counter).runs,
+        )
+        self._headers = self._headers_of(units)
+        sources, reserved = question.units.sources, 0
+        if self._headers:
+            best = pieces[int(self.scores[units].argmax())]
+            header = self._headers.get((best.document_id, best.spans[0]), ())
+            reserved = header_tokens(best, header, budget, sources)
+        budget.left -= reserved
+        self._passages = passages_of(row, budget, sources)
+        self._left = budget.left + reserved
 
-    def piece(self, unit: int) -> Retrieved:
-        piece, score = self.question.piece(unit), float(self.scores[unit])
-        return piece if piece.score == score else piece.with_score(score)
+    def passages(self, budget: Budget, k: int | None = None) -> list[Retrieved]:
+        """The first `k` passages with their tables' headers, and the places that say the same as their parts."""
+        budget.left, sources = self._left, self.question.units.sources
+        passages = self._passages[:k]
+        if self._headers:
+            passages = with_table_headers(passages, self._headers, budget, sources)
+        whole = []
+        for passage in without_bare_headers(passages, sources):
+            if not has_text(passage):
+                continue
+            same = []
+            for part in passage.parts:
+                for unit in self._copies.get((part.document_id, part.spans), ()):
+                    piece = self.question.piece(unit)
+                    same.append(Retrieved(piece.document_id, piece.spans, text=piece.text))
+            whole.append(replace(passage, sources=tuple(same)) if same else passage)
+        return whole
 
-    def keep_first(self, budget: Budget) -> None:
+    def _least(self) -> float:
+        """A unit with a lower score becomes no part of a passage. Among few units, any with a word of the query may."""
+        question = self.question
+        best = float(self.scores.max(initial=0.0))
+        least = -math.inf
+        if best > 0:
+            least = _LEAST * best
+        count = len(self.scores) - sum(map(len, self._copies.values()))
+        if count < FEW and question.lexical is not None:
+            for units in question.lexical.with_words(question.text):
+                least = min(least, float(self.scores[units].min()))
+        return least
+
+    def _keep_first(self, budget: Budget) -> None:
         """The units of a short first hit score next to the best one, so that they stay; over it if not both fit."""
-        first = np.unique(self.question.first)  # two spans may stand in one unit
+        room = _FIRST * budget.left
+        first = self.question.first
         first = first[np.isfinite(self.scores[first])]
-        size = 0
-        for unit in first.tolist():
-            size += budget.counter.count(self.question.shown_text(unit))
-            if size > _FIRST * budget.left:  # a long hit is not read to its end
-                return
-        if len(first):
-            best = int(self.scores.argmax())
-            both = size + budget.counter.count(self.question.shown_text(best))
-            towards = -math.inf if both <= budget.left else math.inf
+        if not 0 < len(first) <= room:  # a long hit is not read
+            return
+        best = int(self.scores.argmax())
+        *sizes, more = self._sizes(np.append(first, best), budget.counter).tolist()
+        if sum(sizes) <= room:
+            towards = -math.inf if sum(sizes) + more <= budget.left else math.inf
             self.scores[first] = np.nextafter(self.scores[best], towards)
 
-    def follow_names(self, budget: Budget) -> None:
+    def _follow_names(self, budget: Budget) -> None:
         """Units that a rare name in the best ones leads to score next to these, up to a share of the budget."""
-        room = _SHARE * budget.left
+        room = _ROOM * budget.left
         for lead in self.question.leads:
-            room -= budget.counter.count(self.question.shown_text(lead.unit))
+            room -= int(self._sizes(np.array([lead.unit]), budget.counter)[0])
             worth = _NEXT * self.scores[lead.source]
             if room >= 0 and worth > self.scores[lead.unit]:
                 self.scores[lead.unit] = worth
 
-    def joined(self, units: Numbers) -> list[bool]:
-        """Of each of the units but the last, whether the next one is its neighbour, and what is between them shown."""
-        texts, cut = self.question.texts, self.question.cut
-        documents = texts.units.documents[units]
-        is_next = (np.diff(units) == 1) & (np.diff(documents) == 0)
-        starts, ends = texts.starts[units], texts.ends[units]
-        for place, unit in enumerate(units.tolist()):
-            if unit in cut:
-                begin = texts.begin(texts.place(unit)[0])
-                starts[place] = begin + cut[unit][0].start
-                ends[place] = begin + cut[unit][-1].end
-        is_shown = self.question.shown.covers(ends[:-1], starts[1:])
-        joined: list[bool] = (is_next & is_shown).tolist()
-        return joined
+    def _candidates(self, budget: Budget, least: float) -> tuple[Numbers, Numbers]:
+        """The best units, and gaps between them, that fill the budget; and their tokens."""
+        visible, units_of = self.question.visible, self.question.units
+        most = len(visible)
+        count = min(8 + int(1.25 * budget.left / units_of.mean_tokens), most)
+        while True:
+            best = visible[best_of(self.scores[visible], count)]
+            units = self._with_needed(units_of.with_gaps(self.scores, best))
+            units = self._without_copies(units, least)
+            sizes = self._sizes(units, budget.counter)
+            copies = sum(map(len, self._copies.values()))
+            if count >= most or sizes.sum() > budget.left or copies > _MOST_COPIES:
+                return units, sizes
+            count = min(2 * count, most)
 
-    def with_needed(self, units: Numbers) -> Numbers:
+    def _with_needed(self, units: Numbers) -> Numbers:
         """These units, their neighbours, and what a reader needs with each, as far as it is shown."""
         needed: set[int] = set()
         reached = self.question.reached
         for unit in units.tolist():
             if unit not in reached:
-                reached[unit] = self.question.texts.reach(unit)
+                reached[unit] = self.question.units.reach(unit)
             needed.update(reached[unit])
         wide = np.array(sorted(needed), dtype=np.int64)
         return wide[np.isfinite(self.scores[wide])]
 
-    def without_copies(self, units: Numbers, least: float) -> Numbers:
-        """These units without those that say what a better one of them has said, which become its `copies`."""
+    def _without_copies(self, units: Numbers, least: float) -> Numbers:
+        """These units without those that say what a better one of them has said, which become its copies."""
         units_read = units[self.scores[units] >= least]
         order = units_read[np.argsort(-self.scores[units_read], kind="stable")]
         for unit in order.tolist():
             if unit in self._read:
                 continue
             self._read.add(unit)
-            name, spans = self.question.place(unit)
-            sayer = self._said.sayer(self.question.texts.text(unit, spans), name, unit)
+            piece = self.question.piece(unit)
+            sayer = self._said.sayer(piece.text, piece.document_id, unit)
             if sayer is not None:
-                self.copies.setdefault(self.question.place(sayer), []).append(unit)
-                self.copied.add(unit)
+                first = self.question.piece(sayer)
+                self._copies.setdefault((first.document_id, first.spans), []).append(unit)
                 self.scores[unit] = -math.inf
         return units[np.isfinite(self.scores[units])]
 
-    def headers(self, units: Numbers) -> dict[tuple[str, Span], Header]:
+    def _sizes(self, units: Numbers, counter: TokenCounter) -> Numbers:
+        """The tokens of what is shown of units."""
+        question, sizes = self.question, self.question.sizes(counter)
+        numbers = units.tolist()
+        new = [unit for unit in numbers if sizes.whole[unit] < 0 and unit not in question.cut]
+        if new:
+            sizes.whole[new] = counter.count_many([question.piece(unit).text for unit in new])
+        tokens = sizes.whole[units]
+        for place, unit in enumerate(numbers):
+            if unit in question.cut:
+                if unit not in sizes.cut:
+                    sizes.cut[unit] = counter.count(question.piece(unit).text)
+                tokens[place] = sizes.cut[unit]
+        return tokens
+
+    def _joined(self, units: Numbers) -> list[bool]:
+        """Of each of the units, whether the next one is its neighbour, and what is between them shown."""
+        all_units, cut = self.question.units, self.question.cut
+        documents = all_units.documents[units]
+        is_next = (np.diff(units) == 1) & (np.diff(documents) == 0)
+        starts, ends = all_units.starts[units], all_units.ends[units]
+        for place, unit in enumerate(units.tolist()):
+            if unit in cut:
+                begin = all_units.begins[documents[place]]
+                starts[place] = begin + cut[unit][0].start
+                ends[place] = begin + cut[unit][-1].end
+        is_shown = self.question.shown.covers(ends[:-1], starts[1:])
+        return [*(is_next & is_shown).tolist(), False]
+
+    def _headers_of(self, units: Numbers) -> dict[tuple[str, Span], Header]:
         """The header of each of these units that are rows of a table, by its document and its first span of rows."""
-        headers = {}
+        question, headers = self.question, {}
         for unit in units.tolist():
-            if unit not in self.question.headers:
-                self.question.headers[unit] = self.question.header(unit)
-            header = self.question.headers[unit]
-            if header:
-                name, rows = self.question.texts.place(unit)
-                headers[name, rows[0]] = header
+            if unit not in question.headers:
+                question.headers[unit] = question.header(unit)
+            if question.headers[unit]:
+                piece = question.piece(unit)
+                headers[piece.document_id, piece.spans[0]] = question.headers[unit]
         return headers
+
+
+# ---- Names that link documents
+
+_WORD = r"[\p{L}\p{M}\p{N}_]+(?:[-.'’/][\p{L}\p{M}\p{N}_]+)*"
+_CAPITAL = rf"(?=\p{{Lu}}){_WORD}"
+_TOKEN = regex.compile(rf"{_CAPITAL}(?: {_CAPITAL})+|{_WORD}")
+_IDENTIFIER = regex.compile(r"(?=.*\p{N})\p{L}.{3,}|.+_.+")
+_IN_SENTENCE = regex.compile(r"[\p{Ll},] $")
+_FEW = (
+    8  # at most one word in so many is a name of one word: German writes every noun with a capital
+)
+
+
+def names_in(text: str) -> list[str]:
+    """The names in a text: words in a row that begin with a capital, one inside a sentence, and identifiers.
+
+    >>> names_in("The clock by Ana Holt, of Valby, has ticket OPS-4412.")
+    ['Ana Holt', 'Valby', 'OPS-4412']
+    """
+    names, single = [], []
+    tokens = list(_TOKEN.finditer(text))
+    for token in tokens:
+        if " " in token[0] or _IDENTIFIER.fullmatch(token[0]):
+            names.append(token[0])
+        elif token[0].istitle() and _IN_SENTENCE.search(
+            text, max(0, token.start() - 2), token.start()
+        ):
+            names.append(token[0])
+            single.append(token[0])
+    if _FEW * len(single) > len(tokens):
+        common = set(single)
+        names = [name for name in names if name not in common]
+    return list(dict.fromkeys(names))
+
+
+class Lead(NamedTuple):
+    """A unit that a name leads to. `gain`: the weight of the question's words that it has and the source has not."""
+
+    gain: float
+    unit: int
+    source: int
+
+
+# ---- What has been said
+
+_SENTENCE = re.compile(r"[^.!?。！？؟।\n]+(?:[.!?。！？؟।]+(?!\s)[^.!?。！？؟।\n]*)*")
+_TERM = re.compile(r"[^\W_]+(?:['’.,:/-][^\W_]+)*")
+_SHARE = 0.15  # of a sentence's words may be new
+_MOSTLY = 0.4  # of a text's words are in the sentences that are said again
+_NEGATIONS_AND_NUMBERS = """
+no not never none nor neither without cannot except unless nobody nothing nowhere hardly only but
+nicht nie kein keine keinen keiner ohne außer weder ne pas jamais sans aucun aucune ni sin nunca jamás ningún
+non mai senza nessun nessuna não sem nenhum niet geen zonder не нет без никогда ни
+one two three four five six seven eight nine ten eleven twelve thirteen fifteen twenty thirty forty fifty sixty
+seventy eighty ninety hundred thousand million billion half twice double first second third
+"""
+_DECISIVE = frozenset(_NEGATIONS_AND_NUMBERS.split())
+
+
+class _Sentence(NamedTuple):
+    words: frozenset[str]
+    decisive: frozenset[str]  # names, numbers, negations; words of scripts without spaces
+
+
+class _Claim(NamedTuple):
+    keys: frozenset[str]  # words of the question
+    sentence: _Sentence
+
+
+@dataclass
+class Claims:
+    """What texts say of a question: of each, its sentences that do, and whether these are nearly half of it.
+
+    Those are its sentences with more than half as much of the question's words, by weight, as the best of them.
+    """
+
+    weights: Mapping[str, float]
+    form: str
+    _of_texts: dict[str, tuple[list[_Claim], bool]] = field(default_factory=dict)
+
+    def of(self, text: str) -> tuple[list[_Claim], bool]:
+        """The claims of a text, which are kept."""
+        if text in self._of_texts:
+            return self._of_texts[text]
+        claims, worths = [], []
+        for sentence in _sentences(text, self.form):
+            keys = sentence.words.intersection(self.weights)
+            claims.append(_Claim(keys, sentence))
+            worths.append(sum(map(self.weights.__getitem__, keys)))
+        least = max(worths, default=0.0) / 2
+        relevant = [claim for claim, worth in zip(claims, worths, strict=True) if worth > least]
+        is_most = True
+        if not relevant:
+            relevant = claims
+        if len(relevant) < len(claims):
+            size = sum(len(claim.sentence.words) for claim in relevant)
+            is_most = size >= _MOSTLY * sum(len(claim.sentence.words) for claim in claims)
+        self._of_texts[text] = relevant, is_most
+        return relevant, is_most
+
+
+@dataclass
+class Said:
+    """What an answer has said of a question, sentence by sentence: see `Claims`.
+
+    A sentence is said again where at most one in seven of its words are new, and its words of the question, numbers,
+    names and negations are the same.
+
+    >>> said = Said(Claims({"pump": 1.0, "prime": 2.0}, "first5"))
+    >>> said.sayer("Version 1. The pump is primed with two litres of clean water.", "a", 1)
+    >>> said.sayer("Version 2. The pump is primed with two litres of fresh water!", "b", 2)
+    1
+    >>> said.sayer("Version 3. The pump is primed with six litres of clean water.", "c", 3)
+    """
+
+    claims: Claims
+    _texts: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _by_keys: dict[frozenset[str], list[tuple[_Sentence, str, int]]] = field(default_factory=dict)
+
+    def sayer(self, text: str, document_id: str, number: int) -> int | None:
+        """The number of another document's text that has said what this text says of the question; None: it is new."""
+        name, first = self._texts.get(text, (document_id, number))
+        if name != document_id:
+            return first
+        claims, is_most = self.claims.of(text)
+        sayers = [self._sayer(claim, document_id) for claim in claims]
+        if sayers and None not in sayers and is_most:
+            return sayers[0]
+        self._texts[text] = document_id, number
+        for claim in claims:
+            rows = self._by_keys.setdefault(claim.keys, [])
+            rows.append((claim.sentence, document_id, number))
+        return None
+
+    def _sayer(self, claim: _Claim, document_id: str) -> int | None:
+        sentence = claim.sentence
+        for other, name, number in self._by_keys.get(claim.keys, ()):
+            if name == document_id or sentence.decisive != other.decisive:
+                continue
+            if len(sentence.words - other.words) <= _SHARE * len(sentence.words):
+                return number
+        return None
+
+
+@lru_cache(maxsize=2**14)
+def _sentences(text: str, form: str) -> tuple[_Sentence, ...]:
+    rows = []
+    for match in _SENTENCE.finditer(text):
+        words = frozenset(word_keys(match[0], form))
+        decisive = set(_decisive(match[0]))
+        if not match[0].isascii():
+            decisive.update(filter(has_unspaced, words))
+        if words:
+            rows.append(_Sentence(words, frozenset(decisive)))
+    return tuple(rows)
+
+
+def has_decisive_words(text: str, other: str) -> bool:
+    """Whether a text has the names, numbers and negations of another."""
+    return set(_decisive(other)) <= set(map(str.casefold, _TERM.findall(text)))
+
+
+def _decisive(text: str) -> Iterator[str]:
+    """The names, numbers and negations in a text."""
+    for word in _TERM.findall(text):
+        folded = word.casefold()
+        is_number = any(map(str.isdigit, word))
+        is_negation = folded in _DECISIVE or folded.endswith(("n't", "n’t"))
+        if is_number or is_negation or word != folded:
+            yield folded

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from chunkcore.columns import LazySequence
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, echo
 from chunkcore.options import Bounds, check_number, format_spec
 from chunkcore.retrieval.base import (
     MAX_TOKENS,
@@ -20,25 +19,14 @@ from chunkcore.retrieval.base import (
     MaxTokens,
     PassageIndex,
     RetrievalMethod,
+    best_of,
     check_limits,
     retrievers,
 )
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words, word_keys, words
-from chunkcore.retrieval.passages.assembly import (
-    Order,
-    Row,
-    extent_of,
-    first_cut,
-    has_text,
-    header_tokens,
-    in_order,
-    passages_of,
-    with_source,
-    with_table_headers,
-    without_bare_headers,
-)
-from chunkcore.retrieval.passages.candidates import Candidates, Filled, Question, UnitTexts
+from chunkcore.retrieval.passages.assembly import Order, first_cut, in_order, with_source
+from chunkcore.retrieval.passages.candidates import FEW, Answer, Question, has_decisive_words
 from chunkcore.retrieval.passages.enough import (
     MOST,
     NEAREST,
@@ -50,30 +38,22 @@ from chunkcore.retrieval.passages.enough import (
     presence,
     shown_units,
 )
-from chunkcore.retrieval.passages.names import Headings, Names, name_of
-from chunkcore.retrieval.passages.windows import (
-    DenseWindows,
-    LexicalWindows,
-    Units,
-    mean_of_squares,
-)
-from chunkcore.retrieval.passages.worth import (
+from chunkcore.retrieval.passages.units import (
     BALANCE,
     Show,
     Shown,
-    check_show,
-    distinct_hits,
-    has_decisive_words,
-    word_shares,
+    Units,
+    clear_score,
+    ranges_of,
 )
-from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors, best_of
+from chunkcore.retrieval.passages.windows import DenseWindows, LexicalWindows, mean_of_squares
+from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Floats, Numbers, Scores
 from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
 
 KINDS = ("dense", "lexical")
-_FEW = 10  # units, among fewer of which no score stands out
 # What relates a question to a unit: the nearness and a third of the share of its words, by weight, that the unit has;
 # or half of its words.
 _THIRD, _HALF = 1 / 3, 0.5
@@ -81,10 +61,8 @@ _WORDS = 1.5  # of the share of the words beside nearness, in `signs`
 _AGAIN = 0.7  # of a unit's words, by weight, are said again
 _NARROW = 0.99  # a model whose unrelated texts have a higher cosine tells nothing
 _BY_WORDS = 0.55  # where words are all that relates: what a unit has of the question's, by norm 2
-_MOST_COPIES = 300  # that an answer reads: more leave it shorter
 _KEPT = 2**27  # bytes of the last questions: a score a unit, and what their answers share
 _SHARED = 2**18
-_LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
 
 
 @retrievers.register("passages")
@@ -194,7 +172,8 @@ class WindowIndex(PassageIndex):
     ) -> None:
         super().__init__(corpus)
         self.counter = options.counter
-        self.units = Units(corpus)
+        self.units = Units(corpus, options.counter)
+        self.sources: dict[str, Document] = self.units.sources  # by id
         self._options = options
         self._vectors = vectors or TextVectors()
         self._shares = options.shares()
@@ -203,15 +182,10 @@ class WindowIndex(PassageIndex):
         self._last: dict[tuple[str, bool], Question] = {}
         self._last_words: tuple[str, Scores] | None = None
         self.questions_kept: int = max(1, _KEPT // (8 * len(self.units) + _SHARED))
-        self._sizes: Numbers = np.full(len(self.units), -1, dtype=np.int32)
-        self._unit_tokens: Numbers = self.units.by_unit(corpus.token_counts)
-        self._mean_tokens = max(1.0, self._unit_tokens.sum() / max(1, len(self.units)))
-        self._texts = UnitTexts(self.units, corpus)
-        self.sources: dict[str, Document] = self._texts.sources  # by id
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
             measured = self._vectors.norms(options.name, corpus)
-            self._dense = DenseWindows(self.units, rows, corpus.token_counts, measured)
+            self._dense = DenseWindows(self.units, rows, measured)
             if measured is None:
                 self._vectors.hold_norms(options.name, corpus, self._dense.measured)
         if "lexical" in self._shares:
@@ -220,20 +194,7 @@ class WindowIndex(PassageIndex):
     @cached_property
     def _lexical(self) -> LexicalWindows:
         options = self._options
-        postings = self.corpus.postings(options.words)
-        return LexicalWindows(self.units, postings, form=options.words, k1=options.k1, b=options.b)
-
-    @cached_property
-    def _names(self) -> Names:
-        names, metadata = self.corpus.described
-        texts = [name_of(names[number], metadata[number]) for number in self._texts.numbers]
-        return Names(texts, self._options.words)
-
-    @cached_property
-    def _headings(self) -> Headings:
-        documents: dict[int, Document] = dict(enumerate(self.corpus.documents))
-        given = [documents.get(number) for number in self._texts.numbers]
-        return Headings(self.units, given, self._options.words)
+        return LexicalWindows(self.units, form=options.words, k1=options.k1, b=options.b)
 
     # ---- Scores
 
@@ -253,26 +214,22 @@ class WindowIndex(PassageIndex):
         kept = {query: self._last.get((query, False)) for query in queries}
         new = self._scored([query for query in queries if kept[query] is None])
         for query in queries:
-            question = kept[query]
-            if question is None:
-                question = self._question(query, next(new), self._everything)
-            self._keep(question)
-            yield question
+            yield kept[query] or self._asked(query, next(new), self._everything)
 
-    def _keep(self, question: Question) -> None:
-        self._last[question.text, question.hits is not None] = question
+    def _asked(self, text: str, scores: Scores, shown: Shown, hits: object = None) -> Question:
+        """A question, which is kept."""
+        lexical = self._lexical if "lexical" in self._shares else None
+        question = Question(text, scores, shown, self.units, lexical, self._options.words, hits)
+        self._last[text, hits is not None] = question
         if len(self._last) > self.questions_kept:
             oldest = list(self._last)[:1]  # none, where other threads take questions out meanwhile
             for key in oldest:
                 self._last.pop(key, None)
-
-    def _question(self, text: str, scores: Scores, shown: Shown) -> Question:
-        lexical = self._lexical if "lexical" in self._shares else None
-        return Question(text, scores, shown, self._texts, lexical, self._options.words)
+        return question
 
     @cached_property
     def _everything(self) -> Shown:
-        return Shown(self._texts, np.array([[0, np.iinfo(np.int64).max]]))
+        return Shown(self.units, np.array([[0, np.iinfo(np.int64).max]]))
 
     def _scored(self, queries: Sequence[str]) -> Iterator[Scores]:
         if self._dense is not None and queries:
@@ -280,27 +237,17 @@ class WindowIndex(PassageIndex):
         for place, query in enumerate(queries):
             scores = np.zeros(len(self.units))
             if "lexical" in self._shares:
-                scores += self._shares["lexical"] * self._lexical_scores(query)
+                scores += self._shares["lexical"] * self._lexical.scores(query)
             if self._dense is not None:
                 scales = self._dense.scales(self._dense.cosines(vectors[place]))
                 scores += self._shares["dense"] * mean_of_squares(scales, len(scores))
             yield scores
 
-    def _lexical_scores(self, query: str) -> Scores:
-        """By words; all units of a document or a section that the query names gain up to the best unit's score."""
-        matches, left = self._names.of(query)
-        scores = mean_of_squares(self._lexical.scales(query, left), len(self.units))
-        best = float(scores.max(initial=0.0))
-        if left:
-            scores += best * np.repeat(matches, np.diff(self.units.firsts))
-        scores += self._headings.gains(self._lexical.word_weights(query), best)
-        return scores
-
     def word_scores(self, query: str) -> Scores:
         """The lexical kind's score of each unit, kept of the last query."""
         last = self._last_words
         if last is None or last[0] != query:
-            last = self._last_words = query, self._lexical_scores(query)
+            last = self._last_words = query, self._lexical.scores(query)
         return last[1]
 
     # ---- Whether a question has an answer here
@@ -314,7 +261,7 @@ class WindowIndex(PassageIndex):
         return self._is_related(query)
 
     def _is_related(self, query: str) -> bool:
-        if len(self.units) < _FEW and self._knows(query):
+        if len(self.units) < FEW and self._knows(query):
             return True
         if self._dense is None:
             return float(self._lexical.shares(query, 2).max(initial=0.0)) > _BY_WORDS
@@ -424,14 +371,13 @@ class WindowIndex(PassageIndex):
     ) -> list[list[Retrieved]]:
         answers: list[list[Retrieved]] = []
         for question in self._questions(queries):
-            passages = RankedList()
+            passages: Sequence[Retrieved] = ()
             if question.has_answer is None:
                 question.has_answer = self._has_answer(question.text)
             if question.has_answer:
                 budget = Budget(max_tokens or MAX_TOKENS, counter)
-                passages = self._assembled(question, budget, k)
-                passages = in_order(passages, self._options.order)
-            answers.append(passages)
+                passages = self._answer(question, budget, k)
+            answers.append(in_order(passages, self._options.order))
         return answers
 
     def enough_pieces(self, query: str, k: int | None) -> RankedList:
@@ -452,16 +398,15 @@ class WindowIndex(PassageIndex):
             )
         return self.enough.level
 
-    def _up_to(self, level: float, question: Question, counter: TokenCounter) -> RankedList:
+    def _up_to(self, level: float, question: Question, counter: TokenCounter) -> list[Retrieved]:
         """The passages of all units up to a level, and of gaps between them."""
-        visible = question.scores
-        units = shown_units(visible, self._unit_tokens, level)
+        units = shown_units(question.scores, self.units.tokens, level)
         if not len(units):
-            return RankedList()
-        tokens = int(self._unit_tokens[units].sum())
+            return []
+        tokens = int(self.units.tokens[units].sum())
         budget = Budget(2 * tokens + MAX_TOKENS, counter)
-        least = float(visible[units].min())
-        return self._finished(question, self._filled(question, budget, least), budget)
+        least = float(question.scores[units].min())
+        return Answer(question, budget, least).passages(budget)
 
     def needed(
         self,
@@ -484,21 +429,20 @@ class WindowIndex(PassageIndex):
             is_there = self._has_answer(question)
         else:
             ranked = distinct_hits(hits)
-            placed = self._placed(ranked, "hits")
-            located = [ranked[number] for number in placed]
-            asked = self._behind_question(question, ranked, placed, "hits", BALANCE)
-            is_there = holds_all(located, places, self.sources)
+            spots = self.units.places_of(ranked)
+            placed = self._placed(ranked, spots, "hits")
+            asked = self._behind_question(question, ranked, spots, placed, "hits", BALANCE)
+            is_there = holds_all([ranked[number] for number in placed], places, self.sources)
         scores = asked.scores
-        ranges, _ = self._texts.ranges(places)
-        _, units = self._texts.covered(ranges)
+        _, units = self.units.covered(ranges_of(self.units.places_of(places)))
         if not is_there:
             return math.inf, scores
-        return needed_level(scores, self._unit_tokens, units), scores
+        return needed_level(scores, self.units.tokens, units), scores
 
     def levels(self, scores: Scores) -> tuple[Scores, Numbers]:
         """The rising levels of units with these scores, and the tokens that each shows."""
-        order, rising = levels(scores, self._unit_tokens)
-        return rising, np.cumsum(self._unit_tokens[order])
+        order, rising = levels(scores, self.units.tokens)
+        return rising, np.cumsum(self.units.tokens[order])
 
     def behind(
         self,
@@ -547,63 +491,27 @@ class WindowIndex(PassageIndex):
             level, max_tokens = self._level(behind=True), MOST
         check_limits(k, max_tokens)
         ranked = distinct_hits(hits)
-        budget = Budget(max_tokens, self.counter if counter is None else counter)
-        placed = self._placed(ranked, show)
+        budget = Budget(max_tokens, self.units.counter if counter is None else counter)
+        places = self.units.places_of(ranked)
+        placed = self._placed(ranked, places, show)
         others = sorted(set(range(len(ranked))).difference(placed))
-        alone = self._alone(ranked, placed, others, budget)
-        passages = RankedList()
+        alone = self._alone(ranked, placed, others, budget) if others else []
+        passages: list[Retrieved] = []
         if budget.left > 0 and (placed or show == "all"):
-            asked = self._behind_question(question, ranked, placed, show, balance)
-            passages = self._assembled(asked, budget, level=level)
-        for number, hit in alone:
-            passages.insert(number, hit)
+            asked = self._behind_question(question, ranked, places, placed, show, balance)
+            passages = self._answer(asked, budget, level=level)
+        for number in alone:
+            passages.insert(number, ranked[number])
         if not passages and level is None:
             hits_left = [ranked[number] for number in others]
             passages = first_cut([hit for hit in hits_left if hit.text.strip()], budget)
         return in_order(passages[:k], order)
 
-    def _behind_question(
-        self,
-        question: str,
-        hits: Sequence[Retrieved],
-        placed: Sequence[int],
-        show: Show,
-        balance: float,
-    ) -> Question:
-        """The question, scored by words and by the hits, of which those `placed` stand in the index."""
-        hits_of = hits, placed, show, balance
-        last = self._last.get((question, True))
-        if last is not None and last.hits == hits_of:
-            return last
-        located = [hits[number] for number in placed]
-        ranks = np.array(placed, dtype=np.int64) + 1
-        words = self.word_scores(question)
-        agreement = self._texts.agreement(located, ranks, words)
-        if balance < 1:
-            balance *= agreement
-        shown = self._shown(located, show)
-        units = shown.units
-        scores = np.full(len(words), -math.inf)
-        scores[units] = (1 - balance) * word_shares(words, units)
-        held, worth = self._texts.worth(located, ranks, len(hits))
-        scores[held] += balance * worth
-        asked = self._question(question, scores, shown)
-        asked.hits = hits_of
-        if balance and agreement == 1 and placed[:1] == [0]:
-            _, asked.first = self._texts.covered(self._texts.ranges(hits[:1])[0])
-        self._keep(asked)
-        return asked
-
-    def _placed(
-        self,
-        hits: Sequence[Retrieved],
-        show: Show,
-    ) -> list[int]:
+    def _placed(self, hits: Sequence[Retrieved], places: Numbers, show: Show) -> list[int]:
         """The numbers of the hits that stand in the index's units."""
         placed = []
-        ranges, owner = self._texts.ranges(hits)
-        within, _ = self._texts.covered(ranges)
-        for number in np.unique(owner[within]).tolist():
+        within, _ = self.units.covered(ranges_of(places))
+        for number in np.unique(places[0, within]).tolist():
             source = self.sources.get(hits[number].document_id)
             is_there = show in ("whole", "all")  # a part of a unit is cut from the document
             if source is not None:
@@ -618,10 +526,8 @@ class WindowIndex(PassageIndex):
         placed: Sequence[int],
         others: Sequence[int],
         budget: Budget,
-    ) -> list[tuple[int, Retrieved]]:
-        """Hits without a place, with their numbers, that the budget would hold if the hits were returned."""
-        if not others:
-            return []
+    ) -> list[int]:
+        """The numbers of hits without a place that the budget would hold if the hits were returned."""
         texts = [hit.text for hit in hits]
         for number in placed:
             texts[number] = texts[number] or with_source(hits[number], self.sources).text
@@ -629,136 +535,86 @@ class WindowIndex(PassageIndex):
         is_within = np.cumsum(sizes) <= budget.left
         alone = [number for number in others if is_within[number] and texts[number]]
         budget.left -= int(sizes[alone].sum())
-        return [(number, hits[number]) for number in alone]
+        return alone
 
-    def _shown(
+    def _behind_question(
         self,
+        question: str,
         hits: Sequence[Retrieved],
+        places: Numbers,
+        placed: Sequence[int],
         show: Show,
-    ) -> Shown:
-        if show == "all":
-            return self._everything
-        whole = {hit.document_id for hit in hits}
-        if show == "hits":
-            whole = set()
-        elif show != "whole":
-            whole.intersection_update(show)
-        ranges, _ = self._texts.ranges(hits)
-        return Shown(self._texts, np.concatenate((ranges, self._texts.whole(whole))))
+        balance: float,
+    ) -> Question:
+        """The question, scored by words and by the hits, of which those `placed` stand in the index."""
+        hits_of = hits, placed, show, balance
+        last = self._last.get((question, True))
+        if last is not None and last.hits == hits_of:
+            return last
+        units = self.units
+        places = places[:, np.isin(places[0], placed)]
+        words = self.word_scores(question)
+        agreement = units.agreement(places, words)
+        if balance < 1:
+            balance *= agreement
+        shown = self._everything
+        if show != "all":
+            whole = {hits[number].document_id for number in placed}
+            if show == "hits":
+                whole = set()
+            elif show != "whole":
+                whole.intersection_update(show)
+            shown = Shown(units, np.concatenate((ranges_of(places), units.whole(whole))))
+        best = max(float(words.max(initial=0.0)), clear_score(words), 1e-9)
+        scores = np.full(len(words), -math.inf)
+        # A unit without a word that nearly all have loses no more than one without any.
+        scores[shown.units] = (1 - balance) * (np.maximum(words[shown.units], -1.0) / best)
+        held, worth = units.worth(places, len(hits))
+        scores[held] += balance * worth
+        asked = self._asked(question, scores, shown, hits_of)
+        if balance and agreement == 1 and placed[:1] == [0]:
+            _, first = units.covered(ranges_of(places[:, places[0] == 0]))
+            asked.first = np.unique(first)  # two spans may stand in one unit
+        return asked
 
-    def _assembled(
+    def _answer(
         self,
         question: Question,
         budget: Budget,
         k: int | None = None,
         level: float | None = None,
-    ) -> RankedList:
+    ) -> list[Retrieved]:
         """The passages of the best units, of what is shown of them: within the budget, and at most `k`; or those of all
         units up to a level.
         """
         if level is not None:
             return self._up_to(level, question, budget.counter)
-        counter, tokens = budget.counter, budget.left
         last = question.last
-        if last is None or last[0] is not counter or last[1] != tokens:
-            last = question.last = counter, tokens, self._filled(question, budget)
-        return self._finished(question, last[2], budget, k)
+        if last is None or last[0] is not budget.counter or last[1] != budget.left:
+            counter, tokens = budget.counter, budget.left
+            last = question.last = counter, tokens, Answer(question, budget)
+        return last[2].passages(budget, k)
 
-    def _filled(self, question: Question, budget: Budget, least: float | None = None) -> Filled:
-        """The passages that fill a budget. `least`: the score of a unit; see `_least`."""
-        answer = Candidates(question)
-        is_given = least is not None
-        if least is None:
-            least = self._least(question.text, answer.scores)
-            answer.keep_first(budget)
-            answer.follow_names(budget)
-        units, sizes = self._candidates(answer, budget, least)
-        if answer.copies and not is_given:
-            least = self._least(question.text, answer.scores, len(answer.copied))
-        row = Row(
-            LazySequence(answer.piece, units.tolist()),
-            answer.scores[units].tolist(),
-            sizes.tolist(),
-            answer.joined(units),
-            least,
-            list(map(self._texts.goes_on, units[:-1].tolist())),
-            question.counted(budget.counter),
-        )
-        headers = answer.headers(units)
-        reserved = 0
-        if headers:
-            best = answer.piece(int(units[answer.scores[units].argmax()]))
-            header = headers.get((best.document_id, best.spans[0]), ())
-            reserved = header_tokens(best, header, budget, self.sources)
-        budget.left -= reserved
-        passages = passages_of(row, budget, self.sources)
-        return Filled(passages, answer.copies, headers, budget.left + reserved)
 
-    def _finished(
-        self, question: Question, filled: Filled, budget: Budget, k: int | None = None
-    ) -> RankedList:
-        """The first `k` passages of an answer with their tables' headers, and what says the same as they."""
-        budget.left = filled.left
-        passages: Sequence[Retrieved] = filled.passages[:k]
-        if filled.headers:
-            passages = with_table_headers(passages, filled.headers, budget, self.sources)
-        whole = without_bare_headers(passages, self.sources)
-        return RankedList(
-            question.with_sources(passage, filled.copies) for passage in whole if has_text(passage)
-        )
+def check_show(show: Show) -> Show:
+    """What may be shown. Raises `OptionError`: it is neither of three words nor a collection of ids."""
+    if isinstance(show, str):
+        if show in ("hits", "whole", "all"):
+            return show
+    elif isinstance(show, Collection) and all(isinstance(name, str) for name in show):
+        return frozenset(show)
+    raise OptionError(
+        'show is "hits" (the hits\' own text), "whole" (their documents), "all", or ids of documents; '
+        f"got {echo(show)}"
+    )
 
-    def _candidates(
-        self,
-        answer: Candidates,
-        budget: Budget,
-        least: float,
-    ) -> tuple[Numbers, Numbers]:
-        """The best units, and gaps between them, that fill the budget; and their tokens."""
-        shown = answer.question.units
-        most = len(shown)
-        count = min(8 + int(1.25 * budget.left / self._mean_tokens), most)
-        while True:
-            best = shown[best_of(answer.scores[shown], count)]
-            units = answer.with_needed(self.units.with_gaps(answer.scores, best))
-            units = answer.without_copies(units, least)
-            sizes = self._tokens(units, answer.question, budget.counter)
-            if count >= most or sizes.sum() > budget.left or len(answer.copied) > _MOST_COPIES:
-                return units, sizes
-            count = min(2 * count, most)
 
-    def _tokens(
-        self,
-        units: Numbers,
-        question: Question,
-        counter: TokenCounter,
-    ) -> Numbers:
-        """The tokens of units, by a counter; those of a whole unit, by the index's counter, are counted once."""
-        usual = get_counter(self.counter)
-        is_usual = type(counter) is type(usual) and counter.name == usual.name
-        sizes = self._sizes if is_usual else np.full_like(self._sizes, -1)
-        new = units[sizes[units] < 0]
-        sizes[new] = counter.count_many([self._texts.text(unit) for unit in new.tolist()])
-        tokens = sizes[units]
-        counted = question.counted(counter)
-        for place, unit in enumerate(units.tolist()):
-            if unit in question.cut:
-                piece = question.piece(unit)
-                extent = extent_of(piece, piece)
-                if extent not in counted:
-                    counted[extent] = counter.count(piece.text)
-                tokens[place] = counted[extent]
-        return tokens
-
-    def _least(self, query: str, scores: Scores, copies: int = 0) -> float:
-        """A unit with a lower score becomes no part of a passage. Among few units, any with a word of the query may.
-
-        So many units are copies.
-        """
-        best = float(scores.max(initial=0.0))
-        least = -math.inf
-        if best > 0:
-            least = _LEAST * best
-        if len(scores) - copies < _FEW and "lexical" in self._shares:
-            for units in self._lexical.with_words(query):
-                least = min(least, float(scores[units].min()))
-        return least
+def distinct_hits(hits: Iterable[Retrieved]) -> list[Retrieved]:
+    """The hits, a repeated place once. Raises `OptionError`: one is no `Retrieved`."""
+    first: dict[object, Retrieved] = {}
+    for number, hit in enumerate(hits):
+        if not isinstance(hit, Retrieved):
+            raise OptionError(f"hits are Retrieved, best first; got {type(hit).__name__}")
+        place = (hit.document_id, hit.spans, hit.text)
+        first.setdefault(place if hit.spans else number, hit)
+    return list(first.values())

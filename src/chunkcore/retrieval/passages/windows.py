@@ -15,28 +15,30 @@ z · abs(z) over its scales: a window twice as far above the mean counts fourfol
 from __future__ import annotations
 
 import math
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import DataError, ModelError
-from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.boundaries.records import marked_headings
+from chunkcore.errors import ModelError
 from chunkcore.retrieval.lexicon import (
-    Postings,
     inverse_document_frequency,
     length_norms,
     odds_against,
     question_keys,
     word_keys,
+    words,
 )
+from chunkcore.retrieval.passages.units import DOCUMENT, Places, Scale, Units
 from chunkcore.retrieval.vectors import Rows, products
 from chunkcore.spans import Floats, Numbers, Scores
 
-DOCUMENT = "document"
 VECTORS = 2**14  # that are read together, more where a document is longer
 WORDS = 2**17  # units whose windows are scored together, so that they stay in the processor's cache
 RARE = 70  # of a word that fewer units have than one in so many, only the windows that have it are scored
@@ -46,90 +48,10 @@ WIDE = 2**15
 SHARED = 7
 _SAME = 1e-6  # a smaller deviation, relative to the largest score (of cosines: to 1), is rounding
 
-Scale = int | str  # a half-width, or "document"
 SCALES: dict[str, tuple[Scale, ...]] = {  # the vectors of many units, added up, tell little apart
     "dense": (0, 1, 3, DOCUMENT),
     "lexical": (0, 1, 3, 7, 15, 31, DOCUMENT),
 }
-Places = NDArray[np.int32]
-
-
-class Units:
-    """The chunks of a corpus in the order of their documents.
-
-    Attributes:
-        order: the units' chunk numbers; None for 0, 1, 2, ...
-        starts: each unit's first place in its document.
-        ends: the place after its last.
-        firsts: each document's first unit, and the number of all.
-        documents: the number of each unit's document, among those with units.
-
-    Raises `DataError`: chunks overlap.
-    """
-
-    def __init__(self, corpus: ChunkedCorpus) -> None:
-        numbers, extents = corpus.document_numbers, corpus.extents
-        order = np.lexsort((extents[:, 0], numbers))
-        numbers = numbers[order]
-        self.starts, self.ends = extents[order].T
-        is_same = numbers[1:] == numbers[:-1]
-        overlaps = np.flatnonzero(is_same & (self.starts[1:] < self.ends[:-1]))
-        if len(overlaps):
-            one, other = (corpus[number] for number in order[overlaps[0] :][:2].tolist())
-            raise DataError(
-                f"passages are made of chunks that do not overlap: chunk {other.index} of {other.document_id!r} starts "
-                f"at {other.start}, before chunk {one.index} ends at {one.end}; cut without overlap, such as with "
-                "sentence:size=50, or use another retriever"
-            )
-        is_in_order = bool((np.diff(order) == 1).all())
-        self.order: Numbers | None = None if is_in_order else order
-        begins = np.flatnonzero(np.diff(numbers, prepend=-1))
-        self.firsts: Numbers = np.append(begins, len(order)).astype(np.int64)
-        self.documents: Numbers = np.repeat(np.arange(len(begins)), np.diff(self.firsts))
-
-    def __len__(self) -> int:
-        return int(self.firsts[-1])
-
-    def chunks(self, units: Numbers) -> Numbers:
-        """The units' chunk numbers."""
-        return units if self.order is None else self.order[units]
-
-    def by_unit(self, values: NDArray[Any]) -> NDArray[Any]:
-        """One value a chunk as one value a unit."""
-        return values if self.order is None else values[self.order]
-
-    def windows(self, scale: Scale) -> tuple[Places, Places]:
-        """The first unit of each unit's window, and the one after its last."""
-        start, end = self.firsts[self.documents], self.firsts[self.documents + 1]
-        if not isinstance(scale, str):
-            place = np.arange(len(self), dtype=np.int64)
-            start = np.maximum(place - scale, start)
-            end = np.minimum(place + scale + 1, end)
-        return start.astype(np.int32), end.astype(np.int32)
-
-    def blocks(self, size: int) -> Iterator[tuple[int, int]]:
-        """Ranges of about `size` units, each of whole documents."""
-        count = max(1, round(len(self) / size))
-        edges = self.firsts.searchsorted(np.linspace(0, len(self), count + 1))
-        yield from pairwise(np.unique(self.firsts[edges]).tolist())
-
-    def with_gaps(self, scores: Scores, best: Numbers) -> Numbers:
-        """The best units, and gaps between them that cost less than the document's best units gain."""
-        if not len(best):
-            return best
-        best = np.sort(best)
-        least = scores[best].min()
-        documents = self.documents[best]
-        gains = np.bincount(documents - documents[0], scores[best] - least)
-        parts = [best[:1]]
-        for before, unit in pairwise(best.tolist()):
-            document = self.documents[unit]
-            between = scores[before + 1 : unit]
-            cost = least * len(between) - between.sum()
-            if self.documents[before] == document and cost < gains[document - documents[0]]:
-                parts.append(np.arange(before + 1, unit))
-            parts.append(np.array([unit]))
-        return np.concatenate(parts)
 
 
 class DenseWindows:
@@ -139,12 +61,11 @@ class DenseWindows:
         self,
         units: Units,
         rows: Rows,
-        tokens: Numbers,
         measured: Scores | None = None,
     ) -> None:
         self._units = units
         self._rows = rows
-        self._weights = np.sqrt(units.by_unit(tokens))
+        self._weights = np.sqrt(units.tokens)
         self._scales = SCALES["dense"]
         self._windows = [units.windows(scale) for scale in self._scales]
         # The last row is of each unit's own vector.
@@ -340,20 +261,16 @@ class _Block:
 
 
 class LexicalWindows:
-    """BM25 of windows, from the postings of the units."""
+    """BM25 of windows, from the postings of the units; and the words of documents' names and of headings.
 
-    def __init__(
-        self,
-        units: Units,
-        postings: Postings,
-        *,
-        form: str,
-        k1: float,
-        b: float,
-    ) -> None:
+    `form` is that of words, see `word_keys`.
+    """
+
+    def __init__(self, units: Units, *, form: str, k1: float, b: float) -> None:
+        self.form = form
         self._units = units
+        postings = units.corpus.postings(form)
         self._postings = postings if units.order is None else postings.selected(units.order)
-        self._form = form
         self._real: type[np.floating] = np.float64 if len(units) <= WIDE else np.float32
         self._weights_of: dict[str, list[float]] = {}  # of words that questions had
         self._counts: dict[str, int] = {}  # of units that have such a word
@@ -371,6 +288,21 @@ class LexicalWindows:
             scales.append(_Scale(width, start, end, norms.astype(self._real)))
         self._scales = len(scales)
         self._blocks = [_Block(units, *block, scales) for block in units.blocks(WORDS)]
+        _, metadata = units.corpus.described
+        described = zip(units.names, units.numbers, strict=True)
+        names = [name_of(name, metadata[number]) for name, number in described]
+        self._names = Names(names, form)
+        self._headings = Headings(units, form)
+
+    def scores(self, question: str) -> Scores:
+        """Each unit's score; all units of a document or a section that the question names gain up to the best one's."""
+        matches, left = self._names.of(question)
+        scores = mean_of_squares(self.scales(question, left), len(self._units))
+        best = float(scores.max(initial=0.0))
+        if left:
+            scores += best * np.repeat(matches, np.diff(self._units.firsts))
+        scores += self._headings.gains(self.word_weights(question), best)
+        return scores
 
     def scales(
         self, question: str, left: Mapping[str, float] | None = None
@@ -381,7 +313,7 @@ class LexicalWindows:
         """
         left = left or {}
         words = []
-        for key, repeats in Counter(question_keys(question, self._form)).items():
+        for key, repeats in Counter(question_keys(question, self.form)).items():
             units, counts = self._postings.of_word(key)
             if not len(units):
                 continue
@@ -399,12 +331,8 @@ class LexicalWindows:
 
     def with_words(self, question: str) -> list[Numbers]:
         """Of each word of the question the units that have it, ascending; of words that a unit has."""
-        rows = (self._postings.of_word(key)[0] for key in word_keys(question, self._form))
+        rows = (self._postings.of_word(key)[0] for key in word_keys(question, self.form))
         return [units for units in rows if len(units)]
-
-    def keys(self, text: str) -> list[str]:
-        """The text's words as they are compared."""
-        return word_keys(text, self._form)
 
     def units_with(self, keys: Iterable[str]) -> Numbers:
         """The units that have all of these words, ascending."""
@@ -414,24 +342,22 @@ class LexicalWindows:
             units = units[np.isin(units, row, assume_unique=True)]
         return units
 
-    def rarity(self, question: str) -> dict[str, float]:
-        """The question's words as they are compared, each with the logarithm of how few units have it."""
-        size = len(self._units) + 1
-        return {key: math.log(size / (self._count(key) + 0.5)) for key in self.keys(question)}
+    def counts(self, text: str) -> dict[str, int]:
+        """How many units have each of the text's words, as they are compared."""
+        counts = {}
+        for key in word_keys(text, self.form):
+            if key not in self._counts:
+                self._counts[key] = len(self._postings.of_word(key)[0])
+            counts[key] = self._counts[key]
+        return counts
 
     def word_weights(self, question: str) -> dict[str, float]:
         """The weight of each word of the question: the logarithm of how many times as many units are without it; 0 if
         most have it.
         """
         size = len(self._units)
-        odds = {key: odds_against(self._count(key), size) for key in self.keys(question)}
+        odds = {key: odds_against(count, size) for key, count in self.counts(question).items()}
         return {key: max(0.0, math.log(value)) for key, value in odds.items()}
-
-    def _count(self, key: str) -> int:
-        """How many units have a word."""
-        if key not in self._counts:
-            self._counts[key] = len(self._postings.of_word(key)[0])
-        return self._counts[key]
 
     def shares(
         self,
@@ -515,3 +441,136 @@ def _inverse_lengths(vectors: Scores, weights: Scores) -> Scores:
         1.0, lengths, out=np.zeros(len(lengths)), where=lengths > _SAME * weights
     )
     return inverse
+
+
+# ---- Names of documents, and headings
+
+_FIELDS = ("title", "company", "year")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_NUMBER = re.compile(r"\d{5,}")  # of a filing, which nobody asks for
+_ONE_WORD = 2.0  # a weight that may be chance
+_LEAST = 0.3  # a match of a word or two that a title happens to have
+_TAG = re.compile(r"<[^<>]*>")
+
+
+def name_of(document_id: str, metadata: Mapping[str, Any]) -> str:
+    """The text of a document's name.
+
+    >>> name_of("filings/Acme_10K.pdf", {"year": 2019})
+    'filings/Acme_10K 2019'
+    """
+    path = PurePath(document_id)
+    fields = [str(metadata[field]) for field in _FIELDS if field in metadata]
+    return " ".join([str(path.with_suffix("")) if path.name else document_id, *fields])
+
+
+class Names:
+    """The words of the documents' names.
+
+    A word's weight is the logarithm of how many times as many names are without it; 0 if most have it. A name's match
+    with a question is the square of the share of its words, by weight, that the question has, times W / (W + 2), W
+    their weight; under 0.3 it is 0.
+
+    >>> names = Names(["BestBuy 2019", "Bolt 2019", "Bolt 2020", "Cord 2020", "Dell 2020"])
+    >>> matches, left = names.of("What did Best Buy earn in 2019?")
+    >>> matches.round(1).tolist(), sorted(left)
+    ([0.4, 0.0, 0.0, 0.0, 0.0], ['2019', 'bestbuy'])
+    """
+
+    def __init__(self, names: Sequence[str], form: str = "whole") -> None:
+        self._form = form
+        documents = defaultdict(list)
+        for number, name in enumerate(names):
+            for key in set(self._keys(name)):
+                documents[key].append(number)
+        self._documents: dict[str, list[int]] = {}
+        self._weights: dict[str, float] = {}
+        self._totals = np.zeros(len(names))
+        for key, numbers in documents.items():
+            weight = math.log(odds_against(len(numbers), len(names)))
+            if weight > 0:
+                self._documents[key] = numbers
+                self._weights[key] = weight
+                self._totals[numbers] += weight
+
+    def _keys(self, text: str) -> Iterator[str]:
+        text = text.replace("_", " ")
+        yield from _YEAR.findall(text)
+        for key in word_keys(text, self._form):
+            if not _NUMBER.fullmatch(key):
+                yield key
+
+    def of(self, question: str) -> tuple[Scores, dict[str, float]]:
+        """Each name's match with a question, 0 to 1; and what is left of the weight of words that name a document.
+
+        These are the words of the best match: its text need not have them, and its first page has them most.
+        """
+        keys = set(self._keys(question))
+        for first, second in pairwise(words(question)):  # "Best Buy" names BESTBUY.pdf
+            keys.update(word_keys(first + second, self._form))
+        keys &= self._weights.keys()
+        matched = np.zeros(len(self._totals))
+        for key in keys:
+            matched[self._documents[key]] += self._weights[key]
+        share = matched / np.maximum(self._totals, 1e-9)
+        matches: Scores = share**2 * matched / (matched + _ONE_WORD)
+        matches[matches < _LEAST] = 0.0
+        if not matches.any():
+            return matches, {}
+        best = int(matches.argmax())
+        left = 1 - float(matches[best])
+        return matches, {key: left for key in keys if best in self._documents[key]}
+
+
+# ---- Headings
+
+
+def heading_paths(text: str) -> Iterator[tuple[int, str]]:
+    r"""Where each section begins, and the titles above it with its own.
+
+    >>> list(heading_paths("# Report 2023\n\n## Liquidity\n\nCash fell."))
+    [(0, 'Report 2023'), (15, 'Report 2023 Liquidity')]
+    """
+    path: list[tuple[int, str]] = []
+    for heading in marked_headings(text):
+        path = [above for above in path if above[0] < heading.level]
+        path.append((heading.level, _TAG.sub(" ", heading.title)))
+        yield heading.start, " ".join([title for _, title in path])
+
+
+class Headings:
+    """The words of the headings above units."""
+
+    def __init__(self, units: Units, form: str) -> None:
+        self._size = len(units)
+        edges: dict[str, list[int]] = defaultdict(list)
+        for number, document in enumerate(units.given):
+            if document is None:
+                continue
+            first, end = units.firsts[number : number + 2].tolist()
+            sections = list(heading_paths(document.text))
+            begins = [start + units.begins[number] for start, _ in sections]
+            places = np.searchsorted(units.starts[first:end], begins) + first
+            ranges = pairwise([*places.tolist(), end])
+            for (_, titles), (begin, after) in zip(sections, ranges, strict=True):
+                if begin < after:
+                    for key in set(word_keys(titles, form)):
+                        edges[key] += begin, after
+        # Where the headings that have a word begin to stand above units, and where they end.
+        self._edges = {key: np.array(places).reshape(-1, 2).T for key, places in edges.items()}
+
+    def gains(self, weights: Mapping[str, float], most: float) -> Scores:
+        """What each unit gains: the square of the share of a question's words, by weight, that the headings above it
+        have, times `most`.
+        """
+        steps = np.zeros(self._size + 1)
+        for key, weight in weights.items():
+            if key in self._edges:
+                begins, ends = self._edges[key]
+                steps[begins] += weight
+                steps[ends] -= weight
+        edges = np.flatnonzero(steps)
+        shares = np.cumsum(steps[edges]) / (sum(weights.values()) or 1.0)
+        # Sums that take away what they added are not exact.
+        gains = most * np.append(0.0, np.round(shares, 9) ** 2)
+        return np.repeat(gains, np.diff(edges, prepend=0, append=self._size))

@@ -32,7 +32,7 @@ from chunkcore.errors import OptionError
 from chunkcore.options import suggesting
 from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
-from chunkcore.retrieval.passages.worth import BALANCE
+from chunkcore.retrieval.passages.units import BALANCE
 from chunkcore.text import Document as CoreDocument
 
 Documents = list[Document | CoreDocument]

@@ -1,0 +1,428 @@
+"""Units: where they stand, what of them passages may show, and what another retriever's hits are worth to them.
+
+A hit is worth log((N + 1) / rank) to the units that it covers, N the number of hits. A unit's worth has two scales,
+each divided by its best unit: two thirds of the hits as they are, one third of each with as much text again on either
+side. The words' score is divided by its best unit, too, so that the first hit has the same share of what the best
+words are worth in a small collection and in a large one; a lesser one where the hits hold the question's clearest
+words no more than chance gives.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.boundaries import table_blocks
+from chunkcore.boundaries.formats import format_of
+from chunkcore.boundaries.html import visible_pieces
+from chunkcore.errors import DataError, MissingExtraError
+from chunkcore.reading.visible import is_html
+from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.passages.assembly import goes_on
+from chunkcore.run import Retrieved
+from chunkcore.spans import (
+    Flags,
+    Numbers,
+    Ranges,
+    Scores,
+    ragged_indices,
+    shifted,
+    union_ranges,
+)
+from chunkcore.text import Document, Span, slice_id, text_of_spans
+from chunkcore.tokens import get_counter
+
+# Or ids of documents: these are shown whole; of other documents only the hits' text.
+Show = Literal["hits", "whole", "all"] | Collection[str]
+BALANCE = 0.3
+_SCALES = ((0, 2 / 3), (1, 1 / 3))  # how much wider a hit is read, that scale's share of the worth
+_CLEAR = 25.0  # the words' score of a unit five deviations above the mean at every scale
+_FIRST = 10  # hits that are held against the words
+_CHANCE, _AGREED = 0.5, 0.7  # the mean place of the hits' units by words
+_SAMPLE = 2**12  # units among which a place is found
+_NEEDED = 8  # units on either side that a reader may need with one
+
+DOCUMENT = "document"
+Scale = int | str  # a half-width of windows, or "document"
+Places = NDArray[np.int32]
+
+
+class Units:
+    """The chunks of a corpus in the order of their documents.
+
+    They stand on one axis of characters, on which the documents with units follow one another, apart.
+
+    Attributes:
+        corpus: the chunks.
+        order: the units' chunk numbers; None for 0, 1, 2, ...
+        firsts: each document's first unit, and the number of all.
+        documents: the number of each unit's document, among those with units.
+        numbers: of each document with units, its number in the corpus.
+        names: their ids.
+        given: these documents; None for one that is not given.
+        begins: where each begins on the axis.
+        starts: each unit's first place on the axis.
+        ends: the place after its last.
+        sources: all documents by id.
+        tokens: of each unit, by its chunker.
+        mean_tokens: their mean, at least 1.
+        counter: the index's.
+        sizes: of each unit the tokens by that counter; -1: not counted yet.
+
+    Raises `DataError`: chunks overlap.
+    """
+
+    def __init__(self, corpus: ChunkedCorpus, counter: str = "cl100k_base") -> None:
+        self.corpus = corpus
+        self.sources = {document.id: document for document in corpus.documents}
+        numbers, extents = corpus.document_numbers, corpus.extents
+        order = np.lexsort((extents[:, 0], numbers))
+        numbers = numbers[order]
+        starts, ends = extents[order].T
+        is_same = numbers[1:] == numbers[:-1]
+        overlaps = np.flatnonzero(is_same & (starts[1:] < ends[:-1]))
+        if len(overlaps):
+            one, other = (corpus[number] for number in order[overlaps[0] :][:2].tolist())
+            raise DataError(
+                f"passages are made of chunks that do not overlap: chunk {other.index} of {other.document_id!r} starts "
+                f"at {other.start}, before chunk {one.index} ends at {one.end}; cut without overlap, such as with "
+                "sentence:size=50, or use another retriever"
+            )
+        is_in_order = bool((np.diff(order) == 1).all())
+        self.order: Numbers | None = None if is_in_order else order
+        firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        self.firsts: Numbers = np.append(firsts, len(order)).astype(np.int64)
+        self.documents: Numbers = np.repeat(np.arange(len(firsts)), np.diff(self.firsts))
+        self.numbers: list[int] = numbers[firsts].tolist()
+        names, _ = corpus.described
+        documents = dict(enumerate(corpus.documents))
+        self.names = [names[number] for number in self.numbers]
+        self.given = [documents.get(number) for number in self.numbers]
+        self._readers: list[Reader | None] = list(map(reader_of, self.given))
+        self._number_of = {name: number for number, name in enumerate(self.names)}
+        # The ranges of two documents never touch.
+        self._lengths: Numbers = ends[self.firsts[1:] - 1] + 1
+        self.begins: Numbers = np.cumsum(self._lengths) - self._lengths
+        self.starts: Numbers = starts + self.begins[self.documents]
+        self.ends: Numbers = ends + self.begins[self.documents]
+        self.tokens: Numbers = self.by_unit(corpus.token_counts)
+        self.mean_tokens = max(1.0, float(self.tokens.sum()) / max(1, len(order)))
+        self.counter = get_counter(counter)
+        self.sizes: Numbers = np.full(len(order), -1, dtype=np.int32)
+        self._goes_on = np.full(len(order), -1, dtype=np.int8)  # -1: not known yet
+
+    def __len__(self) -> int:
+        return int(self.firsts[-1])
+
+    # ---- Windows
+
+    def chunks(self, units: Numbers) -> Numbers:
+        """The units' chunk numbers."""
+        return units if self.order is None else self.order[units]
+
+    def by_unit(self, values: NDArray[Any]) -> NDArray[Any]:
+        """One value a chunk as one value a unit."""
+        return values if self.order is None else values[self.order]
+
+    def windows(self, scale: Scale) -> tuple[Places, Places]:
+        """The first unit of each unit's window, and the one after its last."""
+        start, end = self.firsts[self.documents], self.firsts[self.documents + 1]
+        if not isinstance(scale, str):
+            place = np.arange(len(self), dtype=np.int64)
+            start = np.maximum(place - scale, start)
+            end = np.minimum(place + scale + 1, end)
+        return start.astype(np.int32), end.astype(np.int32)
+
+    def blocks(self, size: int) -> Iterator[tuple[int, int]]:
+        """Ranges of about `size` units, each of whole documents."""
+        count = max(1, round(len(self) / size))
+        edges = self.firsts.searchsorted(np.linspace(0, len(self), count + 1))
+        yield from pairwise(np.unique(self.firsts[edges]).tolist())
+
+    def with_gaps(self, scores: Scores, best: Numbers) -> Numbers:
+        """The best units, and gaps between them that cost less than the document's best units gain."""
+        if not len(best):
+            return best
+        best = np.sort(best)
+        least = scores[best].min()
+        documents = self.documents[best]
+        gains = np.bincount(documents - documents[0], scores[best] - least)
+        parts = [best[:1]]
+        for before, unit in pairwise(best.tolist()):
+            document = self.documents[unit]
+            between = scores[before + 1 : unit]
+            cost = least * len(between) - between.sum()
+            if self.documents[before] == document and cost < gains[document - documents[0]]:
+                parts.append(np.arange(before + 1, unit))
+            parts.append(np.array([unit]))
+        return np.concatenate(parts)
+
+    # ---- Texts
+
+    def spans(self, unit: int) -> tuple[Span, ...]:
+        """A unit's place in its document, without the header of a table that is repeated before its rows."""
+        number = int(unit if self.order is None else self.order[unit])
+        chunk = self.corpus.special.get(number)
+        if chunk is not None:
+            return chunk.spans[self.corpus.repeating.get(number, 0) :]
+        _, _, start, end, _ = self.corpus.columns[:, number].tolist()
+        return (Span(start, end),)
+
+    def piece(self, unit: int, cut: tuple[Span, ...] | None, score: float) -> Retrieved:
+        """A unit, or what is left of it by a cut, with its text."""
+        spans, number = self.spans(unit), self.documents[unit]
+        name, document = self.names[number], self.given[number]
+        place = int(unit if self.order is None else self.order[unit])
+        chunk = self.corpus.special.get(place)
+        if chunk is None:
+            fingerprint = self.corpus.fingerprint or ""
+            identity = slice_id(name, fingerprint, spans[0].start, spans[0].end)
+        else:
+            identity = chunk.id
+        shown = cut or spans
+        if document is not None:
+            text = text_of_spans(document.text, shown)
+        else:
+            chunk = self.corpus[place]
+            text = chunk.text
+            if len(spans) == 1 and spans != chunk.spans:
+                text = text[-len(spans[0]) :]
+        return Retrieved(name, shown, score, text, id=identity)
+
+    def goes_on(self, unit: int) -> int:
+        """Whether a reader needs the next unit of the document, too: see the function `goes_on`."""
+        known = int(self._goes_on[unit])
+        if known < 0:
+            known = 0
+            number = self.documents[unit]
+            document = self.given[number]
+            if document is not None and unit + 1 < self.firsts[number + 1]:
+                after = int(self.starts[unit + 1] - self.begins[number])
+                known = goes_on(document.text, self.spans(unit)[-1], after)
+            self._goes_on[unit] = known
+        return known
+
+    def reach(self, unit: int) -> range:
+        """A unit, its neighbours, and what a reader needs with it."""
+        document = self.documents[unit]
+        low, end = self.firsts[document : document + 2].tolist()
+        first, last = max(low, unit - 1), min(end - 1, unit + 1)
+        low, high = max(low, first - _NEEDED), min(end - 1, last + _NEEDED)
+        while first > low and self.goes_on(first - 1):
+            first -= 1
+        while last < high and self.goes_on(last):
+            last += 1
+        return range(first, last + 1)
+
+    def header(self, unit: int) -> Header:
+        """The header of a table that a unit repeats, or that stands above its rows; () of a document not given."""
+        number = int(unit if self.order is None else self.order[unit])
+        document = self.documents[unit]
+        source, reader = self.given[document], self._readers[document]
+        if source is None:
+            return ()
+        repeated = self.corpus.repeating.get(number, 0)
+        if repeated:
+            return self.corpus.special[number].spans[:repeated]
+        header: Header = ()
+        if reader is not None:
+            header = reader(source.text, int(self.starts[unit] - self.begins[document]))
+        return header
+
+    # ---- Hits
+
+    def places_of(self, hits: Sequence[Retrieved]) -> Numbers:
+        """Of each span of hits, as rows: the hit's number, start and end, and those of its document: (5, spans)."""
+        rows = []
+        for number, hit in enumerate(hits):
+            document = self._number_of.get(hit.document_id)
+            if document is not None:
+                rows += [(number, document, span.start, span.end) for span in hit.spans]
+        owner, documents, starts, ends = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+        low = self.begins[documents]
+        return np.stack((owner, starts + low, ends + low, low, low + self._lengths[documents]))
+
+    def whole(self, names: Iterable[str]) -> Ranges:
+        """The ranges of these documents, as far as they have units."""
+        numbers = [self._number_of[name] for name in names if name in self._number_of]
+        begins = self.begins[numbers]
+        return np.column_stack((begins, begins + self._lengths[numbers]))
+
+    def covered(self, ranges: Ranges) -> tuple[Numbers, Numbers]:
+        """The number of a range and the unit, for each unit that shares a character with a range."""
+        first = np.searchsorted(self.ends, ranges[:, 0], side="right")
+        after = np.searchsorted(self.starts, ranges[:, 1])
+        return ragged_indices(first, np.maximum(after - first, 0))
+
+    def agreement(self, places: Numbers, words: Scores) -> float:
+        """How far the first hits agree with the words' scores, 0 to 1, by what they are worth to the units they hold.
+
+        Hits of a model that does not know the language hold the question's words no more than any text: the mean place
+        of their units among all, by words, is a half. That is no agreement, 0.7 is a full one. Words contradict nothing
+        unless a unit has twice the score that stands out.
+        """
+        if words.max(initial=0.0) < 2 * clear_score(words):
+            return 1.0
+        held, worth = self.worth(places[:, places[0] < _FIRST], _FIRST)
+        if not len(held):
+            return 1.0
+        step = 1 + len(words) // _SAMPLE
+        sample = np.sort(words[::step])
+        below = np.searchsorted(sample, words[held])
+        up_to = np.searchsorted(sample, words[held], side="right")
+        ranks = (below + up_to) / (2 * len(sample))
+        mean = float(np.average(ranks, weights=worth))
+        return min(1.0, max(0.0, (mean - _CHANCE) / (_AGREED - _CHANCE)))
+
+    def worth(self, places: Numbers, count: int) -> tuple[Numbers, Scores]:
+        """The units that hits at these places, of `count` hits in all, are worth something to, ascending; and how much,
+        at most 1.
+        """
+        gains = np.log((count + 1) / (places[0] + 1))
+        scales = []
+        for wider, _ in _SCALES:
+            ranges = ranges_of(places, wider)
+            row, units = self.covered(ranges)
+            shared = np.minimum(self.ends[units], ranges[row, 1])
+            shared -= np.maximum(self.starts[units], ranges[row, 0])
+            scales.append((units, shared, gains[row] * shared))
+        held = np.unique(np.concatenate([units for units, _, _ in scales]))
+        lengths = np.maximum(self.ends[held] - self.starts[held], 1)
+        total = np.zeros(len(held))
+        for (units, shared, gained), (wider, share) in zip(scales, _SCALES, strict=True):
+            numbers = held.searchsorted(units)
+            divisor = lengths
+            if not wider:
+                # Where chunks overlap, a unit has the mean of those that cover it; neighbouring hits add up.
+                divisor = np.maximum(np.bincount(numbers, shared, minlength=len(held)), lengths)
+            worth = np.bincount(numbers, gained, minlength=len(held)) / divisor
+            total += share * worth / (worth.max(initial=0.0) or 1.0)
+        return held, total
+
+
+def ranges_of(places: Numbers, wider: int = 0) -> Ranges:
+    """The ranges of hits' places, each with so many times its length again on either side, within its document."""
+    _, start, end, low, high = places
+    more = wider * (end - start)
+    return np.column_stack((np.clip(start - more, low, high), np.clip(end + more, low, high)))
+
+
+def clear_score(scores: Scores) -> float:
+    """The words' score that stands out: among n units, no deviation is over the root of n - 1."""
+    return min(_CLEAR, len(scores) / 4)
+
+
+class Shown:
+    """What passages may show.
+
+    Attributes:
+        units: of which some is shown.
+        cut: of those of which a part is shown, the spans of that part.
+    """
+
+    def __init__(self, units: Units, ranges: Ranges) -> None:
+        self._ranges = union_ranges(ranges)
+        _, self.units = units.covered(self._ranges)
+        is_whole = self.covers(units.starts[self.units], units.ends[self.units])
+        starts, ends = self._ranges.T.tolist()
+        self.cut: dict[int, tuple[Span, ...]] = {}
+        for unit in self.units[~is_whole].tolist():
+            begin = int(units.begins[units.documents[unit]])
+            spans = []
+            for span in units.spans(unit):
+                first = bisect_right(ends, span.start + begin)
+                after = bisect_left(starts, span.end + begin)
+                for number in range(first, after):
+                    low, high = starts[number] - begin, ends[number] - begin
+                    spans.append(Span(max(span.start, low), min(span.end, high)))
+            self.cut[unit] = tuple(spans)
+
+    def covers(self, starts: Numbers, ends: Numbers) -> Flags:
+        """Whether each of these stretches of the axis is shown whole."""
+        if not len(self._ranges):
+            return np.zeros(len(starts), dtype=np.bool_)
+        place = np.searchsorted(self._ranges[:, 0], starts, side="right") - 1
+        covers: Flags = (place >= 0) & (ends <= self._ranges[place, 1])
+        return covers
+
+
+# ---- Headers of tables
+
+# The header of a Markdown table, and the rule below it.
+_MARKDOWN = re.compile(r"^\|[^\n]*\n(?=[^\n]*-)\|[-:| \t]+$", re.MULTILINE)
+_NO_ROW = re.compile(r"^[^|]", re.MULTILINE)
+_ROW = re.compile(r"<tr\b", re.IGNORECASE)
+_TH, _TD = re.compile(r"<th\b", re.IGNORECASE), re.compile(r"<td\b", re.IGNORECASE)
+_START = 20_000  # characters of a CSV text, in which its header is looked for
+_FAR = 100_000  # characters that a row may be below its header
+
+Header = tuple[Span, ...]
+Reader = Callable[[str, int], Header]
+
+
+def reader_of(document: Document | None) -> Reader | None:
+    r"""What gives the header's spans for a text and the place of a row in it; None if no such table is there.
+
+    It reads Markdown, HTML and, of a document that is named so, CSV; where no row is, it gives none.
+
+    >>> text = "| tea | heat |\n|---|---|\n| green | 80 |"
+    >>> reader_of(Document("teas.md", text))(text, text.index("| green"))
+    (Span(start=0, end=24),)
+    """
+    if document is None:
+        return None
+    text = document.text
+    if is_html(document):
+        return _of_html if _TH.search(text) else None
+    if format_of("", document).kind == "table":
+        return _of_csv
+    return _of_markdown if "|\n|" in text else None
+
+
+def _of_markdown(text: str, place: int) -> Header:
+    if not text.startswith("|", place):
+        return ()
+    headers = list(_MARKDOWN.finditer(text, max(0, place - _FAR), place))
+    if not headers or _NO_ROW.search(text, headers[-1].end() + 1, place):
+        return ()
+    return (Span(*headers[-1].span()),)
+
+
+def _of_html(text: str, place: int) -> Header:
+    """What is above the row of the table's first cell `td`, if cells `th` are."""
+    before = text[max(0, place - _FAR) : place]
+    start = before.lower().rfind("<table")
+    first = _TD.search(before, start)
+    if start < 0 or first is None or "</table" in before[start:].lower():
+        return ()
+    above = before[start : first.start()]
+    cell = _TH.search(above)
+    if cell is None or not _ROW.search(above, cell.end()):
+        return ()
+    try:
+        cells = visible_pieces(above)
+    except MissingExtraError:
+        return ()
+    return shifted([Span(*piece) for piece in cells], place - len(before) + start)
+
+
+def _of_csv(text: str, place: int) -> Header:
+    header = _header_of_csv(text[:_START])
+    if header is None or header[1] > place:
+        return ()
+    return (Span(*header),)
+
+
+@lru_cache(maxsize=64)
+def _header_of_csv(text: str) -> tuple[int, int] | None:
+    for block in table_blocks(text):
+        if block.header is not None:
+            return block.header
+    return None
