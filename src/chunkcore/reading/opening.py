@@ -293,8 +293,7 @@ def walk_folder(
 
     Skipped are names with a leading dot, devices, pipes and sockets, and files and saved indexes that chunkcore wrote.
     Links to files are given as they are: `open_file` refuses those that leave the folder. Links to folders are skipped,
-    but with `follow_links` entered, unless they lead to a folder that holds them. `on_error` gets each folder that
-    cannot be listed.
+    but with `follow_links` entered once each. `on_error` gets each folder that cannot be listed.
     """
     files: dict[str, Path] = {}
     written: list[Path] = []
@@ -322,7 +321,7 @@ def walk_folder(
         written += [root / folder / name for name in sorted(ours)]
         for name in names - ours:
             files[as_utf8(folder + name)] = root / folder / name
-        waiting += folders
+        waiting += reversed(folders)
     return Walk(dict(sorted(files.items())), sorted(written))
 
 
