@@ -18,8 +18,7 @@ from chunkcore.chunkers import Html, get_chunker
 from chunkcore.evaluation.benchmarks.loading import EvidenceFinder
 from chunkcore.questions.label import LabelledQuestions
 from chunkcore.reading import read_file
-from chunkcore.reading.html import Page, visible_text
-from chunkcore.reading.visible import from_source, in_source, lines_of
+from chunkcore.reading.visible import Page, from_source, in_source, lines_of, visible_text
 from chunkcore.retrieval import lexicon
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.text import Chunk, Document, Mark, Span, text_of_spans

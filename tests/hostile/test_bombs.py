@@ -15,7 +15,7 @@ from chunkcore.boundaries.separators import compiled
 from chunkcore.errors import ChunkcoreError, DataError, NoAnswerError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, write_benchmark
 from chunkcore.models.openvino import read_bert_folder
-from chunkcore.reading.html import visible_text
+from chunkcore.reading.visible import visible_text
 from chunkcore.report import read_reports
 from chunkcore.study.tuning import TuneOptions, plan
 

@@ -71,7 +71,7 @@ readers: Registry[type[Reader]] = Registry(
     places={
         "DOCX": "chunkcore.reading.office:Docx",
         "EPUB": "chunkcore.reading.office:Epub",
-        "HTML": "chunkcore.reading.html:Page",
+        "HTML": "chunkcore.reading.visible:Page",
         "Office before 2007": "chunkcore.reading.office:OldOffice",
         "PDF": "chunkcore.reading.pdf:Pdf",
         "PPTX": "chunkcore.reading.office:Pptx",

@@ -16,7 +16,7 @@ from chunkcore.errors import DataError
 from chunkcore.files import UnreadError
 from chunkcore.reading.base import Reader, Reading, listed, note_lines, readers
 from chunkcore.reading.encodings import charset, decode_text
-from chunkcore.reading.html import visible_text
+from chunkcore.reading.visible import visible_text
 from chunkcore.text import Document
 
 _SHOWN = ("From", "To", "Cc", "Date")

@@ -17,7 +17,7 @@ from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import Reader, Reading, left_out, listed, readers
-from chunkcore.reading.html import fenced
+from chunkcore.reading.visible import fenced
 from chunkcore.text import Document, Mark, Span
 
 if TYPE_CHECKING:
