@@ -25,7 +25,6 @@ from chunkcore.evaluation.measures import Depth, Measure, budget_of, describe_de
 from chunkcore.evaluation.results import Report, System
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.options import format_spec, split_spec
-from chunkcore.plain import markdown_cell
 from chunkcore.report.tables import Column, Table, model_tokens, percent, text_column
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
@@ -231,16 +230,6 @@ class Advice:
         command = page.more_questions if few else ""
         return cls(tuning.use, tuple(lines), _pasted(tuning.report(tuning.use), page), command)
 
-    def markdown(self) -> str:
-        """The lines as a list, then the first block of code to paste, folded."""
-        parts = ["\n".join(f"- **{label}** {markdown_cell(text)}" for label, text in self.lines)]
-        if self.command:
-            parts.append(_fenced(self.command))
-        for title, text in list(self.pasted.items())[:1]:  # the page has the others
-            block = f"{markdown_cell(title)}:\n\n{_fenced(text)}"
-            parts += ["<details><summary>Lines to paste</summary>", block, "</details>"]
-        return "\n\n".join(parts)
-
 
 class _Choice:
     """The system to use, of those that a comparison leaves, and what to say of the others."""
@@ -442,13 +431,6 @@ def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:
 
 def _few(questions: int) -> str:
     return f"{counted(questions, 'question')} settle little: label {FEW - questions} more at least"
-
-
-def _fenced(text: str) -> str:
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}\n{text}\n{fence}"
 
 
 # ---- what it missed

@@ -6,9 +6,8 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from html import escape
 from importlib.resources import files
 from itertools import groupby
 from typing import Any
@@ -19,7 +18,7 @@ from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
 from chunkcore.lazy import needed
-from chunkcore.plain import page_text, script_json
+from chunkcore.plain import html_text, page_text, script_json
 from chunkcore.report import plots, tables
 from chunkcore.report.advice import Advice, missed_by
 from chunkcore.report.viewer import viewer
@@ -47,33 +46,43 @@ def require_jinja2() -> None:
 
 
 @cache
-def page_template() -> Any:
-    """The page's template. Raises `MissingExtraError` if jinja2 is not installed."""
+def template(name: str, escape: Callable[[str], str]) -> Any:
+    """A template of this folder; each text that enters it is escaped, except our own markup.
+
+    Raises `MissingExtraError` if jinja2 is not installed.
+    """
     require_jinja2()
     from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    def headings(columns: Sequence[tables.Column[Any]]) -> list[tuple[str, int]]:
-        """Groups of neighbouring columns, each with the number it spans."""
-        groups = groupby(column.group for column in columns)
-        return [(group, len(list(members))) for group, members in groups]
-
-    def breakable(name: str) -> Any:
-        """A name with line breaks allowed after colons and commas."""
-        parts = re.split(r"(?<=[:,])", page_text(name))
-        return markup("<wbr>".join(map(escape, parts)))
 
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # Every value that enters the page is escaped, except our own markup.
-        finalize=lambda value: page_text(value) if type(value) is str else value,
+        finalize=lambda value: markup(escape(value)) if type(value) is str else value,
         loader=FunctionLoader(assets),
     )
-    environment.filters["headings"] = headings
-    environment.filters["breakable"] = breakable
-    return environment.get_template("page.html.jinja")
+    environment.filters |= {"headings": _headings, "breakable": _breakable, "fenced": _fenced}
+    return environment.get_template(name)
+
+
+def _headings(columns: Sequence[tables.Column[Any]]) -> list[tuple[str, int]]:
+    """Groups of neighbouring columns, each with the number it spans."""
+    groups = groupby(column.group for column in columns)
+    return [(group, len(list(members))) for group, members in groups]
+
+
+def _breakable(name: str) -> Any:
+    """A name with line breaks allowed after colons and commas."""
+    return markup("<wbr>".join(map(html_text, re.split(r"(?<=[:,])", name))))
+
+
+def _fenced(text: str) -> Any:
+    """Code for Markdown."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return markup(f"{fence}\n{text}\n{fence}")
 
 
 def markup(text: str) -> Any:
@@ -104,7 +113,7 @@ def html_report(page: ReportPage) -> str:
     data = questions(page, shown.documents if shown else {}) | {"documents": shown and shown.index}
     advice = Advice.of(page)
     return str(
-        page_template().render(
+        template("page.html.jinja", html_text).render(
             policy=policy(style, script),
             style=markup(style),
             script=markup(script),

@@ -23,7 +23,7 @@ from chunkcore.files import read_json, write_files, write_text
 from chunkcore.plain import csv_cell, digest, markdown_cell, plain, terminal_text
 from chunkcore.report import tables
 from chunkcore.report.advice import Advice, missed_by, missed_table
-from chunkcore.report.html import html_report
+from chunkcore.report.html import html_report, template
 from chunkcore.report.tables import Cell, Table
 from chunkcore.study.comparing import ReportPage
 
@@ -34,44 +34,36 @@ if TYPE_CHECKING:
 
 
 def markdown_report(page: ReportPage) -> str:
-    """The verdict, and every table of the HTML page at every k and in every unit."""
+    """The verdict, and every table of the HTML page at every k and in every unit.
+
+    Raises `MissingExtraError`: jinja2 is not installed.
+    """
     advice, comparison, tuning = Advice.of(page), page.comparison, page.tuning
-    parts = [f"# Chunkers and retrievers on {markdown_cell(page.name)}"]
-    parts.append(advice.markdown())
-    parts += [f"> {markdown_cell(text)}" for text in tables.warnings(page)]
-    parts += ["## Verdict", markdown_cell(comparison.verdict)]
-    note = f"Of {markdown_cell(advice.use)}, the questions with the least recall."
-    parts += _titled(missed_table(missed_by(page, advice.use)), note)
+    views = []
     for unit in page.units:
         for k in page.ks:
-            scores = tables.markdown_table(tables.score_table(page, k, unit))
-            parts += [f"## Scores at {describe_depth(k)}, {unit}s", scores]
-    parts += _titled(tables.collection_table(page))
-    if comparison.against:
-        note = f"Bold where the questions show it, ≈ where it is under {comparison.within}."
-        parts += _titled(tables.difference_table(page), note)
-    for table in tables.tuning_tables(tuning) if tuning else ():
-        parts += _titled(table)
-    parts += _titled(tables.problem_table(page))
-    shown = {
+            title = f"Scores at {describe_depth(k)}, {unit}s"
+            views.append((title, tables.score_table(page, k, unit)))
+    facts = {
         "Date": page.written,
         "Seed": str(comparison.seed),
         "Resamples": str(comparison.resamples),
         "k = min counts": f"chunks {page.reports[0].min_rule} evidence",
         **page.settings,
     }
-    lines = []
-    for name, value in shown.items():
-        if value:
-            lines.append(f"- {markdown_cell(name)}: {markdown_cell(value)}")
-    return "\n\n".join([*parts, "## How this was made", "\n".join(lines)]) + "\n"
-
-
-def _titled(table: Table[Any] | None, note: str = "") -> list[str]:
-    if table is None:
-        return []
-    title = f"## {markdown_cell(table.title)}"
-    return [part for part in (title, note, tables.markdown_table(table)) if part]
+    text: str = template("report.md.jinja", markdown_cell).render(
+        page=page,
+        advice=advice,
+        warnings=tables.warnings(page),
+        missed=missed_table(missed_by(page, advice.use)),
+        views=views,
+        collections=tables.collection_table(page),
+        differences=tables.difference_table(page),
+        tuning_tables=tables.tuning_tables(tuning) if tuning else (),
+        problems=tables.problem_table(page),
+        facts=facts,
+    )
+    return f"{text.strip()}\n"
 
 
 FORMAT = "chunkcore report 2"

@@ -18,7 +18,6 @@ from chunkcore.evaluation.comparison import Difference, listed, rounded
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.resampling import SHARES, tokens_for
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
-from chunkcore.plain import markdown_cell
 from chunkcore.run import MatchKind
 from chunkcore.study.comparing import FEW, ReportPage, mean
 from chunkcore.study.tuning import Tuning
@@ -85,23 +84,6 @@ class Table(Generic[Row]):
 def text_column(title: str, show: Callable[[Row], Cell | str]) -> Column[Row]:
     """A column of text."""
     return Column(title, show, kind="text", short=title)
-
-
-def markdown_table(table: Table[Any]) -> str:
-    """A table in the pipe syntax; pipes and HTML in cells are escaped."""
-    titles = [column.full_title for column in table.columns]
-    rules = ["---:" if column.kind == "number" else "---" for column in table.columns]
-    lines = [map(markdown_cell, titles), rules, *(map(_markdown_cell, row) for row in table.rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def _markdown_cell(cell: Cell) -> str:
-    text = markdown_cell(cell.text)
-    if cell.strong:
-        text = f"**{text}**"
-    if cell.number:
-        text = f"{cell.number}. {text}"
-    return " ".join([text, *map(markdown_cell, cell.details)])
 
 
 def percent(value: float, digits: int = 1) -> str:
