@@ -501,7 +501,16 @@ def test_an_invitation_is_what_it_shows_and_no_calendars_data(kind):
         assert (reading.document.text, reading.notes) == ("# Tea\n\nTea at noon.", ())
 
 
-@pytest.mark.parametrize("stub", ["This message needs an HTML reader.", "", "View this email in your browser."])
+@pytest.mark.parametrize(
+    "stub",
+    [
+        "This message needs an HTML reader.",
+        "",
+        "View this email in your browser.",
+        "--",
+        "このメールは表示できません。",
+    ],
+)
 def test_html_wins_over_a_stub_of_text(tmp_path, stub):
     page = (
         "<style>x{}</style><nav>Home</nav><h1>Tea &amp; cups</h1><p>It is <b>hot</b>.<table><tr><td>a<td>b</table>"
@@ -554,7 +563,11 @@ TEXTS = {
     "gb18030": ["绿茶不需要沸水。红茶需要热水，请注意温度。"],
     "big5": ["綠茶不需要沸水。紅茶需要熱水，請注意溫度。"],
     "cp949": ["녹차는 끓는 물이 필요하지 않습니다. 홍차는 뜨거운 물이 필요합니다."],
-    "cp1250": ["Zelený čaj není horký. Příliš žluťoučký kůň úpěl ďábelské ódy."],
+    "cp1250": [
+        "Zelený čaj není horký. Příliš žluťoučký kůň úpěl ďábelské ódy.",
+        "A zöld tea nem forró. Árvíztűrő tükörfúrógép; kérünk öt csésze teát.",
+    ],
+    "iso8859-15": ["Grüner Tee kostet fünf €, süß oder nicht."],
     "cp1253": ["Το πράσινο τσάι δεν είναι ζεστό. Το μαύρο τσάι είναι."],
 }
 
@@ -578,6 +591,8 @@ def test_a_page_declares_its_encoding(tmp_path):
     file = tmp_path / "a.html"
     file.write_bytes('<meta charset="iso-8859-2"><p>Zelený čaj'.encode("iso-8859-2"))
     assert document_of(file).text.endswith("Zelený čaj")
+    file.write_bytes('<meta charset="iso-8859-8-i"><p>תה'.encode("iso8859-8"))
+    assert document_of(file).text.endswith("תה")
     file.write_bytes(b'<meta charset="no-such"><p>Caf\xe9')  # and another that is wrong
     assert document_of(file).text.endswith("Café")
 

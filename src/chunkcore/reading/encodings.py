@@ -26,6 +26,17 @@ _CHARSETS = re.compile(
     r"ascii|utf-8(-sig)?|utf-(16|32)(-[bl]e)?|iso8859-\d+|cp\d+|koi8-[rtu]|gb2312|gbk|gb18030|big5(hkscs)?|johab|hz"
     r"|shift_jis(x0213|_2004)?|euc_\w+|iso2022_\w+|mac-\w+|tis-620|ptcp154|kz1048|hp-roman8"
 )
+# Labels that Python's codecs do not have.
+_LABELS = {
+    "cn-big5": "big5",
+    "gb_2312-80": "gbk",
+    "koi8-ru": "koi8-u",
+    "ks_c_5601-1989": "cp949",
+    "sjis": "shift_jis",
+    "unicode-1-1-utf-8": "utf-8",
+    "utf8mb4": "utf-8",
+    "windows-31j": "cp932",
+}
 # Python's codec for the label of another, by the WHATWG's encoding standard, which browsers and mail programs follow.
 _READ_AS = {
     "ascii": "cp1252",
@@ -57,7 +68,8 @@ def charset(label: str | None) -> str | None:
     ('cp1252', 'gb18030', 'cp932', None, None)
     """
     name = str(label or "").strip().lower()[:40].removeprefix("x-")
-    name = re.sub("^(windows|dos)-(?=[0-9])", "cp", {"sjis": "shift_jis"}.get(name, name))
+    name = re.sub("^(windows|win|dos)-(?=[0-9])", "cp", _LABELS.get(name, name))
+    name = re.sub("^iso[-_]?8859[-_]?([0-9]+)(-[ei])?$", r"iso8859-\1", name)
     with suppress(LookupError, ValueError):
         codec = codecs.lookup(name).name
         if _CHARSETS.fullmatch(codec):
@@ -213,7 +225,8 @@ def _is_shown(text: str) -> bool:
 # ---- Encodings of one byte a letter: by the alphabets of languages
 
 _LATIN = {
-    "àâäáãåæçèéêëìíîïñòóôöõøœùúûüßÿ": ("cp1252", "mac-roman", "cp850"),
+    "àâäáãåæçèéêëìíîïñòóôöõøœùúûüßÿ": ("cp1252", "iso8859-15", "mac-roman", "cp850"),
+    "áéíóúýþæöøð": ("cp1252",),
     "çğıöşüâîû\u0307": ("cp1254",),
     "áčďéěíňóřšťúůýž": ("cp1250", "iso8859-2"),
     "áäčďéíĺľňóôŕšťúýž": ("cp1250", "iso8859-2"),
@@ -246,13 +259,16 @@ _WORD = re.compile(r"[^\W\d_]+")
 def _by_letters(data: bytes, alphabets: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """The encodings in which the letters are those of one language, the likeliest first; one for each other text."""
     texts = {}  # the encoding by the text
+    likely = []
     for alphabet, names in alphabets.items():
         for name in names:
             with suppress(UnicodeDecodeError):
                 text = data.decode(name)
                 if text not in texts and _fits(text, alphabet):
                     texts[text] = name
-    return tuple(texts.values())
+                    if 3 * len(set(alphabet) & set(text.lower())) > 2 * len(alphabet):
+                        likely.append(name)
+    return tuple(dict.fromkeys([*likely, *texts.values()]))
 
 
 def _fits(text: str, alphabet: str) -> bool:

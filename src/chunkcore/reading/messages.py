@@ -25,6 +25,7 @@ _HEADER = 10_000  # characters of a header; the standard library takes the squar
 _LONG = re.compile(rb"(?i)(?:^|\n)(content-(?:type|disposition)):[^\n]{%d}" % _HEADER)
 _STUB = re.compile(r"(?i)\b(html|view|browser|online|client|reader)\b")
 _STUB_SIZE = 200  # characters
+_ADDRESS = re.compile(r"\w+://\S+")
 _BEFORE_HEAD = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?=[\w-]+:|From )")
 # The line before each message of a mailbox: a sender and a date as C's ctime or a mail's header writes it. A line of
 # a text may begin with "From", too, so a blank line must stand before. (`mailbox` splits at any such line.)
@@ -107,9 +108,14 @@ def _mail_of(part: Message) -> _Mail:
 
 
 def _is_stub(text: str, best: str) -> bool:
-    if not text.strip():
+    """Whether a short text only tells that there is another, or has less than half of its words in common with it."""
+    words = re.findall(r"\w+", _ADDRESS.sub("", text.lower()))
+    if not words:
         return True
-    return len(text) < min(_STUB_SIZE, len(best)) and _STUB.search(text) is not None
+    if len(text) >= min(_STUB_SIZE, len(best)):
+        return False
+    shared = set(words).intersection(re.findall(r"\w+", best.lower()))
+    return _STUB.search(text) is not None or 2 * len(shared) < len(set(words))
 
 
 def _is_body(part: Message) -> bool:
