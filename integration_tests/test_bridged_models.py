@@ -322,7 +322,7 @@ def test_haystack_text_embedders_embed_questions_or_everything() -> None:
     assert haystack.as_embedder(documents).symmetric
     with pytest.raises(OptionError, match="text_embedder: expected a Haystack text embedder"):
         haystack.as_embedder(MockDocumentEmbedder(), MockDocumentEmbedder())
-    with pytest.raises(ModelError, match="no vector for 2 of 2"):
+    with pytest.raises(ModelError, match=r"answered with shape \(2,\)"):
         haystack.as_embedder(haystack.ChunkcoreDocumentSplitter(), fingerprint="none").embed_documents(["a", "b"])
 
 

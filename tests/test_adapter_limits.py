@@ -41,6 +41,7 @@ def test_a_size_that_is_left_out_suits_the_model() -> None:
     for built in (build(fit_to=model), build("recursive:overlap=0", fit_to=model), build("recursive", fit_to=model)):
         assert (built.size, built.counter) == (12, EmbedderCounter(model))  # type: ignore[attr-defined]
     assert build("recursive", options={"chunk_size": 7}, fit_to=model).size == 7  # type: ignore[attr-defined]
+    assert build("recursive:overlap=3", {"size": 7}).label == "recursive:size=7,overlap=3"
     chunker = FixedToken(size=5)
     assert build(chunker, fit_to=model) is chunker
     texts = build(fit_to=model).split_text(DOCUMENTS[0].text)
@@ -53,9 +54,10 @@ def test_a_size_that_is_left_out_suits_the_model() -> None:
         (lambda: build("recursiv"), "unknown chunker 'recursiv'"),
         (lambda: build("recursive", {"size": 5, "chunk_size": 5}), "the same option"),
         (lambda: build("recursive", {"length_function": str.count}), "length_function is len or a counter's count"),
-        (lambda: build("recursive:size=9", {"overlap": 1}), "move 'overlap' into it"),
+        (lambda: build("recursive:size=9", {"size": 1}), "size: given twice"),
+        (lambda: build(9), "name:option=value,...; got 9"),  # type: ignore[arg-type]
         (lambda: build(FixedToken(), {"size": 3}), "built already takes no options, got 'size'"),
-        (lambda: merged({"size": 2}, {"size": 3}), "given in options and as a keyword"),
+        (lambda: merged({"size": 2}, {"size": 3}), "in options and as a keyword"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(make: Callable[[], object], message: str) -> None:

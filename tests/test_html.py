@@ -360,5 +360,5 @@ def test_frameworks_documents_of_html_are_cut_as_a_reader_sees_them(monkeypatch,
     if setting:
         monkeypatch.setenv("CHUNKCORE_HTML", setting)
     page = Document("a", "<h1>Tea</h1><p>It is <b>hot</b>.", {"mime_type": "text/html"})
-    (chunks,) = chunks_per_document(get_chunker("recursive"), [page], [False], None)
+    (chunks,) = chunks_per_document(get_chunker("recursive"), [page], None)
     assert [chunk.text for chunk in chunks] == [text]

@@ -20,7 +20,7 @@ import numpy as np
 from chunkcore.chunkers import Chunker, chunkers, get_chunker
 from chunkcore.chunkers.base import sized_options
 from chunkcore.errors import OptionError, echo, warn_user
-from chunkcore.models.base import Embedder, TokenCountingEmbedder
+from chunkcore.models.base import Embedder, Fingerprinted, TokenCountingEmbedder
 from chunkcore.models.loading import EmbedderCounter, get_embedder
 from chunkcore.options import split_spec
 from chunkcore.plain import digest, plain
@@ -98,7 +98,7 @@ def _described_function(function: Callable[..., object], depth: int) -> Any:
     return [place, uuid4().hex]
 
 
-class NamedFunction:
+class NamedFunction(Fingerprinted):
     """A function as an option, with a name for caches; the function cannot be rebuilt from the name.
 
     >>> NamedFunction(len) == NamedFunction(len), NamedFunction(len) == NamedFunction(str.split)
@@ -112,12 +112,6 @@ class NamedFunction:
 
     def __call__(self, *arguments: Any) -> Any:
         return self.function(*arguments)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NamedFunction) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
 
 
 class FunctionCounter(TokenCounter):
@@ -220,11 +214,13 @@ class ChunkerOptions(TypedDict, total=False):
 
 
 def merged(options: Mapping[str, object] | None, more: Mapping[str, object]) -> dict[str, object]:
-    """The options of ``options={...}`` and of keywords. Raises `OptionError`: one is in both."""
+    """The options of two places, such as ``options={...}`` and keywords. Raises `OptionError`: one is in both."""
     options = options or {}
     twice = sorted(options.keys() & more.keys())
     if twice:
-        raise OptionError(f"{', '.join(twice)}: given in options and as a keyword: give it once")
+        raise OptionError(
+            f"{', '.join(twice)}: given twice, in options and as a keyword: give it once"
+        )
     return {**options, **more}
 
 
@@ -238,7 +234,7 @@ def build(
 
     Args:
         chunker: a chunker, its name, or a spec string such as ``"recursive:size=200,overlap=20"``.
-        options: the chunker's options, or the frameworks' ``chunk_size`` and ``chunk_overlap``.
+        options: the chunker's other options, or the frameworks' ``chunk_size`` and ``chunk_overlap``.
         fit_to: the model that will embed the chunks. It decides a size that is left out (see `sized_options`), and the
             counter "embedder" counts its tokens. A built chunker stays as it is.
         as_model: from an option's value to chunkcore's model, if it is the framework's.
@@ -256,7 +252,8 @@ def build(
                 "give them to the chunker, or give its name instead"
             )
         return chunker
-    name, options = _name_and_options(chunker, options)
+    name, stated = split_spec(chunker)
+    options = merged(stated, options)
     framework = name.partition("_")[0]
     if framework in ("langchain", "llamaindex"):  # a configuration may name a chunker of `exact`
         with suppress(ImportError):
@@ -275,21 +272,6 @@ def build(
         if options.get("counter") == "embedder":
             options["counter"] = EmbedderCounter(fit_to)
     return get_chunker(name, **options)
-
-
-def _name_and_options(name: object, options: dict[str, object]) -> tuple[str, dict[str, object]]:
-    if not isinstance(name, str):
-        raise OptionError(
-            f"expected a chunker, its name or a spec string such as 'recursive:size=200', got {type(name).__name__}"
-        )
-    if ":" not in name:
-        return name, options
-    if options:
-        raise OptionError(
-            f"the spec {name!r} states its options itself; move {', '.join(map(repr, sorted(options)))} into it, "
-            "or give the chunker's bare name"
-        )
-    return split_spec(name)
 
 
 # Values of options that are no framework's models.
@@ -358,26 +340,19 @@ class TruncationWarning(UserWarning):
 
 
 def chunks_of(
-    chunker: Chunker,
-    documents: Iterable[Document],
-    are_chunks: Iterable[bool],
-    fit_to: Embedder | None,
+    chunker: Chunker, documents: Sequence[Document], fit_to: Embedder | None
 ) -> Iterator[Sequence[Chunk]]:
-    """The chunks of each document; of HTML those of what a reader sees, unless it is a chunk already.
-
-    At the end, a `TruncationWarning` if the embedder `fit_to` would cut any of them off.
-    """
-    seen = []
-    for document, is_chunk in zip(documents, are_chunks, strict=True):
-        seen.append(as_it_is(document) if is_chunk else document)
-    workers = min(4, os.cpu_count() or 1, len(seen))
-    if not chunker.tokens_only or not seen:
-        workers = 1
-    return warn_on_truncation(chunker.chunks_per_document(seen, workers=workers), fit_to)
+    """The chunks of each document; at the end, a `TruncationWarning` if `fit_to` would cut any of them off."""
+    workers = 1
+    if chunker.tokens_only and documents:
+        workers = min(4, os.cpu_count() or 1, len(documents))
+    return warn_on_truncation(chunker.chunks_per_document(documents, workers=workers), fit_to)
 
 
-def as_it_is(document: Document) -> Document:
-    """The document, whose text is cut with its tags, if it has some."""
+def chunkable(document: Document, *, is_chunk: bool) -> Document:
+    """The document. Of HTML, what a reader sees will be cut; of a chunk already, its text with the tags."""
+    if not is_chunk:
+        return document
     return replace(document, metadata={**document.metadata, "html": "source"})
 
 

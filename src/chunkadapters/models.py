@@ -16,7 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 import numpy as np
 
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionError
-from chunkcore.models.base import Fingerprinted, Vectors, check_vectors
+from chunkcore.models.base import Embedder, Fingerprinted, Vectors, check_vectors, embed
 from chunkcore.models.endpoint import SCHEMA_REFUSED, is_busy
 from chunkcore.models.llm import BadAnswerError, Message, Reply
 from chunkcore.models.llm.base import MeteredLLM, SchemaRefusedError
@@ -249,6 +249,14 @@ def without_secrets(message: object, secrets: tuple[str, ...], longest: int = 30
 # ---- Embedders
 
 
+def embedded(
+    embedder: Embedder, texts: Sequence[str], *, queries: bool = False
+) -> list[list[float]]:
+    """The vectors of the texts as lists, as the frameworks have them."""
+    vectors: list[list[float]] = embed(embedder, texts, queries=queries).tolist()
+    return vectors
+
+
 class BridgedEmbedder(Fingerprinted):
     """A framework's embedding model, called by that framework's own methods.
 
@@ -308,20 +316,13 @@ class BridgedEmbedder(Fingerprinted):
             raise ModelError(
                 f"the model {self.name!r} failed on {len(texts)} texts: {type(error).__name__}: {message}"
             ) from None
-        return self._checked(answer, len(texts))
-
-    def _checked(self, answer: object, count: int) -> Vectors:
-        if isinstance(answer, list) and any(vector is None for vector in answer):
-            raise ModelError(
-                f"the model {self.name!r} gave no vector for {answer.count(None)} of {count} texts; expected one a text"
-            )
         try:
             vectors = np.asarray(answer, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
             raise ModelError(
                 f"the model {self.name!r} answered with something that is no vectors ({error})"
             ) from None
-        return check_vectors(vectors, count, model=self.name)
+        return check_vectors(vectors, len(texts), model=self.name)
 
 
 # ---- Language models
@@ -354,15 +355,6 @@ class BridgedLLM(MeteredLLM):
         name, fingerprint = identify(self.framework, model, self.kinds, name, fingerprint)
         super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
         self.model = model
-
-    def __getstate__(self) -> tuple[object, str, str, int, bool]:
-        # Locks and counts belong to the process.
-        return self.model, self.name, self.fingerprint, self.concurrency, self.takes_schema
-
-    def __setstate__(self, state: tuple[object, str, str, int, bool]) -> None:
-        self.model, name, fingerprint, concurrency, takes_schema = state
-        super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
-        self.takes_schema = takes_schema
 
     def _complete(self, messages: Sequence[Message], schema: Mapping[str, object] | None) -> Reply:
         readable: list[Message] = [

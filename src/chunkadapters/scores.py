@@ -99,11 +99,6 @@ class QuestionScorer:
         benchmark = _benchmark(benchmark)
         self._scorer = Scorer(benchmark, counter=counter)
         self._places = BenchmarkPlaces(benchmark)
-        self._rows = {query.id: row for row, query in enumerate(benchmark.queries)}
-        self._queries: dict[str, list[Query]] = {query.id: [query] for query in benchmark.queries}
-        for query in benchmark.queries:
-            if query.text not in self._rows:
-                self._queries.setdefault(query.text, []).append(query)
 
     def scores(
         self, question: str, hits: Sequence[Hit], measures: Sequence[Measure | str]
@@ -114,15 +109,17 @@ class QuestionScorer:
         """
         from chunkcore.evaluation.measures import get_measure
 
-        queries = self._queries.get(question)
-        if not queries:
+        queries = self._scorer.benchmark.queries
+        rows = [row for row, query in enumerate(queries) if query.id == question]
+        rows = rows or [row for row, query in enumerate(queries) if query.text == question]
+        if not rows:
             raise DataError(
                 f"the benchmark has no question {question!r}: give a question's text or id as it has it"
             )
-        results = {query.id: _pieces(self._places.answers(query, hits)) for query in queries}
+        asked = [queries[row] for row in rows]
+        results = {query.id: _pieces(self._places.answers(query, hits)) for query in asked}
         parsed = [get_measure(measure) for measure in measures]
         report = self._scorer.score(Run("question", results), parsed)
-        rows = [self._rows[query.id] for query in queries]
         return [float(report.values(measure)[rows].mean()) for measure in parsed]
 
 

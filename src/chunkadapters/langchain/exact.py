@@ -150,35 +150,27 @@ class LangChainCharacter(Joined):
     def joiner(self) -> str:  # type: ignore[override]  # it depends on the options
         return self.separator_text if self.keep == "drop" else ""
 
-    @property
-    def _keeps_matches(self) -> bool:
-        """Whether the document's own text stands between the pieces of a chunk."""
-        return self.keep == "drop" and self.regex and _is_lossy(self.separator_text)
-
     def cut(self, source: TokenizedText) -> list[Draft]:
         pieces = self._pieces(source)
         sizes = source.counts(pieces[:, 0], pieces[:, 1])
         around = self.regex and self.separator_text.startswith(_LOOK_AROUND)
-        gap = source.counter.count(
-            self.separator_text if self.keep == "drop" and not around else ""
-        )
+        gap = source.counter.count("" if around else self.joiner)
         packed = pack(running_sizes(sizes, gap), self.size, self.overlap, gap=gap)
         rows = pieces.tolist()
-        if self._keeps_matches:
+        if self.regex and self.keep == "drop" and _is_lossy(self.separator_text):
+            # The document's own text stands between the pieces of a chunk.
             rows = [(rows[first][0], rows[last - 1][1]) for first, last in packed]
             packed = [(number, number + 1) for number in range(len(rows))]
         return self._drafts(source.text, rows, packed, strip=self.strip)
 
     def _pieces(self, source: TokenizedText) -> np.ndarray[Any, np.dtype[np.int64]]:
-        if not self.separator_text:
-            places = characters(source.parts)
+        separator, parts = self.separator_text, source.parts
+        if not separator:
+            places = characters(parts)
+        elif self.regex:
+            groups = self.keep == "drop"
+            matches = find_regex(source, re.compile(separator), parts, keep_groups=groups)
+            places = pieces_between(parts, matches, self.keep)
         else:
-            if self.regex:
-                pattern = re.compile(self.separator_text)
-                separators = find_regex(
-                    source, pattern, source.parts, keep_groups=self.keep == "drop"
-                )
-            else:
-                separators = find_literal(source, self.separator_text, source.parts)
-            places = pieces_between(source.parts, separators, self.keep)
+            places = pieces_between(parts, find_literal(source, separator, parts), self.keep)
         return np.column_stack((places.starts, places.ends))

@@ -24,9 +24,9 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
-from chunkadapters.models import BridgedEmbedder, BridgedLLM, json_text, titled
+from chunkadapters.models import BridgedEmbedder, BridgedLLM, embedded, json_text, titled
 from chunkcore.errors import OptionError
-from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
+from chunkcore.models import DEFAULT_MODEL, Embedder, get_embedder
 from chunkcore.models.endpoint import reply_of
 from chunkcore.models.llm import Message, Reply
 
@@ -49,12 +49,10 @@ class ChunkcoreEmbeddings(Embeddings):
         self.embedder = get_embedder(embedder)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        vectors: list[list[float]] = embed(self.embedder, texts).tolist()
-        return vectors
+        return embedded(self.embedder, texts)
 
     def embed_query(self, text: str) -> list[float]:
-        vector: list[float] = embed(self.embedder, [text], queries=True)[0].tolist()
-        return vector
+        return embedded(self.embedder, [text], queries=True)[0]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.embedder.name!r})"

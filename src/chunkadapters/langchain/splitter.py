@@ -17,6 +17,7 @@ from chunkadapters.configuration import (
     DEFAULT_CHUNKER,
     ChunkerOptions,
     build,
+    chunkable,
     chunks_of,
     embedder_of,
     merged,
@@ -39,6 +40,7 @@ from chunkcore.chunkers import Chunker
 from chunkcore.errors import DataError, OptionError, warn_user
 from chunkcore.guesses import SIZES_BY_PLACE
 from chunkcore.locating import names_of, whole_number
+from chunkcore.models.base import without_truncation
 from chunkcore.plain import digest
 from chunkcore.text import Chunk
 from chunkcore.text import Document as CoreDocument
@@ -191,16 +193,23 @@ class ChunkcoreTextSplitter(TextSplitter):
 
     def _split(self, sources: Sequence[_Source]) -> list[Document]:
         _warn_of_shared_sources(sources)
-        texts = [source.document for source in sources]
-        are_chunks = [source.is_chunk for source in sources]
-        chunked = chunks_of(self.chunker, texts, are_chunks, self._fit_to)
+        chunked = chunks_of(self.chunker, [source.document for source in sources], self._fit_to)
         documents: list[Document] = []
         taken: set[str] = set()
         for source, chunks in zip(sources, chunked, strict=True):
-            documents += _documents(source, chunks, taken)
-        if not self._with_ids:
-            for document in documents:
-                document.id = None
+            documents += self._documents(source, chunks, taken)
+        return documents
+
+    def _documents(
+        self, source: _Source, chunks: Sequence[Chunk], taken: set[str]
+    ) -> list[Document]:
+        parent = inherited(source.metadata, of_a_chunk=source.is_chunk)
+        copied, documents = copier(parent), []
+        records = chunk_records(source.document, chunks, source.origin, parent, KEYS, taken)
+        for text, chunk_id, record in records:
+            metadata = {**copied(), **UNKNOWN, WHITE_SPACE: "", **record, "source_id": source.id}
+            name = chunk_id if self._with_ids else None
+            documents.append(Document(page_content=text, metadata=metadata, id=name))
         return documents
 
 
@@ -212,17 +221,8 @@ class _Source:
         self.is_chunk = metadata.get(KEYS.start) is not None
         self.id, self.origin = source_of(document_id, text, metadata)
         # Documents without an id differ by their text: the pages of one source share its name.
-        self.document = CoreDocument(document_id or f"{self.id}#{digest(text)}", text, metadata)
-
-
-def _documents(source: _Source, chunks: Sequence[Chunk], taken: set[str]) -> list[Document]:
-    parent = inherited(source.metadata, of_a_chunk=source.is_chunk)
-    copied, documents = copier(parent), []
-    records = chunk_records(source.document, chunks, source.origin, parent, KEYS, taken)
-    for text, chunk_id, record in records:
-        metadata = {**copied(), **UNKNOWN, WHITE_SPACE: "", **record, "source_id": source.id}
-        documents.append(Document(page_content=text, metadata=metadata, id=chunk_id))
-    return documents
+        document = CoreDocument(document_id or f"{self.id}#{digest(text)}", text, metadata)
+        self.document = chunkable(document, is_chunk=self.is_chunk)
 
 
 def from_document(document: CoreDocument) -> Document:
@@ -293,11 +293,7 @@ class _TokenizerCounter(HuggingFaceCounter):
                 f"expected a fast Hugging Face tokenizer, got {type(tokenizer).__name__}; "
                 "load it by AutoTokenizer.from_pretrained(..., use_fast=True)"
             )
-        from tokenizers import Tokenizer
-
-        self._tokenizer = Tokenizer.from_str(backend.to_str())
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
+        self._tokenizer = without_truncation(backend)
         super().__init__(str(getattr(tokenizer, "name_or_path", "") or "tokenizer"))
         self.fingerprint = f"hf:{digest(self._tokenizer.to_str())}"
 

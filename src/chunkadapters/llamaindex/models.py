@@ -14,9 +14,9 @@ from llama_index.core.llms import LLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import FunctionTool, ToolMetadata
 
-from chunkadapters.models import BridgedEmbedder, BridgedLLM, json_text, titled
+from chunkadapters.models import BridgedEmbedder, BridgedLLM, embedded, json_text, titled
 from chunkcore.errors import OptionError
-from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
+from chunkcore.models import DEFAULT_MODEL, Embedder, get_embedder
 from chunkcore.models.endpoint import reply_of
 from chunkcore.models.llm import Message, Reply
 
@@ -67,12 +67,10 @@ class ChunkcoreEmbedding(BaseEmbedding):
         return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        vectors: list[list[float]] = embed(self._embedder, texts).tolist()
-        return vectors
+        return embedded(self._embedder, texts)
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        vector: list[float] = embed(self._embedder, [query], queries=True)[0].tolist()
-        return vector
+        return embedded(self._embedder, [query], queries=True)[0]
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         return await asyncio.to_thread(self._get_text_embeddings, texts)

@@ -35,8 +35,8 @@ from typing_extensions import Self, Unpack
 from chunkadapters.configuration import (
     DEFAULT_CHUNKER,
     ChunkerOptions,
-    as_it_is,
     build,
+    chunkable,
     chunks_of,
     embedder_of,
     merged,
@@ -168,7 +168,7 @@ def _chunk_beside_metadata(
         taken += int(getattr(chunker, "beside_metadata", 0))
         if taken not in smaller:
             smaller[taken] = _smaller(chunker, taken)
-        yield smaller[taken].chunk(as_it_is(document) if _is_chunk(node) else document)
+        yield smaller[taken].chunk(document)
 
 
 def _smaller(chunker: Chunker, taken: int) -> Chunker:
@@ -345,12 +345,12 @@ class ChunkcoreNodeParser(_InThread):
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
-        documents = list(map(core_document, nodes))
+        documents = [chunkable(core_document(node), is_chunk=_is_chunk(node)) for node in nodes]
         if self.metadata_aware:
             smaller = _chunk_beside_metadata(self.chunker, documents, nodes)
             chunked = warn_on_truncation(smaller, self._fit_to)
         else:
-            chunked = chunks_of(self.chunker, documents, map(_is_chunk, nodes), self._fit_to)
+            chunked = chunks_of(self.chunker, documents, self._fit_to)
         chunk_nodes: list[BaseNode] = []
         taken: set[str] = set()
         parents = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")

@@ -11,16 +11,14 @@ import zlib
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from chunkcore.errors import OptionError
-from chunkcore.models.base import (
-    Vectors,
-    check_vectors,
-)
+from chunkcore.models.base import Vectors, check_vectors
 from chunkcore.spans import Flags
 
 T = TypeVar("T")
@@ -141,8 +139,7 @@ class Cache:
         def insert(disk: sqlite3.Connection) -> bool:
             with disk:
                 disk.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", rows)
-                if _bytes_used(disk) > self._max_bytes:
-                    _remove_oldest(disk, int(self._max_bytes * _KEPT_BY_PRUNING))
+                _prune(disk, self._max_bytes)
             return True
 
         if not self._on_disk(insert, writes=True):
@@ -209,8 +206,7 @@ class Cache:
         reads: bool,
     ) -> None:
         self._writable = False
-        if reads:
-            self._readable = False
+        self._readable = self._readable and not reads
         what = "written to" if self._readable else "read"
         self._warn(f"cannot be {what} ({reason}); going on with memory alone")
 
@@ -272,30 +268,20 @@ def _check_file(path: Path) -> None:
         raise sqlite3.DatabaseError(f"it is of version {version}; expected {_VERSION}")
 
 
-def _remove_oldest(disk: sqlite3.Connection, max_bytes: int) -> int:
-    """Remove the share of entries by which the file is too large; their number."""
-    used = _bytes_used(disk)
-    (count,) = disk.execute("SELECT count(*) FROM entries").fetchone()
-    excess = -int(-count * max(0, used - max_bytes) // used)
-    query = "DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries ORDER BY used, rowid LIMIT ?)"
-    return disk.execute(query, (excess,)).rowcount
-
-
-def _bytes_used(disk: sqlite3.Connection) -> int:
+def _prune(disk: sqlite3.Connection, max_bytes: int) -> None:
+    """From a file that is too large, remove the oldest entries, by the share by which it is."""
     names = ("page_count", "freelist_count", "page_size")
     pages, free, size = (disk.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
-    return int((pages - free) * size)
+    used = (pages - free) * size
+    if used > max_bytes:
+        (count,) = disk.execute("SELECT count(*) FROM entries").fetchone()
+        excess = ceil(count * (1 - _KEPT_BY_PRUNING * max_bytes / used))
+        query = "DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries ORDER BY used, rowid LIMIT ?)"
+        disk.execute(query, (excess,))
 
 
-def _checksum(
-    space: str,
-    key: bytes,
-    value: bytes,
-) -> int:
-    return zlib.crc32(
-        value,
-        zlib.crc32(key, zlib.crc32(f"{space}\0".encode())),
-    )
+def _checksum(space: str, key: bytes, value: bytes) -> int:
+    return zlib.crc32(b"".join((f"{space}\0".encode(), key, value)))
 
 
 def hours_since_1970() -> int:

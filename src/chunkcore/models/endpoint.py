@@ -611,11 +611,6 @@ class CallableLLM(MeteredLLM):
         )
         self.function = function
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        mark = self.fingerprint.removeprefix("callable:")
-        again = partial(type(self), name=self.name, fingerprint=mark, concurrency=self.concurrency)
-        return again, (self.function,)
-
     def _complete(
         self, messages: Sequence[Message], schema: Mapping[str, Any] | None
     ) -> str | Reply | Awaitable[str | Reply]:

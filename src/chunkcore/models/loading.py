@@ -315,33 +315,25 @@ class CachedEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """One row a text: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
-        return self._embed(texts, queries=False)
+        return self._embed(texts, "document")
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """One row a query: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
-        return self._embed(texts, queries=True)
+        return self._embed(texts, "query")
 
-    def _embed(
-        self,
-        texts: Sequence[str],
-        *,
-        queries: bool,
-    ) -> Vectors:
-        role = "query" if queries else "document"
-        if self.symmetric:
-            role = ""
+    def _embed(self, texts: Sequence[str], role: str) -> Vectors:
         unique, places = distinct(texts)
-        keys = [text_key(text, role) for text in unique]
+        keys = [text_key(text, "" if self.symmetric else role) for text in unique]
         with self._lock:
             is_kept, vectors = self.cache.fetch(self.fingerprint, keys)
             missing = np.flatnonzero(~is_kept)
             for batch in sorted_batches([len(unique[i]) for i in missing], size=self.batch_size):
                 rows = missing[batch]
-                answer = embed(self.embedder, [unique[i] for i in rows], queries=queries)
-                width = answer.shape[1]
-                if vectors.shape[1] == 0:
-                    vectors = np.zeros((len(keys), width), dtype=np.float32)
-                if width != vectors.shape[1]:
+                texts_here = [unique[i] for i in rows]
+                answer = embed(self.embedder, texts_here, queries=role == "query")
+                if not vectors.size:
+                    vectors = np.zeros((len(keys), answer.shape[1]), dtype=np.float32)
+                if answer.shape[1] != vectors.shape[1]:
                     raise ModelError(
                         f"the model {self.name!r} answered with vectors of several lengths"
                     )

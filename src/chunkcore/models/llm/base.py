@@ -208,6 +208,15 @@ class MeteredLLM(Fingerprinted, Metered, ABC):
         self.concurrency = concurrency
         self._places = threading.BoundedSemaphore(concurrency)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Locks and counts belong to the process.
+        state = vars(self).items()
+        return {name: value for name, value in state if name not in ("_places", "usage")}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._places = threading.BoundedSemaphore(self.concurrency)
+
     def complete(
         self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None
     ) -> Reply:

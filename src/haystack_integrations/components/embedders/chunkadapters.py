@@ -7,7 +7,8 @@ from dataclasses import replace
 from haystack import Document, component
 
 from chunkadapters.haystack.documents import Serialized, check_documents
-from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
+from chunkadapters.models import embedded
+from chunkcore.models import DEFAULT_MODEL, Embedder, get_embedder
 
 
 @component
@@ -33,20 +34,13 @@ class ChunkcoreDocumentEmbedder(Serialized):
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
         """Embed documents. Returns ``{"documents": copies with embeddings}``. Raises `TypeError` or `ModelError`."""
         check_documents(self, documents)
-        rows = embed(self._embedder, [self._text(document) for document in documents]).tolist()
-        return {
-            "documents": [
-                replace(document, embedding=row)
-                for document, row in zip(documents, rows, strict=True)
-            ]
-        }
+        rows = embedded(self._embedder, [self._text(document) for document in documents])
+        pairs = zip(documents, rows, strict=True)
+        return {"documents": [replace(document, embedding=row) for document, row in pairs]}
 
     def _text(self, document: Document) -> str:
-        lines = [
-            str(document.meta[key])
-            for key in self.meta_fields_to_embed
-            if document.meta.get(key) is not None
-        ]
+        values = [document.meta.get(key) for key in self.meta_fields_to_embed]
+        lines = [str(value) for value in values if value is not None]
         return "\n".join([*lines, document.content or ""])
 
 
@@ -65,4 +59,4 @@ class ChunkcoreTextEmbedder(Serialized):
             raise TypeError(
                 f"ChunkcoreTextEmbedder expects a string as input, got {type(text).__name__}"
             )
-        return {"embedding": embed(self._embedder, [text], queries=True)[0].tolist()}
+        return {"embedding": embedded(self._embedder, [text], queries=True)[0]}

@@ -7,7 +7,6 @@ module that defines a class.
 from __future__ import annotations
 
 import json
-import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from chunkadapters.configuration import (
     DEFAULT_CHUNKER,
     ChunkerOptions,
     build,
+    chunkable,
     chunks_of,
     embedder_of,
     merged,
@@ -168,9 +168,11 @@ class ChunkcoreDocumentSplitter(Serialized):
                 )
         self.warm_up()
         kept = [document for document in documents if has_text(document)]
-        sources = [core_document(document) for document in kept]
-        are_chunks = [KEYS.start in document.meta for document in kept]
-        chunked = chunks_of(self.chunker, sources, are_chunks, self._fit_to)
+        sources = []
+        for document in kept:
+            is_chunk = KEYS.start in document.meta
+            sources.append(chunkable(core_document(document), is_chunk=is_chunk))
+        chunked = chunks_of(self.chunker, sources, self._fit_to)
         taken: set[str] = set()
         split: list[Document] = []
         for document, source, chunks in zip(kept, sources, chunked, strict=True):
@@ -193,7 +195,10 @@ class ChunkcoreDocumentSplitter(Serialized):
             text, chunk_id, record = row
             place = {"source_id": document.id, "split_id": number, "page_number": page}
             meta = {**copied(), **place, **record, **root}
-            new_id = _id(chunk_id, str(record.get(context, "")), text)
+            # 64 digits of what it says: Haystack's own ids fail on surrogates and differ between runs. The text counts
+            # because a store that skips duplicates would keep the old text of an edited document.
+            said = str(record.get(context, ""))
+            new_id = digest(f"{chunk_id}{len(said)}:{said}{text}", 32)
             split.append(Document(id=new_id, content=text, meta=meta))
         return split
 
@@ -249,15 +254,6 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
             chunk = replace(chunk, spans=(longer,), text=longer.slice(text))
         extended.append(chunk)
     return extended
-
-
-def _id(chunk_id: str, context: str, text: str) -> str:
-    """64 hexadecimal digits of id, context and text: Haystack's own fail on surrogates and differ between runs.
-
-    The text counts because a store that skips duplicates would keep the old text of an edited document.
-    """
-    parts = f"{chunk_id}{len(context)}:{context}{text}"
-    return digest(parts, 32)
 
 
 def page_numbers(document: Document, chunks: Sequence[Chunk]) -> list[int]:
@@ -476,8 +472,7 @@ def _as_said(value: Any) -> object:
     if hasattr(value, "tolist"):  # a number or an array of NumPy
         value = value.tolist()
     if isinstance(value, bool | int | float):
-        is_whole = math.isfinite(value) and value == int(value)
-        return str(int(value)) if is_whole else str(value)
+        return str(int(value)) if value % 1 == 0 else str(value)  # never of NaN and infinity
     if isinstance(value, str):
         return value.removesuffix(".0")
     return value if value is None or isinstance(value, Mapping | list | tuple | set) else str(value)
