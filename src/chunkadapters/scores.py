@@ -65,7 +65,7 @@ class BenchmarkPlaces:
         name, certainty = verdict.document, 1.0
         parts: list[Retrieved] = []
         for evidence in query.evidence:
-            document_id, spans = evidence.document_id, (evidence.span,)
+            document_id = evidence.document_id
             words = evidence.span.slice(self.documents[document_id].text)
             is_by_chance = not verdict.document and len(words) < _SHORTEST_QUOTE
             if is_by_chance or name not in ("", document_id):
@@ -74,7 +74,7 @@ class BenchmarkPlaces:
             if quote is not None:
                 name, certainty = document_id, min(certainty, quote.certainty)
                 text = quote.span.slice(hit.text)
-                parts.append(Retrieved(document_id, spans, hit.score, text))
+                parts.append(Retrieved(document_id, (evidence.span,), hit.score, text))
         if not parts:
             return None
         spans = tuple(part.spans[0] for part in parts)

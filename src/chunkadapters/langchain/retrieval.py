@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -14,10 +14,7 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import (
-    Runnable,
-    RunnableConfig,
-)
+from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 from typing_extensions import Self
 
@@ -33,12 +30,7 @@ from chunkadapters.behind import (
     TokenCounterLike,
     core_documents,
 )
-from chunkadapters.langchain.models import (
-    dropping,
-    for_children,
-    stated_k,
-    with_filter,
-)
+from chunkadapters.langchain.models import dropping, for_children, stated_k, with_filter
 from chunkadapters.langchain.splitter import KEYS, part_of, source_of
 from chunkadapters.places import Metadata, is_derived
 from chunkadapters.scores import (
@@ -227,11 +219,8 @@ class _Indexed(OneSentence, BaseModel):
 
     def _limits(self, k: int | None = None, max_tokens: MaxTokens | None = None) -> Limits:
         """The limits of an answer; `k` and `max_tokens` are those of a call."""
-        if k is None:
-            k = self.k
-        if max_tokens is None:
-            max_tokens = self.max_tokens
-        return Limits(max_tokens, k, self.counter)
+        most_tokens = self.max_tokens if max_tokens is None else max_tokens
+        return Limits(most_tokens, self.k if k is None else k, self.counter)
 
     def _local_index(self) -> LocalIndex:
         """The opened index of the fields."""
@@ -424,21 +413,20 @@ class PassageRetriever(BaseRetriever, _Shown):
                 raise OptionError(
                     f"{type(dropped_by).__name__} takes no {', '.join(arguments)} in a call: give it its own options"
                 )
-        if self.fetch_k is None or isinstance(self.retriever, _Indexed):
-            return self.retriever, arguments  # the k of ours is a limit
-        stated, field = stated_k(self.retriever), self._field_k
-        if stated is not None:
-            return self.retriever, {"k": max(stated, self.fetch_k), **arguments}
-        if field is not None:
-            deep = cast(BaseRetriever, self.retriever)
-            return deep.model_copy(update={"k": max(field, self.fetch_k)}), arguments
-        return self.retriever, arguments
+        retriever, number = self._deep() or (self.retriever, {})
+        return retriever, {**number, **arguments}
 
-    @property
-    def _field_k(self) -> int | None:
-        """The retriever's field `k`, if it has one."""
-        k = getattr(self.retriever, "k", None)
-        return k if isinstance(self.retriever, BaseRetriever) and type(k) is int else None
+    def _deep(self) -> tuple[Question, dict[str, Any]] | None:
+        """The retriever that gives `fetch_k` hits, with the argument for it; None if it takes no number."""
+        retriever = self.retriever
+        if self.fetch_k is None or isinstance(retriever, _Indexed):
+            return retriever, {}  # the k of ours is a limit
+        stated, field = stated_k(retriever), getattr(retriever, "k", None)
+        if stated is not None:
+            return retriever, {"k": max(stated, self.fetch_k)}
+        if isinstance(retriever, BaseRetriever) and type(field) is int:
+            return retriever.model_copy(update={"k": max(field, self.fetch_k)}), {}
+        return None
 
     def _passages(
         self, query: str, documents: list[Document], behind: Behind, arguments: Mapping[str, object]
@@ -448,8 +436,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         if isinstance(chosen, Mapping):
             for hit in hits:
                 check_obeyed(chosen, hit.metadata)
-        takes_k = stated_k(self.retriever) is not None or self._field_k is not None
-        if not takes_k and not isinstance(self.retriever, _Indexed):
+        if self._deep() is None:
             behind.index.warn_of_few(self.retriever, len(hits), self.fetch_k)
         return [_document(passage, documents) for passage in behind.passages(query, hits)]
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -146,6 +145,7 @@ class Endpoint:
         host = urlsplit(self.url).hostname
         self.is_openai = host == _HOST
         self.key_name = _KEYS.get(host or "", "") if key is None else key
+        self.model = model
         self.timeout = timeout
         self.tries = tries
         self.where = f"the model {model!r} at {self.url}"
@@ -153,6 +153,10 @@ class Endpoint:
         self._client: Any = None
         self._client_of = 0
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pickle has no connection, and of the key its name.
+        return type(self), (self.model, self.url, self.key_name, self.timeout, self.tries)
 
     def call(self, request: Callable[[Any], Any]) -> Any:
         """What `request` returns for the client of the openai package.
@@ -331,13 +335,9 @@ class OpenAIEmbedder(Fingerprinted):
     ) -> None:
         self.model = model
         self.endpoint = Endpoint(model, base_url, key, timeout, tries)
-        self._options: dict[str, Any] = {"key": key, "timeout": timeout, "tries": tries}
         url = self.endpoint.url
         self.name = f"openai:{model}" if url == OPENAI else f"openai:{model}@{url}"
         self.fingerprint = f"openai:{digest([model, url], 8)}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), **self._options), (self.model, self.endpoint.url)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """One row a text, in requests of 256 texts. Raises `ModelError`: see `Endpoint.call`."""
@@ -442,13 +442,13 @@ class OpenAILLM(MeteredLLM):
             check_number("max_tokens", self.max_tokens, 1)
         check_number("concurrency", self.concurrency, 1)
         self.base_url = endpoint.url
-        self._options = {}
+        options = []
         for field in fields(self)[2:]:
             value = getattr(self, field.name)
             if value != field.default:
-                self._options[field.name] = value
-        shown = {name: "none" if value is None else value for name, value in self._options.items()}
-        fragment = "&".join(f"{name}={value}" for name, value in shown.items())
+                shown = "none" if value is None else value
+                options.append(f"{field.name}={shown}")
+        fragment = "&".join(options)
         address = f"openai:{self.model}@{self.base_url}"
         identity = digest([self.model, self.base_url, self.temperature, self.max_tokens], 8)
         super().__init__(
@@ -457,9 +457,6 @@ class OpenAILLM(MeteredLLM):
             concurrency=self.concurrency,
         )
         self._endpoint = endpoint
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), **self._options), (self.model, self.base_url)
 
     def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
         limit_name = "max_completion_tokens" if self._endpoint.is_openai else "max_tokens"

@@ -12,7 +12,7 @@ from chunkcore.columns import text_key
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, TextTokens, TokenEmbedder, Vectors, embed, embed_tokens
 from chunkcore.models.cache import EmbeddingCache
-from chunkcore.models.loading import DEFAULT_MODEL, behind, get_embedder, tokenizing
+from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, get_embedder, tokenizing
 from chunkcore.spans import Numbers, Ranges, as_ranges, union_ranges
 from chunkcore.text import Chunk, Document, Span
 
@@ -61,10 +61,9 @@ class LateEmbedder:
 
     def __init__(self, embedder: Embedder | str = DEFAULT_MODEL) -> None:
         self.embedder = get_token_embedder(embedder)
-        caches = (getattr(wrapped, "cache", None) for wrapped in behind(embedder))
-        self.cache = next(
-            (wrapped for wrapped in caches if isinstance(wrapped, EmbeddingCache)), None
-        )
+        self.cache: EmbeddingCache | None = None
+        if isinstance(embedder, CachedEmbedder):
+            self.cache = embedder.cache
         self.window = self.embedder.max_tokens or _LONGEST
 
     def embed_chunks(

@@ -315,22 +315,30 @@ class CachedEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """One row a text: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
-        return self._embed(texts, "document")
+        return self._embed(texts, queries=False)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """One row a query: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
-        return self._embed(texts, "query")
+        return self._embed(texts, queries=True)
 
-    def _embed(self, texts: Sequence[str], role: str) -> Vectors:
+    def _embed(
+        self,
+        texts: Sequence[str],
+        *,
+        queries: bool,
+    ) -> Vectors:
+        role = "query" if queries else "document"
+        if self.symmetric:
+            role = ""
         unique, places = distinct(texts)
-        keys = [text_key(text, "" if self.symmetric else role) for text in unique]
+        keys = [text_key(text, role) for text in unique]
         with self._lock:
             is_kept, vectors = self.cache.fetch(self.fingerprint, keys)
             missing = np.flatnonzero(~is_kept)
             for batch in sorted_batches([len(unique[i]) for i in missing], size=self.batch_size):
                 rows = missing[batch]
                 texts_here = [unique[i] for i in rows]
-                answer = embed(self.embedder, texts_here, queries=role == "query")
+                answer = embed(self.embedder, texts_here, queries=queries)
                 if not vectors.size:
                     vectors = np.zeros((len(keys), answer.shape[1]), dtype=np.float32)
                 if answer.shape[1] != vectors.shape[1]:
@@ -419,11 +427,8 @@ def _package_folder() -> Path | None:
     """The default model in its package, which is not imported; None where it is not installed."""
     package = find_spec(_PACKAGE)
     roots = package and package.submodule_search_locations
-    for root in roots or []:
-        folder = Path(root, "model")
-        if folder.is_dir():
-            return folder
-    return None
+    folders = [Path(root, "model") for root in roots or []]
+    return next(filter(Path.is_dir, folders), None)
 
 
 def _best_backend(folder: Path | None) -> str:
@@ -465,7 +470,7 @@ class EmbedderCounter(TokenCounter):
     @cached_property
     def embedder(self) -> TokenEmbedder:
         """The model whose tokens are counted."""
-        model = get_embedder(self._embedder) if self._embedder else get_embedder()
+        model = get_embedder(self._embedder or DEFAULT_MODEL)
         tokens_of = tokenizing(model)
         if tokens_of is None:
             raise OptionError(
@@ -490,14 +495,7 @@ class EmbedderCounter(TokenCounter):
 
 
 def tokenizing(embedder: object) -> TokenEmbedder | None:
-    """The embedder, or the one behind a cache, that gives its tokens; None where none does."""
-    return next(
-        (wrapped for wrapped in behind(embedder) if isinstance(wrapped, TokenEmbedder)), None
-    )
-
-
-def behind(embedder: object) -> Iterator[object]:
-    """The embedder, and those that it wraps."""
-    while embedder is not None:
-        yield embedder
-        embedder = getattr(embedder, "embedder", None)
+    """The embedder, or the one behind a cache, if it gives its tokens; else None."""
+    while isinstance(embedder, CachedEmbedder):
+        embedder = embedder.embedder
+    return embedder if isinstance(embedder, TokenEmbedder) else None
