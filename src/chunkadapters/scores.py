@@ -398,10 +398,11 @@ def _differing(verdicts: Iterable[Verdict]) -> str:
     return f" (the text differs of {', '.join(names[:3])}{more})" if names else ""
 
 
+@dataclass(frozen=True)
 class RetrieverHooks(Generic[Retriever]):
     """Makes a framework's four public functions.
 
-    Args:
+    Attributes:
         system: how a retriever is asked. Raises `DataError` for anything else.
         hit_of: from a document to a hit.
         kind: the types of what `hit_of` takes.
@@ -409,16 +410,11 @@ class RetrieverHooks(Generic[Retriever]):
         advice: for one that gives a dictionary.
     """
 
-    def __init__(
-        self,
-        system: Callable[[Retriever], DeployedRetriever],
-        hit_of: Callable[[Any], Hit],
-        kind: type | UnionType,
-        answer: str,
-        advice: str = "",
-    ) -> None:
-        self._system, self._hit_of, self._kind = system, hit_of, kind
-        self._answer, self._advice = answer, advice
+    system: Callable[[Retriever], DeployedRetriever]
+    hit_of: Callable[[Any], Hit]
+    kind: type | UnionType
+    answer: str
+    advice: str = ""
 
     @suggesting
     def run_retriever(
@@ -541,20 +537,20 @@ class RetrieverHooks(Generic[Retriever]):
     ) -> RetrieverRun:
         """A run; mistakes are found before the first question."""
         check_foreign(retriever)
-        return RetrieverRun(self._system(retriever), self._hits, benchmark, **options)
+        return RetrieverRun(self.system(retriever), self._hits, benchmark, **options)
 
     def _hits(self, answer: object) -> list[Hit]:
-        if isinstance(answer, list | tuple):
-            for document in answer:
-                if not isinstance(document, self._kind):
-                    raise DataError(
-                        f"expected {self._answer}, got a {type(document).__name__} among the answers"
-                    )
-            return list(map(self._hit_of, answer))
-        hint = ""
-        if isinstance(answer, dict):
-            hint = f" with the keys {', '.join(map(str, answer))}{self._advice}"
-        raise DataError(f"expected a list of {self._answer}, got a {type(answer).__name__}{hint}")
+        if not isinstance(answer, list | tuple):
+            hint = ""
+            if isinstance(answer, dict):
+                hint = f" with the keys {', '.join(map(str, answer))}{self.advice}"
+            seen = f"{type(answer).__name__}{hint}"
+            raise DataError(f"expected a list of {self.answer}, got a {seen}")
+        for document in answer:
+            if not isinstance(document, self.kind):
+                seen = f"{type(document).__name__} among the answers"
+                raise DataError(f"expected {self.answer}, got a {seen}")
+        return list(map(self.hit_of, answer))
 
 
 def check_foreign(retriever: object) -> None:

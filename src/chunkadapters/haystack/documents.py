@@ -20,6 +20,7 @@ from typing_extensions import Self
 from chunkadapters.places import SPANS, PlaceKeys, is_derived, with_page_marks
 from chunkcore.errors import OptionError
 from chunkcore.locating import Hit, names_of, score_of
+from chunkcore.options import suggesting
 from chunkcore.text import Document as CoreDocument
 
 logger = logging.getLogger(__name__)
@@ -97,12 +98,14 @@ Values: TypeAlias = dict[str, Any]
 
 
 class Serialized:
-    """A component that Haystack can write as YAML. Its `run_async` is `run` in a thread."""
+    """A component that Haystack can write as YAML. Its `run_async` is `run` in a thread, and it suggests arguments."""
 
     run_async: Callable[..., Coroutine[object, object, Values]]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if "__init__" in vars(cls):
+            setattr(cls, "__init__", suggesting(cls.__init__))  # noqa: B010  # mypy refuses an assignment
         run: Callable[..., Values] | None = vars(cls).get("run")
         if run is not None and "run_async" not in vars(cls):
 

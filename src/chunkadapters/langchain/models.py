@@ -208,7 +208,7 @@ def _reached(runnable: AnyRunnable, config: RunnableConfig | None = None) -> Ite
     if isinstance(runnable, _WRAPPERS):
         called = _called_by(runnable, config)
     elif isinstance(runnable, BaseRetriever):
-        for child in _held(_fields(runnable)):
+        for child in _inside(runnable):
             if isinstance(child, (BaseRetriever, *_WRAPPERS)):
                 # A retriever may hand its configuration on, or leave it to the context.
                 called += [(child, config), (child, None)]
@@ -228,8 +228,9 @@ def _called_by(runnable: AnyRunnable, config: RunnableConfig | None) -> list[Cal
     return [(runnable.first, config)]
 
 
-def _fields(runnable: AnyRunnable) -> list[object]:
-    return [vars(runnable), getattr(runnable, "__pydantic_private__", None)]
+def _inside(runnable: AnyRunnable) -> Iterator[AnyRunnable]:
+    """The runnables within the fields of a runnable."""
+    return _held([vars(runnable), getattr(runnable, "__pydantic_private__", None)])
 
 
 def _held(value: object) -> Iterator[AnyRunnable]:
@@ -247,7 +248,7 @@ def _retrievers(runnable: AnyRunnable) -> Iterator[BaseRetriever]:
     if isinstance(runnable, BaseRetriever):
         yield runnable
         return
-    for child in _held(_fields(runnable)):
+    for child in _inside(runnable):
         yield from _retrievers(child)
 
 

@@ -497,9 +497,8 @@ def _reply(
 
 def _whole(reply: Reply) -> str:
     if reply.finish == "refusal":
-        raise BadAnswerError(
-            "expected an answer, got a refusal" + (f": {reply.text[:200]!r}" if reply.text else "")
-        )
+        said = f": {reply.text[:200]!r}" if reply.text else ""
+        raise BadAnswerError(f"expected an answer, got a refusal{said}")
     if reply.finish == "length":
         raise BadAnswerError(
             "expected a whole answer, got one that was cut off at the limit of its length"

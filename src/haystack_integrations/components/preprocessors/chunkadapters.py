@@ -10,7 +10,7 @@ import json
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise, repeat
 from typing import Any
@@ -280,6 +280,7 @@ def _leading_breaks(text: str) -> int:
 
 
 @component
+@dataclass(eq=False)
 class ChunkcoreExactSplitter(Serialized):
     """Runs a splitter component, and writes each chunk's place: what `exact` makes of Haystack's splitters.
 
@@ -299,9 +300,8 @@ class ChunkcoreExactSplitter(Serialized):
     [8, 11]
     """
 
-    def __init__(self, splitter: Component, unplaced: Unplaced = "mark") -> None:
-        self.splitter = splitter
-        self.unplaced = unplaced
+    splitter: Component
+    unplaced: Unplaced = "mark"
 
     def _arguments(self) -> dict[str, object]:
         # Some of Haystack's own components have no `to_dict`.
@@ -383,6 +383,7 @@ _PLACES = {*OF_ONE_CHUNK, WHITE_SPACE, "page_number", KEYS.start, KEYS.end, KEYS
 
 
 @component
+@dataclass(eq=False)
 class ChunkcoreIndexUpdater(Serialized):
     """Between a splitter and an embedder: passes on only the chunks to embed, and lists the stale ones.
 
@@ -409,8 +410,7 @@ class ChunkcoreIndexUpdater(Serialized):
     (['sea'], ['tea'], 1)
     """
 
-    def __init__(self, document_store: DocumentStore) -> None:
-        self.document_store = document_store
+    document_store: DocumentStore
 
     @component.output_types(
         documents=list[Document], moved=list[Document], stale=list[str], unchanged=int

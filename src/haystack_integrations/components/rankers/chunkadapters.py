@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from haystack import Document, component
@@ -29,7 +29,6 @@ from chunkadapters.haystack.documents import (
     hit_of,
 )
 from chunkcore.errors import OptionError
-from chunkcore.options import suggesting
 from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
 from chunkcore.retrieval.passages.units import BALANCE
@@ -81,6 +80,7 @@ def passage_document(passage: Passage, hits: Sequence[Document]) -> Document:
 
 
 @component
+@dataclass(eq=False)
 class ChunkcorePassageRanker(Indexed):
     """Passages behind a retriever: exact spans of its hits' text, of any size, under a budget of tokens.
 
@@ -113,26 +113,16 @@ class ChunkcorePassageRanker(Indexed):
     ['Tea is hot. It boils.']
     """
 
-    @suggesting
-    def __init__(
-        self,
-        index: IndexLike | None = None,
-        documents: Documents | None = None,
-        show: Show = "hits",
-        max_tokens: MaxTokens = 1000,
-        k: int | None = None,
-        balance: float = BALANCE,
-        counter: TokenCounterLike = "cl100k_base",
-        order: Order = "score",
-    ) -> None:
-        self.index = index
-        self.documents = documents
-        self.show = show
-        self.max_tokens = max_tokens
-        self.k = k
-        self.balance = balance
-        self.counter = counter
-        self.order: Order = order
+    index: IndexLike | None = None
+    documents: Documents | None = None
+    show: Show = "hits"
+    max_tokens: MaxTokens = 1000
+    k: int | None = None
+    balance: float = BALANCE
+    counter: TokenCounterLike = "cl100k_base"
+    order: Order = "score"
+
+    def __post_init__(self) -> None:
         self._find_index()
         Behind.of(self, self.local_index)
 

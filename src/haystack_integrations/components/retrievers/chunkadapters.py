@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from haystack import Document, component
@@ -12,7 +12,6 @@ from haystack.utils.filters import document_matches_filter
 
 from chunkadapters.behind import IndexLike, Limits, TokenCounterLike
 from chunkcore.errors import OptionError, echo
-from chunkcore.options import suggesting
 from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.where import check_values
 from haystack_integrations.components.rankers.chunkadapters import (
@@ -48,6 +47,7 @@ def _check_fields(condition: Mapping[str, Any]) -> None:
 
 
 @component
+@dataclass(eq=False)
 class ChunkcoreIndexRetriever(Indexed):
     """A saved index as a retriever, without a document store.
 
@@ -66,24 +66,16 @@ class ChunkcoreIndexRetriever(Indexed):
     [1, 0]
     """
 
-    @suggesting
-    def __init__(
-        self,
-        index: IndexLike | None = None,
-        documents: Documents | None = None,
-        filters: dict[str, Any] | None = None,
-        max_tokens: MaxTokens = 1000,
-        k: int | None = None,
-        counter: TokenCounterLike = "cl100k_base",
-    ) -> None:
-        _check_filters(filters)
-        _ = Limits(max_tokens, k, counter)
-        self.index = index
-        self.documents = documents
-        self.filters = filters
-        self.max_tokens = max_tokens
-        self.k = k
-        self.counter = counter
+    index: IndexLike | None = None
+    documents: Documents | None = None
+    filters: dict[str, Any] | None = None
+    max_tokens: MaxTokens = 1000
+    k: int | None = None
+    counter: TokenCounterLike = "cl100k_base"
+
+    def __post_init__(self) -> None:
+        _check_filters(self.filters)
+        _ = Limits(self.max_tokens, self.k, self.counter)
         self._find_index()
 
     @component.output_types(documents=list[Document])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from haystack import Document, component
 from haystack.document_stores.types import DocumentStore, DuplicatePolicy
 
@@ -9,6 +11,7 @@ from chunkadapters.haystack.documents import Serialized
 
 
 @component
+@dataclass(eq=False)
 class ChunkcoreIndexWriter(Serialized):
     """Writes the embedded chunks of `ChunkcoreIndexUpdater`, then deletes the stale ones.
 
@@ -26,8 +29,7 @@ class ChunkcoreIndexWriter(Serialized):
     {'documents_written': 1, 'documents_deleted': 1}
     """
 
-    def __init__(self, document_store: DocumentStore) -> None:
-        self.document_store = document_store
+    document_store: DocumentStore
 
     @component.output_types(documents_written=int, documents_deleted=int)
     def run(
