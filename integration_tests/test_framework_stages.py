@@ -37,15 +37,12 @@ def best_segments(stage: RelevantSegments, counts: Sequence[int], order: Sequenc
         chosen.append(where)
 
 
+SIZES = st.sampled_from([(14,), (5, 9), (1, 6, 7)])
+LIMITS = (st.integers(1, most) for most in (6, 9, 3))
+
+
 @settings(max_examples=60)
-@given(
-    st.permutations(range(14)),
-    st.integers(1, 14),
-    st.sampled_from([(14,), (5, 9), (1, 6, 7)]),
-    st.integers(1, 6),
-    st.integers(1, 9),
-    st.integers(1, 3),
-)
+@given(st.permutations(range(14)), st.integers(1, 14), SIZES, *LIMITS)
 def test_segments_are_those_of_dsrag(
     order: list[int], count: int, counts: tuple[int, ...], longest: int, total: int, documents: int
 ) -> None:

@@ -52,13 +52,11 @@ def test_a_passage_grows_over_a_hits_neighbours_and_states_its_place(framework):
     assert len(text) > 250  # more than any chunk
 
 
+some_rows = st.lists(st.integers(0, len(ROWS) - 1), min_size=1, max_size=8, unique=True)
+
+
 @settings(max_examples=30, deadline=None)
-@given(
-    numbers=st.lists(st.integers(0, len(ROWS) - 1), min_size=1, max_size=8, unique=True),
-    budget=st.integers(10, 400),
-    show=st.sampled_from(["hits", "whole", "all"]),
-    reach=st.integers(0, 500),
-)
+@given(some_rows, st.integers(10, 400), st.sampled_from(["hits", "whole", "all"]), st.integers(0, 500))
 def test_nothing_but_what_the_store_gave_within_the_budget(numbers, budget, show, reach):
     hits = [ROWS[number] for number in numbers]
     index = StoreIndex(lambda places: pieces_around(places, reach))

@@ -50,15 +50,11 @@ def test_a_question_without_an_answer_is_asked_back(framework: str, tmp_path: Pa
     assert printed[-1].startswith("That is not in the documents. What do you mean by: ")
 
 
-@pytest.mark.parametrize(
-    ("store", "packages"),
-    [
-        ("chroma", ["langchain_chroma"]),
-        ("lancedb", ["lancedb", "langchain_community"]),
-        ("pgvector", ["langchain_postgres"]),
-        ("qdrant", ["langchain_qdrant"]),
-    ],
-)
+STORES = {"chroma": ["langchain_chroma"], "lancedb": ["lancedb", "langchain_community"]}
+STORES |= {"pgvector": ["langchain_postgres"], "qdrant": ["langchain_qdrant"]}
+
+
+@pytest.mark.parametrize(("store", "packages"), STORES.items())
 def test_passages_stand_behind_a_store(
     store: str, packages: list[str], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -51,14 +51,8 @@ class LangChain:
 
         before = len(self.model.texts)
         documents = [Document(page_content=text, metadata={"source": name}) for name, text in texts.items()]
-        counts = index(
-            self.splitter.split_documents(documents),
-            self.records,
-            self.store,
-            cleanup=cleanup,
-            source_id_key="source_id",
-            key_encoder=self.key_encoder,
-        )
+        chunks, keys = self.splitter.split_documents(documents), {"key_encoder": self.key_encoder}
+        counts = index(chunks, self.records, self.store, cleanup=cleanup, source_id_key="source_id", **keys)
         return {**dict(counts), "embedded": len(self.model.texts) - before}
 
     def held(self) -> dict[str, set[tuple[str, int]]]:

@@ -90,18 +90,10 @@ def large(
         )
     benchmark = Benchmark("large", made, queries)
     hardness = draw.beta(2.2, 0.9, questions)
-    reports = [
-        _report(
-            f"recursive:size={100 * (1 + index)}",
-            benchmark,
-            index,
-            hardness,
-            (5,),
-            draw,
-            cut=(500 + 300 * index, 100 * (index % 2), depth),
-        )
-        for index in range(systems)
-    ]
+    reports = []
+    for index in range(systems):
+        name, cut = f"recursive:size={100 * (1 + index)}", (500 + 300 * index, 100 * (index % 2), depth)
+        reports.append(_report(name, benchmark, index, hardness, (5,), draw, cut=cut))
     return ReportPage(compare(reports, "Recall@5", resamples=200), benchmark)
 
 
@@ -188,10 +180,5 @@ def _run(name: str, benchmark: Benchmark, size: int, overlap: int, depth: int, d
 
 def nasty_study() -> ReportPage:
     """Every name and text is hostile."""
-    return study(
-        names=NASTY,
-        texts=NASTY,
-        collections=NASTY[:3],
-        excerpt="".join(NASTY),
-        problems=tuple(DataProblem(text, text) for text in NASTY),
-    )
+    problems = tuple(DataProblem(text, text) for text in NASTY)
+    return study(names=NASTY, texts=NASTY, collections=NASTY[:3], excerpt="".join(NASTY), problems=problems)

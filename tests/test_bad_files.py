@@ -77,24 +77,12 @@ def test_a_file_in_another_encoding_is_named_with_its_line(tmp_path: Path, name:
 
 
 @pytest.mark.parametrize(
-    ("place", "old", "new", "message"),
-    [
-        (
-            "chroma questions_df.csv",
-            ",cats",
-            ",cats,dogs",
-            "questions_df.csv, line 2: 4 values, but the header names 3",
-        ),
-        ("chroma questions_df.csv", ",cats", ',"cats"!', "questions_df.csv, line 2: not CSV ('"),
-    ],
+    ("row", "message"), [(",cats,dogs", "4 values, but the header names 3"), (',"cats"!', "not CSV ('")]
 )
-def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, place: str, old: str, new: str, message: str) -> None:
-    name, file = place.split()
-    root = WRITERS[name](tmp_path)
-    text = (root / file).read_text("utf-8")
-    assert old in text
-    write(root / file, text.replace(old, new, 1))
-    assert message in told(root)
+def test_a_wrong_row_of_a_table_is_told_with_its_place(tmp_path: Path, row: str, message: str) -> None:
+    file = WRITERS["chroma"](tmp_path) / "questions_df.csv"
+    write(file, file.read_text("utf-8").replace(",cats", row, 1))
+    assert f"questions_df.csv, line 2: {message}" in told(tmp_path)
 
 
 SIZE = 8 * 1024**2

@@ -149,8 +149,7 @@ def test_every_strategy_is_held_to_the_promises() -> None:
 _SIZES = "size piece_size passage_size max_segment maximum window context_size document_size"
 SMALLEST: dict[str, Any] = {**dict.fromkeys(_SIZES.split(), 1), "size_of": "text"}
 ONE_OVER = (
-    "😀",
-    "One. 😀 Two. 😀😀 Three.",
+    *("😀", "One. 😀 Two. 😀😀 Three."),
     "| a | 😀 |\n|---|---|\n| 😀 | b |\n",
     "# 😀\n\n- 😀\n\n> 😀\n\n    😀\n",
     "<h1>😀</h1><table><tr><td>😀</td></tr></table><p>😀",

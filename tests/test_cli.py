@@ -281,12 +281,8 @@ def test_what_has_a_name_is_listed_by_kind(capfd):
 def test_completion_is_installed_by_a_flag_and_completes_commands_and_names(begun, expected, capfd):
     assert main(["--help"]) == 0
     assert "--install-completion" in capfd.readouterr().out
-    environment = {
-        **os.environ,
-        "_CHUNKCORE_COMPLETE": "complete_bash",
-        "COMP_WORDS": f"chunkcore {begun}",
-        "COMP_CWORD": str(len(begun.split())),
-    }
+    environment = os.environ | {"COMP_WORDS": f"chunkcore {begun}", "COMP_CWORD": str(len(begun.split()))}
+    environment["_CHUNKCORE_COMPLETE"] = "complete_bash"
     run = [sys.executable, "-m", "chunkcore"]
     found = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=200, check=False)
     assert found.stdout.split() == expected

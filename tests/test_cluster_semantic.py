@@ -142,12 +142,9 @@ def test_pieces_that_are_all_alike_are_kept_together():
 def settled(vectors: np.ndarray, most: int, mean: float) -> set[int]:
     """The cuts that the best segmentations up to each of the last `most` rows have in common."""
     count = len(vectors)
-    return set.intersection(
-        *(
-            {0, *np.cumsum(optimal_segmentation(vectors[:end], most, mean=mean)).tolist()}
-            for end in range(max(0, count - most + 1), count + 1)
-        )
-    )
+    ends = range(max(0, count - most + 1), count + 1)
+    cuts = [np.cumsum(optimal_segmentation(vectors[:end], most, mean=mean)).tolist() for end in ends]
+    return {0}.union(set.intersection(*map(set, cuts)))
 
 
 @given(st.lists(prose(), min_size=2, max_size=8).map("\n\n".join), prose() | hard_text())

@@ -17,6 +17,7 @@ import pytest
 import yaml
 from chunkcore.cli import main
 from chunkcore.datasets import load_dataset
+from chunkcore.evaluation.benchmarks import write_benchmark
 
 ROOT = Path(__file__).resolve().parents[1]
 ACTION = yaml.safe_load((ROOT / ".github/actions/compare/action.yml").read_text("utf-8"))
@@ -34,18 +35,8 @@ def job(tmp_path: Path) -> Path:
     (tmp_path / "docs").mkdir()
     for document in found.documents:
         (tmp_path / "docs" / document.id).write_text(document.text, "utf-8")
-    rows = [
-        {
-            "id": query.id,
-            "question": query.text,
-            "evidence": [
-                {"document": each.document_id, "start": each.span.start, "end": each.span.end}
-                for each in query.evidence
-            ],
-        }
-        for query in found.queries
-    ]
-    (tmp_path / "my questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    (_, written) = write_benchmark(found, tmp_path / "written")
+    written.rename(tmp_path / "my questions.jsonl")
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "chunkcore").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m chunkcore "$@"\n')

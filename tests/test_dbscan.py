@@ -50,13 +50,10 @@ def test_place_counts_as_much_as_its_weight():
     assert scan(position_weight=0.5, eps=0.26).split_text(text) == ["0. 0.", "90. 90."]
 
 
-@given(
-    st.integers(0, 10**6),
-    st.integers(2, 60),
-    st.sampled_from([0.0, 0.25, 0.75]),
-    st.sampled_from([0.05, 0.2, 0.5]),
-    st.integers(1, 5),
-)
+shares, distances = st.sampled_from([0.0, 0.25, 0.75]), st.sampled_from([0.05, 0.2, 0.5])
+
+
+@given(st.integers(0, 10**6), st.integers(2, 60), shares, distances, st.integers(1, 5))
 def test_clusters_are_those_of_scikit_learn_on_the_whole_matrix(seed, count, weight, eps, least):
     from sklearn.cluster import DBSCAN
 

@@ -113,14 +113,9 @@ def reference(late: LateEmbedder, model: FakeTokenEmbedder, text: str, span: Spa
         if tokens.starts[token + 1] >= span.end or tokens.ends[token + 1] <= span.start:
             continue
         holding = [start for start in starts if start <= token < start + room]
-        depths = [
-            min(
-                token - start + 0.75 if start else np.inf,
-                min(start + room, own) - token if start + room < own else np.inf,
-            )
-            for start in holding
-        ]
-        start = holding[int(np.argmax(depths))]
+        before = [token - start + 0.75 if start else np.inf for start in holding]
+        after = [start + room - token if start + room < own else np.inf for start in holding]
+        start = holding[int(np.argmax(np.minimum(before, after)))]
         ids = [0, *tokens.ids[start + 1 : min(start + room, own) + 1], 1]
         (rows,) = model.embed_tokens([np.array(ids)])
         total += rows[token - start + 1]

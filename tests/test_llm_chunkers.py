@@ -47,6 +47,10 @@ def texts(chunker: Chunker, text: str = TEXT) -> list[str]:
     return [chunk.text for chunk in chunks(chunker, text)]
 
 
+def titled(found: list) -> list[tuple[str, str]]:
+    return [(chunk.text, chunk.metadata["section_title"]) for chunk in found]
+
+
 def lines(first: int, last: int) -> str:
     return "\n".join(LINES[first : last + 1])
 
@@ -103,10 +107,7 @@ def test_numbers_that_cannot_be_are_told_and_then_the_window_is_cut_by_size(spli
 def test_a_section_under_the_minimum_joins_a_neighbour_and_tells_what_the_larger_one_tells():
     llm = answers({"sections": [section(1, "A"), section(4, "B"), section(5, "C")]})
     found = chunks(agentic(llm, minimum=4))
-    assert [(chunk.text, chunk.metadata["section_title"]) for chunk in found] == [
-        (lines(0, 3), "A"),
-        (lines(4, 9), "C"),
-    ]
+    assert titled(found) == [(lines(0, 3), "A"), (lines(4, 9), "C")]
 
 
 def test_one_piece_alone_needs_no_model():
@@ -194,11 +195,7 @@ def test_sections_have_their_names_and_reasons_in_the_metadata():
 def test_the_last_section_of_a_window_is_asked_about_again():
     llm = answers({"sections": [section(1, "A"), section(3, "B")]}, {"sections": [section(1, "C")]})
     found = chunks(agentic(llm, window=12, size=12))
-    assert [(chunk.text, chunk.metadata["section_title"]) for chunk in found] == [
-        (lines(0, 1), "A"),
-        (lines(2, 5), "C"),
-        (lines(6, 9), "C"),
-    ]
+    assert titled(found) == [(lines(0, 1), "A"), (lines(2, 5), "C"), (lines(6, 9), "C")]
 
 
 @pytest.mark.parametrize(
@@ -228,11 +225,8 @@ def test_each_fact_is_a_derived_chunk_whose_spans_are_its_passage():
         {"propositions": ["The dog waits."]},
     )
     found = chunks(Propositions(llm=llm, passage_size=10, counter="words"), STORY)
-    assert [(chunk.text, chunk.start, chunk.end, chunk.derived) for chunk in found] == [
-        ("The fox is old.", 0, 38, True),
-        ("The fox naps.", 0, 38, True),
-        ("The dog waits.", 40, 83, True),
-    ]
+    assert [chunk.text for chunk in found] == ["The fox is old.", "The fox naps.", "The dog waits."]
+    assert [(chunk.start, chunk.end, chunk.derived) for chunk in found] == [(0, 38, True)] * 2 + [(40, 83, True)]
     assert [chunk.token_count for chunk in found] == [4, 3, 3]
     assert len({chunk.id for chunk in found}) == 3
     assert [each[1]["content"] for each in llm.asked] == [STORY[:38], STORY[40:]]

@@ -197,12 +197,9 @@ def bert_folder(path: Path, *, modules: list[str] | None = None, pooling: dict |
     settings = {"model_type": "bert", "num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 8}
     settings |= {"max_position_embeddings": 64, **config}
     (path / "1_Pooling").mkdir(parents=True, exist_ok=True)
-    for name, value in {
-        "modules.json": listed,
-        "config.json": settings,
-        "1_Pooling/config.json": {"pooling_mode_mean_tokens": True} if pooling is None else pooling,
-        "tokenizer.json": {},
-    }.items():
+    files = {"modules.json": listed, "config.json": settings, "tokenizer.json": {}}
+    files["1_Pooling/config.json"] = {"pooling_mode_mean_tokens": True} if pooling is None else pooling
+    for name, value in files.items():
         (path / name).write_text(json.dumps(value))
     (path / "model.safetensors").touch()
     return path

@@ -42,14 +42,8 @@ def test_every_public_name_is_there_and_has_a_docstring() -> None:
         assert getattr(chunkcore, name).__doc__, name
 
 
-REGISTRIES = {
-    "chunkers.base": "chunkers",
-    "evaluation.measures": "measures",
-    "models.endpoint": "llms",
-    "models.loading": "embedders",
-    "retrieval.base": "retrievers",
-    "retrieval.stage": "stages",
-}
+REGISTRIES = {"chunkers.base": "chunkers", "evaluation.measures": "measures", "models.endpoint": "llms"}
+REGISTRIES |= {"models.loading": "embedders", "retrieval.base": "retrievers", "retrieval.stage": "stages"}
 
 
 @pytest.mark.parametrize("module", REGISTRIES)
@@ -81,14 +75,9 @@ def test_a_package_imports_what_is_used_and_a_type_checker_sees_its_names(file: 
     pytest.importorskip(FACES[file], reason=f"{FACES[file]} is not installed")
     name = file.removesuffix("/__init__").replace("/", ".")
     tree = ast.parse((ROOT / "src" / f"{file}.py").read_text(encoding="utf-8"))
-    stated = {
-        each.name: node.module
-        for branch in tree.body
-        if isinstance(branch, ast.If)
-        for node in branch.body
-        if isinstance(node, ast.ImportFrom)
-        for each in node.names
-    }
+    branches = [branch for branch in tree.body if isinstance(branch, ast.If)]
+    nodes = [node for branch in branches for node in branch.body if isinstance(node, ast.ImportFrom)]
+    stated = {each.name: node.module for node in nodes for each in node.names}
     module = import_module(name)
     assert sorted(stated) == sorted(module.__all__)
     for each, home in stated.items():

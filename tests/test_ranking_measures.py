@@ -230,15 +230,10 @@ class BySets:
 
 NAMES = ("Recall", "Precision", "IoU", "F1", "HitRate", "MRR", "MAP", "nDCG", "DCG", "ChunkPrecision")
 UNITS = ("token", "character", "sentence", "document")
+counters, rules = st.sampled_from(["characters", "words", "cl100k_base"]), st.sampled_from(["holding", "touching"])
 
 
-@given(
-    cases(),
-    st.sampled_from(["characters", "words", "cl100k_base"]),
-    st.sampled_from(UNITS),
-    st.integers(1, 30),
-    st.sampled_from(["holding", "touching"]),
-)
+@given(cases(), counters, st.sampled_from(UNITS), st.integers(1, 30), rules)
 def test_scores_are_what_sets_of_units_give(
     case: tuple[Benchmark, Run], counter: str, unit: Any, budget: int, min_rule: Any
 ) -> None:

@@ -87,6 +87,9 @@ def test_headers_and_footers_of_most_pages_are_marked_and_no_text(tmp_path):
     assert document_of(file).text.count("Of tea") == 3
 
 
+CHECKED = "boxes of a form are left out; checked are 'agree'"
+
+
 @pytest.mark.parametrize(
     ("annotation", "text", "notes"),
     [
@@ -96,11 +99,7 @@ def test_headers_and_footers_of_most_pages_are_marked_and_no_text(tmp_path):
         (b"/Subtype/Widget/FT/Tx/Ff 8192/T(code)/V(secret)", "", ()),
         (b"/Subtype/Widget/FT/Tx/F 2/T(name)/V(hidden)", "", ()),
         (b"/Subtype/Text/Contents(Is it?)", "", ("comments are left out: 'Is it?'",)),
-        (
-            b"/Subtype/Widget/FT/Btn/T(agree)/V/Yes/AS/Yes/AP<</N<</Yes null>>>>",
-            "",
-            ("boxes of a form are left out; checked are 'agree'",),
-        ),
+        (b"/Subtype/Widget/FT/Btn/T(agree)/V/Yes/AS/Yes/AP<</N<</Yes null>>>>", "", (CHECKED,)),
     ],
 )
 def test_what_stands_over_a_page_is_text_or_told(annotation, text, notes):

@@ -135,16 +135,11 @@ def lucene(query: list[str], chunks: list[list[str]], k1: float, b: float) -> li
 
 
 letters = st.lists(st.sampled_from("abcdef"), max_size=8)
+weights = st.sampled_from([0.0, 1.2, 2.0]), st.sampled_from([0.0, 0.75, 1.0])
 
 
 @settings(max_examples=60)
-@given(
-    st.lists(letters, min_size=1, max_size=8),
-    letters,
-    st.sampled_from([0.0, 1.2, 2.0]),
-    st.sampled_from([0.0, 0.75, 1.0]),
-    st.integers(1, 10),
-)
+@given(st.lists(letters, min_size=1, max_size=8), letters, *weights, st.integers(1, 10))
 def test_bm25_is_lucenes_formula(texts: list[list[str]], query: list[str], k1: float, b: float, k: int) -> None:
     corpus = corpus_of(*map(" ".join, texts))
     ranked = index_of(BM25(k1=k1, b=b), corpus).search([" ".join(query)], k)

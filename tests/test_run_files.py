@@ -52,13 +52,8 @@ def test_a_run_scores_the_same_when_it_was_written_and_read(benchmark: Benchmark
         assert scores.found["1000tok"] == report.found["1000tok"]
 
 
-pieces = st.lists(
-    st.tuples(
-        st.sampled_from(["fox.txt", "rain.txt"]), st.integers(0, 38), st.floats(allow_nan=False, allow_infinity=True)
-    ),
-    max_size=5,
-    unique_by=lambda each: each[:2],
-)
+names, scores = st.sampled_from(["fox.txt", "rain.txt"]), st.floats(allow_nan=False, allow_infinity=True)
+pieces = st.lists(st.tuples(names, st.integers(0, 38), scores), max_size=5, unique_by=lambda each: each[:2])
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
@@ -126,12 +121,8 @@ JSON = [
 def test_a_bad_line_of_json_is_told_by_file_and_line(
     benchmark: Benchmark, tmp_path: Path, line: Any, message: str
 ) -> None:
-    path = written(
-        tmp_path,
-        "bad.jsonl",
-        {"query_id": "q2", "document_id": "rain.txt", "spans": [[0, 4]], "rank": 1, "score": 0.8},
-        line,
-    )
+    good = {"query_id": "q2", "document_id": "rain.txt", "spans": [[0, 4]], "rank": 1, "score": 0.8}
+    path = written(tmp_path, "bad.jsonl", good, line)
     with pytest.raises(DataError) as caught:
         read_run(path, benchmark)
     assert message in str(caught.value)

@@ -42,13 +42,10 @@ def test_the_distance_is_that_of_equations_1_to_3():
         assert distances == pytest.approx(expected, abs=1e-12)
 
 
-@given(
-    st.integers(0, 10**6),
-    st.integers(1, 20),
-    st.integers(1, 7),
-    st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]),
-    st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0]),
-)
+weights, stops = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]), st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0])
+
+
+@given(st.integers(0, 10**6), st.integers(1, 20), st.integers(1, 7), weights, stops)
 def test_the_near_pairs_are_those_of_the_whole_matrix(seed, count, step, weight, stop):
     unit = random_unit(seed, count)
     whole = joint_distances(unit, weight)
@@ -86,13 +83,10 @@ def plain_program(distances: np.ndarray, weights: np.ndarray, limits: np.ndarray
     return sorted(clusters, key=min)
 
 
-@given(
-    st.integers(0, 10**6),
-    st.integers(2, 25),
-    st.sampled_from([0.0, 0.3, 0.9]),
-    st.sampled_from([0.2, 0.5, 2.0]),
-    st.booleans(),
-)
+few, gaps = st.sampled_from([0.0, 0.3, 0.9]), st.sampled_from([0.2, 0.5, 2.0])
+
+
+@given(st.integers(0, 10**6), st.integers(2, 25), few, gaps, st.booleans())
 def test_the_clusters_are_those_of_the_plain_program(seed, count, weight, stop, ties):
     unit = random_unit(seed, count)
     if ties:
@@ -114,11 +108,8 @@ def test_one_near_sentence_links_two_that_are_far_from_each_other():
 def test_clusters_need_not_be_contiguous_and_are_ordered_by_their_start():
     chunks = linkage(position_weight=0.1).chunk(Document("d", "0. 90. 1. 2. 91. 180."))
     assert [chunk.text for chunk in chunks] == ["0. 1. 2.", "90. 91.", "180."]
-    assert [[(span.start, span.end) for span in chunk.spans] for chunk in chunks] == [
-        [(0, 2), (7, 12)],
-        [(3, 6), (13, 16)],
-        [(17, 21)],
-    ]
+    spans = [[(span.start, span.end) for span in chunk.spans] for chunk in chunks]
+    assert spans == [[(0, 2), (7, 12)], [(3, 6), (13, 16)], [(17, 21)]]
 
 
 def test_a_merge_over_the_limit_is_not_done_and_a_later_one_that_fits_is():

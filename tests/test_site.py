@@ -57,11 +57,7 @@ def test_the_pages_that_the_code_names_are_there() -> None:
         ("concepts.md", "[a](guides/statistics.md#x)", "[a](guides/statistics.md#x)"),
         ("guides/a.md", "![a](../images/report.png)", "![a](../images/report.png)"),
         ("reference/chunkers/index.md", "[a](../../../CONTRIBUTING.md#b)", "[a](../../contributing.md#b)"),
-        (
-            "contributing.md",
-            "[a](docs/reference/api.md), [b](CHANGELOG.md)",
-            "[a](reference/api.md), [b](changelog.md)",
-        ),
+        ("contributing.md", "[a](docs/concepts.md), [b](CHANGELOG.md)", "[a](concepts.md), [b](changelog.md)"),
         ("index.md", "[a](docs/tutorial.md), [b](#c)", "[a](tutorial.md), [b](#c)"),
         ("concepts.md", "[a](../README.md#install)", "[a](index.md#install)"),
         ("guides/a.md", "[`src/x.py`](../../src/x.py), [those](../../tests)", "`src/x.py`, those (`tests`)"),

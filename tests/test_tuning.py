@@ -50,16 +50,11 @@ def make_benchmark(sentences: int = 12, animals: tuple[str, ...] = ANIMALS) -> B
 # ---- grids
 
 
-@pytest.mark.parametrize(
-    ("grid", "count"),
-    [
-        ("sentence", 1),
-        ("recursive:size={50, 100},overlap={0,20}", 4),
-        ('recursive:separators=["{a,b}"],size={50,60}', 2),
-        ("passages:lexical,words={whole,first5}", 2),
-        ("hybrid+window:{1,2}", 1),
-    ],
-)
+GRIDS = {"sentence": 1, "recursive:size={50, 100},overlap={0,20}": 4, "passages:lexical,words={whole,first5}": 2}
+GRIDS |= {'recursive:separators=["{a,b}"],size={50,60}': 2, "hybrid+window:{1,2}": 1}
+
+
+@pytest.mark.parametrize(("grid", "count"), GRIDS.items())
 def test_values_in_braces_make_a_grid(grid: str, count: int) -> None:
     specs = expand_grid(grid)
     assert len(specs) == len(set(specs)) == count

@@ -87,10 +87,7 @@ def copy_checkout(root: Path, checkout: Path) -> None:
 
 def _files(patterns: tuple[str, ...]) -> list[str]:
     folder = ROOT / "integration_tests"
-    return [
-        name
-        for pattern in patterns
-        for name in (
-            [pattern] if pattern == "tests" else sorted(f"integration_tests/{x.name}" for x in folder.glob(pattern))
-        )
-    ]
+    names = ["tests"] if "tests" in patterns else []
+    for pattern in patterns:
+        names += sorted(f"integration_tests/{file.name}" for file in folder.glob(pattern))
+    return names

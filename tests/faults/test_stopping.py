@@ -43,17 +43,8 @@ class Program:
 
     @contextmanager
     def started(self, *arguments: object, **held: int) -> Iterator[subprocess.Popen[str]]:
-        with (
-            self.told.open("w") as told,
-            started(
-                self.command(*arguments, **held),
-                cwd=ROOT,
-                env=self.environment,
-                stdout=subprocess.PIPE,
-                stderr=told,
-                text=True,
-            ) as process,
-        ):
+        options = {"cwd": ROOT, "env": self.environment, "stdout": subprocess.PIPE, "text": True}
+        with self.told.open("w") as told, started(self.command(*arguments, **held), stderr=told, **options) as process:
             yield process
 
     def stopped(

@@ -75,12 +75,8 @@ class Obeys:
 
 
 def answers_well(shown: str) -> dict[str, Any]:
-    return {
-        "answer": "by night",
-        "statements": [{"statement": "It sings.", "supported": True}, {"statement": "It naps.", "supported": False}],
-        "reason": "It says so.",
-        "grade": 1,
-    }
+    statements = [{"statement": "It sings.", "supported": True}, {"statement": "It naps.", "supported": False}]
+    return {"answer": "by night", "statements": statements, "reason": "It says so.", "grade": 1}
 
 
 @pytest.mark.parametrize("answer", list(ANSWERS))

@@ -34,16 +34,9 @@ def docs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def questions(docs: Path, tmp_path: Path) -> Path:
-    rows = [
-        {
-            "id": f"q{n} {STEER}",
-            "question": f"Which {STEER} {n}?",
-            "evidence": [f"for the time {n} under the lid {STEER}"],
-        }
-        for n in range(3)
-    ]
-    rows += [{"id": f"lost {STEER}", "question": f"Where {STEER}?", "evidence": [f"nowhere {STEER} at all"]}]
-    rows += [{"id": f"none {STEER}", "question": f"Who {STEER}?", "evidence": []}]
+    asked = {f"q{n}": [f"for the time {n} under the lid {STEER}"] for n in range(3)}
+    asked |= {"lost": [f"nowhere {STEER} at all"], "none": []}
+    rows = [{"id": f"{n} {STEER}", "question": f"Who {STEER} {n}?", "evidence": asked[n]} for n in asked]
     path = tmp_path / f"questions {STEER}.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
     return path
