@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from itertools import islice, pairwise, takewhile
+from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from chunkcore.locating.text_search import (
     WindowHashes,
     cuts_words,
     fold,
+    occurrences,
     squeeze,
     without_tags,
     wording,
@@ -84,7 +86,7 @@ class Aligner:
             raise DataError(
                 "two documents share an id, so a place could not be named: make the ids unique"
             )
-        self._search = cache(self._by_steps)
+        self._search = cache(self._first)
 
     def locate(
         self,
@@ -101,12 +103,10 @@ class Aligner:
         several equally good places the one nearest to `spans` is taken, else the first, and `match` is "ambiguous".
         """
         number = self._numbers.get(document_id)
-        offered: tuple[Span, ...] = ()
-        if number is not None:
-            source = self._documents[number].text
-            offered = _spans_within(source, spans)
-            if offered and _holds(source, offered, text):
-                return Retrieved(document_id, offered, score, text, match="spans")
+        source = "" if number is None else self._documents[number].text
+        offered = _spans_within(source, spans)
+        if offered and _holds(source, offered, text):
+            return Retrieved(document_id, offered, score, text, match="spans")
         matches = self._search(text, number)
         places = matches.places
         if not places:
@@ -153,26 +153,16 @@ class Aligner:
     ) -> Retrieved:
         owner, span = place
         match: MatchKind = "ambiguous" if equals > 1 else located.match
-        return Retrieved(
-            self._documents[owner].id,
-            (span,),
-            score,
-            text,
-            match=match,
-            certainty=located.similarity / equals,
-        )
+        name, certainty = self._documents[owner].id, located.similarity / equals
+        return Retrieved(name, (span,), score, text, match=match, certainty=certainty)
 
-    @property
-    def _steps(self) -> tuple[Callable[[str, int | None], _Found], ...]:
-        """The searches, each looser than the one before."""
-        return self._verbatim, self._folded, self._resembling
+    def by_steps(self, text: str, number: int | None = None) -> Iterator[_Found]:
+        """What the searches find, each looser than the one before."""
+        for step in (self._verbatim, self._folded, self._resembling):
+            yield step(text, number)
 
-    def _by_steps(self, text: str, number: int | None) -> _Found:
-        for step in self._steps:
-            matches = step(text, number)
-            if matches.places:
-                return matches
-        return _Found([])
+    def _first(self, text: str, number: int | None) -> _Found:
+        return next((found for found in self.by_steps(text, number) if found.places), _Found([]))
 
     def _verbatim(self, text: str, number: int | None) -> _Found:
         squeezed = "".join(text.split())
@@ -193,8 +183,12 @@ class Aligner:
         return _Found(exact, "exact") if exact else self._likest(text, loose, "whitespace")
 
     def _blank(self, text: str, number: int | None) -> _Found:
-        starts = islice(self._verbatims.places(text, number), _PLACES) if text else ()
-        return _Found([(owner, Span(at, at + len(text))) for owner, at in starts], "exact")
+        places: list[_Place] = []
+        for owner, document in enumerate(self._documents):
+            if text and number in (None, owner):
+                starts = islice(occurrences(document.text, text), _PLACES - len(places))
+                places += [(owner, Span(start, start + len(text))) for start in starts]
+        return _Found(places, "exact")
 
     def _folded(self, text: str, number: int | None) -> _Found:
         form = fold(text)
@@ -255,21 +249,15 @@ class Aligner:
         return owner, Span(first, last + 1)
 
     @cached_property
-    def _verbatims(self) -> Searchable:
-        return Searchable(self._texts, None, window=16, stride=8)
-
-    @cached_property
     def _squeezed(self) -> Searchable:
-        return Searchable(self._texts, squeeze, window=16, stride=8)
+        texts = [document.text for document in self._documents]
+        return Searchable(texts, squeeze, window=16, stride=8)
 
     @cached_property
     def _folds(self) -> Searchable:
+        texts = [document.text for document in self._documents]
         # Shorter and denser windows: some must be unchanged.
-        return Searchable(self._texts, fold, window=8, stride=4)
-
-    @property
-    def _texts(self) -> list[str]:
-        return [document.text for document in self._documents]
+        return Searchable(texts, fold, window=8, stride=4)
 
 
 def unlocated(text: str, score: float = 0.0) -> Retrieved:
@@ -326,12 +314,11 @@ def find_quote(text: str, words: str) -> Quote | None:
     aligner = Aligner([Document("text", text)], similarity=_QUOTED)
     for written in (words, without_tags(words)):
         letters = len(fold(written).text)
-        for step in aligner._steps if letters else ():
-            matches = step(written, None)
+        for matches in aligner.by_steps(written):
             for _, span in matches.places:
                 # A short text is within other words by chance.
                 is_quote = letters >= _RESEMBLING_FROM or not cuts_words(text, span)
-                if is_quote and matches.match != "part":
+                if letters and is_quote and matches.match != "part":
                     return Quote(span, matches.similarity)
     return None
 
@@ -426,36 +413,26 @@ def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblan
     if stretch is None:
         return None
     first, last, matches, columns = stretch
-    part_start, begin = first.src_start, first.dest_start
-    part_end, end = last.src_end, last.dest_end
     # An equally good alignment may place the passage's first letter elsewhere.
-    more = 0
-    while part_start and begin and text[part_start - 1] == region[begin - 1]:
-        part_start -= 1
-        begin -= 1
-        more += 1
-    while part_end < len(text) and end < len(region) and text[part_end] == region[end]:
-        part_end += 1
-        end += 1
-        more += 1
-    matches += more
-    similarity = matches / (columns + more)
-    place = (low + begin, low + end)
-    return Resemblance(owner, place, (part_start, part_end), matches, similarity)
+    heads = text[: first.src_start][::-1], region[: first.dest_start][::-1]
+    before = len(commonprefix(heads))  # noqa: RUF071  # characters are meant
+    behind = len(commonprefix([text[last.src_end :], region[last.dest_end :]]))  # noqa: RUF071
+    matches += before + behind
+    similarity = matches / (columns + before + behind)
+    place = (low + first.dest_start - before, low + last.dest_end + behind)
+    part = (first.src_start - before, last.src_end + behind)
+    return Resemblance(owner, place, part, matches, similarity)
 
 
 def _best_stretch(opcodes: Iterable[Opcode]) -> tuple[Opcode, Opcode, int, int] | None:
     """The first and the last operation of the run that gains most; its matches and its columns."""
     best: tuple[Opcode, Opcode, int, int] | None = None
     best_score = score = 0.0
-    matches = columns = 0
-    first: Opcode | None = None
     for operation in opcodes:
         source_size = operation.src_end - operation.src_start
         size = max(source_size, operation.dest_end - operation.dest_start)
-        if score <= 0 or first is None:
-            first = operation
-            score = 0.0
+        if score <= 0:
+            first, score = operation, 0.0
             matches = columns = 0
         columns += size
         if operation.tag == "equal":

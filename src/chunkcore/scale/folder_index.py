@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
 import regex
@@ -31,8 +31,6 @@ from chunkcore.text import Document, pages_of_all
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
     from mcp_types import CallToolResult
-
-    from chunkcore.run import Retrieved
 
 
 UNITS = "sentence:size=50"
@@ -225,27 +223,111 @@ def index_files(
     Warns: of files that are left out, each time, with the reason.
     """
     closed = []  # folders that cannot be listed
-    walked = _files(docs, follow_links=follow_links, on_error=lambda place, _: closed.append(place))
-    stamps = {name: stamp_of(file) for name, file in walked}  # before they are read
+    stamps = _stamps(docs, lambda place, _: closed.append(place), follow_links=follow_links)
     before = None
     if folder is not None:
         before = _earlier(folder, retriever, chunker, embedder, follow_links=follow_links)
-    kept, unread = (set(), {}) if before is None or reread else before.unchanged(stamps)
-    for name, reason in unread.items():
-        warn_user(f"left out of {docs}: {name}: {reason}")
+    kept: set[str] = set()
+    unread: dict[str, str] = {}
+    if before is not None and not reread:
+        kept = {name for name, stamp in stamps.items() if before.stamps.get(name) == stamp}
+        for name, (stamp, reason) in before.unread.items():
+            if stamps.get(name) == stamp:
+                unread[name] = str(reason)
+                warn_user(f"left out of {docs}: {name}: {reason}")
     documents = []
-    fresh = stamps.keys() - kept - unread.keys()
-    if fresh or closed or not kept:
-        documents = _documents(docs, stamps, fresh, unread, follow_links=follow_links)
+    unchanged = kept | unread.keys()
+    if stamps.keys() - unchanged or closed or not kept:
+        documents = _documents(docs, unchanged, unread, follow_links=follow_links)
     if before is None:
         vectors = None if embedder is None else TextVectors(embedder)
         index = get_retriever(retriever).index(chunk_corpus(documents, chunker), vectors)
     else:
-        index = _updated(before.index, documents, kept, by_file=_by_file(docs))
+        index = _updated(before.content, documents, kept, by_file=_by_file(docs))
     opened = FolderIndex(
         index, docs, unread, len(documents), folder, embedder, follow_links=follow_links
     )
     return opened if folder is None else _saved(opened, docs, folder, before, stamps)
+
+
+def _by_file(docs: Path) -> bool:
+    """Whether each file is one document, whose id is the file's name."""
+    return docs.is_dir() and not (docs / _LINES).is_file()
+
+
+def _stamps(
+    docs: Path, on_error: Callable[[Path, OSError], None], *, follow_links: bool
+) -> dict[str, Stamp]:
+    """The stamp of each file; `on_error` gets the folders that cannot be listed."""
+    if _by_file(docs):
+        files = walk_folder(docs, on_error, follow_links=follow_links).files
+    else:
+        file = docs / _LINES if docs.is_dir() else docs
+        files = {file.name: file} if file.exists() else {}
+    return {name: stamp_of(file) for name, file in files.items()}
+
+
+def _documents(
+    docs: Path, unchanged: Set[str], unread: dict[str, str], *, follow_links: bool
+) -> list[Document]:
+    """The documents of the files that are not as they were; what could not be read goes into `unread`."""
+    if not _by_file(docs):
+        return load_documents(docs, unread=unread)
+    leave_out = [docs / name for name in unchanged]
+    has_others = unchanged != unread.keys()
+    return folder_documents(
+        docs, leave_out, unread, follow_links=follow_links, may_be_none=has_others
+    )
+
+
+def _updated(index: Index, documents: list[Document], kept: set[str], *, by_file: bool) -> Index:
+    """The index of the `kept` files' documents and of the documents that were read."""
+    names = {document.id for document in documents}
+    if by_file:
+        names |= kept
+    gone = [document.id for document in index.corpus.documents if document.id not in names]
+    return index.update(documents, without=gone if by_file or documents else ())
+
+
+class _Earlier(NamedTuple):
+    """A saved index, the stamps of its files, and of files that were not read the stamp and the reason."""
+
+    content: Index
+    stamps: Mapping[str, Stamp]
+    unread: Mapping[str, Sequence[Any]]
+
+
+def _earlier(
+    folder: Path, retriever: str, chunker: str, embedder: Embedder | None, *, follow_links: bool
+) -> _Earlier | None:
+    """The index in the folder, if it is whole and of these settings."""
+    if not (folder / MANIFEST).exists():
+        return None
+    try:
+        manifest = read_manifest(folder)
+        index = load_index(folder, embedder=embedder)
+    except DataError as error:
+        warn_user(f"{error.args[0].partition(';')[0]}; it is made anew")
+        return None
+    notes = manifest["notes"]
+    stamps, unread = notes.get("stamps"), notes.get("unread", {})
+    if not isinstance(stamps, dict) or not isinstance(unread, dict):
+        return None
+    saved = (
+        manifest["retriever"],
+        manifest["chunker"],
+        (manifest["embedder"] or {}).get("fingerprint"),
+        notes.get("follow_links", False),
+        notes.get("html"),
+    )
+    settings = (
+        get_retriever(retriever).name,
+        get_chunker(chunker).spec,
+        getattr(embedder, "fingerprint", None),
+        follow_links,
+        html_setting(),
+    )
+    return _Earlier(index, stamps, unread) if saved == settings else None
 
 
 def _saved(
@@ -256,18 +338,17 @@ def _saved(
     stamps: Mapping[str, Stamp],
 ) -> FolderIndex:
     """The index, saved in the folder unless that has it already."""
-    index, unread = opened.index, opened.unread
-    now = _Earlier(
-        index,
-        {name: stamp for name, stamp in stamps.items() if name not in unread},
-        {name: [stamps[name], reason] for name, reason in unread.items() if name in stamps},
-    )
-    if now != before:
+    index = opened.index
+    unread = {
+        name: [stamps[name], reason] for name, reason in opened.unread.items() if name in stamps
+    }
+    read = {name: stamp for name, stamp in stamps.items() if name not in unread}
+    if (index, read, unread) != before:
         index.base = None  # it is of the files as they are, whoever saved meanwhile
         notes = {
             "root": str(docs.absolute()),
-            "stamps": now.stamps,
-            "unread": now.unread,
+            "stamps": read,
+            "unread": unread,
             "follow_links": opened.follow_links,
             "html": html_setting(),
         }
@@ -290,105 +371,6 @@ class NotSavedError(NotWrittenError):
         there = "the index that was there is as it was" if is_index(folder) else "no index is there"
         super().__init__(f"the index is not kept: {place}: {error.strerror or error}; {there}")
         self.opened = opened
-
-
-@dataclass(frozen=True)
-class _Earlier:
-    """A saved index, the stamps of its files, and of files that were not read the stamp and the reason."""
-
-    index: Index
-    stamps: Mapping[str, Stamp]
-    unread: Mapping[str, Sequence[Any]]
-
-    def unchanged(self, stamps: Mapping[str, Stamp]) -> tuple[set[str], dict[str, str]]:
-        """The files that have these stamps still: those that were read, and the reasons of the others."""
-        kept = {name for name, stamp in stamps.items() if self.stamps.get(name) == stamp}
-        unread = {
-            name: str(reason)
-            for name, (stamp, reason) in self.unread.items()
-            if stamps.get(name) == stamp
-        }
-        return kept, unread
-
-
-def _earlier(
-    folder: Path, retriever: str, chunker: str, embedder: Embedder | None, *, follow_links: bool
-) -> _Earlier | None:
-    """The index in the folder, if it is whole and of these settings."""
-    if not (folder / MANIFEST).exists():
-        return None
-    try:
-        manifest = read_manifest(folder)
-        index = load_index(folder, embedder=embedder)
-    except DataError as error:
-        warn_user(f"{error.args[0].partition(';')[0]}; it is made anew")
-        return None
-    notes = manifest["notes"]
-    stamps, unread = notes.get("stamps"), notes.get("unread", {})
-    if not isinstance(stamps, dict) or not isinstance(unread, dict):
-        return None
-    saved_model = manifest["embedder"] or {"fingerprint": None}
-    saved = (
-        manifest["retriever"],
-        manifest["chunker"],
-        saved_model["fingerprint"],
-        notes.get("follow_links", False),
-        notes.get("html"),
-    )
-    fingerprint = None if embedder is None else embedder.fingerprint
-    settings = (
-        get_retriever(retriever).name,
-        get_chunker(chunker).spec,
-        fingerprint,
-        follow_links,
-        html_setting(),
-    )
-    return _Earlier(index, stamps, unread) if saved == settings else None
-
-
-def _by_file(docs: Path) -> bool:
-    """Whether each file is one document, whose id is the file's name."""
-    return docs.is_dir() and not (docs / _LINES).is_file()
-
-
-def _files(
-    docs: Path, *, follow_links: bool, on_error: Callable[[Path, OSError], None]
-) -> Iterable[tuple[str, Path]]:
-    """The name and the path of each file; `on_error` gets the folders that cannot be listed."""
-    if _by_file(docs):
-        return walk_folder(docs, on_error, follow_links=follow_links).files.items()
-    file = docs / _LINES if docs.is_dir() else docs
-    return [(file.name, file)] if file.exists() else []
-
-
-def _documents(
-    docs: Path,
-    stamps: Mapping[str, Stamp],
-    fresh: Set[str],
-    unread: dict[str, str],
-    *,
-    follow_links: bool,
-) -> list[Document]:
-    """The documents of the fresh files; what could not be read goes into `unread`."""
-    known = stamps.keys() - fresh
-    if not known or not _by_file(docs):
-        return load_documents(docs, unread=unread, follow_links=follow_links)
-    leave_out = [docs / name for name in known]
-    has_others = known != unread.keys() - fresh  # documents among the files that are as they were
-    return folder_documents(
-        docs, leave_out, unread, follow_links=follow_links, may_be_none=has_others
-    )
-
-
-def _updated(index: Index, documents: list[Document], kept: set[str], *, by_file: bool) -> Index:
-    """The index of the `kept` files' documents and of the documents that were read."""
-    names = {document.id for document in documents}
-    gone = [
-        document.id
-        for document in index.corpus.documents
-        if document.id not in names and (document.id not in kept if by_file else bool(documents))
-    ]
-    return index.update(documents, without=gone)
 
 
 _AROUND = 500  # characters before and after a span
@@ -503,11 +485,10 @@ class _Source:
 
     def _file_stamps(self) -> dict[str, Stamp]:
         """The stamps of the files that `index_files` would read."""
-        root, follow_links = self._searched.root, self._searched.follow_links
-        if root is None or self._reopen is None:
+        searched = self._searched
+        if searched.root is None or self._reopen is None:
             return {}
-        walked = _files(root, follow_links=follow_links, on_error=lambda *_: None)
-        return {name: stamp_of(file) for name, file in walked}
+        return _stamps(searched.root, lambda *_: None, follow_links=searched.follow_links)
 
 
 def _answer(
@@ -516,6 +497,8 @@ def _answer(
     max_tokens: MaxTokens | None,
     where: Mapping[str, Any] | None,
 ) -> CallToolResult:
+    from mcp_types import CallToolResult, ContentBlock, TextContent
+
     check_question(question)
     index = searched.index.within(where) if where else searched.index
     if max_tokens is None:
@@ -530,28 +513,18 @@ def _answer(
     note = ""
     if not related:
         note = _FAR if index.enough is None else _ABSENT
-    places = [_place(searched, passage, related=related) for passage in passages]
-    texts = [_shown(place, passage, note) for place, passage in zip(places, passages, strict=True)]
+    places = []
+    texts = []
+    for passage in passages:
+        row = searched.row(passage)
+        del row["parts"], row["text"]
+        start, end = row["spans"][0][0], row["spans"][-1][1]
+        uri = f"span://{quote(passage.document_id, safe='')}/{start}/{end}"
+        places.append({**row, "uri": uri, "related": related})
+        first, last = row["lines"]
+        texts.append(f"{row['file']}, lines {first}-{last}, {uri}{note}\n{passage.text}")
+    content: list[ContentBlock] = [
+        TextContent(type="text", text=text) for text in texts or [_NOTHING]
+    ]
     structured = {"result": places, "related": related, "missing": missing}
-    return _result(texts or [_NOTHING], structured)
-
-
-def _result(texts: Sequence[str], structured: dict[str, Any]) -> CallToolResult:
-    from mcp_types import CallToolResult, ContentBlock, TextContent
-
-    content: list[ContentBlock] = [TextContent(type="text", text=text) for text in texts]
     return CallToolResult(content=content, structured_content=structured)
-
-
-def _place(searched: FolderIndex, passage: Retrieved, *, related: bool) -> dict[str, Any]:
-    """A passage's row without what the text blocks say."""
-    row = searched.row(passage)
-    del row["parts"], row["text"]
-    name = quote(passage.document_id, safe="")
-    start, end = row["spans"][0][0], row["spans"][-1][1]
-    return {**row, "uri": f"span://{name}/{start}/{end}", "related": related}
-
-
-def _shown(place: Mapping[str, Any], passage: Retrieved, note: str) -> str:
-    first, last = place["lines"]
-    return f"{place['file']}, lines {first}-{last}, {place['uri']}{note}\n{passage.text}"
