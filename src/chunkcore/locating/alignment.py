@@ -156,13 +156,13 @@ class Aligner:
         name, certainty = self._documents[owner].id, located.similarity / equals
         return Retrieved(name, (span,), score, text, match=match, certainty=certainty)
 
-    def by_steps(self, text: str, number: int | None = None) -> Iterator[_Found]:
+    def _by_steps(self, text: str, number: int | None = None) -> Iterator[_Found]:
         """What the searches find, each looser than the one before."""
         for step in (self._verbatim, self._folded, self._resembling):
             yield step(text, number)
 
     def _first(self, text: str, number: int | None) -> _Found:
-        return next((found for found in self.by_steps(text, number) if found.places), _Found([]))
+        return next((found for found in self._by_steps(text, number) if found.places), _Found([]))
 
     def _verbatim(self, text: str, number: int | None) -> _Found:
         squeezed = "".join(text.split())
@@ -314,7 +314,7 @@ def find_quote(text: str, words: str) -> Quote | None:
     aligner = Aligner([Document("text", text)], similarity=_QUOTED)
     for written in (words, without_tags(words)):
         letters = len(fold(written).text)
-        for matches in aligner.by_steps(written):
+        for matches in aligner._by_steps(written):
             for _, span in matches.places:
                 # A short text is within other words by chance.
                 is_quote = letters >= _RESEMBLING_FROM or not cuts_words(text, span)
