@@ -93,10 +93,10 @@ def share_intervals(
     low, high = intervals(means, units, confidence)
     low[units == 1], high[units == 1] = 0.0, 1.0
     for column in np.flatnonzero(units > 1).tolist():
-        total, size = counts[:, column].sum(), int(units[column])
-        mean = values[:, column].sum() / total
-        apart = values[:, column] - mean * counts[:, column]
-        least, most = score_interval(mean, apart[counts[:, column] > 0] * size / total, confidence)
+        sizes = counts[:, column]
+        mean = values[:, column].sum() / sizes.sum()
+        apart = (values[:, column] - mean * sizes)[sizes > 0]
+        least, most = score_interval(mean, apart * len(apart) / sizes.sum(), confidence)
         low[column] = min(low[column], least)
         high[column] = max(high[column], most)
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
@@ -345,17 +345,14 @@ def surely_below(differences: Scores, clusters: Sequence[str] | None) -> bool:
     >>> surely_below(apart, None), surely_below(apart[:3], None)
     (True, False)
     """
-    is_asked = ~np.isnan(differences)
-    unalike = np.count_nonzero(differences[is_asked])
-    labels = None
-    if clusters is not None:
-        labels = np.array(clusters, dtype=object)[is_asked].tolist()
-    mean = float(differences[is_asked].mean()) if unalike else 0.0
-    sums = cluster_sums(differences[is_asked, None] - mean, labels)[:, 0]
-    if unalike < FEWEST_UNALIKE or len(sums) < FEWEST_UNALIKE:
+    unalike = np.count_nonzero(np.nan_to_num(differences))
+    mean = column_means(differences[:, None])
+    counts, sums = _counts_and_sums(differences[:, None] - mean, clusters)
+    units = np.count_nonzero(counts)
+    if unalike < FEWEST_UNALIKE or units < FEWEST_UNALIKE:
         return False
-    error = math.sqrt(len(sums) / (len(sums) - 1) * float(np.sum(sums**2))) / int(is_asked.sum())
-    return mean + student_quantile((1 + SURE) / 2, len(sums) - 1) * error < 0
+    error = math.sqrt(units / (units - 1) * float(np.sum(sums**2))) / float(counts.sum())
+    return bool(mean[0] + student_quantile((1 + SURE) / 2, units - 1) * error < 0)
 
 
 _FEW_LARGE = 0.25
@@ -378,18 +375,16 @@ def questions_to_show(
     >>> [round(end) for end in questions_to_show(0.1, np.tile([0.3, -0.3, 0.0], 30))]
     [42, 53]
     """
-    defined = ~np.isnan(differences)
-    apart = differences[defined]
-    unalike = np.count_nonzero(apart)
+    unalike = np.count_nonzero(np.nan_to_num(differences))
     if unalike < FEWEST_UNALIKE or not margin:
         return math.nan, math.nan
-    labels = None if clusters is None else np.array(clusters, dtype=object)[defined].tolist()
-    both = np.column_stack([apart - apart.mean(), np.ones(len(apart))])
-    sums, sizes = cluster_sums(both, labels).T
+    columns = differences[:, None]
+    both = np.stack(_counts_and_sums(columns - column_means(columns), clusters))[:, :, 0]
+    sizes, sums = both[:, both[0] > 0]
     # What a question adds to the variance of the sum, unit by unit, as a share of the most that it can.
     most = float(max(np.max(sizes**2), np.max(sums**2)))
     squares = sums**2 / most
-    per_question = len(squares) / len(apart)
+    per_question = len(squares) / float(sizes.sum())
     # So many equal squares spread as much.
     alike = squares.sum() ** 2 / max((squares**2).sum(), 1e-300)
     if not alike or alike < _FEW_LARGE * unalike * per_question:
