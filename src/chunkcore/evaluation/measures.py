@@ -230,8 +230,15 @@ def known_measures() -> list[type[Measure]]:
     return sorted((cls for _, cls in measures.items()), key=lambda cls: cls.order)
 
 
-def retrieval_measures(chosen: Iterable[Measure | str] | Measure | str) -> list[RetrievalMeasure]:
-    """One or more measures of retrieval, once each. Raises `OptionError`: none, or a measure of answers."""
+def retrieval_measures(
+    chosen: Iterable[Measure | str] | Measure | str | None,
+) -> list[RetrievalMeasure]:
+    """One or more measures of retrieval, once each; by default `measures_at()`.
+
+    Raises `OptionError`: none, or a measure of answers.
+    """
+    if chosen is None:
+        chosen = measures_at()
     if isinstance(chosen, str | Measure):
         chosen = [chosen]
     of_retrieval = []

@@ -34,7 +34,6 @@ from chunkcore.evaluation.measures import (
     RetrievalMeasure,
     Unit,
     budget_of,
-    measures_at,
     retrieval_measures,
 )
 from chunkcore.evaluation.results import ChunkStatistics, Report
@@ -128,7 +127,7 @@ class Scorer:
         self, run: Run, measures: Iterable[Measure | str] | Measure | str | None = None
     ) -> Report:
         began = time.perf_counter()
-        chosen = retrieval_measures(measures_at() if measures is None else measures)
+        chosen = retrieval_measures(measures)
         report = self._report(run, chosen)
         if report.located.get("ambiguous"):
             report = replace(report, bounds=self._bounds(run, chosen))

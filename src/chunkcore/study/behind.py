@@ -16,7 +16,7 @@ from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import counted, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query, question_documents
 from chunkcore.evaluation.comparison import By, shared_documents
-from chunkcore.evaluation.measures import Measure, budget_of, get_measure, retrieval_measures
+from chunkcore.evaluation.measures import Depth, Measure, budget_of, get_measure, retrieval_measures
 from chunkcore.evaluation.resampling import budgets_up_to, surely_below
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
@@ -65,13 +65,23 @@ HITS = 100  # of a question that passages are made of: what the adapters ask a r
 Limit = tuple[int | None, int | None]
 
 
-def limits_of(measures: Sequence[Measure], depth: int) -> dict[Limit, list[Measure]]:
-    """What serves the measures (k = "min": `depth`), each with its own; those without a k go with the deepest."""
-    scored = retrieval_measures(measures)
-    depths = [measure.k for measure in scored if measure.k is not None] or [1]
-    deepest = max(
-        depths, key=lambda k: (isinstance(k, int), k if isinstance(k, int) else budget_of(k) or 0)
+def limits_of(
+    measures: Sequence[Measure], most_chunks: int | None = None
+) -> dict[Limit, list[Measure]]:
+    """What serves the measures, each with its own; those without a k go with the deepest.
+
+    `most_chunks` is the highest k = "min"; None without a pool: measures that need one are left out.
+    """
+    has_pool = most_chunks is not None
+    scored = retrieval_measures(
+        measure for measure in measures if has_pool or not measure.needs_pool
     )
+    numbers = [measure.k for measure in scored if isinstance(measure.k, int)]
+    depth = max([1, *numbers, most_chunks or 0])
+    deepest: Depth = max(numbers, default=1)
+    if not numbers:
+        depths = [measure.k for measure in scored if measure.k is not None]
+        deepest = max(depths, key=lambda k: budget_of(k) or 0, default=1)
     limits: dict[Limit, list[Measure]] = {}
     for measure in sorted(scored, key=lambda measure: measure.k is None):
         k = deepest if measure.k is None else measure.k
@@ -156,9 +166,7 @@ class PassagesBehind:
 
     def score(self, hits: Run, measures: Sequence[Measure], show: str, name: str) -> Report:
         """Score passages behind a run that was made elsewhere."""
-        scored = [measure for measure in measures if not measure.needs_pool]
-        depths = [measure.k for measure in scored if isinstance(measure.k, int)]
-        limits = limits_of(scored, max(depths, default=1))
+        limits = limits_of(measures)
         return score_limits(self._scorer, self.runs(hits, limits, show, name), limits, measures)
 
     def curve(self, hits: Run, show: str) -> dict[int, Scores]:

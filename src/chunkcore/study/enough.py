@@ -88,11 +88,12 @@ class Needs:
     @cached_property
     def presences(self) -> tuple[Scores, Scores]:
         """The presence of each question's answer, and of those that are then `unanswered` without its documents."""
-        both = []
-        for rows in (self.present, self.absent):
+
+        def weighed(rows: Scores) -> Scores:
             signs = [Signs(*row) for row in rows.tolist()]
-            both.append(np.array([presence(row, by_words=self.by_words) for row in signs]))
-        return both[0], both[1]
+            return np.array([presence(row, by_words=self.by_words) for row in signs])
+
+        return weighed(self.present), weighed(self.absent)
 
     def enough(self, miss: float = 0.1, refuse: float = 0.05) -> Enough:
         """The thresholds for these promises. Raises `UnattainableError`: see `calibrate`."""

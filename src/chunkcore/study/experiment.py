@@ -22,7 +22,7 @@ from chunkcore.columns import blocks, text_key
 from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import DataError, ModelError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
+from chunkcore.evaluation.measures import Measure, retrieval_measures
 from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import (
     STAGES,
@@ -211,7 +211,7 @@ def run_experiment(
     meters = {name: Meter(cached_embedder(model)) for name, model in models.items()}
     for meter, method in product(meters.values(), methods.values()):
         method.check(meter)
-    scored = retrieval_measures(measures_at() if measures is None else measures)
+    scored = retrieval_measures(measures)
     scorer = benchmark if isinstance(benchmark, Scorer) else Scorer(benchmark)
     plain = _chunkers(chunkers)
     reports: list[Report] = []
@@ -399,17 +399,17 @@ class _Bench:
     def _limits(
         self, index: Index, system: System, measures: Sequence[Measure]
     ) -> dict[Limit, list[Measure]]:
-        depths = {measure.k for measure in measures}
-        depth = max((k for k in depths if isinstance(k, int)), default=1)
         if system.behind:
-            return limits_of([measure for measure in measures if not measure.needs_pool], depth)
-        if "min" in depths:
-            most = self.scorer.depths(index.corpus.retrieved).max(initial=0)
-            depth = max(depth, int(most))
-        if not index.nested:
-            return limits_of(measures, depth)
-        budgets = filter(None, map(budget_of, depths))
-        return {(depth, max(budgets, default=None)): list(measures)}
+            return limits_of(measures)
+        most = 0
+        if any(measure.k == "min" for measure in measures):
+            most = int(self.scorer.depths(index.corpus.retrieved).max(initial=0))
+        limits = limits_of(measures, most)
+        if index.nested:
+            k = max((k for k, _ in limits if k is not None), default=1)
+            budget = max((tokens for _, tokens in limits if tokens is not None), default=None)
+            limits = {(k, budget): list(measures)}
+        return limits
 
     def _runs(
         self,

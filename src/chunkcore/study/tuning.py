@@ -311,12 +311,11 @@ def plan(
     grid = [System(*pair) for pair in product(specs, methods)]
     if 0 < options.draws < len(grid):
         grid = random.Random(options.seed).sample(grid, options.draws)  # noqa: S311
-    distinct: dict[tuple[str, str], System] = {}
-    for system in [default, *grid]:
-        distinct.setdefault((_label(system.chunker), system.retriever), system)
+    same = _label(default.chunker), default.retriever
+    others = [one for one in grid if (_label(one.chunker), one.retriever) != same]
     # One chunker's configurations stand together.
-    order = [system.chunker for system in distinct.values()]
-    return default, sorted(distinct.values(), key=lambda system: order.index(system.chunker))
+    order = [system.chunker for system in [default, *others]]
+    return default, sorted([default, *others], key=lambda one: order.index(one.chunker))
 
 
 def _label(spec: str) -> str:
