@@ -25,24 +25,20 @@ _TEXTS = ("id", "document_id", "text", "digest")
 
 
 def _header(body: Sequence[bytes]) -> dict[str, Any]:
-    """The first line of a file that we write, for `_checked_rows`."""
+    """The first line of a file that we write; a file of another program has none."""
     checksum = digest(b"".join(body))
     return {"format": _FORMAT, "lines": len(body), "checksum": checksum}
 
 
-def _checked_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The lines' objects, compared with the header that we wrote; a file of another program has none."""
-    for number, row in json_lines(path):
-        if number != 1 or row.get("format") != _FORMAT:
-            yield number, row
-            continue
-        with path.open("rb") as file:
-            body = list(file)[1:]
-        if row != _header(body):
-            raise DataError(
-                f"{path}, line 1: what follows is not what was written ({row.get('lines')} lines then, {len(body)} "
-                "now): the file was damaged or edited; write it again, or take line 1 away to accept it"
-            )
+def _check_header(path: Path, header: Mapping[str, Any]) -> None:
+    """Raise `DataError`: what follows the header is not what we wrote."""
+    with path.open("rb") as file:
+        body = list(file)[1:]
+    if header != _header(body):
+        raise DataError(
+            f"{path}, line 1: what follows is not what was written ({header.get('lines')} lines then, {len(body)} "
+            "now): the file was damaged or edited; write it again, or take line 1 away to accept it"
+        )
 
 
 def _read_spans(value: Any, document: Document) -> tuple[Span, ...]:
@@ -112,8 +108,11 @@ def write_run(
 
 def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """A row a hit; and a row with empty "results" for each query that has a line."""
-    for line, row in _checked_rows(path):
+    for line, row in json_lines(path):
         where = f"{path}, line {line}"
+        if line == 1 and row.get("format") == _FORMAT:
+            _check_header(path, row)
+            continue
         if "results" not in row:
             yield where, row
             continue
@@ -169,12 +168,12 @@ class _RunReader:
                 raise DataError(f'"{key}" is a string, got {value!r:.60}')
         if not (texts["document_id"] or texts["text"] or spans):
             raise DataError('a hit has "document_id" and "spans", or a "text"')
-        score = self._score(query, row)
-        piece = self._placed(texts, spans, score)
-        is_place = not texts["text"] or spans is not None
-        if piece.id or is_place:  # two hits with the same text may be different passages
-            place = (query, piece.id) if piece.id else (query, piece.document_id, piece.spans)
-            first = self._seen.setdefault(place, where)
+        piece = self._placed(texts, spans, self._score(query, row))
+        place: object = piece.id
+        if not piece.id and (spans is not None or not texts["text"]):
+            place = piece.document_id, piece.spans
+        if place:  # two hits with the same text may be different passages
+            first = self._seen.setdefault((query, place), where)
             if first is not where:
                 line = first.rpartition(", ")[2]
                 raise DataError(f"the query {echo(query)} has this hit already, in {line}")
@@ -192,6 +191,7 @@ class _RunReader:
             raise DataError(
                 f"the score {score:g} of the query {query!r} comes after {last_score:g}, which is lower"
             )
+        # A line without one sets no limit for the next.
         self._last[query] = (
             -math.inf if rank is None else rank,
             math.inf if score is None else score,
@@ -256,9 +256,7 @@ def _json_run(
     run: Run,
     benchmark: Benchmark | None,
 ) -> Iterator[bytes]:
-    documents = {}
-    if benchmark is not None:
-        documents = {document.id: document for document in benchmark.documents}
+    documents = {} if benchmark is None else {one.id: one for one in benchmark.documents}
     for query, pieces in run.results.items():
         if not pieces:
             yield utf8_line({"query_id": query, "results": []})
@@ -267,12 +265,12 @@ def _json_run(
             if piece.id:
                 row["id"] = piece.id
             row["document_id"] = piece.document_id
-            if piece.spans:
-                row["spans"] = pairs_of(piece.spans)
-            else:
+            if not piece.spans:
                 row["text"] = piece.text
-            if piece.spans and piece.document_id in documents:
-                row["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
+            else:
+                row["spans"] = pairs_of(piece.spans)
+                if piece.document_id in documents:
+                    row["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
             yield utf8_line(row)
 
 

@@ -53,19 +53,9 @@ _TRIED = 200  # excerpts that are searched in other spellings in all documents, 
 class EvidenceError(DataError):
     """Evidence that cannot be used; the question is left out. `kind` as of `DataProblem`."""
 
-    kind = "malformed"
-
-
-class NotFoundError(EvidenceError):
-    """Evidence that does not stand where it should."""
-
-    kind = "not-found"
-
-
-class AmbiguousError(EvidenceError):
-    """Evidence that stands at several places, and does not say which."""
-
-    kind = "ambiguous"
+    def __init__(self, message: str, kind: str = "malformed") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class EvidenceFinder:
@@ -115,21 +105,22 @@ class EvidenceFinder:
         chosen = self._chosen(document_name(name))
         start, end, text = entry.get("start"), entry.get("end"), entry.get("text")
         has_offsets = start is not None or end is not None
-        if not has_offsets and entry.get("whole") is not True:
-            if isinstance(text, str):
-                return self._excerpt(text, chosen, entry.get("occurrence"))
-            keys = ", ".join(map(repr, entry)) or "nothing"
-            raise EvidenceError(f"evidence needs start and end, or text, got {keys}")
-        if len(chosen) != 1:
+        is_whole = entry.get("whole") is True
+        if (has_offsets or is_whole) and len(chosen) != 1:
             raise EvidenceError(
                 "evidence with offsets, or a whole document, must name its document; this names none"
             )
-        document = chosen[0]
-        if not has_offsets:
+        if has_offsets:
+            return self._at_offsets(chosen[0], start, end, text)
+        if is_whole:
+            document = chosen[0]
             if not document.text:
                 raise EvidenceError(f"its document {echo(document.id)} is empty")
             return Evidence(document.id, Span(0, document.size))
-        return self._at_offsets(document, start, end, text)
+        if isinstance(text, str):
+            return self._excerpt(text, chosen, entry.get("occurrence"))
+        keys = ", ".join(map(repr, entry)) or "nothing"
+        raise EvidenceError(f"evidence needs start and end, or text, got {keys}")
 
     def _at_offsets(self, document: Document, start: Any, end: Any, text: Any) -> Evidence:
         try:
@@ -149,11 +140,11 @@ class EvidenceFinder:
             place = f"at {span.start}-{span.end} of {echo(document.id)}"
             problem = f"{place} stands {echo(words)}, not {echo(text)}"
         if not self._by_words or not isinstance(text, str):
-            raise NotFoundError(problem)
+            raise EvidenceError(problem, "not-found")
         try:
             evidence = self._excerpt(text, [document])
         except EvidenceError as error:
-            raise NotFoundError(f"{problem}; {error}") from error
+            raise EvidenceError(f"{problem}; {error}", "not-found") from error
         self.notes.append(f"{problem}, and was taken at {evidence.span.start}")
         return evidence
 
@@ -163,14 +154,13 @@ class EvidenceFinder:
         if document_id in self._documents:
             return [self._documents[document_id]]
         if document_id in self._unread:
-            raise NotFoundError(
-                f"its document {document_id!r} was not read: it {self._unread[document_id]}"
-            )
+            reason = f"its document {document_id!r} was not read: it {self._unread[document_id]}"
+            raise EvidenceError(reason, "not-found")
         groups = self._names.groups([document_id])
         if not groups:
-            raise NotFoundError(
-                f"its document {echo(document_id)} is not among the {counted(len(self._documents), 'document')}"
-            )
+            count = counted(len(self._documents), "document")
+            reason = f"its document {echo(document_id)} is not among the {count}"
+            raise EvidenceError(reason, "not-found")
         return [self._documents[name] for name in groups[0]]
 
     @cached_property
@@ -187,41 +177,30 @@ class EvidenceFinder:
             where = f"in {chosen[0].id!r}"
         exact = list(islice(self._places(text, chosen), _COUNTED))
         places = exact or list(islice(self._loosely(text, chosen), _COUNTED))
+        about = f"the excerpt {echo(text)}"
+        times = "once" if len(places) == 1 else f"{len(places)} times"
+        if len(places) >= _COUNTED:
+            times += " or more"
         if not places:
-            raise NotFoundError(
-                f"the excerpt {echo(text)} is not found {where}{self._note(chosen)}"
+            raise EvidenceError(f"{about} is not found {where}{self._note(chosen)}", "not-found")
+        if occurrence is None and len(places) > 1:
+            named = [f"{document.id!r} at {span.start}" for document, span in places[:_NAMED]]
+            named += ["..."] * (len(places) > _NAMED)
+            raise EvidenceError(
+                f"{about} occurs {times} ({', '.join(named)}): "
+                'quote more words, or add "occurrence": 2',
+                "ambiguous",
             )
-        self._check_occurrence(text, places, where, occurrence)
+        if (occurrence or 1) > len(places):
+            raise EvidenceError(
+                f"{about} occurs {times} {where}, not {occurrence} times", "not-found"
+            )
         document, span = places[(occurrence or 1) - 1]
         if not exact:
             words = echo(span.slice(document.text))
             place = f"{words} at {span.start}-{span.end} of {document.id!r}"
-            self.notes.append(f"the excerpt {echo(text)} is {place}, and was taken as that")
+            self.notes.append(f"{about} is {place}, and was taken as that")
         return Evidence(document.id, span)
-
-    def _check_occurrence(
-        self,
-        text: str,
-        places: Sequence[tuple[Document, Span]],
-        where: str,
-        occurrence: int | None,
-    ) -> None:
-        """Raise `EvidenceError` if the text stands at several places and none is chosen, or at fewer."""
-        times = "once" if len(places) == 1 else f"{len(places)} times"
-        if len(places) >= _COUNTED:
-            times += " or more"
-        if occurrence is not None and occurrence > len(places):
-            raise NotFoundError(
-                f"the excerpt {echo(text)} occurs {times} {where}, not {occurrence} times"
-            )
-        if occurrence is None and len(places) > 1:
-            named = [f"{document.id!r} at {span.start}" for document, span in places[:_NAMED]]
-            if len(places) > _NAMED:
-                named.append("...")
-            raise AmbiguousError(
-                f"the excerpt {echo(text)} occurs {times} ({', '.join(named)}): "
-                'quote more words, or add "occurrence": 2'
-            )
 
     def _loosely(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
         """Where the excerpt stands in other white space, case, quotation marks, dashes, Unicode form or HTML."""
