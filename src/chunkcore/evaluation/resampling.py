@@ -348,7 +348,7 @@ def surely_below(differences: Scores, clusters: Sequence[str] | None) -> bool:
     unalike = np.count_nonzero(np.nan_to_num(differences))
     mean = column_means(differences[:, None])
     counts, sums = _counts_and_sums(differences[:, None] - mean, clusters)
-    units = np.count_nonzero(counts)
+    units = int(np.count_nonzero(counts))
     if unalike < FEWEST_UNALIKE or units < FEWEST_UNALIKE:
         return False
     error = math.sqrt(units / (units - 1) * float(np.sum(sums**2))) / float(counts.sum())

@@ -150,29 +150,38 @@ class Scorer:
 
     def _report(self, run: Run, measures: Sequence[RetrievalMeasure]) -> Report:
         ranked = self._ranked(run)
+        tokens, queries = self.relevance("token"), self.benchmark.queries
         pool = holding = chunks = None
         if run.pool is not None:
             pool = SpanTable.of(run.pool, self.axis, f"the pool of {run.name!r}")
             holding = self._holding(pool)
-            chunks = ChunkStatistics(self.relevance("token").count(pool).sizes)
+            chunks = ChunkStatistics(tokens.count(pool).sizes)
         spans = pool
         if spans is None or ranked.pieces is not run.pool:
             spans = SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
         query, rank = ragged_indices(np.zeros_like(ranked.counts), ranked.counts)
         retrieved = RankedSpans(spans, ranked.numbers, query, rank)
-        counts = _RunCounts(self, retrieved, holding)
+        counts = self._counts_of(retrieved, holding)
+        unknown = np.full(len(queries), math.nan)
+        scores: dict[Measure, Scores] = dict.fromkeys(measures, unknown)
+        for measure in measures:
+            if holding is not None or not measure.needs_pool:
+                counted = counts(measure.unit, measure.k, measure.of_pool)
+                score = measure.compute(counted)
+                scores[measure] = np.where(counted.relevant == 0, math.nan, score)
         amounts, shares = {}, {}
-        depths = dict.fromkeys(measure.k for measure in measures if measure.k is not None)
-        for k in depths:
-            amounts[k], by_evidence = counts.tokens(k)
-            shares[k] = self.relevance("token").by_query(by_evidence)
-        queries = self.benchmark.queries
+        for k in dict.fromkeys(measure.k for measure in measures if measure.k is not None):
+            amounts[k], by_evidence = unknown, np.full(self.pieces_of_evidence, math.nan)
+            if holding is not None or k != "min":
+                counted = counts("token", k, False)
+                amounts[k], by_evidence = counted.retrieved, counted.shares
+            shares[k] = tokens.by_query(by_evidence)
         return Report(
             name=run.name,
             benchmark=self.benchmark.name,
             query_ids=tuple(query.id for query in queries),
             collections=tuple(query.collection for query in queries),
-            scores={measure: counts.scores(measure) for measure in measures},
+            scores=scores,
             retrieved_tokens=amounts,
             found=shares,
             located=_located(ranked.pieces, retrieved),
@@ -183,6 +192,38 @@ class Scorer:
             documents_digest=self.benchmark.documents_digest,
             documents=tuple(query.evidence[0].document_id for query in queries),
         )
+
+    def _counts_of(
+        self, retrieved: RankedSpans, holding: RankedSpans | None
+    ) -> Callable[[Unit, Depth | None, bool], Counts]:
+        """A run's counts by unit, depth, and whether they are of the pool, each computed once."""
+        queries = len(self.benchmark.queries)
+        table = cache(lambda unit, pieces: self.relevance(unit).count(pieces))
+
+        def limit(k: Depth | None) -> Numbers:
+            if k == "min":
+                assert holding is not None
+                return holding.per_query(queries)
+            return np.full(queries, k if isinstance(k, int) else np.iinfo(np.int64).max)
+
+        @cache
+        def best(k: Depth | None) -> RankedSpans:
+            budget = budget_of(k)
+            if budget is None:
+                return retrieved.best(limit(k))
+            counted = table("token", retrieved.pieces)
+            return retrieved.within(budget, self.tokens, counted, self.first_tokens)
+
+        @cache
+        def counts(unit: Unit, k: Depth | None, of_pool: bool) -> Counts:
+            spans = holding if of_pool else best(k)
+            assert spans is not None
+            if unit == "document":
+                spans = spans.documents(self.axis)
+            counted = table(unit, spans.pieces)
+            return Counts(self.relevance(unit), spans, counted, limit(k), deduplicate=of_pool)
+
+        return counts
 
     def _bounds(
         self, run: Run, measures: Sequence[RetrievalMeasure]
@@ -290,56 +331,6 @@ def _evidence_in(query: Query, document_id: str, place: Span) -> int:
             start = max(part.span.start, place.start)
             total += len(range(start, min(part.span.end, place.end)))
     return total
-
-
-class _RunCounts:
-    """A run's counts by unit and depth, each computed once."""
-
-    def __init__(self, scorer: Scorer, retrieved: RankedSpans, holding: RankedSpans | None) -> None:
-        self._scorer, self._retrieved, self._holding = scorer, retrieved, holding
-        self._queries = len(scorer.benchmark.queries)
-        self._count = cache(self._counts)
-        self._select = cache(self._selection)
-        self._table = cache(lambda unit, pieces: scorer.relevance(unit).count(pieces))
-
-    def scores(self, measure: RetrievalMeasure) -> Scores:
-        if measure.needs_pool and self._holding is None:
-            return np.full(self._queries, math.nan)
-        counts = self._count(measure.unit, measure.k, measure.of_pool)
-        return np.where(counts.relevant == 0, math.nan, measure.compute(counts))
-
-    def tokens(self, k: Depth) -> tuple[Scores, Scores]:
-        """The tokens retrieved for each query, and the share of each piece of evidence; NaN if unknown."""
-        if k == "min" and self._holding is None:
-            pieces = self._scorer.pieces_of_evidence
-            return np.full(self._queries, math.nan), np.full(pieces, math.nan)
-        counts = self._count("token", k, False)
-        return counts.retrieved, counts.shares
-
-    def _counts(self, unit: Unit, k: Depth | None, of_pool: bool) -> Counts:
-        spans = self._holding if of_pool else self._select(k, unit == "document")
-        assert spans is not None
-        relevance = self._scorer.relevance(unit)
-        counted = self._table(unit, spans.pieces)
-        return Counts(relevance, spans, counted, self._limit(k), deduplicate=of_pool)
-
-    def _selection(self, k: Depth | None, of_documents: bool) -> RankedSpans:
-        """The best pieces down to k, or their documents."""
-        if of_documents:
-            return self._select(k, False).documents(self._scorer.axis)
-        budget = budget_of(k)
-        if budget is None:
-            return self._retrieved.best(self._limit(k))
-        scorer = self._scorer
-        counted = self._table("token", self._retrieved.pieces)
-        return self._retrieved.within(budget, scorer.tokens, counted, scorer.first_tokens)
-
-    def _limit(self, k: Depth | None) -> Numbers:
-        if k == "min":
-            assert self._holding is not None
-            return self._holding.per_query(self._queries)
-        limit = k if isinstance(k, int) else np.iinfo(np.int64).max
-        return np.full(self._queries, limit)
 
 
 def _located(pieces: Sequence[Retrieved], retrieved: RankedSpans) -> dict[MatchKind, int]:
