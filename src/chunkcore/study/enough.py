@@ -6,11 +6,11 @@ Source: Angelopoulos, Bates, Fisch, Lei and Schuster, Conformal Risk Control (IC
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from chunkcore.evaluation.resampling import BUDGETS, CurvePoint, curve_points
 from chunkcore.options import check_number, suggesting
 from chunkcore.plain import digest
 from chunkcore.retrieval.base import Index
+from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.passages.enough import MOST, Enough, IndexFacts, Signs, presence
 from chunkcore.retrieval.passages.index import WindowIndex
 from chunkcore.run import Retrieved, Run
@@ -335,10 +336,9 @@ def measure_needs(
     queries = by_document(benchmark.queries)
     if index.vectors is not None:
         index.vectors.queries([query.text for query in queries])  # in one batch
-    rest = _Rest(index, benchmark)
     levels, curves, present, absent, unanswered = [], [], [], [], []
     repeated: dict[str, str] = {}
-    for row, query in enumerate(queries):
+    for row, (query, without) in enumerate(zip(queries, _without(index, queries), strict=True)):
         part = index
         if query.where is not None:
             part = index.within(query.where)  # type: ignore[assignment]
@@ -348,8 +348,7 @@ def measure_needs(
         levels.append(level)
         curves.append(part.levels(scores))
         present.append(index.signs(query.text))
-        without = rest.without(query)
-        sayer = rest.sayer(query, without)
+        sayer = _sayer(index.corpus, benchmark, query, without)
         if sayer is None:
             unanswered.append(row)
             absent.append(without.signs(query.text))
@@ -375,47 +374,41 @@ def by_document(queries: Iterable[Query]) -> list[Query]:
     return sorted(queries, key=lambda query: sorted(piece.document_id for piece in query.evidence))
 
 
-class _Rest:
-    """An index without what answers a question."""
-
-    def __init__(self, index: WindowIndex, benchmark: Benchmark) -> None:
-        self._index = index
-        self._benchmark = benchmark
-        self._names, _ = index.corpus.described
-        self._parts: dict[tuple[object, ...], WindowIndex] = {}
-
-    def without(self, query: Query) -> WindowIndex:
-        names = {piece.document_id for piece in query.evidence}
-        corpus = self._index.corpus
-        numbers = [number for number, name in enumerate(self._names) if name in names]
+def _without(index: WindowIndex, queries: Sequence[Query]) -> Iterator[WindowIndex]:
+    """The index without what answers each question. Questions of one document often follow each other."""
+    corpus, part = index.corpus, index
+    last: object = None
+    for query in queries:
+        key: tuple[object, ...] = tuple(sorted({piece.document_id for piece in query.evidence}))
+        numbers = [number for number, name in enumerate(corpus.described[0]) if name in key]
         gone = np.isin(corpus.document_numbers, numbers)
-        key: tuple[object, ...] = tuple(sorted(names))
         if gone.mean() > _LARGE:
-            chunks = np.concatenate(list(map(self._chunks, query.evidence)))
-            gone = np.isin(np.arange(len(corpus)), chunks)
             key = query.evidence
-        if key not in self._parts:
-            kept = np.flatnonzero(~gone)
-            part = self._index.method.index(corpus.selected(kept), self._index.vectors)
-            assert isinstance(part, WindowIndex)
-            self._parts = {key: part}  # questions of one document often follow each other
-        return self._parts[key]
+            chunks = [_chunks(corpus, piece) for piece in query.evidence]
+            gone = np.isin(np.arange(len(corpus)), np.concatenate(chunks))
+        if key != last:
+            last = key
+            kept = corpus.selected(np.flatnonzero(~gone))
+            part = cast("WindowIndex", index.method.index(kept, index.vectors))
+        yield part
 
-    def sayer(self, query: Query, part: WindowIndex) -> str | None:
-        """A document of a part, if the part says all evidence again: that of the last piece."""
-        sayer = None
-        for piece in query.evidence:
-            evidence = piece.span.slice(self._benchmark.document(piece.document_id).text)
-            chunks = self._chunks(piece).tolist()
-            near = " ".join(self._index.corpus[chunk].text for chunk in chunks)
-            sayer = part.sayer(near, evidence)
-            if sayer is None:
-                break
-        return sayer
 
-    def _chunks(self, piece: Evidence) -> Numbers:
-        """The chunks that hold some of the evidence."""
-        corpus = self._index.corpus
-        is_there = corpus.document_numbers == self._names.index(piece.document_id)
-        starts, ends = corpus.extents.T
-        return np.flatnonzero(is_there & (starts < piece.span.end) & (ends > piece.span.start))
+def _sayer(
+    corpus: ChunkedCorpus, benchmark: Benchmark, query: Query, part: WindowIndex
+) -> str | None:
+    """A document of a part, if the part says all evidence again: that of the last piece."""
+    sayer = None
+    for piece in query.evidence:
+        evidence = piece.span.slice(benchmark.document(piece.document_id).text)
+        near = " ".join(corpus[chunk].text for chunk in _chunks(corpus, piece).tolist())
+        sayer = part.sayer(near, evidence)
+        if sayer is None:
+            break
+    return sayer
+
+
+def _chunks(corpus: ChunkedCorpus, piece: Evidence) -> Numbers:
+    """The chunks that hold some of the evidence."""
+    is_there = corpus.document_numbers == corpus.described[0].index(piece.document_id)
+    starts, ends = corpus.extents.T
+    return np.flatnonzero(is_there & (starts < piece.span.end) & (ends > piece.span.start))
