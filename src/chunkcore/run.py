@@ -169,8 +169,8 @@ class RankedPieces(LazySequence[int, LazySequence[int, Retrieved]]):
     def of_rows(self, rows: Sequence[int]) -> RankedPieces:
         """Some of the queries, in this order; no pieces for a row of -1."""
         chosen = np.array(rows, dtype=np.int64)
-        counts = np.where(chosen < 0, 0, self.counts[chosen] if len(self.counts) else 0)
-        starts = self.starts[chosen] if len(self.starts) else np.zeros_like(chosen)
+        counts = np.append(self.counts, 0)[chosen]  # the last is that of -1
+        starts = np.append(self.starts, 0)[chosen]
         places = ragged_indices(starts, counts)[1]
         return RankedPieces(self.pieces, counts, self.numbers[places], self.scores[places])
 

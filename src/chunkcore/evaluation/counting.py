@@ -58,28 +58,24 @@ class StartAxis:
         begins = [np.empty(0, dtype=np.int64)]
         for base, document in zip(characters.bases, documents, strict=True):
             begins.append(base + starts(document.text))
-        self._begins: Numbers = np.concatenate(begins)
-        self._first_of_document = np.searchsorted(self._begins, characters.bases)
+        self.begins: Numbers = np.concatenate(begins)
+        self._first_of_document = np.searchsorted(self.begins, characters.bases)
         self._characters = characters
-        self.size = len(self._begins)
+        self.size = len(self.begins)
 
     def ranges(self, characters: Ranges) -> Ranges:
         """The units that begin in each range of characters.
 
         A range inside one unit is that unit: part of a token costs the token, and short evidence is one unit.
         """
-        first, after = np.searchsorted(self._begins, characters).T
+        first, after = np.searchsorted(self.begins, characters).T
         least = self._first_of_document[self._characters.documents(characters)]
         around = np.maximum(first - 1, least)
         return np.column_stack((np.where(first == after, around, first), after))
 
-    def begin(self, units: Numbers) -> Numbers:
-        return self._begins[units]
 
-
-Axis = (
-    CharacterAxis | StartAxis
-)  # units numbered from 0; `ranges` maps ranges of characters to ranges of units
+# Units numbered from 0; `ranges` maps ranges of characters to ranges of units.
+Axis = CharacterAxis | StartAxis
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +223,7 @@ class RankedSpans:
         lengths = np.where(is_copy, 0, _range_sizes(tokens))
         room = left[answer] - running(lengths, answer)
         over = np.flatnonzero((lengths > room) & (room > 0))
-        characters[over, 1] = axis.begin(tokens[over, 0] + room[over])
+        characters[over, 1] = axis.begins[tokens[over, 0] + room[over]]
         # Tokens inside one character begin at one place: a cut between them leaves nothing.
         is_kept = (room > 0) & (characters[:, 1] > characters[:, 0])
         is_whole = counted.sizes[piece] <= left
@@ -236,12 +232,11 @@ class RankedSpans:
         for number in np.flatnonzero(np.isin(piece, list(self.pieces.texts))).tolist():
             name = int(piece[number])
             texts[number] = cut_text(self.pieces.texts[name], int(left[number]))
-            words = self.pieces.quoted.get(name, ())
-            places = np.flatnonzero((answer == number) & ~is_copy) if words else ()
-            for place, quote in zip(places, words, strict=bool(words)):
+            if name in self.pieces.quoted:
                 # Evidence counts where its words are before the cut.
-                is_kept[place] = quote in texts[number]
-                characters[place] = self.pieces.characters[span[place]]
+                places = np.flatnonzero((answer == number) & ~is_copy)
+                is_kept[places] = [quote in texts[number] for quote in self.pieces.quoted[name]]
+                characters[places] = self.pieces.characters[span[places]]
         pieces = SpanTable(
             answer[is_kept],
             characters[is_kept],

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, cast
 
@@ -146,23 +146,20 @@ class PassagesBehind:
     def runs(self, hits: Run, limits: Collection[Limit], show: str, name: str) -> list[Run]:
         """Passages of the first hits of each question, a run for each limit; `show` as in `System.behind`."""
         counter = self._scorer.counter
-        rows: list[dict[str, Sequence[Retrieved]]] = [{} for _ in limits]
+        answers: dict[str, list[Sequence[Retrieved]]] = {}
 
         def ask(query: Query) -> Sequence[Retrieved]:
             first = list(hits.results.get(query.id, ()))[:HITS]
-            answers = []
-            for k, max_tokens in limits:
-                most = max_tokens or MAX_TOKENS
-                passages = self.index.behind(
-                    query.text, first, max_tokens=most, k=k, show=show, counter=counter
-                )
-                answers.append(passages)
-            for row, passages in zip(rows, answers, strict=True):
-                row[query.id] = passages
+            shown = partial(self.index.behind, query.text, first, show=show, counter=counter)
+            answers[query.id] = [shown(k=k, max_tokens=most or MAX_TOKENS) for k, most in limits]
             return ()
 
         asked = ask_each(self._scorer.benchmark.queries, ask, name)
-        return [replace(asked, results=row) for row in rows]
+        runs = []
+        for place in range(len(limits)):
+            results = {query: some[place] for query, some in answers.items()}
+            runs.append(replace(asked, results=results))
+        return runs
 
     def score(self, hits: Run, measures: Sequence[Measure], show: str, name: str) -> Report:
         """Score passages behind a run that was made elsewhere."""

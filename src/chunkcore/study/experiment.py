@@ -9,6 +9,7 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, is_dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any, TypeVar
 
@@ -430,17 +431,13 @@ class _Bench:
         at_once = len(queries) or 1
         if isinstance(index, PassageIndex):
             at_once = index.questions_kept or at_once
-        rows: list[list[Run]] = []
+        counter = self.scorer.counter
+        ask = partial(run_retriever, index, sizes=sizes, counter=counter, name=name)
+        runs: dict[Limit, list[Run]] = {limit: [] for limit in limits}
         for some in blocks(queries, at_once):
-            row = []
-            for k, max_tokens in limits:
-                counter = self.scorer.counter
-                run = run_retriever(
-                    index, some, k, max_tokens, sizes=sizes, counter=counter, name=name
-                )
-                row.append(run)
-            rows.append(row)
-        return [_joined(runs) for runs in zip(*rows, strict=True)]
+            for limit, row in runs.items():
+                row.append(ask(some, *limit))
+        return list(map(_joined, runs.values()))
 
 
 def _joined(runs: Sequence[Run]) -> Run:
@@ -594,9 +591,8 @@ class Meter(CachedEmbedder):
         questions = {text_key(query.text) for query in queries} if searching.queries else set()
         late_seconds, late_tokens, documents = searching.late
         texts = chunks | cutting.texts
-        calls = 0
-        for keys in (cutting.texts, chunks - cutting.texts):
-            calls += math.ceil(len(keys) / self.batch_size)
+        batches = [cutting.texts, chunks - cutting.texts]
+        calls = sum(math.ceil(len(keys) / self.batch_size) for keys in batches)
         tokens = self._tokens_read(texts)
         cost = Cost(
             embedder_calls=calls + documents,
