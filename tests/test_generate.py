@@ -89,8 +89,8 @@ def test_every_document_has_its_turn_before_one_has_two_and_long_ones_get_more()
         ('{"question": "Who?"}', "'excerpts'"),
         ('{"question": "?!", "excerpts": ["x"]}', "a question of words"),
         (reply("Who? " * 300, "x"), "of at most 1000 characters"),
-        (reply("Who?", *"abcdef"), "a list of 1 to 5 texts, got 6 of them"),
-        ('{"question": "Who?", "excerpts": "x"}', "got str"),
+        (reply("Who?", *"abcdef"), "a list of 1 to 5 texts, got ['a', 'b'"),
+        ('{"question": "Who?", "excerpts": "x"}', "got 'x'"),
         ('{"question": "Who?", "excerpts": ["x", 5]}', "'excerpts' to be a text"),
     ],
 )

@@ -141,7 +141,12 @@ def terminal_text(text: str) -> str:
     >>> terminal_text("red \x1b[31m\nand \u202eback")
     'red ␛[31m and \\u202eback'
     """
-    text = encodable(_SPACE.sub(" ", text))
+    return terminal_block(_SPACE.sub(" ", text))
+
+
+def terminal_block(text: str) -> str:
+    """`text` with its white space as it is, but for tabs, and no more control of a terminal than line ends."""
+    text = encodable(text.replace("\r", " ").expandtabs(4))
     text = _REORDERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     return _CONTROLS.sub(_picture, text)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ import typer
 
 from chunkcore.cli import options, running
 from chunkcore.errors import DataError, OptionError, counted, echo, warn_user
-from chunkcore.plain import terminal_text
+from chunkcore.plain import terminal_block, terminal_text
 
 if TYPE_CHECKING:
     from chunkcore.models.base import Embedder
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from chunkcore.scale.folder_index import FolderIndex
     from chunkcore.study.enough import Needs
     from chunkcore.text import Chunk, Document
-
-_SPACE = re.compile(r"([ \t\n]+)")
 
 Source = Annotated[
     Path,
@@ -175,8 +173,7 @@ def _print(searched: FolderIndex, passages: Sequence[Retrieved], *, as_json: boo
             typer.echo(json.dumps(row, ensure_ascii=False))
         else:
             typer.secho(f"[{number}] {_place(row)}", fg="cyan", bold=True)
-            parts = map(_printable, _SPACE.split(passage.text))
-            typer.echo("".join(parts) + "\n")
+            typer.echo(f"{terminal_block(passage.text)}\n")
 
 
 @options.grouped
@@ -253,19 +250,13 @@ def _conditions(where: list[str]) -> Callable[[Mapping[str, Any]], bool]:
             raise OptionError(
                 f"--where takes KEY=VALUE, such as level=public; got {echo(condition)}"
             )
-        conditions.append((key, (value, _as_json(value))))
-
-    def allowed(metadata: Mapping[str, Any]) -> bool:
-        return all(key in metadata and metadata[key] in values for key, values in conditions)
-
-    return allowed
-
-
-def _as_json(value: str) -> Any:
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+        values: list[Any] = [value]
+        with suppress(ValueError, RecursionError):
+            values.append(json.loads(value))
+        conditions.append((key, values))
+    return lambda metadata: all(
+        key in metadata and metadata[key] in values for key, values in conditions
+    )
 
 
 def _place(row: Mapping[str, Any]) -> str:
@@ -278,10 +269,6 @@ def _place(row: Mapping[str, Any]) -> str:
     place = f"{noun} {first}" if first == last else f"{noun}s {first}-{last}"
     characters = f"characters {spans[0][0]}-{spans[-1][1]}"
     return " · ".join([*map(terminal_text, names), place, characters])
-
-
-def _printable(part: str) -> str:
-    return terminal_text(part) if part.strip(" \t\n") else part.expandtabs(4)
 
 
 # ---- chunk

@@ -11,8 +11,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError
 from chunkcore.evaluation.benchmarks import load_benchmark
@@ -54,7 +52,7 @@ class GenerationOptions:
     Attributes:
         questions: how many to make, before the filters.
         sample_size: characters of a document shown at once.
-        seed: of the samples and of the earlier questions shown.
+        seed: of the samples.
         concurrency: questions under way at once, not shown to each other: the questions depend on it.
         retries: after an unreadable answer. Excerpts that are not verbatim reject the question without a retry.
         patience: rejections in a row after which a document is given up.
@@ -69,8 +67,15 @@ class GenerationOptions:
 
     def __post_init__(self) -> None:
         check_options(self)
-        check_ranges(self, questions=1, sample_size=100, seed=0, retries=0, patience=1)
-        check_ranges(self, concurrency=(1, 1_000))
+        check_ranges(
+            self,
+            questions=1,
+            sample_size=100,
+            seed=0,
+            retries=0,
+            patience=1,
+            concurrency=(1, 1_000),
+        )
 
 
 Stage = Literal["answer", "excerpts", "question", "relevance", "duplicate"]
@@ -215,12 +220,9 @@ class QuestionWriter:
             waiting.append((f"g{self.asked}", sample, answer))
 
     def _earlier(self, document_id: str) -> list[str]:
-        """Earlier questions in order, those of this document first, sampled if there are too many."""
-        drawn = np.random.default_rng([self.options.seed, self.asked])
-        is_own = np.array([name == document_id for name, _ in self._written], dtype=bool)
-        order = [drawn.permutation(np.flatnonzero(part)) for part in (is_own, ~is_own)]
-        chosen = np.sort(np.concatenate(order)[:_EARLIER])
-        return [self._written[place][1] for place in chosen.tolist()]
+        """The latest questions in the order of asking, those of this document last, and so never left out first."""
+        order = sorted(self._written, key=lambda written: written[0] == document_id)
+        return [question for _, question in order[-_EARLIER:]]
 
     def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
         outcome = self._judge(name, sample, answer)

@@ -72,7 +72,10 @@ def label_states(documents: Sequence[Document], path: Path) -> list[LabelState]:
     finder = _Finder(documents)
     states = []
     for number, row in json_lines(path):
-        states += [label for _, label in finder.labels(number, row)]
+        for _, excerpt in _excerpts(row):
+            state, places = finder.state(excerpt)
+            name = str(row.get("id", ""))
+            states.append(LabelState(f"line {number}", name, excerpt["text"], state, places))
     return states
 
 
@@ -110,14 +113,7 @@ class _Finder:
     def _loose(self) -> Aligner:
         return Aligner(self._documents, similarity=_ALIKE)
 
-    def labels(self, number: int, row: Mapping[str, Any]) -> Iterator[tuple[int, LabelState]]:
-        """The state of each excerpt of a line's row, by its place in the row's list."""
-        for place, excerpt in _excerpts(row):
-            state, places = self._state(excerpt)
-            name = str(row.get("id", ""))
-            yield place, LabelState(f"line {number}", name, excerpt["text"], state, places)
-
-    def _state(self, excerpt: Mapping[str, Any]) -> tuple[State, tuple[Retrieved, ...]]:
+    def state(self, excerpt: Mapping[str, Any]) -> tuple[State, tuple[Retrieved, ...]]:
         text, name = excerpt["text"], excerpt["document_id"]
         start = excerpt.get("start")
         here: State = "there"

@@ -255,13 +255,8 @@ def _read(text: str, most: int) -> Written:
             f"expected a question of words, of at most {_LONGEST} characters, got {question[:80]!r}"
         )
     excerpts = member(answer, "excerpts")
-    problem = type(excerpts).__name__
-    if isinstance(excerpts, list):
-        problem = ""
-        if not 1 <= len(excerpts) <= most:
-            problem = f"{len(excerpts)} of them"
-    if problem:
+    if not isinstance(excerpts, list) or not 1 <= len(excerpts) <= most:
         raise BadAnswerError(
-            f"expected 'excerpts' to be a list of 1 to {most} texts, got {problem}"
+            f"expected 'excerpts' to be a list of 1 to {most} texts, got {echo(excerpts)}"
         )
     return Written(question, tuple(text_of(excerpt, "excerpts") for excerpt in excerpts))

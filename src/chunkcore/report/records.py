@@ -6,10 +6,9 @@ import csv
 import io
 import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from textwrap import indent
+from textwrap import indent, wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.files import read_json, write_files, write_text
-from chunkcore.plain import csv_cell, digest, markdown_cell, plain, terminal_text
+from chunkcore.plain import csv_cell, digest, markdown_cell, plain, terminal_block, terminal_text
 from chunkcore.report import tables
 from chunkcore.report.advice import Advice, missed_by, missed_table
 from chunkcore.report.html import html_report, template
@@ -210,7 +209,7 @@ def print_report(page: ReportPage, console: Console) -> None:
     for title, text in [("", advice.command), *list(advice.pasted.items())[:1]]:
         if text:  # the page has the other blocks
             console.print(Text(f"\n{title}:\n" if title else ""))
-            console.print(Text(indent(_code(text), "    ")), soft_wrap=True)
+            console.print(Text(indent(terminal_block(text), "    ")), soft_wrap=True)
     console.print()
     scores = tables.score_table(page, page.chosen_k, measure.unit)
     console.print(_terminal_table(scores, console.width))
@@ -219,15 +218,6 @@ def print_report(page: ReportPage, console: Console) -> None:
     for warning in tables.warnings(page):
         console.print(Text(f"! {terminal_text(warning)}"), style="yellow")
     console.print(Text(f"\n{terminal_text(page.comparison.verdict)}"), style="dim")
-
-
-def _code(text: str) -> str:
-    """Code whose white space stays, and what could steer a terminal does not."""
-    shown = []
-    for char in text:
-        steers = not char.isprintable() and char != "\n"
-        shown.append(ascii(char)[1:-1] if steers else char)
-    return "".join(shown)
 
 
 def _terminal_table(table: Table[Any], width: int) -> RichTable:
@@ -241,8 +231,7 @@ def _terminal_table(table: Table[Any], width: int) -> RichTable:
     columns = [column for column in table.columns if column.short]
     if width < _WIDE:
         columns = [column for column in columns if column.kind == "text" or column.meaning]
-    names = [line for row in table.rows for line in _text(row[0]).plain.split("\n")]
-    least = min(_NAME, max(map(len, names)))  # a number and a whole name
+    least = min(_NAME, 3 + max(len(row[0].text) for row in table.rows))  # a number and a whole name
     for column in columns:
         if column.kind == "number":
             shown.add_column(column.short, justify="right", no_wrap=True)
@@ -254,29 +243,14 @@ def _terminal_table(table: Table[Any], width: int) -> RichTable:
     return shown
 
 
-def name_lines(name: str, length: int) -> list[str]:
-    """A system's name in lines of `length` letters where it can be broken: before its retriever, after commas.
-
-    >>> name_lines("cluster_semantic:size=200,piece_size=50 · passages", 40)
-    ['cluster_semantic:size=200,piece_size=50', '· passages']
-    """
-    lines = [""]
-    for part in re.split(r"(?<=,)| (?=· )", name):
-        gap = " " if part.startswith("·") else ""
-        if lines[-1] and len(lines[-1] + gap + part) > length:
-            lines.append(part)
-        else:
-            lines[-1] += gap + part
-    return lines
-
-
 def _text(cell: Cell) -> Text:
     from rich.text import Text
 
     shown = terminal_text(cell.text)
     if cell.number:
-        lines = name_lines(shown, _NAME - 3)
-        shown = f"{cell.number:<3}" + "\n   ".join(lines)
+        # Long names are broken after commas.
+        lines = wrap(shown.replace(",", ", "), _NAME - 3, break_on_hyphens=False)
+        shown = f"{cell.number:<3}" + "\n   ".join(lines).replace(", ", ",")
     text = Text(shown, style="bold" if cell.strong else "")
     for detail in cell.details:
         text.append(f"\n{terminal_text(detail)}", style="dim not bold")
