@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.columns import distinct
 from chunkcore.errors import OptionError
 from chunkcore.spans import Flags, Numbers
 from chunkcore.text import Document
@@ -34,8 +33,10 @@ RULES = {
 _WHITE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {
     chr(c) for c in range(0x2000, 0x200B)
 }
-# By code point up to the last white space, and False for those after it, as `str.isspace` says.
+# Whether a code point is white space, as `str.isspace` says and as BERT's tokenizers do; the last value is that of all
+# further ones.
 IS_WHITE = np.array([*[chr(code).isspace() for code in range(0x3001)], False])
+BERT_WHITE = np.array([chr(code) in " \t\n\r" for code in range(34)])
 _GAP = re.compile(r"[ \t\n\r]")
 _WORD = re.compile(r"[^ \t\n\r]+")
 _ROLES = np.zeros(
@@ -44,6 +45,7 @@ _ROLES = np.zeros(
 _KNOWN = 4_000_000  # characters of words
 _BLOCK = 2_000_000  # code points
 _FEW = 12  # pieces, for which arrays cost more than they save
+CodePoints = NDArray[np.unsignedinteger]
 T = TypeVar("T")
 
 
@@ -109,13 +111,6 @@ class _Once(Generic[T]):
         return value
 
 
-def code_points_of(text: str) -> NDArray[np.unsignedinteger]:
-    """A text as numbers: uint8 if ASCII, else uint32."""
-    if text.isascii():
-        return np.frombuffer(text.encode("ascii"), dtype=np.uint8)
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.dtype("<u4"))
-
-
 class TokenizedText:
     """A text, or several that are joined, and the tokens of each, computed once, on first use.
 
@@ -143,10 +138,7 @@ class TokenizedText:
 
     @_Once
     def boundaries(self) -> Numbers:
-        return self._boundaries_between(self.parts[:, 0].tolist())
-
-    def _boundaries_between(self, edges: Sequence[int]) -> Numbers:
-        """The boundaries of the text between each two edges, tokenized by itself, and after the last edge."""
+        edges = self.parts[:, 0].tolist()
         pieces = [
             self.counter.boundaries(self.text[start:end]) + start
             for start, end in pairwise([*edges, len(self.text)])
@@ -154,9 +146,11 @@ class TokenizedText:
         return np.concatenate(pieces)
 
     @_Once
-    def code_points(self) -> NDArray[np.unsignedinteger]:
+    def code_points(self) -> CodePoints:
         """The text as numbers: uint8 if ASCII, else uint32."""
-        return code_points_of(self.text)
+        if self.text.isascii():
+            return np.frombuffer(self.text.encode("ascii"), dtype=np.uint8)
+        return np.frombuffer(self.text.encode("utf-32-le", "surrogatepass"), dtype=np.dtype("<u4"))
 
     @_Once
     def flag_ends(self) -> Numbers:
@@ -178,17 +172,11 @@ class TokenizedText:
         return int(self.counts(np.array([start]), np.array([end]))[0])
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
-        """Tokens of each ``text[start:end]``, encoded separately; int64. Needs ``0 <= start <= end <= len(text)``."""
-        return self._counts_apart(starts, ends)
+        """Tokens of each ``text[start:end]``, encoded separately; int64. Needs ``0 <= start <= end <= len(text)``.
 
-    def _counts_apart(self, starts: Numbers, ends: Numbers) -> Numbers:
-        """Encode each distinct piece: linear in the pieces' summed length."""
-        text = self.text
-        pieces = [
-            text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-        ]
-        unique, places = distinct(pieces)
-        return self.counter.count_many(unique)[places]
+        Linear in the pieces' summed length.
+        """
+        return self.counter.count_many(self.slices(np.column_stack((starts, ends))))
 
 
 class TokenCounter(ABC):
@@ -211,7 +199,9 @@ class TokenCounter(ABC):
         return len(self.boundaries(text))
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
-        return np.array([self.count(text) for text in texts], dtype=np.int64)
+        """How many tokens each text has; each distinct text is read once."""
+        counts = {text: self.count(text) for text in dict.fromkeys(texts)}
+        return np.array([counts[text] for text in texts], dtype=np.int64)
 
     def tokenize(self, *texts: str) -> TokenizedText:
         """The texts as one, each tokenized by itself."""
@@ -241,62 +231,23 @@ class CharacterText(TokenizedText):
         return (ends - starts).astype(np.int64)
 
 
-class WordText(TokenizedText):
-    """Every run of characters that are not white space is a token."""
+class BoundedText(TokenizedText):
+    """Counts by differences of token numbers between context-free boundaries; encodes only the ragged ends.
 
-    @_Once
-    def runs(self) -> Runs:
-        """The words. A word may continue in the next part; counts inside one part are still right."""
-        return Runs(~IS_WHITE.take(self.code_points, mode="clip"))
-
-    def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
-        """Words that begin inside each piece, plus one if the piece begins inside a word."""
-        return self.runs.counts(starts, ends)
-
-
-class Runs:
-    """Runs of characters of one kind, counted in many pieces at once; `inside`: whether each character is of it.
-
-    >>> runs = Runs(np.array([True, True, False, True]))
-    >>> runs.starts.tolist(), runs.counts(np.array([0, 1, 2]), np.array([4, 2, 3])).tolist()
-    ([0, 3], [2, 1, 0])
+    Attributes:
+        flags: a byte for each of the n + 1 places of the text: 1 for a boundary, as the ends of the parts are.
     """
 
-    def __init__(self, inside: NDArray[np.bool_]) -> None:
-        before = np.zeros_like(inside)
-        before[1:] = inside[:-1]
-        self._goes_on = inside & before
-        self.starts: Numbers = (inside & ~before).nonzero()[0]
-
-    def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
-        """Runs that begin inside each piece, plus one if the piece begins inside a run; int64."""
-        begun = self.starts.searchsorted(ends) - self.starts.searchsorted(starts)
-        if len(self._goes_on):
-            begun += self._goes_on[np.minimum(starts, len(self._goes_on) - 1)] & (starts < ends)
-        return begun
-
-
-class BoundedText(TokenizedText):
-    """Counts by differences of token numbers between context-free boundaries; encodes only the ragged ends."""
-
-    _flags: bytearray  # a byte for each of the n + 1 places of the text: 1 for a boundary, as the parts' ends are
-
-    @_Once
-    def is_boundary(self) -> Flags:
-        return np.frombuffer(self._flags, dtype=np.bool_)
-
-    @_Once
-    def starts(self) -> Any:
-        """The `boundaries`, faster to bisect: no array scalars."""
-        return memoryview(cast("Any", self.boundaries))
+    flags: bytearray
 
     def count(self, start: int, end: int) -> int:
-        first = self._flags.find(1, start, end + 1)
+        first = self.flags.find(1, start, end + 1)
         if first < 0:
             return self.counter.count(self.text[start:end])
-        last = self._flags.rfind(1, first, end + 1)
-        before = bisect_left(self.starts, first)
-        tokens = bisect_left(self.starts, last, before) - before
+        last = self.flags.rfind(1, first, end + 1)
+        numbers = memoryview(cast("Any", self.boundaries))  # faster to bisect: no array scalars
+        before = bisect_left(numbers, first)
+        tokens = bisect_left(numbers, last, before) - before
         for begin, stop in ((start, first), (last, end)):
             if begin < stop:
                 tokens += self.counter.count(self.text[begin:stop])
@@ -307,18 +258,18 @@ class BoundedText(TokenizedText):
             pieces = zip(starts.tolist(), ends.tolist(), strict=True)
             return np.array([self.count(start, end) for start, end in pieces], dtype=np.int64)
         # A piece is an encoded head up to its first boundary, whole pre-tokens, and an encoded tail.
+        is_boundary = np.frombuffer(self.flags, dtype=np.bool_)
         first, last = starts.copy(), ends.copy()
-        heads = (~self.is_boundary[starts]).nonzero()[0]
-        tails = (~self.is_boundary[ends]).nonzero()[0]
-        first[heads] = [self._flags.find(1, place) for place in starts[heads].tolist()]
-        last[tails] = [self._flags.rfind(1, 0, place) for place in ends[tails].tolist()]
+        heads = (~is_boundary[starts]).nonzero()[0]
+        tails = (~is_boundary[ends]).nonzero()[0]
+        first[heads] = [self.flags.find(1, place) for place in starts[heads].tolist()]
+        last[tails] = [self.flags.rfind(1, 0, place) for place in ends[tails].tolist()]
         is_apart = first > last
         first[is_apart] = last[is_apart] = ends[is_apart]
         counts: Numbers = self.boundaries.searchsorted(last) - self.boundaries.searchsorted(first)
-        tails = (last < ends).nonzero()[0]
         begins = np.concatenate((starts[heads], last[tails]))
         stops = np.concatenate((first[heads], ends[tails]))
-        ragged = self._counts_apart(begins, stops)
+        ragged = super().counts(begins, stops)
         counts[heads] += ragged[: len(heads)]
         counts[tails] += ragged[len(heads) :]
         return counts
@@ -328,26 +279,45 @@ class BytePairText(BoundedText):
     """A text in a byte-pair encoding that has context-free boundary rules."""
 
     @_Once
-    def _flags(self) -> bytearray:
-        text = self.text
-        flags = bytearray(b"\1") * (len(text) + 1)
+    def flags(self) -> bytearray:
+        flags = bytearray(b"\1") * (len(self.text) + 1)
         boundaries = np.frombuffer(flags, dtype=np.bool_)
-        for begin in range(0, len(text), _BLOCK):
-            block = text[begin : begin + _BLOCK + 1]
-            codes = self.code_points if block == text else code_points_of(block)
-            inner = context_free_boundaries(self.counter.name, codes)[1:-1]
+        for begin in range(0, len(self.text), _BLOCK):
+            block = self.code_points[begin : begin + _BLOCK + 1]
+            inner = context_free_boundaries(self.counter.name, block)[1:-1]
             boundaries[begin + 1 : begin + 1 + len(inner)] = inner
         boundaries[self.parts] = True
         return flags
 
+
+class SpacedText(BoundedText):
+    """A text of which no token depends on what is beyond white space.
+
+    `white` says, by code point, what is white; its last value is that of all further ones.
+    """
+
+    def __init__(self, texts: Sequence[str], counter: TokenCounter, white: Flags) -> None:
+        super().__init__(texts, counter)
+        self.white = white
+
     @_Once
-    def boundaries(self) -> Numbers:
-        # A long text is encoded in blocks, for their memory; no token reaches over their edges.
-        edges: list[int] = []
-        for start, end in self.parts.tolist():
-            edges.append(start)
-            edges += [self._flags.index(1, least) for least in range(start + _BLOCK, end, _BLOCK)]
-        return self._boundaries_between(edges)
+    def flags(self) -> bytearray:
+        is_white = self.white.take(self.code_points, mode="clip")
+        boundaries = np.ones(len(is_white) + 1, dtype=np.bool_)
+        np.logical_or(is_white[1:], is_white[:-1], out=boundaries[1:-1])
+        boundaries[self.parts] = True
+        return bytearray(boundaries)
+
+
+def word_starts(is_white: Flags) -> Numbers:
+    """Where each run of characters that are not white begins.
+
+    >>> word_starts(np.array([False, False, True, False])).tolist()
+    [0, 3]
+    """
+    after_white = np.append(True, is_white[:-1])[: len(is_white)]
+    starts: Numbers = (after_white & ~is_white).nonzero()[0]
+    return starts
 
 
 class KnownWords:
@@ -363,61 +333,32 @@ class KnownWords:
     def __reduce__(self) -> tuple[type[KnownWords], tuple[()]]:
         return KnownWords, ()
 
-    def boundaries(self, text: str, counter: TokenCounter) -> Numbers:
-        """The `boundaries` of the counter, which is given only new words, as one text."""
+    def boundaries(self, text: str, encode: Callable[[str], Numbers]) -> Numbers:
+        """Where each token of a text begins; `encode` says it of the new words, as one text."""
         tokens_by_word = self._known
-        code_points = code_points_of(text)
-        white = _is_gap(code_points)
-        starts = Runs(~white).starts
+        codes = TokenizedText([text], counter).code_points
+        is_white = BERT_WHITE.take(codes, mode="clip")
         # Python knows more white space, and control characters that these tokenizers leave out.
-        is_usual = np.array_equal(white, IS_WHITE.take(code_points, mode="clip"))
+        is_usual = np.array_equal(is_white, IS_WHITE.take(codes, mode="clip"))
         words = text.split() if is_usual else _WORD.findall(text)
         new = [word for word in dict.fromkeys(words) if word not in tokens_by_word]
         if new:
             lengths = np.array([len(word) + 1 for word in new], dtype=np.int64)
             ends = np.cumsum(lengths)
-            tokens = counter.boundaries("\n".join(new))
+            tokens = encode("\n".join(new))
             edges = tokens.searchsorted(ends).tolist()
             owners = ends.searchsorted(tokens, side="right")
             inside = (tokens - (ends - lengths)[owners]).tolist()
-            tokens_by_word.update(
-                zip(new, [tuple(inside[a:b]) for a, b in pairwise([0, *edges])], strict=True)
-            )
+            rows = [tuple(inside[first:last]) for first, last in pairwise([0, *edges])]
+            tokens_by_word.update(zip(new, rows, strict=True))
             self._size += int(ends[-1])
             if self._size > _KNOWN:
                 self._known, self._size = {}, 0
-        rows = list(map(tokens_by_word.__getitem__, words))
-        counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-        places = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(counts.sum()))
-        places += np.repeat(starts, counts)
+        rows = [tokens_by_word[word] for word in words]
+        counts = np.array(list(map(len, rows)), dtype=np.int64)
+        places = np.array([*chain.from_iterable(rows)], dtype=np.int64)
+        places += np.repeat(word_starts(is_white), counts)
         return places
-
-
-class SpacedText(BoundedText):
-    """A text for a tokenizer that `splits_at_space`: each distinct word is encoded once."""
-
-    @_Once
-    def boundaries(self) -> Numbers:
-        words: KnownWords = vars(self.counter).setdefault("_known_words", KnownWords())
-        parts = self.parts.tolist()
-        return np.concatenate(
-            [words.boundaries(self.text[start:end], self.counter) + start for start, end in parts]
-        )
-
-    @_Once
-    def _flags(self) -> bytearray:
-        white = _is_gap(self.code_points)
-        boundaries = np.ones(len(white) + 1, dtype=np.bool_)
-        np.logical_or(white[1:], white[:-1], out=boundaries[1:-1])
-        boundaries[self.parts] = True
-        return bytearray(boundaries)
-
-
-def _is_gap(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-    gaps: NDArray[np.bool_] = (
-        (code_points == 32) | (code_points == 9) | (code_points == 10) | (code_points == 13)
-    )
-    return gaps
 
 
 def splits_at_space(tokenizer: Any) -> bool:
