@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import regex
@@ -51,8 +51,7 @@ def pack(
     overlap: int = 0,
     *,
     gap: int = 0,
-    first: int = 0,
-    last: int | None = None,
+    runs: Iterable[tuple[int, int]] | None = None,
 ) -> list[tuple[int, int]]:
     """Ranges of neighbouring pieces, as large as `size` allows, with overlap.
 
@@ -60,24 +59,25 @@ def pack(
     follows pieces of size 0. Each range ends later than the one before. Pieces are shared only if the next piece still
     fits. O(chunks x log(pieces)) time.
 
-    `sums` are the `running_sizes` of the pieces, `gap` is the size between two. Of the pieces `first` to ``last - 1``.
+    `sums` are the `running_sizes` of the pieces, `gap` is the size between two. Of several `runs` of pieces, each the
+    first and the one after the last, each is packed by itself.
 
     >>> pack(running_sizes(np.array([4, 3, 2, 5, 9])), size=9, overlap=2)
     [(0, 3), (2, 4), (4, 5)]
     """
     reader = memoryview(cast("Any", sums))  # faster to bisect: no array scalars
-    stop = len(sums) - 1 if last is None else last
     ranges = []
-    begin, end = first, first
-    while end < stop:
-        end = bisect_right(reader, reader[begin] + size + gap, end + 2, stop + 1) - 1
-        ranges.append((begin, end))
-        if end < stop:
-            shared = 0
-            if overlap:
-                needed = reader[end + 1] - reader[end]  # the next piece, and the gap before it
-                shared = max(0, min(overlap, size - needed))
-            begin = bisect_left(reader, reader[end] - gap - shared, begin, end)
+    for begin, stop in [(0, len(sums) - 1)] if runs is None else runs:
+        end = begin
+        while end < stop:
+            end = bisect_right(reader, reader[begin] + size + gap, end + 2, stop + 1) - 1
+            ranges.append((begin, end))
+            if end < stop:
+                shared = 0
+                if overlap:
+                    needed = reader[end + 1] - reader[end]  # the next piece, and the gap before it
+                    shared = max(0, min(overlap, size - needed))
+                begin = bisect_left(reader, reader[end] - gap - shared, begin, end)
     return ranges
 
 
@@ -92,13 +92,15 @@ def pack_words(source: BytePairText, texts: Ranges, size: int) -> tuple[Ranges, 
     >>> pack_words(source, source.parts, 3)[0].tolist()
     [[0, 13], [13, 18]]
     """
-    text, starts = source.text, source.starts
+    text = source.text
+    starts = memoryview(cast("Any", source.boundaries))  # faster to bisect: no array scalars
+    is_boundary = np.frombuffer(source.flags, dtype=np.bool_)[:-1]
     spaces = [
         (text.find(" ", begin + 1, end), text.rfind(" ", begin + 1, end))
         for begin, end in texts.tolist()
     ]
     seconds, lasts = as_table(spaces).T
-    ragged = ((source.code_points == ord(" ")) & ~source.is_boundary[:-1]).nonzero()[0]
+    ragged = ((source.code_points == ord(" ")) & ~is_boundary).nonzero()[0]
     first = ragged.searchsorted(texts[:, 0], side="right")
     is_left = (seconds < 0) | (first < ragged.searchsorted(texts[:, 1]))
     packed, seconds, lasts = texts[~is_left], seconds[~is_left], lasts[~is_left]
@@ -128,14 +130,6 @@ def pack_words(source: BytePairText, texts: Ranges, size: int) -> tuple[Ranges, 
     return as_table(ranges), as_table(large), texts[is_left]
 
 
-class _Group(NamedTuple):
-    """Merged neighbours; `size` is a lower bound."""
-
-    first: int
-    last: int
-    size: int
-
-
 def join_small(
     sizes: Sequence[int],
     gaps: Sequence[Any],
@@ -155,34 +149,27 @@ def join_small(
     >>> join_small(words, [0, 2, 1, 1, 1], 3, 7, lambda first, last: sum(words[first:last]))
     [(0, 1), (1, 3), (3, 5)]
     """
-    done: list[_Group] = []
-    waiting = [_Group(place, place + 1, size) for place, size in enumerate(sizes)][::-1]
-
-    def joined(left: _Group, right: _Group) -> _Group | None:
-        size = max(left.size, right.size)
-        if maximum is not None or size < minimum:
-            size = together(left.first, right.last)
-        if maximum is not None and size > maximum:
-            return None
-        return _Group(left.first, right.last, size)
-
+    done: list[tuple[int, int, int]] = []  # first, last, and a lower bound of the size
+    waiting = [(place, place + 1, size) for place, size in enumerate(sizes)][::-1]
     while waiting:
-        group = waiting.pop()
+        first, last, size = waiting.pop()
         neighbours = []  # each with the gap between, and the list that holds it
-        if group.size < minimum and done and gaps[group.first] is not None:
-            neighbours.append((gaps[group.first], 0, done))
-        if group.size < minimum and waiting and gaps[group.last] is not None:
-            neighbours.append((gaps[group.last], 1, waiting))
-        for _, is_after, neighbour in sorted(neighbours, key=itemgetter(0, 1)):
-            pair = (group, neighbour[-1]) if is_after else (neighbour[-1], group)
-            whole = joined(*pair)
-            if whole is not None:
+        if size < minimum and done and gaps[first] is not None:
+            neighbours.append((gaps[first], 0, done))
+        if size < minimum and waiting and gaps[last] is not None:
+            neighbours.append((gaps[last], 1, waiting))
+        for _, _, neighbour in sorted(neighbours, key=itemgetter(0, 1)):
+            begin, end = min(first, neighbour[-1][0]), max(last, neighbour[-1][1])
+            whole = max(size, neighbour[-1][2])
+            if maximum is not None or whole < minimum:
+                whole = together(begin, end)
+            if maximum is None or whole <= maximum:
                 neighbour.pop()
-                waiting.append(whole)
+                waiting.append((begin, end, whole))
                 break
         else:
-            done.append(group)
-    return [(group.first, group.last) for group in done]
+            done.append((first, last, size))
+    return [(first, last) for first, last, _ in done]
 
 
 def join_ranges(

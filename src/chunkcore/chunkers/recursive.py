@@ -171,14 +171,8 @@ class Recursive(Chunker):
         sums = running_sizes(sizes[small], gap)
         texts = pieces.texts[small]
         is_end = (small[1:] - small[:-1] > 1) | (texts[1:] > texts[:-1])
-        edges = np.concatenate(([0], is_end.nonzero()[0] + 1, [len(small)]))
-        fits = np.diff(sums[edges]) <= self.size + gap
-        rows: list[tuple[int, int]] = []
-        for (first, last), is_whole in zip(pairwise(edges.tolist()), fits.tolist(), strict=True):
-            if is_whole and first < last:
-                rows.append((first, last))
-            else:
-                rows += pack(sums, self.size, self.overlap, gap=gap, first=first, last=last)
+        edges = [0, *(is_end.nonzero()[0] + 1).tolist(), len(small)]
+        rows = pack(sums, self.size, self.overlap, gap=gap, runs=pairwise(edges))
         firsts, lasts = as_table(rows).T
         return np.column_stack((pieces.starts[small[firsts]], pieces.ends[small[lasts - 1]]))
 

@@ -299,9 +299,8 @@ def group_pieces(
     if maximum is not None:
         sums = running_counts(source, pieces)
         edges = np.append(begins.nonzero()[0], len(pieces))
-        for number in (source.counts(*rows.T) > maximum).nonzero()[0].tolist():
-            first, last = edges[number : number + 2].tolist()
-            begins[[begin for begin, _ in pack(sums, maximum, first=first, last=last)]] = True
+        runs = np.column_stack((edges[:-1], edges[1:]))[source.counts(*rows.T) > maximum]
+        begins[[begin for begin, _ in pack(sums, maximum, runs=runs.tolist())]] = True
         rows = _rows(pieces, begins)
     parts = split_ranges_to_maximum(source, rows, maximum)
     gaps = np.zeros(len(parts))

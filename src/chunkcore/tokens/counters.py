@@ -92,7 +92,7 @@ class WordCounter(TokenCounter):
     name = "words"
 
     def boundaries(self, text: str) -> Numbers:
-        return WordText([text], self).runs.starts
+        return WordText([text], self).starts
 
     def count(self, text: str) -> int:
         return len(text.split())
@@ -126,7 +126,8 @@ class TiktokenCounter(TokenCounter):
         return count_each(self.name, [text])[0]
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
-        return np.array(count_each(self.name, texts), dtype=np.int64)
+        unique, places = distinct(texts)
+        return np.array(count_each(self.name, unique), dtype=np.int64)[places]
 
     def boundaries(self, text: str) -> Numbers:
         lengths = token_byte_lengths(self.name)[encode(self.name, text)]
@@ -182,10 +183,9 @@ class HuggingFaceCounter(TokenCounter):
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
         unique, places = distinct(texts)
-        encodings = self.tokenizer.encode_batch(
-            list(map(encodable, unique)), add_special_tokens=False
-        )
-        return np.array([len(encoding) for encoding in encodings], dtype=np.int64)[places]
+        readable = list(map(encodable, unique))
+        encodings = self.tokenizer.encode_batch(readable, add_special_tokens=False)
+        return np.array(list(map(len, encodings)), dtype=np.int64)[places]
 
 
 def get_counter(spec: str | TokenCounter) -> TokenCounter:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +49,7 @@ CodePoints = NDArray[np.unsignedinteger]
 T = TypeVar("T")
 
 
-def context_free_boundaries(
-    encoding: str, code_points: NDArray[np.unsignedinteger]
-) -> NDArray[np.bool_]:
+def context_free_boundaries(encoding: str, code_points: CodePoints) -> Flags:
     r"""Whether each of the n + 1 places of a text is a context-free boundary; its ends always are.
 
     The tokens on one side of such a place do not depend on the text on the other.
@@ -138,7 +136,10 @@ class TokenizedText:
 
     @_Once
     def boundaries(self) -> Numbers:
-        edges = self.parts[:, 0].tolist()
+        return self._boundaries_between(self.parts[:, 0].tolist())
+
+    def _boundaries_between(self, edges: Sequence[int]) -> Numbers:
+        """The boundaries of the text between each two edges, tokenized by itself, and after the last edge."""
         pieces = [
             self.counter.boundaries(self.text[start:end]) + start
             for start, end in pairwise([*edges, len(self.text)])
@@ -289,35 +290,53 @@ class BytePairText(BoundedText):
         boundaries[self.parts] = True
         return flags
 
+    @_Once
+    def boundaries(self) -> Numbers:
+        # A long text is encoded in blocks, for their memory; no token reaches over their edges.
+        edges: list[int] = []
+        for start, end in self.parts.tolist():
+            edges.append(start)
+            edges += [self.flags.index(1, least) for least in range(start + _BLOCK, end, _BLOCK)]
+        return self._boundaries_between(edges)
 
-class SpacedText(BoundedText):
-    """A text of which no token depends on what is beyond white space.
 
-    `white` says, by code point, what is white; its last value is that of all further ones.
-    """
+class WordText(BoundedText):
+    """A text of which no token depends on what is beyond white space; `white` says what that is, by code point."""
 
-    def __init__(self, texts: Sequence[str], counter: TokenCounter, white: Flags) -> None:
-        super().__init__(texts, counter)
-        self.white = white
+    white: ClassVar[Flags] = IS_WHITE
+
+    @_Once
+    def is_white(self) -> Flags:
+        return self.white.take(self.code_points, mode="clip")
 
     @_Once
     def flags(self) -> bytearray:
-        is_white = self.white.take(self.code_points, mode="clip")
-        boundaries = np.ones(len(is_white) + 1, dtype=np.bool_)
-        np.logical_or(is_white[1:], is_white[:-1], out=boundaries[1:-1])
+        boundaries = np.ones(len(self.text) + 1, dtype=np.bool_)
+        np.logical_or(self.is_white[1:], self.is_white[:-1], out=boundaries[1:-1])
         boundaries[self.parts] = True
         return bytearray(boundaries)
 
+    @_Once
+    def starts(self) -> Numbers:
+        """Where each run of characters that are not white begins."""
+        after_white = np.append(True, self.is_white[:-1])[: len(self.text)]
+        starts: Numbers = (after_white & ~self.is_white).nonzero()[0]
+        return starts
 
-def word_starts(is_white: Flags) -> Numbers:
-    """Where each run of characters that are not white begins.
 
-    >>> word_starts(np.array([False, False, True, False])).tolist()
-    [0, 3]
-    """
-    after_white = np.append(True, is_white[:-1])[: len(is_white)]
-    starts: Numbers = (after_white & ~is_white).nonzero()[0]
-    return starts
+class SpacedText(WordText):
+    """A text for a tokenizer that `splits_at_space`: each distinct word is encoded once."""
+
+    white = BERT_WHITE
+
+    @_Once
+    def boundaries(self) -> Numbers:
+        words: KnownWords = vars(self.counter).setdefault("_known_words", KnownWords())
+        texts = [SpacedText([text], self.counter) for text in self.slices(self.parts)]
+        offsets = self.parts[:, 0].tolist()
+        return np.concatenate(
+            [words.boundaries(text) + offset for text, offset in zip(texts, offsets, strict=True)]
+        )
 
 
 class KnownWords:
@@ -333,31 +352,30 @@ class KnownWords:
     def __reduce__(self) -> tuple[type[KnownWords], tuple[()]]:
         return KnownWords, ()
 
-    def boundaries(self, text: str, encode: Callable[[str], Numbers]) -> Numbers:
-        """Where each token of a text begins; `encode` says it of the new words, as one text."""
+    def boundaries(self, source: SpacedText) -> Numbers:
+        """Where each token of a text begins; its counter is given only new words, as one text."""
         tokens_by_word = self._known
-        codes = TokenizedText([text], counter).code_points
-        is_white = BERT_WHITE.take(codes, mode="clip")
+        text, starts = source.text, source.starts
         # Python knows more white space, and control characters that these tokenizers leave out.
-        is_usual = np.array_equal(is_white, IS_WHITE.take(codes, mode="clip"))
+        is_usual = np.array_equal(source.is_white, IS_WHITE.take(source.code_points, mode="clip"))
         words = text.split() if is_usual else _WORD.findall(text)
         new = [word for word in dict.fromkeys(words) if word not in tokens_by_word]
         if new:
             lengths = np.array([len(word) + 1 for word in new], dtype=np.int64)
             ends = np.cumsum(lengths)
-            tokens = encode("\n".join(new))
+            tokens = source.counter.boundaries("\n".join(new))
             edges = tokens.searchsorted(ends).tolist()
             owners = ends.searchsorted(tokens, side="right")
             inside = (tokens - (ends - lengths)[owners]).tolist()
-            rows = [tuple(inside[first:last]) for first, last in pairwise([0, *edges])]
-            tokens_by_word.update(zip(new, rows, strict=True))
+            owned = [tuple(inside[first:last]) for first, last in pairwise([0, *edges])]
+            tokens_by_word.update(zip(new, owned, strict=True))
             self._size += int(ends[-1])
             if self._size > _KNOWN:
                 self._known, self._size = {}, 0
         rows = [tokens_by_word[word] for word in words]
         counts = np.array(list(map(len, rows)), dtype=np.int64)
         places = np.array([*chain.from_iterable(rows)], dtype=np.int64)
-        places += np.repeat(word_starts(is_white), counts)
+        places += np.repeat(starts, counts)
         return places
 
 
