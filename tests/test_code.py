@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from chunkcore.boundaries.code import language_of
 from chunkcore.chunkers import Code, get_chunker
 from chunkcore.errors import OptionError
 from chunkcore.text import Chunk, Document
@@ -253,7 +252,7 @@ def test_the_language_is_that_of_the_metadata_else_of_the_name() -> None:
     assert language("a.py", language="Go") == "go"
     assert language("a.py", language="en") == "python"
     assert language("a.unknown") == "other"
-    assert language_of("makefile") is None
+    assert language("makefile") == language("mk") == "other"
 
 
 def test_a_text_unlike_its_language_is_cut_at_blank_lines_and_says_so() -> None:

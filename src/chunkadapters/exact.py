@@ -192,15 +192,13 @@ class Aligned(Chunker):
 
     split: Callable[[str], Sequence[str | tuple[Any, ...]]] | str = ""
     unplaced: Unplaced = "mark"
+    sees = staticmethod(lambda document: False)  # the function gets the source
 
     def validate(self) -> None:
         if not callable(self.split):
             raise OptionError(f"split is a function from a text to its pieces, got {self.split!r}")
         if not isinstance(self.split, NamedFunction):
             object.__setattr__(self, "split", NamedFunction(self.split))
-
-    def sees(self, document: Document) -> bool:
-        return False  # the function gets the source
 
     def cut(self, source: TokenizedText) -> list[Draft]:
         split = cast("Callable[[str], Sequence[str | tuple[Any, ...]]]", self.split)
@@ -230,9 +228,7 @@ class Joined(Chunker):
 
     bounds: ClassVar[Bounds] = {"size": 1, "overlap": (0, "size")}
     joiner: ClassVar[str] = ""
-
-    def sees(self, document: Document) -> bool:
-        return False  # as the splitter does
+    sees = staticmethod(lambda document: False)  # as the splitter gets the source
 
     def _drafts(
         self, text: str, pieces: Sequence[PieceRange], rows: Iterable[PieceRange], *, strip: bool

@@ -36,42 +36,25 @@ def plain(value: object, prepare: Callable[[Any], object] | None = None) -> Any:
     """
     if prepare is not None:
         value = prepare(value)
-    value = _simpler(value)
-    if isinstance(value, dict):
-        return {str(key): plain(item, prepare) for key, item in value.items()}
-    if isinstance(value, list):
-        return [plain(item, prepare) for item in value]
-    return value
-
-
-def _simpler(value: Any) -> Any:
-    """A JSON value whose items need not be plain yet."""
     if isinstance(value, Enum):
         value = value.value
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
     if hasattr(value, "tolist"):
-        return _simpler(value.tolist())
-    return _converted(value)
-
-
-def _converted(value: object) -> Any:
-    for kinds, convert in _CONVERSIONS:
-        if isinstance(value, kinds):
-            return convert(value)
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, PurePath):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, prepare) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=repr)
+    if isinstance(value, list | tuple):
+        return [plain(item, prepare) for item in value]
     raise TypeError(f"a {type(value).__name__} is no JSON value")
-
-
-_CONVERSIONS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
-    (Mapping, dict),
-    (list | tuple, list),
-    (set | frozenset, lambda items: sorted(items, key=repr)),
-    (PurePath, str),
-)
 
 
 def digest(value: object, size: int = 16) -> str:

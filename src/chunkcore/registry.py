@@ -6,13 +6,12 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunkcore.errors import OptionError, echo, suggestion
-from chunkcore.options import check_option_names
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -187,13 +186,6 @@ class Registry(Generic[T]):
                 yield name, self.get(name)
             except OptionError as error:
                 warnings.warn(str(error), stacklevel=2)
-
-    def build(self, name: str, options: Mapping[str, Any]) -> Any:
-        """Call the thing of this name with options. Raises `OptionError` for a wrong name, option or value."""
-        thing: Any = self.get(name)
-        known = [option.name for option in fields(thing)]
-        check_option_names(f"the {self.noun} {name}", options, known)
-        return thing(**options)
 
 
 @lru_cache(maxsize=64)

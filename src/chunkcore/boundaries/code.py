@@ -315,13 +315,13 @@ _ENDINGS = """
     protobuf proto | python py pyi pyw | r r | ruby rb | rust rs | scala scala | sql sql | swift swift
     terraform hcl tf | toml toml | tsx tsx | typescript cts mts ts | vue vue | xml svg xml xsd | yaml yaml yml
     zig zig"""
-_BY_ENDING = {
+LANGUAGE_OF_ENDING = {
     ending: names[0]
     for names in (row.split() for row in re.split(r"\||\n", _ENDINGS))
     if names
     for ending in names[1:]
 }
-LANGUAGES = frozenset(("other", *_BY_ENDING.values()))
+LANGUAGES = frozenset(("other", *LANGUAGE_OF_ENDING.values()))
 
 
 def _words(listed: str) -> frozenset[str]:
@@ -350,15 +350,6 @@ _OPENING = re.compile(r"\w{0,3}\W*(?:\w*\()?")  # as in /** or C++'s R"mark(
 _CLOSING = re.compile(r"\W*(?:\)\w*\")?")
 _SPLICES = 40  # blocks that begin inside one line
 _NAME = 200  # longest definition name in a path, in code points
-
-
-def language_of(name: str) -> str | None:
-    """The language of a file name's ending, one of `LANGUAGES`; None for other endings.
-
-    >>> language_of("src/Main.java"), language_of("notes.txt")
-    ('java', None)
-    """
-    return _BY_ENDING.get(name.lower().rpartition(".")[2]) if "." in name else None
 
 
 def code_blocks(text: str, language: str, limits: ParserLimits | None = None) -> list[Block] | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from chunkcore.boundaries import HTML_PAGE
-from chunkcore.boundaries.code import LANGUAGES, language_of
+from chunkcore.boundaries.code import LANGUAGE_OF_ENDING, LANGUAGES
 from chunkcore.text import Document
 
 _NAME_KEYS = ("file_path", "file_name", "filename", "path", "source", "url")
@@ -63,10 +63,9 @@ def format_of(text: str, document: Document | None = None) -> Format:
     >>> format_of("# Tea\n\nTwo kinds."), format_of("Tea", Document("tea.go", "Tea"))
     (Format(kind='markdown', language='other'), Format(kind='code', language='go'))
     """
-    if document is not None:
-        stated = _stated_format(document) or _named_format(document)
-        if stated:
-            return stated
+    stated = None if document is None else _stated(document)
+    if stated:
+        return stated
     text = text[:_LOOKED_AT]
     if HTML_PAGE.match(text) or (text.lstrip().startswith("<") and len(_TAGS.findall(text)) >= 3):
         return Format("html")
@@ -80,15 +79,14 @@ def document_language(document: Document) -> str | None:
     stated = document.metadata.get("language")
     if isinstance(stated, str) and stated.lower() in LANGUAGES:
         return stated.lower()
-    for name in _names(document):
-        language = language_of(name)
-        if language:
-            return language
+    for ending in _endings(document):
+        if ending in LANGUAGE_OF_ENDING:
+            return LANGUAGE_OF_ENDING[ending]
     return None
 
 
-def _stated_format(document: Document) -> Format | None:
-    """What a MIME type says, such as ``text/x-python`` or ``image/svg+xml``."""
+def _stated(document: Document) -> Format | None:
+    """What a MIME type says, such as ``text/x-python`` or ``image/svg+xml``, else the name of the file."""
     for key in _TYPE_KEYS:
         stated = document.metadata.get(key)
         if not isinstance(stated, str):
@@ -100,37 +98,26 @@ def _stated_format(document: Document) -> Format | None:
             language = _LANGUAGES_OF_TYPES.get(name, name)
             if language in LANGUAGES and language != "other":
                 return Format("code", language)
-    return None
-
-
-def _named_format(document: Document) -> Format | None:
-    for name in _names(document):
-        kind = _ENDINGS.get(name.lower().rpartition(".")[2])
-        if kind:
-            return Format(kind)
+    for ending in _endings(document):
+        if ending in _ENDINGS:
+            return Format(_ENDINGS[ending])
     language = document_language(document)
     return Format("code", language) if language else None
 
 
-def _names(document: Document) -> Iterator[str]:
-    """The names that can be a file's; of an address, its path."""
+def _endings(document: Document) -> Iterator[str]:
+    """The endings of the names that can be a file's; of an address, of its path."""
     for name in (*map(document.metadata.get, _NAME_KEYS), document.id):
         if not isinstance(name, str):
             continue
         address = _ADDRESS.match(name)
-        if address:
-            path = address["path"]
-            is_page = path.lower().rpartition(".")[2] in _PROGRAMS_OF_SITES
-            if is_page and not _looks_like_code(document.text):
-                continue
-            yield path
-        elif not _is_title(name) or _looks_like_code(document.text):
-            yield name
-
-
-def _is_title(name: str) -> bool:
-    file = re.split(r"[/\\]", name)[-1]
-    return " " in file or (file == name and _PRODUCT.match(name) is not None)
+        path = address["path"] if address else name
+        ending = path.lower().rpartition(".")[2]
+        file = re.split(r"[/\\]", path)[-1]
+        is_title = " " in file or (file == path and _PRODUCT.match(path) is not None)
+        is_doubtful = ending in _PROGRAMS_OF_SITES if address else is_title
+        if "." in path and not (is_doubtful and not _looks_like_code(document.text)):
+            yield ending
 
 
 def _looks_like_code(text: str) -> bool:

@@ -188,11 +188,12 @@ class Chunker(ABC):
     name: ClassVar[str] = ""
     tokens_only: ClassVar[bool] = False
     bounded: ClassVar[bool] = False
+    sees: ClassVar[Callable[[Document], bool]] = staticmethod(is_html)
 
     counter: TokenCounter | str = "cl100k_base"
 
     def __new__(cls, **options: object) -> Any:
-        check_option_names(cls.name or cls.__name__, options, cls.option_names())
+        check_option_names(f"the chunker {cls.name or cls.__name__}", options, cls.option_names())
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -281,11 +282,9 @@ class Chunker(ABC):
         check_document(document, "what is chunked")
         if isinstance(document, VisibleDocument):
             return document
-        return visible_document(document) if self.sees(document) else without_pictures(document)
-
-    def sees(self, document: Document) -> bool:
-        """Whether a document is HTML that is cut as a reader sees it."""
-        return is_html(document)
+        if self.sees(document):
+            return visible_document(document)
+        return without_pictures(document) if ";base64," in document.text else document
 
     def _chunked(self, document: Document) -> DocumentChunks:
         shown = self._shown(document)
@@ -293,7 +292,8 @@ class Chunker(ABC):
         return chunks
 
     def _tokenize(self, documents: Sequence[Document]) -> TokenizedText:
-        source = self.token_counter.tokenize(*[document.text for document in documents])
+        counter = cast("TokenCounter", self.counter)
+        source = counter.tokenize(*[document.text for document in documents])
         if len(documents) == 1:
             source.document = documents[0]
         _ = source.boundaries  # computed now, in the tokenizing thread
@@ -301,7 +301,7 @@ class Chunker(ABC):
 
     def _build(self, documents: Sequence[Document], source: TokenizedText) -> list[DocumentChunks]:
         cuts = self.cut(source)
-        drafts = _merged(cuts)
+        drafts = [] if isinstance(cuts, np.ndarray) else _merged(cuts)
         first_spans = [draft.spans[0] for draft in drafts]
         ranges = as_ranges(first_spans) if drafts else as_table(cast("Ranges", cuts))
         for ends in ranges[(ranges[:, 0] < 0) | (ranges[:, 0] >= ranges[:, 1])].tolist():
@@ -458,7 +458,7 @@ def get_chunker(spec: str | Mapping[str, object] | Chunker, /, **options: Option
         raise OptionError(
             f"the option {twice[0]} is given twice, in {echo(spec)} and beside it; keep one"
         )
-    return chunkers.build(name, settings | options)  # type: ignore[no-any-return]
+    return chunkers.get(name)(**settings, **options)  # type: ignore[no-any-return]
 
 
 def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
-from chunkcore.plain import encodable
+from chunkcore.plain import digest, encodable
 
 Ids = NDArray[np.uint32]
 
@@ -97,15 +96,10 @@ def fast_encoder(name: str) -> FastEncoder | None:
         return None
     ids, tokens = encoder.encode(HARD_TEXT), encoder.tokens()
     passes = (
-        digest(ids) == _DIGESTS[name]
+        digest(ids.astype("<u4").tobytes(), 8) == _DIGESTS[name]
         and b"".join([tokens[token] for token in ids]) == HARD_TEXT.encode()
     )
     return encoder if passes else None
-
-
-def digest(ids: Ids) -> str:
-    """16 hexadecimal digits of token ids."""
-    return blake2b(np.ascontiguousarray(ids, dtype="<u4").tobytes(), digest_size=8).hexdigest()
 
 
 @lru_cache(maxsize=1)
