@@ -192,7 +192,7 @@ class Aligned(Chunker):
 
     split: Callable[[str], Sequence[str | tuple[Any, ...]]] | str = ""
     unplaced: Unplaced = "mark"
-    sees = staticmethod(lambda document: False)  # the function gets the source
+    cuts_source: ClassVar[bool] = True
 
     def validate(self) -> None:
         if not callable(self.split):
@@ -228,7 +228,7 @@ class Joined(Chunker):
 
     bounds: ClassVar[Bounds] = {"size": 1, "overlap": (0, "size")}
     joiner: ClassVar[str] = ""
-    sees = staticmethod(lambda document: False)  # as the splitter gets the source
+    cuts_source: ClassVar[bool] = True
 
     def _drafts(
         self, text: str, pieces: Sequence[PieceRange], rows: Iterable[PieceRange], *, strip: bool

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from importlib import import_module
@@ -62,26 +62,6 @@ def ordered(pool: Executor, work: Callable[[T], R], items: Iterator[T], ahead: i
         stopped.set()
         for future in waiting:
             future.cancel()
-
-
-def batches_of(
-    items: Iterable[T], weight: Callable[[T], int], most: int, count: int = sys.maxsize
-) -> Iterator[list[T]]:
-    """Consecutive items in lists, each ended by the item at which its weights reach `most` or its length `count`.
-
-    >>> list(batches_of("abcde", lambda each: 1 + (each == "b"), most=3))
-    [['a', 'b'], ['c', 'd', 'e']]
-    """
-    batch: list[T] = []
-    size = 0
-    for item in items:
-        batch.append(item)
-        size += weight(item)
-        if size >= most or len(batch) == count:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def check_wanted() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -12,6 +11,7 @@ from dataclasses import MISSING, fields
 from functools import lru_cache, partial, wraps
 from inspect import Parameter, signature
 from numbers import Integral, Real
+from operator import ge, le
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from typing_extensions import ParamSpec, TypeVar
@@ -198,22 +198,20 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, ...]) ->
     cls: Any = type(thing)
     for name, bounds in ranges.items():
         value = getattr(thing, name)
-        low, high = bounds if isinstance(bounds, tuple) else (bounds, None)
-        least, most = _limit(thing, low, -math.inf), _limit(thing, high, math.inf)
-        if value is not None and not least[0] <= value <= most[0]:
-            words = zip(("at least", "at most"), (least[1], most[1]), strict=True)
-            limits = [f"{word} {limit}" for word, limit in words if limit]
+        limits = []
+        is_inside = True
+        both = bounds if isinstance(bounds, tuple) else (bounds, None)
+        for bound, word, fits in zip(both, ("at least", "at most"), (ge, le), strict=True):
+            limit = getattr(thing, bound) if isinstance(bound, str) else bound
+            if value is None or limit is None:
+                continue
+            shown = f"{bound} ({limit})" if isinstance(bound, str) else f"{limit:.15g}"
+            limits.append(f"{word} {shown}")
+            is_inside = is_inside and fits(value, limit)
+        if not is_inside:
             is_optional = type(None) in get_args(_hints(cls).get(name))
             null = ", or null for none" if is_optional and len(limits) == 1 else ""
             raise OptionError(f"{name} is {' and '.join(limits)}{null}, got {value}")
-
-
-def _limit(thing: Any, bound: float | str | None, unbounded: float) -> tuple[float, str]:
-    """A bound's number, and as an error shows it, "" for no bound."""
-    limit = getattr(thing, bound) if isinstance(bound, str) else bound
-    if limit is None:
-        return unbounded, ""
-    return limit, f"{bound} ({limit})" if isinstance(bound, str) else f"{limit:.15g}"
 
 
 @lru_cache(maxsize=256)

@@ -111,7 +111,7 @@ def _endings(document: Document) -> Iterator[str]:
         if not isinstance(name, str):
             continue
         address = _ADDRESS.match(name)
-        path = address["path"] if address else name
+        path = name if address is None else str(address["path"])
         ending = path.lower().rpartition(".")[2]
         file = re.split(r"[/\\]", path)[-1]
         is_title = " " in file or (file == path and _PRODUCT.match(path) is not None)

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from chunkcore import guesses
 from chunkcore.columns import LazyItems
-from chunkcore.concurrency import batches_of, ordered
+from chunkcore.concurrency import ordered
 from chunkcore.errors import OptionError, echo
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import get_counter, get_embedder, tokenizing
@@ -175,7 +174,7 @@ class Chunker(ABC):
 
     A chunker is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
     It implements `cut`. Set `bounded` if no chunk's own text is over `hard_maximum`, and `tokens_only` if `cut` calls
-    no model and cuts each of the source's `parts` on its own. `bounds` has the least value of options by name, or
+    no model and cuts each of the source's `parts` on its own, and `cuts_source` if HTML is cut with its tags. `bounds` has the least value of options by name, or
     (least, most); `validate` may check more.
 
     Attributes:
@@ -188,12 +187,15 @@ class Chunker(ABC):
     name: ClassVar[str] = ""
     tokens_only: ClassVar[bool] = False
     bounded: ClassVar[bool] = False
-    sees: ClassVar[Callable[[Document], bool]] = staticmethod(is_html)
+    loaders: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"embedder": get_embedder}
+    cuts_source: ClassVar[bool] = False
 
     counter: TokenCounter | str = "cl100k_base"
 
     def __new__(cls, **options: object) -> Any:
-        check_option_names(f"the chunker {cls.name or cls.__name__}", options, cls.option_names())
+        check_option_names(
+            f"the chunker {cls.name or cls.__name__}", options, cls.__dataclass_fields__
+        )
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -222,11 +224,6 @@ class Chunker(ABC):
             return None
         maximum = getattr(self, "maximum", None)
         return getattr(self, "size", None) if maximum is None else maximum
-
-    def models(self) -> Mapping[str, Any]:
-        """The loaded models by option, such as an `embedder`; the `fingerprint` changes with them."""
-        embedder = getattr(self, "embedder", None)
-        return _NOTHING if embedder is None else {"embedder": get_embedder(embedder)}
 
     @property
     def token_counter(self) -> TokenCounter:
@@ -270,9 +267,7 @@ class Chunker(ABC):
                 map if pool is None else partial(ordered, pool, ahead=4 * workers)
             )
             if self.tokens_only:
-                shown = map(self._shown, documents)
-                size = attrgetter("size")
-                batches = batches_of(shown, size, _BATCH_CHARACTERS, _BATCH_DOCUMENTS)
+                batches = _batches(map(self._shown, documents))
                 for batch, source in done(lambda batch: (batch, self._tokenize(batch)), batches):
                     yield from self._build(batch, source)
             else:
@@ -282,7 +277,7 @@ class Chunker(ABC):
         check_document(document, "what is chunked")
         if isinstance(document, VisibleDocument):
             return document
-        if self.sees(document):
+        if is_html(document) and not self.cuts_source:
             return visible_document(document)
         return without_pictures(document) if ";base64," in document.text else document
 
@@ -316,6 +311,7 @@ class Chunker(ABC):
             counts[list(texts)] = self.token_counter.count_many(list(texts.values()))
         edges = ranges[:, 0].searchsorted(source.parts).tolist()
         offsets = source.parts[:, 0].tolist()
+        maximum = self.hard_maximum
         built = []
         for document, (first, last), offset in zip(documents, edges, offsets, strict=True):
             placed = ranges[first:last] - offset
@@ -324,7 +320,8 @@ class Chunker(ABC):
                 chunks.special = _written(
                     chunks, [_shifted(d, -offset) for d in drafts[first:last]]
                 )
-            self._add_metadata(chunks)
+            if document.marks or (maximum is not None and (chunks.counts > maximum).any()):
+                self._add_metadata(chunks)
             if isinstance(document, VisibleDocument) and document.source is not None:
                 chunks = _in_source(chunks, document, document.source, self.token_counter)
             built.append(chunks)
@@ -384,12 +381,14 @@ class Chunker(ABC):
     @cached_property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change when an option or a model changes."""
-        models = self.models()
         options = {}
-        for name in self.option_names():
-            value = models.get(name, getattr(self, name))
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.name in self.loaders:
+                value = self.loaders[option.name](value)
             mark = getattr(value, "fingerprint", None)
-            options[name] = mark if isinstance(mark, str) else plain_option(name, value)
+            name = mark if isinstance(mark, str) else plain_option(option.name, value)
+            options[option.name] = name
         return digest([self.name, options], 8)
 
 
@@ -458,7 +457,8 @@ def get_chunker(spec: str | Mapping[str, object] | Chunker, /, **options: Option
         raise OptionError(
             f"the option {twice[0]} is given twice, in {echo(spec)} and beside it; keep one"
         )
-    return chunkers.get(name)(**settings, **options)  # type: ignore[no-any-return]
+    kind: Any = chunkers.get(name)
+    return cast("Chunker", kind(**settings, **options))
 
 
 def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> dict[str, Any]:
@@ -484,6 +484,20 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
     if counter is None and tokenizing(embedder) is not None:
         sized["counter"] = "embedder"
     return sized
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Documents that are cut together, each time up to the one that makes them many or long."""
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += len(document.text)
+        if size >= _BATCH_CHARACTERS or len(batch) == _BATCH_DOCUMENTS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _merged(cuts: Cuts) -> list[Draft]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
@@ -73,6 +73,7 @@ class LLMChunker(Chunker, ABC):
     retries: int = 2
     strict: bool = False
     bounds: ClassVar[Bounds] = {"retries": 0}
+    loaders: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"llm": get_llm}
 
     def validate(self) -> None:
         if isinstance(self.llm, str) and not self.llm.strip():
@@ -81,9 +82,6 @@ class LLMChunker(Chunker, ABC):
                 "openai:qwen3:8b@http://localhost:11434/v1; there is no default"
             )
         check_llm(self.llm)
-
-    def models(self) -> Mapping[str, Any]:
-        return {"llm": get_llm(self.llm)}
 
     def estimate(self, documents: Iterable[Document]) -> Usage:
         """Calls and tokens (`cl100k_base`) for the documents, from assumed answers. Nothing is asked, no cache read."""

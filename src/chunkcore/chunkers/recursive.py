@@ -106,12 +106,6 @@ class Recursive(Chunker):
         )
 
     def cut(self, source: TokenizedText) -> Ranges:
-        rows = self._chunks(source)
-        if self.size_of == "text":
-            return join_ranges(source, self._bounded(source, rows), self.minimum, self.size)
-        return join_ranges(source, rows, self.minimum, self.size + self.minimum - 1)
-
-    def _chunks(self, source: TokenizedText) -> Ranges:
         # The original recurses into each large piece; here each separator is searched once, in all texts to split.
         merged, large, texts = [_NONE], _NONE, source.parts
         levels = list(self.separators)
@@ -140,7 +134,11 @@ class Recursive(Chunker):
         if self.strip:  # but what it could not split, as the original
             rows = trim_ranges(source, rows)
         rows = np.concatenate((rows, large))
-        return rows[rows[:, 0].argsort(kind="stable")]
+        rows = rows[rows[:, 0].argsort(kind="stable")]
+        maximum = self.size + self.minimum - 1
+        if self.size_of == "text":
+            rows, maximum = self._bounded(source, rows), self.size
+        return join_ranges(source, rows, self.minimum, maximum)
 
     def _pieces(
         self, source: TokenizedText, separator: str, texts: Ranges, keep: Keep, *, is_last: bool

@@ -126,8 +126,9 @@ class TiktokenCounter(TokenCounter):
         return count_each(self.name, [text])[0]
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
-        unique, places = distinct(texts)
-        return np.array(count_each(self.name, unique), dtype=np.int64)[places]
+        unique = list(dict.fromkeys(texts))
+        counts = dict(zip(unique, count_each(self.name, unique), strict=True))
+        return np.array([counts[text] for text in texts], dtype=np.int64)
 
     def boundaries(self, text: str) -> Numbers:
         lengths = token_byte_lengths(self.name)[encode(self.name, text)]

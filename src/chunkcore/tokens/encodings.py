@@ -102,15 +102,12 @@ def fast_encoder(name: str) -> FastEncoder | None:
     return encoder if passes else None
 
 
-@lru_cache(maxsize=1)
-def _unlike() -> tuple[tuple[bytes, ...], NDArray[np.bool_]]:
-    """The first bytes in UTF-8 of the code points in `_UNLIKE`, and whether each code point is one."""
-    unlike = np.zeros(0x110000, dtype=np.bool_)
-    for part in _UNLIKE.split():
-        first, _, last = part.partition("-")
-        unlike[int(first, 16) : int(last or first, 16) + 1] = True
-    leads = {chr(code).encode()[:1] for code in np.flatnonzero(unlike).tolist()}
-    return tuple(sorted(leads)), unlike
+# Whether each code point is in `_UNLIKE`, and the first bytes in UTF-8 of those that are.
+_IS_UNLIKE = np.zeros(0x110000, dtype=np.bool_)
+for _part in _UNLIKE.split():
+    _first, _, _last = _part.partition("-")
+    _IS_UNLIKE[int(_first, 16) : int(_last or _first, 16) + 1] = True
+_LEADS = sorted({chr(code).encode()[:1] for code in np.flatnonzero(_IS_UNLIKE).tolist()})
 
 
 def read(text: str) -> tuple[str, bool]:
@@ -118,7 +115,6 @@ def read(text: str) -> tuple[str, bool]:
     is_long = len(text) >= GIANT
     if text.isascii() and not is_long:
         return text, True
-    leads, unlike = _unlike()
     for start in range(0, len(text), GIANT // 2):
         block = text[start : start + GIANT // 2]
         if is_long and block.isspace():  # giant white space fills a block
@@ -128,9 +124,9 @@ def read(text: str) -> tuple[str, bool]:
         except UnicodeEncodeError:
             return read(encodable(text))
         # Most texts have none of the first bytes, which is quicker to see.
-        if any(lead in data for lead in leads):
+        if any(lead in data for lead in _LEADS):
             codes = np.frombuffer(block.encode("utf-32-le"), dtype="<u4")
-            if unlike[codes].any():
+            if _IS_UNLIKE[codes].any():
                 return encodable(text), False
     return text, True
 

@@ -135,11 +135,21 @@ class TokenizedText:
         self.document: Document | None = None
 
     @_Once
-    def boundaries(self) -> Numbers:
-        return self._boundaries_between(self.parts[:, 0].tolist())
+    def flags(self) -> bytearray:
+        """A byte for each of the n + 1 places of the text: 1 for a context-free boundary, as the parts' ends are."""
+        flags = bytearray(len(self.text) + 1)
+        for edges in self.parts.tolist():
+            for edge in edges:
+                flags[edge] = 1
+        return flags
 
-    def _boundaries_between(self, edges: Sequence[int]) -> Numbers:
-        """The boundaries of the text between each two edges, tokenized by itself, and after the last edge."""
+    @_Once
+    def boundaries(self) -> Numbers:
+        # A long text is encoded in blocks, for their memory; no token reaches over their edges.
+        edges: list[int] = []
+        for start, end in self.parts.tolist():
+            edges.append(start)
+            edges += [self.flags.index(1, least) for least in range(start + _BLOCK, end, _BLOCK)]
         pieces = [
             self.counter.boundaries(self.text[start:end]) + start
             for start, end in pairwise([*edges, len(self.text)])
@@ -170,14 +180,42 @@ class TokenizedText:
 
     def count(self, start: int, end: int) -> int:
         """Tokens of ``text[start:end]``, encoded separately."""
-        return int(self.counts(np.array([start]), np.array([end]))[0])
+        first = self.flags.find(1, start, end + 1)
+        if first < 0:
+            return self.counter.count(self.text[start:end])
+        last = self.flags.rfind(1, first, end + 1)
+        numbers = memoryview(cast("Any", self.boundaries))  # faster to bisect: no array scalars
+        before = bisect_left(numbers, first)
+        tokens = bisect_left(numbers, last, before) - before
+        for begin, stop in ((start, first), (last, end)):
+            if begin < stop:
+                tokens += self.counter.count(self.text[begin:stop])
+        return tokens
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         """Tokens of each ``text[start:end]``, encoded separately; int64. Needs ``0 <= start <= end <= len(text)``.
 
+        Of a piece only the head up to its first context-free boundary and the tail after the last one are encoded.
         Linear in the pieces' summed length.
         """
-        return self.counter.count_many(self.slices(np.column_stack((starts, ends))))
+        pieces = np.column_stack((starts, ends))
+        if len(pieces) < _FEW:
+            return np.array([self.count(*piece) for piece in pieces.tolist()], dtype=np.int64)
+        is_boundary = np.frombuffer(self.flags, dtype=np.bool_)
+        first, last = pieces.T.copy()
+        heads = (~is_boundary[starts]).nonzero()[0]
+        tails = (~is_boundary[ends]).nonzero()[0]
+        first[heads] = [self.flags.find(1, start, end + 1) for start, end in pieces[heads].tolist()]
+        last[tails] = [self.flags.rfind(1, start, end) for start, end in pieces[tails].tolist()]
+        is_apart = first < 0
+        first[is_apart] = last[is_apart] = ends[is_apart]
+        counts: Numbers = self.boundaries.searchsorted(last) - self.boundaries.searchsorted(first)
+        begins = np.concatenate((starts[heads], last[tails]))
+        stops = np.concatenate((first[heads], ends[tails]))
+        ragged = self.counter.count_many(self.slices(np.column_stack((begins, stops))))
+        counts[heads] += ragged[: len(heads)]
+        counts[tails] += ragged[len(heads) :]
+        return counts
 
 
 class TokenCounter(ABC):
@@ -232,51 +270,7 @@ class CharacterText(TokenizedText):
         return (ends - starts).astype(np.int64)
 
 
-class BoundedText(TokenizedText):
-    """Counts by differences of token numbers between context-free boundaries; encodes only the ragged ends.
-
-    Attributes:
-        flags: a byte for each of the n + 1 places of the text: 1 for a boundary, as the ends of the parts are.
-    """
-
-    flags: bytearray
-
-    def count(self, start: int, end: int) -> int:
-        first = self.flags.find(1, start, end + 1)
-        if first < 0:
-            return self.counter.count(self.text[start:end])
-        last = self.flags.rfind(1, first, end + 1)
-        numbers = memoryview(cast("Any", self.boundaries))  # faster to bisect: no array scalars
-        before = bisect_left(numbers, first)
-        tokens = bisect_left(numbers, last, before) - before
-        for begin, stop in ((start, first), (last, end)):
-            if begin < stop:
-                tokens += self.counter.count(self.text[begin:stop])
-        return tokens
-
-    def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
-        if len(starts) < _FEW:
-            pieces = zip(starts.tolist(), ends.tolist(), strict=True)
-            return np.array([self.count(start, end) for start, end in pieces], dtype=np.int64)
-        # A piece is an encoded head up to its first boundary, whole pre-tokens, and an encoded tail.
-        is_boundary = np.frombuffer(self.flags, dtype=np.bool_)
-        first, last = starts.copy(), ends.copy()
-        heads = (~is_boundary[starts]).nonzero()[0]
-        tails = (~is_boundary[ends]).nonzero()[0]
-        first[heads] = [self.flags.find(1, place) for place in starts[heads].tolist()]
-        last[tails] = [self.flags.rfind(1, 0, place) for place in ends[tails].tolist()]
-        is_apart = first > last
-        first[is_apart] = last[is_apart] = ends[is_apart]
-        counts: Numbers = self.boundaries.searchsorted(last) - self.boundaries.searchsorted(first)
-        begins = np.concatenate((starts[heads], last[tails]))
-        stops = np.concatenate((first[heads], ends[tails]))
-        ragged = super().counts(begins, stops)
-        counts[heads] += ragged[: len(heads)]
-        counts[tails] += ragged[len(heads) :]
-        return counts
-
-
-class BytePairText(BoundedText):
+class BytePairText(TokenizedText):
     """A text in a byte-pair encoding that has context-free boundary rules."""
 
     @_Once
@@ -290,17 +284,8 @@ class BytePairText(BoundedText):
         boundaries[self.parts] = True
         return flags
 
-    @_Once
-    def boundaries(self) -> Numbers:
-        # A long text is encoded in blocks, for their memory; no token reaches over their edges.
-        edges: list[int] = []
-        for start, end in self.parts.tolist():
-            edges.append(start)
-            edges += [self.flags.index(1, least) for least in range(start + _BLOCK, end, _BLOCK)]
-        return self._boundaries_between(edges)
 
-
-class WordText(BoundedText):
+class WordText(TokenizedText):
     """A text of which no token depends on what is beyond white space; `white` says what that is, by code point."""
 
     white: ClassVar[Flags] = IS_WHITE
