@@ -173,9 +173,9 @@ class Chunker(ABC):
     chunk has a span for each piece between tags. A bare text is cut as it is.
 
     A chunker is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
-    It implements `cut`. Set `bounded` if no chunk's own text is over `hard_maximum`, and `tokens_only` if `cut` calls
-    no model and cuts each of the source's `parts` on its own, and `cuts_source` if HTML is cut with its tags. `bounds` has the least value of options by name, or
-    (least, most); `validate` may check more.
+    It implements `cut`. Set `bounded` if no chunk's own text is over `hard_maximum`, `tokens_only` if `cut` calls no
+    model and cuts each of the source's `parts` on its own, and `cuts_source` if HTML is cut with its tags. `bounds` has
+    the least value of options by name, or (least, most); `validate` may check more.
 
     Attributes:
         counter: measures sizes: a `TokenCounter` or its name.
