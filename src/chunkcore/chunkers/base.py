@@ -193,9 +193,7 @@ class Chunker(ABC):
     counter: TokenCounter | str = "cl100k_base"
 
     def __new__(cls, **options: object) -> Any:
-        check_option_names(
-            f"the chunker {cls.name or cls.__name__}", options, cls.__dataclass_fields__
-        )
+        check_option_names(f"the chunker {cls.name or cls.__name__}", options, cls.option_names())
         return super().__new__(cls)
 
     def __post_init__(self) -> None:

@@ -103,11 +103,11 @@ def fast_encoder(name: str) -> FastEncoder | None:
 
 
 # Whether each code point is in `_UNLIKE`, and the first bytes in UTF-8 of those that are.
-_IS_UNLIKE = np.zeros(0x110000, dtype=np.bool_)
+IS_UNLIKE = np.zeros(0x110000, dtype=np.bool_)
 for _part in _UNLIKE.split():
     _first, _, _last = _part.partition("-")
-    _IS_UNLIKE[int(_first, 16) : int(_last or _first, 16) + 1] = True
-_LEADS = sorted({chr(code).encode()[:1] for code in np.flatnonzero(_IS_UNLIKE).tolist()})
+    IS_UNLIKE[int(_first, 16) : int(_last or _first, 16) + 1] = True
+_LEADS = sorted({chr(code).encode()[:1] for code in np.flatnonzero(IS_UNLIKE).tolist()})
 
 
 def read(text: str) -> tuple[str, bool]:
@@ -126,7 +126,7 @@ def read(text: str) -> tuple[str, bool]:
         # Most texts have none of the first bytes, which is quicker to see.
         if any(lead in data for lead in _LEADS):
             codes = np.frombuffer(block.encode("utf-32-le"), dtype="<u4")
-            if _IS_UNLIKE[codes].any():
+            if IS_UNLIKE[codes].any():
                 return encodable(text), False
     return text, True
 
