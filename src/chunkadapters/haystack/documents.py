@@ -224,8 +224,7 @@ def find_queries(
     if query_socket is not None:
         names = [query_socket] if isinstance(query_socket, str) else query_socket
         return [_named(name, inputs, "query_socket") for name in names]
-    free = [socket for socket in inputs if socket.free and socket.mandatory]
-    texts = [socket for socket in free if socket.holds(str)]
+    texts = [row for row in inputs if row.free and row.mandatory and row.holds(str)]
     if len(texts) > 1:
         raise OptionError(
             f"several inputs take a string: {_listed(texts)}; say which take the question, as query_socket="

@@ -341,22 +341,8 @@ class PassageRetriever(BaseRetriever, _Shown):
         metadata: Metadata | None = None,
     ) -> None:
         check_is_retriever(retriever)
-        fields: dict[str, Any] = {
-            "retriever": retriever,
-            "index": index,
-            "documents": documents,
-            "fetch_k": fetch_k,
-            "show": show,
-            "max_tokens": max_tokens,
-            "k": k,
-            "balance": balance,
-            "counter": counter,
-            "order": order,
-            "name": name,
-            "tags": tags,
-            "metadata": metadata,
-        }
-        super().__init__(**fields)
+        fields = type(self).model_fields
+        super().__init__(**{key: value for key, value in locals().items() if key in fields})
 
     def invoke(
         self,
@@ -475,17 +461,8 @@ class IndexRetriever(BaseRetriever, _Indexed):
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
     ) -> None:
-        fields: dict[str, Any] = {
-            "index": index,
-            "documents": documents,
-            "max_tokens": max_tokens,
-            "k": k,
-            "counter": counter,
-            "name": name,
-            "tags": tags,
-            "metadata": metadata,
-        }
-        super().__init__(**fields)
+        fields = type(self).model_fields
+        super().__init__(**{key: value for key, value in locals().items() if key in fields})
 
     def _get_relevant_documents(
         self,

@@ -337,10 +337,7 @@ class TokenizerEmbedder:
     _prompt = ""  # before each document
     _special_tokens = True  # whether the model reads special tokens around a text
 
-    @cached_property
-    def _counter(self) -> Any:
-        """The tokenizer without truncation and padding."""
-        raise NotImplementedError
+    _counter: Any  # the tokenizer without truncation and padding
 
     def count_tokens(self, texts: Sequence[str]) -> Numbers:
         """Tokens of each document before truncation, with special tokens and prompt: int64."""

@@ -476,7 +476,13 @@ class OpenAILLM(MeteredLLM):
             raise BadAnswerError(problem) from None
         except StatusError as error:
             raise _meaning(error, with_schema=schema is not None) from None
-        reply = _read_answer(answer)
+        try:  # the package's object has the shape of whatever the endpoint sent
+            choice = answer.choices[0]
+            message, text = choice.message, choice.message.content
+        except (AttributeError, IndexError, TypeError):
+            seen = type(answer).__name__
+            raise BadAnswerError(f"expected a chat completion, got {seen} without one") from None
+        reply = reply_of(text if isinstance(text, str) else "", message, choice, answer)
         return replace(reply, text=self._endpoint.redacted(reply.text, least=_SECRET))
 
 
@@ -486,18 +492,6 @@ def _meaning(error: StatusError, *, with_schema: bool) -> Exception:
     if with_schema and not is_filtered and error.status in SCHEMA_REFUSED:
         return SchemaRefusedError(str(error))
     return NoAnswerError(str(error)) if is_filtered or is_busy(error.status, error.code) else error
-
-
-def _read_answer(answer: Any) -> Reply:
-    """A reply from the package's object, which has the shape of whatever the endpoint sent."""
-    try:
-        choice = answer.choices[0]
-        message, text = choice.message, choice.message.content
-    except (AttributeError, IndexError, TypeError):
-        raise BadAnswerError(
-            f"expected a chat completion, got {type(answer).__name__} without one"
-        ) from None
-    return reply_of(text if isinstance(text, str) else "", message, choice, answer)
 
 
 # ---- What services say beside an answer, by their own names
