@@ -108,20 +108,18 @@ def identify(
     for option, value in (("name", name), ("fingerprint", fingerprint)):
         if value is not None and (not isinstance(value, str) or not value.strip()):
             raise OptionError(f"{option} is a text that is not empty, got {value!r}")
-    cls = type(model)
-    label = _label(model, kinds)
+    kind, label = type(model).__name__, _label(model, kinds)
     if fingerprint is None:
         unknown: list[str] = []
         settings = _settings(model, kinds, _DEPTH, unknown)
         if unknown and not label:
             raise OptionError(
-                f"the settings of {cls.__name__} do not tell which model it is, but its {unknown[0]} does: say what "
+                f"the settings of {kind} do not tell which model it is, but its {unknown[0]} does: say what "
                 'its answers depend on, as fingerprint="my-model-v1"; caches and ids are made from it'
             )
         fingerprint = digest(settings)
-    if name is None:
-        name = ":".join(filter(None, (framework, cls.__name__, label)))
-    return name, f"{framework}:{fingerprint}"
+    usual = ":".join(filter(None, (framework, kind, label)))
+    return name or usual, f"{framework}:{fingerprint}"
 
 
 def _state(model: object) -> dict[str, Any]:
@@ -201,20 +199,15 @@ def secrets_within(*roots: Any) -> tuple[str, ...]:
     seen: dict[int, Any] = {}  # holds the objects, so that no id is used twice
     while ahead and len(seen) < _MOST_OBJECTS:
         name, item = ahead.pop(0)
-        if isinstance(item, str):
-            secrets.add(_secret_of(name, item))
+        if isinstance(item, str) and "://" in item and "@" in item:
+            secrets.add(urlsplit(item).password or "")
+        elif isinstance(item, str):
+            secrets.add(item if _SECRET.search(name) else "")
         elif id(item) not in seen:
             seen[id(item)] = item
             ahead += _within(name, item)
     kept = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
-    return tuple(sorted(kept, key=lambda secret: (-len(secret), secret)))
-
-
-def _secret_of(name: str, text: str) -> str:
-    """The password of an address, or the whole text if its name is one of secrets; else ""."""
-    if "://" in text and "@" in text:
-        return urlsplit(text).password or ""
-    return text if _SECRET.search(name) else ""
+    return tuple(sorted(kept, key=len, reverse=True))
 
 
 def _within(name: str, item: Any) -> Iterable[tuple[str, Any]]:

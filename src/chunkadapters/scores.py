@@ -243,43 +243,41 @@ class RetrieverRun:
         self._verdicts: dict[str, list[Verdict]] = {}
         self._failures: dict[str, str] = {}
         self._began = time.perf_counter()
-        self._systems = {
-            query.id: self._filtered(query.id, query.where)
-            for query in self.benchmark.queries
-            if query.where
-        }
+        self._systems = [self._filtered(query) for query in self.benchmark.queries]
 
-    def _filtered(self, query_id: str, where: Mapping[str, object]) -> DeployedRetriever:
+    def _filtered(self, query: Query) -> DeployedRetriever:
+        """The retriever for a question. Raises `OptionError`: it takes no such filter."""
+        where = query.where
+        if not where:
+            return self._system
+        filtered = f"question {query.id} has a filter (where)"
         if self._system.filtered is None:
-            raise OptionError(
-                f"question {query_id} has a filter (where), and {self._system.name} takes none in a call"
-            )
+            raise OptionError(f"{filtered}, and {self._system.name} takes none in a call")
         allowed_documents(where, [], [])  # raises for operators, and for what equals nothing
         for key, value in where.items():
             if not isinstance(value, str | bool | int | float):
                 raise OptionError(
-                    f"question {query_id} has a filter (where) with {echo(value)} for {echo(key)}: a framework's "
-                    "retriever gets one text, number, true or false a key, which means the same in every store"
+                    f"{filtered} with {echo(value)} for {echo(key)}: a framework's retriever gets one text, number, "
+                    "true or false a key, which means the same in every store"
                 )
         return self._system.filtered(where)
 
     def ask_all(self) -> None:
         """Ask all questions, one after the other."""
-        for query in self.benchmark.queries:
-            ask = at_once(self._systems.get(query.id, self._system).ask)
-            finished(self._ask(query, ask, at_once(time.sleep)))
+        for query, system in zip(self.benchmark.queries, self._systems, strict=True):
+            finished(self._ask(query, at_once(system.ask), at_once(time.sleep)))
 
     async def ask_concurrently(self, concurrency: int) -> None:
         """Ask all questions by the asynchronous method, at most so many at a time."""
         check_number("concurrency", concurrency, 1)
         free = asyncio.Semaphore(concurrency)
 
-        async def ask(query: Query) -> None:
+        async def ask(query: Query, system: DeployedRetriever) -> None:
             async with free:
-                system = self._systems.get(query.id, self._system)
                 await self._ask(query, system.aask, asyncio.sleep)
 
-        tasks = [asyncio.ensure_future(ask(query)) for query in self.benchmark.queries]
+        asked = map(ask, self.benchmark.queries, self._systems)
+        tasks = [asyncio.ensure_future(question) for question in asked]
         try:
             await asyncio.gather(*tasks)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 from haystack import Document, Pipeline
@@ -129,49 +130,64 @@ def _system(retriever: Component | Pipeline, options: AskOptions) -> DeployedRet
             f"expected a Haystack component or Pipeline, got {kind_of(retriever)}; a store is asked through its "
             "retriever"
         )
-    documents = find_documents(outputs, options.get("documents_socket"))
     takes_text = any(socket.holds(str) for socket in inputs if socket.mandatory)
     queries: list[Socket] = []
     if takes_text or query_socket is not None or embedding is None:
         queries = find_queries(inputs, query_socket)
-    answered = queries if embedding is None else [*queries, embedding.socket]
+    documents = find_documents(outputs, options.get("documents_socket"))
+    answered = queries if embedding is None else [*queries, embedding.vector]
     _check_inputs(inputs, answered, constant)
     warm_up(retriever)
-
-    async def answer(question: str, run: Callable[..., Awaitable[Outputs]]) -> object:
-        data = {component: dict(values) for component, values in constant.items()}
-        for socket in queries:
-            takes_list = socket.holds(list[str]) and not socket.holds(str)
-            value = [question] if takes_list else question
-            data.setdefault(socket.component, {})[socket.name] = value
-        if embedding is not None:
-            embedded = await run(text_embedder, {embedding.text: question})
-            data[""][embedding.socket.name] = embedded[embedding.vector]
-        if not isinstance(retriever, Pipeline):
-            return (await run(retriever, data[""]))[documents.name]
-        outer = {documents.component}
-        result = await run(retriever, {"data": data, "include_outputs_from": outer})
-        # Nothing, if a router led the question elsewhere.
-        return result.get(documents.component, {}).get(documents.name, [])
-
-    def ask(question: str) -> object:
-        return finished(answer(question, at_once(run)))
-
-    async def aask(question: str) -> object:
-        return await answer(question, run_async)
+    asked = _Asked(retriever, constant, queries, documents, text_embedder, embedding)
 
     def filtered(where: Mapping[str, object]) -> DeployedRetriever:
         return _system(retriever, {**options, "inputs": with_filter(retriever, given, where)})
 
-    return DeployedRetriever(type(retriever).__name__, ask, aask, parts, filtered)
+    return DeployedRetriever(type(retriever).__name__, asked.ask, asked.aask, parts, filtered)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A component or a pipeline, and how it is asked: `constant` has the inputs of every question, by component."""
+
+    retriever: Component | Pipeline
+    constant: Mapping[str, Values]
+    queries: Sequence[Socket]
+    documents: Socket
+    embedder: Component | None
+    embedding: _Embedding | None
+
+    def ask(self, question: str) -> object:
+        return finished(self._answer(question, at_once(run)))
+
+    async def aask(self, question: str) -> object:
+        return await self._answer(question, run_async)
+
+    async def _answer(self, question: str, run: Callable[..., Awaitable[Outputs]]) -> object:
+        data = {component: dict(values) for component, values in self.constant.items()}
+        for socket in self.queries:
+            takes_list = socket.holds(list[str]) and not socket.holds(str)
+            value = [question] if takes_list else question
+            data.setdefault(socket.component, {})[socket.name] = value
+        if self.embedding is not None:
+            vector, text, output = self.embedding
+            embedded = await run(self.embedder, {text: question})
+            data[""][vector.name] = embedded[output]
+        documents = self.documents
+        if not isinstance(self.retriever, Pipeline):
+            return (await run(self.retriever, data[""]))[documents.name]
+        outer = {documents.component}
+        result = await run(self.retriever, {"data": data, "include_outputs_from": outer})
+        # Nothing, if a router led the question elsewhere.
+        return result.get(documents.component, {}).get(documents.name, [])
 
 
 class _Embedding(NamedTuple):
     """The input of a retriever that takes the question's vector, and the sockets of the component that makes it."""
 
-    socket: Socket
+    vector: Socket
     text: str
-    vector: str
+    output: str
 
 
 def _embedding(

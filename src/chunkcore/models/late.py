@@ -190,10 +190,10 @@ def _windows(tokens: TextTokens, window: int) -> list[_Window]:
 
 def _token_ranges(tokens: TextTokens, groups: Sequence[tuple[Span, ...]]) -> tuple[Ranges, Numbers]:
     """The tokens of each group as ranges of token numbers, sorted by start, and each range's group."""
-    last = len(tokens.ids) - tokens.after
-    starts, ends = tokens.starts.copy(), tokens.ends.copy()
-    starts[: tokens.before], ends[: tokens.before] = starts[tokens.before], ends[tokens.before]
-    starts[last:], ends[last:] = starts[last - 1], ends[last - 1]
+    # Special tokens stand where the document's first and last token do.
+    count = len(tokens.ids)
+    stand_ins = np.clip(np.arange(count), tokens.before, count - tokens.after - 1)
+    starts, ends = tokens.starts[stand_ins], tokens.ends[stand_ins]
     token_ranges = []
     owners = []
     for owner, spans in enumerate(groups):
