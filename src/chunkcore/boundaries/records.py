@@ -105,24 +105,20 @@ def _are_records(lines: Sequence[str]) -> bool:
     if any("-->" in line and _CUE.match(line) for line in lines[:3]):
         return True
     words = [line.split(None, 1)[0] for line in lines]
-    if count >= 5 and len(set(words)) <= 0.4 * count + 1 and _most_frequent(words) >= 0.6 * count:
-        return True
+    if count >= 5 and len(set(words)) <= 0.4 * count + 1:
+        ((_, times),) = Counter(words).most_common(1)
+        if times >= 0.6 * count:
+            return True
     firsts = [word[0] for word in words]
     if sum(map(str.islower, firsts)) > 0.1 * count:  # prose, and few lines can begin like records
         return False
     marked = sum(first in _OPENERS or first.isdecimal() for first in firsts)
-    return marked >= 0.9 * count or _early_ends(lines, words) >= 0.2 * count
-
-
-def _most_frequent(words: Sequence[str]) -> int:
-    return max(Counter(words).values())
-
-
-def _early_ends(lines: Sequence[str], words: Sequence[str]) -> int:
-    """How many lines end where the first word of the next line had fitted."""
+    if marked >= 0.9 * count:
+        return True
     width = max(map(len, lines))
     pairs = zip(lines, words[1:], strict=False)
-    return sum(len(line) + 1 + len(word) <= width for line, word in pairs)
+    early = sum(len(line) + 1 + len(word) <= width for line, word in pairs)
+    return early >= 0.2 * count
 
 
 def heading_numbers(text: str, sentences: Ranges) -> list[int]:
@@ -138,23 +134,20 @@ def heading_numbers(text: str, sentences: Ranges) -> list[int]:
     for number in short.tolist():
         start, end, following = starts[number], ends[number], starts[number + 1]
         after = text[end:following]
-        if "\n" not in after or (after == "\n" and _is_usual(text, start, end, following)):
+        line = text[start:end]
+        if "\n" not in after or "\n" in line:
+            continue
+        is_plain = line[0].isalnum() and text[following].isalnum() and not line.isupper()
+        if after == "\n" and is_plain:  # a line right before another one has no mark of a heading
             continue
         before = text[ends[number - 1] : start] if number else "\n\n"
-        line = text[start:end]
-        if "\n" not in before or "\n" in line:
+        if "\n" not in before:
             continue
         is_alone = before.count("\n") > 1 and after.count("\n") > 1
         is_underlined = _UNDERLINE.fullmatch(text, following, ends[number + 1]) is not None
         if is_underlined or _is_heading(line, is_alone=is_alone):
             numbers.append(number)
     return _without_lists(numbers)
-
-
-def _is_usual(text: str, start: int, end: int, following: int) -> bool:
-    """Whether a line right before another one has no mark of a heading."""
-    is_plain = text[start].isalnum() and text[following].isalnum()
-    return is_plain and not text[start:end].isupper()
 
 
 def _is_heading(line: str, *, is_alone: bool) -> bool:

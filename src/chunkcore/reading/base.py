@@ -145,8 +145,16 @@ def read_guarded(reader: type[Reader], data: bytes, path: Path, name: str) -> Re
     timer.daemon = True
     timer.start()
     row: dict[str, Any] | None = None
+    reached = ""
     try:
-        row, reached = _exchange(worker, request, data)
+        worker.send(json.dumps(request).encode("ascii"))
+        worker.send(data)
+        while row is None and (block := worker.receive(OUTPUT)) is not None:
+            answer = json.loads(block)
+            if "reached" in answer:
+                reached = f" ({answer['reached']} was reached)"
+            else:
+                row = answer
     finally:
         timer.cancel()
         if row is None:
@@ -161,21 +169,6 @@ def read_guarded(reader: type[Reader], data: bytes, path: Path, name: str) -> Re
         raise UnreadError(path, row["error"])
     marks = tuple(map(Mark.from_dict, row["marks"]))
     return Reading(Document(name, row["text"], row["metadata"], marks), tuple(row["notes"]))
-
-
-def _exchange(
-    worker: Worker, request: Mapping[str, str], data: bytes
-) -> tuple[dict[str, Any] | None, str]:
-    """The answer, None where the process died before it; and how far the reader said it was."""
-    worker.send(json.dumps(request).encode("ascii"))
-    worker.send(data)
-    reached = ""
-    while (block := worker.receive(OUTPUT)) is not None:
-        row = json.loads(block)
-        if "reached" not in row:
-            return row, reached
-        reached = f" ({row['reached']} was reached)"
-    return None, reached
 
 
 def _read(reader: type[Reader], data: bytes, path: Path | str, name: str) -> Reading:

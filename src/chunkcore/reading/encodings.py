@@ -101,7 +101,10 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
         except DataError as error:
             encoding, rivals = _encoding_of(data)
             if encoding is None:
-                raise DataError(f"{error}{_advice(rivals)}") from None
+                advice = f"; it may be {' or '.join(rivals[:3])}" if rivals else ""
+                if not (rivals or find_spec("charset_normalizer")):
+                    advice = '; pip install "chunkadapters[files]" tells encodings'
+                raise DataError(f"{error}{advice}") from None
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
@@ -123,14 +126,6 @@ def is_utf8(blocks: Iterable[bytes], *, whole: bool = False) -> bool:
     return False
 
 
-def _advice(rivals: tuple[str, ...]) -> str:
-    if rivals:
-        return f"; it may be {' or '.join(rivals[:3])}"
-    if find_spec("charset_normalizer"):
-        return ""
-    return '; pip install "chunkadapters[files]" tells encodings'
-
-
 def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
     """The encoding of bytes that are no UTF-8, and the others that would fit."""
     marked = next((name for mark, name in _BOMS if data.startswith(mark)), None)
@@ -142,9 +137,12 @@ def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
     with suppress(UnicodeDecodeError):
         data.decode("utf-8", "surrogatepass")
         return None, ()  # UTF-8 with surrogates
-    declared = _declared(data)
+    match = _DECLARED.search(data[:2048])
+    declared = charset(match[1].decode("ascii")) if match else None
     if declared is not None:
-        return declared, ()
+        with suppress(UnicodeDecodeError):
+            data.decode(declared)
+            return declared, ()
     sample = data[:_LOOKED_AT]
     fitting = _by_letters(sample, _LATIN)
     fitting = fitting or tuple(codec for codec in _WRITINGS if _is_written(sample, codec, codec))
@@ -152,16 +150,6 @@ def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
     if fitting:
         return fitting[0], fitting[1:]
     return _guessed(sample)
-
-
-def _declared(data: bytes) -> str | None:
-    match = _DECLARED.search(data[:2048])
-    encoding = charset(match[1].decode("ascii")) if match else None
-    with suppress(UnicodeDecodeError):
-        if encoding is not None:
-            data.decode(encoding)
-            return encoding
-    return None
 
 
 # ---- UTF-16, Chinese, Japanese and Korean: by the blocks of their characters
@@ -204,8 +192,9 @@ def _utf_16(data: bytes) -> str | None:
         ("utf-16-be", data[::2], data[1::2]),
     ):
         text = data.decode(codec, "replace")
+        shown = sum(letter.isprintable() or letter.isspace() for letter in text)
         has_few = len(set(high)) <= 4 < len(set(low)) and 0 in high and 0 not in low
-        if has_few and _is_shown(text):
+        if has_few and shown > 0.95 * len(text) and "\ufffd" not in text[:-1]:
             return codec
         if len(data) % 2 or not _EASTERN_STOP.search(text):
             continue
@@ -215,11 +204,6 @@ def _utf_16(data: bytes) -> str | None:
 
 
 _EASTERN_STOP = re.compile("[\n\x20\u3000-\u3002\uff01-\uff1f]")
-
-
-def _is_shown(text: str) -> bool:
-    shown = sum(letter.isprintable() or letter.isspace() for letter in text)
-    return len(text) > 3 and shown > 0.95 * len(text) and "\ufffd" not in text[:-1]
 
 
 # ---- Encodings of one byte a letter: by the alphabets of languages
@@ -254,6 +238,7 @@ _MARKS = set("“”„‘’‚«»‹›–—…•·€£§°©®™№ \u00
 # Letters that end a word in Western languages, and a sign that begins none.
 _MISPLACED = re.compile(r"[ìòù](?=[a-z])|®(?=\w)")
 _WORD = re.compile(r"[^\W\d_]+")
+_MIXED = re.compile(r"[a-zA-Z](?=[^\W\d_a-zA-Z])|(?<=[^\W\d_a-zA-Z])[a-zA-Z]")  # of two alphabets
 
 
 def _by_letters(data: bytes, alphabets: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
@@ -277,20 +262,15 @@ def _fits(text: str, alphabet: str) -> bool:
     if not set(letters) <= set(alphabet) or not letters:
         return False
     words = _WORD.findall(text)
-    if sum(map(_is_cased, words)) < 0.9 * len(words):
+    cased = sum(
+        word in (word.lower(), word.upper(), word.capitalize(), word.title()) for word in words
+    )
+    if cased < 0.9 * len(words):
         return False
     if alphabet in _LATIN:
         return 3 * len(letters) <= sum(map(str.isalpha, text)) and not _MISPLACED.search(text)
     common = sum(letter in alphabet[:_COMMON] for letter in letters)
-    return common >= _COMMON_SHARE * len(letters) and not any(map(_is_mixed, words))
-
-
-def _is_cased(word: str) -> bool:
-    return word in (word.lower(), word.upper(), word.capitalize(), word.title())
-
-
-def _is_mixed(word: str) -> bool:
-    return not word.isascii() and any(letter.isascii() for letter in word)
+    return common >= _COMMON_SHARE * len(letters) and not _MIXED.search(text)
 
 
 def _guessed(data: bytes) -> tuple[str | None, tuple[str, ...]]:

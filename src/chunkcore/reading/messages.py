@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.header import decode_header
 from email.message import Message
@@ -218,17 +219,11 @@ class Mailbox(Reader):
 def _header(message: Message, key: str) -> str:
     """A header's text; "" without one. Bytes that no encoded word declares are told as those of a text."""
     lines = [value for name, value in message.raw_items() if name.lower() == key.lower()]
-    if not lines:
-        return ""
-    data = str(lines[0])[:_HEADER].encode("utf-8", "surrogateescape")
-    return _plain(_told(data))
-
-
-def _told(data: bytes) -> str:
-    try:
-        return decode_text(data, Path("a header of it"))[0]
-    except DataError:
-        return data.decode("utf-8", "replace")
+    data = str(next(iter(lines), ""))[:_HEADER].encode("utf-8", "surrogateescape")
+    text = data.decode("utf-8", "replace")
+    with suppress(DataError):
+        text, _ = decode_text(data, Path("a header of it"))
+    return _plain(text)
 
 
 def _plain(value: str) -> str:
@@ -238,14 +233,12 @@ def _plain(value: str) -> str:
     except ValueError:  # damaged
         words = [(value, None)]
     if all(charset(name) for _, name in words if name):
-        value = "".join(_word(word, name) for word, name in words)
+        value = ""
+        for word, name in words:
+            if isinstance(word, bytes):
+                word = word.decode(charset(name) or "utf-8", "replace")
+            value += word
     return " ".join(value.split())
-
-
-def _word(word: str | bytes, name: str | None) -> str:
-    if isinstance(word, str):
-        return word
-    return word.decode(charset(name) or "utf-8", "replace")
 
 
 def _text(part: Message) -> str:
