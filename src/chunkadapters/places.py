@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, cast
 
 from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import DataError
-from chunkcore.locating.hits import (
+from chunkcore.locating import (
     NAMING_KEYS,
     StatedPlace,
     names_of,

@@ -17,9 +17,8 @@ from chunkadapters.models import at_once, finished, secrets_within, without_secr
 from chunkadapters.places import ALSO_IN, SPANS
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError, echo, warn_user
-from chunkcore.locating import Hit, Locator, Reason, Verdict
+from chunkcore.locating import Hit, Locator, Reason, Verdict, read_spans
 from chunkcore.locating.alignment import find_quote
-from chunkcore.locating.hits import read_spans
 from chunkcore.options import check_number, suggesting
 from chunkcore.retrieval.where import allowed_documents
 from chunkcore.run import Retrieved, Run

@@ -1,41 +1,561 @@
-"""Where a text stands in documents: names, stated places, alignment.
+"""Where a hit of any retriever stands in the documents: `Locator`; a hit in, a verdict out.
 
-hits.py         `Locator`: a hit of a retriever in, a verdict out
+A hit comes with the names and the place that its metadata state, and with its text. The verdict is about that hit
+alone: it does not depend on earlier hits. That a document has changed, only its own source can say.
+
 alignment.py    locates a text in the documents by its words
 text_search.py  finds candidates
 """
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-from chunkcore.lazy import on_first_use
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from functools import cached_property, lru_cache
+from itertools import islice, zip_longest
+from os.path import commonprefix
+from pathlib import PurePath, PurePosixPath
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
 
-if TYPE_CHECKING:
-    from chunkcore.locating.alignment import Aligner as Aligner
-    from chunkcore.locating.hits import (
-        Hit as Hit,
-        Locator as Locator,
-        Reason as Reason,
-        Verdict as Verdict,
-        names_of as names_of,
-        score_of as score_of,
-        unplaced as unplaced,
-    )
-    from chunkcore.locating.hits import DocumentNames as DocumentNames
-    from chunkcore.locating.hits import (
-        NO_PLACE as NO_PLACE,
-        StatedPlace as StatedPlace,
-        read_place as read_place,
-        read_spans as read_spans,
-        whole_number as whole_number,
-    )
+from chunkcore.errors import DataError, echo
+from chunkcore.locating.alignment import Aligner, unlocated
+from chunkcore.locating.text_search import cuts_words, occurrences, squeeze, wording
+from chunkcore.run import Retrieved
+from chunkcore.text import Document, Span, text_of_spans
 
-on_first_use(
-    __name__,
-    {
-        "chunkcore.locating.alignment": "Aligner",
-        "chunkcore.locating.hits": (
-            "Hit Locator Reason Verdict names_of score_of unplaced DocumentNames NO_PLACE "
-            "StatedPlace read_place read_spans whole_number "
-        ),
-    },
-)
+_LONGEST_NUMBER = 40  # characters: longer numbers are no places
+_LARGEST_NUMBER = 2**63
+_SPANS = re.compile(r"[\d\s.,;()\[\]-]+")  # "0-12,40-55" and "[[0, 12], [40.0, 55.0]]"
+_WHOLE_NUMBERS = re.compile(r"\d+(?:\.0*)?")
+
+
+def whole_number(value: object) -> int | None:
+    """A whole number of any type, as stores return them; None for anything else.
+
+    Stores turn 44 into ``44.0``, ``"44"``, ``b"44"``, ``[44]``, NumPy's numbers, a `Decimal` or protobuf's ``Value``.
+
+    >>> whole_number([44.0]), whole_number(b"44"), whole_number(44.5), whole_number(True)
+    (44, 44, None, None)
+    """
+    # Most are; the rest takes ten times as long.
+    if type(value) is int and abs(value) < _LARGEST_NUMBER:
+        return value
+    if hasattr(value, "WhichOneof"):  # protobuf's
+        value = getattr(value, value.WhichOneof("kind") or "", None)
+    with suppress(ValueError, TypeError):  # of arrays of several numbers
+        value = value.item() if hasattr(value, "item") else value  # NumPy's
+    if isinstance(value, list | tuple) and len(value) == 1:
+        (value,) = value
+    if isinstance(value, bytes):
+        value = value.decode("ascii", "replace")
+    written = str(value).strip()
+    if len(written) > _LONGEST_NUMBER:
+        return None
+    try:
+        number = Decimal(written)
+    except InvalidOperation:
+        return None
+    if not number.is_finite() or number.adjusted() > _LONGEST_NUMBER or number % 1:
+        return None
+    return int(number)
+
+
+def read_spans(value: object) -> tuple[Span, ...]:
+    """Spans as text or as pairs of numbers; () for anything else.
+
+    >>> read_spans("0-12,40-55") == read_spans([[0, 12.0], ["40", 55]]) == read_spans("[[0, 12], [40, 55]]")
+    True
+    >>> read_spans("pages 3-4")
+    ()
+    """
+    pairs: Any = value
+    if isinstance(value, str):
+        if not _SPANS.fullmatch(value):
+            return ()
+        ends = _WHOLE_NUMBERS.findall(value)
+        pairs = zip_longest(ends[::2], ends[1::2])
+    spans = []
+    try:
+        for start, end in pairs:
+            spans.append(Span(whole_number(start), whole_number(end)))  # type: ignore[arg-type]  # refuses None
+    except (TypeError, ValueError, DataError):
+        return ()
+    return tuple(spans)
+
+
+@dataclass(frozen=True, slots=True)
+class StatedPlace:
+    """The place that metadata state for a text.
+
+    Attributes:
+        spans: the place; () if none is stated, or none can be read.
+        problem: why a stated place cannot be read; "" if it can, or if there is none.
+        searched: the splitter searched for its chunk in the text, so that a text that stands several times may have
+            the place of another occurrence.
+    """
+
+    spans: tuple[Span, ...] = ()
+    problem: str = ""
+    searched: bool = False
+
+
+NO_PLACE = StatedPlace()
+
+
+def read_place(
+    metadata: Mapping[str, object],
+    text: str,
+    *,
+    start: str,
+    end: str,
+    spans: str = "spans",
+    searched: bool = False,
+) -> StatedPlace:
+    """The place that metadata state for `text` under these keys; the text gives the end if only the start is there.
+
+    Negative ends state no place: LangChain writes -1 where it finds a chunk nowhere. Spans whose ends are not the
+    stated ones are inherited from the chunk that the text was cut from, and do not count.
+
+    >>> read_place({"start": 44.0}, "tea", start="start", end="end").spans
+    (Span(start=44, end=47),)
+    >>> read_place({"start": "chapter 1"}, "tea", start="start", end="end").problem
+    "start is 'chapter 1', no whole number"
+    """
+    numbers = []
+    for key in (start, end):
+        value = metadata.get(key)
+        number = None if value is None else whole_number(value)
+        if value is not None and number is None:
+            return StatedPlace((), f"{key} is {echo(value)}, no whole number")
+        numbers.append(number)
+    first, last = numbers
+    written = metadata.get(spans)
+    several = read_spans(written)
+    if several:
+        ends = min(span.start for span in several), max(span.end for span in several)
+        if (first, last) in ((None, None), ends):
+            return StatedPlace(several, searched=searched)
+    elif first is None and last is None and written is not None:
+        return StatedPlace((), f"{spans} is {echo(written)}, no spans")
+    if first is None or first < 0:
+        return NO_PLACE
+    last = first + len(text) if last is None else last
+    return StatedPlace((Span(first, last),), searched=searched) if first < last else NO_PLACE
+
+
+def spans_between(source: str, text: str, place: Span) -> tuple[Span, ...]:
+    r"""The spans of a text in two pieces whose first starts and whose last ends `place`; () if there are none.
+
+    Some stores keep the keys of their first chunk alone: a table's rows then lose the spans that name their header.
+
+    >>> spans_between("| a |\n|---|\n| 1 |\n| 2 |", "| a |\n|---|\n| 2 |", Span(0, 23))
+    (Span(start=0, end=11), Span(start=18, end=23))
+    """
+    longest = len(commonprefix([place.slice(source), text]))  # noqa: RUF071  # characters are meant
+    for joint in ("\n", "", " "):  # pieces of whole lines first
+        for length in range(min(longest, len(text) - 1), 0, -1):
+            rest = len(text) - length - len(joint)
+            if rest < 1 or place.end - rest <= place.start + length:
+                continue
+            if not text.startswith(joint, length):
+                continue
+            first = Span(place.start, place.start + length)
+            last = Span(place.end - rest, place.end)
+            if text.endswith(last.slice(source)) and text_of_spans(source, (first, last)) == text:
+                return first, last
+    return ()
+
+
+_NUMBER = re.compile(r"#\d+$")  # several documents of one name get numbers: tea.md#2
+_FRAGMENT = re.compile(r"#[^/#]*$")  # of an address, as in tea.pdf#page=2
+
+
+def plain_name(name: str) -> str:
+    r"""The form in which names are compared: composed letters, forward slashes, unquoted, without ``file://``.
+
+    >>> plain_name("Mein%20Bericht.md"), plain_name("file:///srv/tea.md"), plain_name("notes\\tea.md")
+    ('Mein Bericht.md', '/srv/tea.md', 'notes/tea.md')
+    """
+    plain = name.strip().replace("\\", "/")
+    if plain.startswith("file:"):
+        plain = urlsplit(plain).path
+    return unicodedata.normalize("NFC", unquote(plain))
+
+
+class DocumentNames:
+    """Finds documents by their names.
+
+    A name means the document of that id, however it is written; else the documents whose path ends as the name does,
+    or the other way round, with or without suffix or the fragment of an address (tea.pdf#page=2). Where several
+    documents have one name, the text has to decide.
+
+    >>> names = DocumentNames(["files/tea.md", "ice.md", "old/ice.md", "fog.md#1", "fog.md#2"])
+    >>> names.groups(["/srv/files/tea.md"]), names.groups(["other/tea.md", "ice.md"]), names.groups(["fog.md"])
+    ([['files/tea.md']], [['ice.md']], [['fog.md#1', 'fog.md#2']])
+    >>> names.groups(["tea.md#page=2"])
+    [['files/tea.md']]
+    """
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        self._paths: dict[str, PurePosixPath] = {}
+        self._by_name: dict[str, list[str]] = {}
+        self._by_file: dict[str, list[str]] = {}
+        for document_id in ids:
+            plain = plain_name(document_id)
+            unnumbered = _NUMBER.sub("", plain)
+            path = PurePosixPath(unnumbered)
+            self._paths[document_id] = path
+            for name in {plain, unnumbered}:
+                self._by_name.setdefault(name, []).append(document_id)
+            for name in {path.name, path.stem}:
+                self._by_file.setdefault(name, []).append(document_id)
+
+    def groups(self, candidates: Iterable[str], *, loosely: bool = False) -> list[list[str]]:
+        """The documents of each name, in the names' order, those of equal ids first.
+
+        `loosely`: a file's name is enough, whatever its folders and suffix.
+        """
+        by_id, by_path = [], []
+        for name in candidates:
+            plain = plain_name(name)
+            if name in self._paths:
+                by_id.append([name])
+            elif plain in self._by_name:
+                by_id.append(self._by_name[plain])
+            else:
+                path = PurePosixPath(_FRAGMENT.sub("", plain) or plain)
+                by_path.append(self._of_path(path, loosely))
+        return by_id + [group for group in by_path if group]
+
+    def _of_path(self, path: PurePosixPath, loosely: bool) -> list[str]:
+        for key in (path.name, path.stem):
+            candidates = self._by_file.get(key, [])
+            same = [name for name in candidates if loosely or _same_file(path, self._paths[name])]
+            if same:
+                return same
+        return []
+
+
+def _same_file(one: PurePosixPath, other: PurePosixPath) -> bool:
+    """Whether the shorter path is the end of the longer one; one of them may lack the suffix."""
+    depth = min(len(one.parts), len(other.parts))
+    if one.parts[-depth:-1] != other.parts[-depth:-1]:
+        return False
+    return one.name in (other.name, other.stem) or other.name == one.stem
+
+
+# Where loaders, readers and converters write a document's name.
+NAMING_KEYS = ("source", "file_path", "file_name", "path", "url")
+_ALIGNERS = 100  # documents whose texts are kept ready for a search; up to 20 bytes a character
+_SHORTEST = 24  # characters: shorter texts without a name are in many documents by chance
+
+VerdictKind = Literal["placed", "changed", "ambiguous", "elsewhere"]
+Reason = Literal[
+    "",
+    "its document has changed since it was indexed",
+    "another text stands at its stated place",
+    "its stated place cannot be read",
+    "its splitter searched for its place, and its text stands several times",
+    "its text stands several times",
+    "several documents of its name have its text",
+    "its document does not have its text",
+    "it names another file",
+    "no document has its text",
+    "it has no text",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result of a retriever.
+
+    Attributes:
+        text: the source text, without anything that a framework wrote around it.
+        score: the retriever's score, higher is better; 0 if there is none. Hits count by their order.
+        names: candidate names of the source document, the most telling first.
+        stated: the place that the metadata state.
+        derived: whether a model wrote the text; `stated` is then the passage it was written from.
+        document: the document that `stated` refers to; "" if nothing names it.
+        metadata: the framework's.
+        id: the chunk's own in its store; "" if it has none.
+    """
+
+    text: str
+    score: float = 0.0
+    names: tuple[str, ...] = ()
+    stated: StatedPlace = NO_PLACE
+    derived: bool = False
+    document: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    id: str = ""
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return self.stated.spans
+
+
+def score_of(value: object) -> float:
+    """A hit's score as a finite float; 0 for anything else, as hits count by their order.
+
+    >>> score_of("0.5"), score_of(float("nan")), score_of(None)
+    (0.5, 0.0, 0.0)
+    """
+    try:
+        score = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return score if math.isfinite(score) else 0.0
+
+
+def names_of(*candidates: object) -> tuple[str, ...]:
+    """The paths and the non-empty strings among the candidates, as strings, each once."""
+    names = [str(name) for name in candidates if isinstance(name, str | PurePath) and name]
+    return tuple(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Where a hit stands.
+
+    Attributes:
+        kind: "placed"; "ambiguous", it may stand at several places, of which `piece` has the likeliest, or none if
+            they are in several documents; "changed", its document's source has another text now; "elsewhere", it is in
+            none of the documents.
+        piece: the hit with its place; without spans if it is not placed.
+        reason: why it is not placed, or why it does not stand where it says; "" if all is well.
+        document: the document of these that the hit names first; "" if none.
+    """
+
+    kind: VerdictKind
+    piece: Retrieved
+    reason: Reason = ""
+    document: str = ""
+
+    @property
+    def is_placed(self) -> bool:
+        return bool(self.piece.spans)
+
+
+class Locator:
+    """Finds hits in documents: by the places that they state where these hold their text, else by their text.
+
+    A hit belongs to a document that it names, by the document's id or else by a name in the document's metadata. A hit
+    that names no document of these belongs to the only one with its text, unless it names another file. Of several
+    documents of one name, the text decides.
+
+    Args:
+        documents: by id.
+        lenient: for scores, which show no text: the name of a file is enough, whatever its folders; a text that
+            resembles the hit's counts; and a hit that is not in its own document is sought in all.
+        changed: of the ids of documents, those whose source has another text now.
+
+    >>> tea = Document("tea.md", "Tea is hot. Ice is cold. Tea is hot.")
+    >>> locator = Locator({"tea.md": tea})
+    >>> verdict = locator.locate(Hit("Ice is cold.", names=("/srv/tea.md",)))
+    >>> verdict.kind, verdict.piece.spans
+    ('placed', (Span(start=12, end=24),))
+    >>> locator.locate(Hit("Tea is hot.", names=("tea.md",))).reason
+    'its text stands several times'
+    """
+
+    def __init__(
+        self,
+        documents: Mapping[str, Document],
+        *,
+        lenient: bool = False,
+        changed: Callable[[Iterable[str]], Collection[str]] = lambda names: (),
+    ) -> None:
+        self._documents = documents
+        self._lenient = lenient
+        self._changed = changed
+        self._names = DocumentNames(documents)
+        self._aligner = lru_cache(_ALIGNERS)(self._new_aligner)
+
+    def locate(self, hit: Hit) -> Verdict:
+        """The verdict on one hit."""
+        return self.locate_all([hit])[0]
+
+    def locate_all(self, hits: Sequence[Hit]) -> list[Verdict]:
+        """The verdicts on the hits of one answer.
+
+        Some stores write their own address over the name of each hit. Where all hits have one name, and their texts
+        stand in several documents, it names none of them.
+        """
+        verdicts = [self._verdict(hit) for hit in hits]
+        if len(hits) > 1:
+            verdicts = self._without_shared_names(hits, verdicts)
+        changed = self._changed(_documents_of(verdicts))
+        for number, verdict in enumerate(verdicts):
+            if verdict.piece.document_id in changed:
+                reason: Reason = "its document has changed since it was indexed"
+                verdicts[number] = Verdict("changed", unplaced(hits[number]), reason)
+        return verdicts
+
+    def _without_shared_names(self, hits: Sequence[Hit], verdicts: list[Verdict]) -> list[Verdict]:
+        shared = set.intersection(*[set(hit.names) for hit in hits])
+        if not shared:
+            return verdicts
+        nameless = verdicts.copy()
+        for number, hit in enumerate(hits):
+            if verdicts[number].kind == "elsewhere":
+                names = tuple(name for name in hit.names if name not in shared)
+                nameless[number] = self._verdict(replace(hit, names=names))
+        return nameless if len(_documents_of(nameless)) > 1 else verdicts
+
+    def _verdict(self, hit: Hit) -> Verdict:
+        if not hit.text.strip() and not (self._lenient and hit.spans):
+            return _elsewhere(hit, "it has no text")
+        groups = self._groups(hit.names)
+        for group in groups:
+            verdict = self._in_one_of(hit, group)
+            if verdict is not None:
+                return verdict
+        if self._lenient or not groups:
+            verdict = self._without_name(hit)
+            if verdict.is_placed or not groups:
+                return verdict
+        return _elsewhere(hit, "its document does not have its text", groups[0][0])
+
+    def _groups(self, names: Sequence[str]) -> list[list[str]]:
+        """The documents of each name: by their ids, or if there are none, by the names in their metadata."""
+        groups = self._names.groups(names, loosely=self._lenient)
+        if groups:
+            return groups
+        others, documents = self._other_names
+        for group in others.groups(names, loosely=self._lenient):
+            document_ids = {document_id for name in group for document_id in documents[name]}
+            if len(document_ids) <= _ALIGNERS:  # a name of more of them says nothing
+                groups.append(sorted(document_ids))
+        return groups
+
+    def _without_name(self, hit: Hit) -> Verdict:
+        """The verdict on a hit that is in no document that it names.
+
+        By its stated place, if one document alone has the text there; else by the text alone.
+        """
+        if not self._lenient:
+            if any(PurePath(name).suffix for name in hit.names):
+                return _elsewhere(hit, "it names another file")
+            if len(hit.text.strip()) < _SHORTEST:
+                return _elsewhere(hit, "no document has its text")
+        holding = []
+        for name, document in self._documents.items():
+            spans = _spans_of_text(document.text, hit)
+            if spans and hit.text.strip() and not hit.derived:
+                holding.append(Retrieved(name, spans, hit.score, hit.text))
+        if len(holding) == 1:
+            return self._placed(hit, holding[0])
+        piece = self._aligner("").locate(hit.text, score=hit.score)
+        is_one = self._lenient or piece.match != "ambiguous"
+        if is_one and self._has_text(piece):
+            return self._placed(hit, piece)
+        return _elsewhere(hit, "no document has its text")
+
+    def _in_one_of(self, hit: Hit, document_ids: Iterable[str]) -> Verdict | None:
+        """The verdict on the hit in documents of one name; None if none of them has its text."""
+        tried = [self._in_document(hit, document_id) for document_id in document_ids]
+        pieces = [piece for piece in tried if piece is not None]
+        pieces = [piece for piece in pieces if piece.match == "spans"] or pieces
+        if len(pieces) < 2:
+            return self._placed(hit, pieces[0]) if pieces else None
+        piece = unplaced(hit)
+        if self._lenient:
+            certainty = pieces[0].certainty / len(pieces)
+            piece = replace(pieces[0], match="ambiguous", certainty=certainty)
+        return Verdict("ambiguous", piece, "several documents of its name have its text")
+
+    def _placed(self, hit: Hit, piece: Retrieved) -> Verdict:
+        reason: Reason = ""
+        if hit.stated.problem:
+            reason = "its stated place cannot be read"
+        elif hit.spans and piece.match != "spans":
+            reason = "another text stands at its stated place"
+        elif hit.stated.searched and hit.text and not hit.derived and piece.match == "spans":
+            source = self._documents[piece.document_id].text
+            times = len(list(occurrences(source, hit.text)))
+            if times > 1:
+                reason = "its splitter searched for its place, and its text stands several times"
+                piece = replace(piece, match="ambiguous", certainty=1 / times)
+        if piece.match == "ambiguous":
+            return Verdict("ambiguous", piece, reason or "its text stands several times")
+        return Verdict("placed", piece, reason)
+
+    def _in_document(self, hit: Hit, document_id: str) -> Retrieved | None:
+        source = self._documents[document_id].text
+        spans = _spans_of_text(source, hit)
+        if spans:
+            return Retrieved(document_id, spans, hit.score, hit.text)
+        if hit.derived or not hit.text.strip():
+            return None
+        starts = list(islice(occurrences(source, hit.text), 2))
+        if len(starts) == 1:
+            span = Span(starts[0], starts[0] + len(hit.text))
+            return Retrieved(document_id, (span,), hit.score, hit.text, match="exact")
+        aligner = self._aligner("" if self._lenient else document_id)
+        piece = aligner.locate(hit.text, document_id=document_id, spans=hit.spans, score=hit.score)
+        has_text = self._has_text(piece)
+        if piece.match == "part" and not has_text:  # a context was put before it
+            ending = piece.spans[-1].slice(source).rstrip()
+            has_text = hit.text.rstrip().endswith(ending)
+        return piece if has_text else None
+
+    def _has_text(self, piece: Retrieved) -> bool:
+        """Whether the text stands there, but for white space, case, and signs at the edges of words."""
+        if self._lenient or piece.match == "spans" or not piece.spans:
+            return bool(piece.spans)
+        source, span = self._documents[piece.document_id].text, piece.spans[0]
+        held = span.slice(source)
+        is_long = len(piece.text) >= _SHORTEST
+        if wording(held) == wording(piece.text):
+            return is_long or held == piece.text or not cuts_words(source, span)
+        # A long text is nowhere by chance, whatever white space a loader puts into words.
+        return is_long and squeeze(held).text == squeeze(piece.text).text
+
+    @cached_property
+    def _other_names(self) -> tuple[DocumentNames, dict[str, list[str]]]:
+        """The names in the documents' metadata, and the documents of each.
+
+        Readers may give a file another id at every run, so that the hits of a saved store have ids of an earlier one.
+        """
+        documents: dict[str, list[str]] = {}
+        for document_id, document in self._documents.items():
+            for name in names_of(*(document.metadata.get(key) for key in NAMING_KEYS)):
+                documents.setdefault(name, []).append(document_id)
+        return DocumentNames(documents), documents
+
+    def _new_aligner(self, document_id: str) -> Aligner:
+        """The aligner of a document, or of all."""
+        return Aligner([self._documents[document_id]] if document_id else self._documents.values())
+
+
+def _spans_of_text(source: str, hit: Hit) -> tuple[Span, ...]:
+    """The stated spans if they hold the text, character by character; of one span, its two pieces that do; else ().
+
+    The place of a text that a model wrote, or that is empty, is all that can be believed.
+    """
+    stated = hit.spans
+    if not stated or max(span.end for span in stated) > len(source):
+        return ()
+    is_believed = hit.derived or not hit.text.strip()
+    if is_believed or text_of_spans(source, stated) == hit.text:
+        return stated
+    return spans_between(source, hit.text, stated[0]) if len(stated) == 1 else ()
+
+
+def _documents_of(verdicts: Iterable[Verdict]) -> set[str]:
+    return {verdict.piece.document_id for verdict in verdicts if verdict.is_placed}
+
+
+def unplaced(hit: Hit) -> Retrieved:
+    """A hit without a place."""
+    return unlocated(hit.text, hit.score)
+
+
+def _elsewhere(hit: Hit, reason: Reason, document: str = "") -> Verdict:
+    return Verdict("elsewhere", unplaced(hit), reason, document)

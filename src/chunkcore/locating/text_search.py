@@ -110,10 +110,6 @@ def wording(text: str) -> str:
     return " ".join(_WORDS.findall(plain))
 
 
-def _characters(codes: NDArray[np.uint32]) -> str:
-    return codes.tobytes().decode("utf-32-le", "surrogatepass")
-
-
 def _reduced(text: str, reduce: Callable[[str], str]) -> NormalizedText:
     codes = code_points(text)
     distinct, which = np.unique(codes, return_inverse=True)
@@ -121,8 +117,8 @@ def _reduced(text: str, reduce: Callable[[str], str]) -> NormalizedText:
     sizes = np.array([len(item) for item in folded], dtype=np.int64)
     first = np.cumsum(sizes) - sizes
     origins, places = ragged_indices(first[which], sizes[which])
-    letters = _characters(code_points("".join(folded))[places])
-    return NormalizedText(letters, origins.astype(np.uint32))
+    letters = code_points("".join(folded))[places].tobytes()
+    return NormalizedText(letters.decode("utf-32-le", "surrogatepass"), origins.astype(np.uint32))
 
 
 @cache

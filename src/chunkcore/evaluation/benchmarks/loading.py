@@ -31,8 +31,8 @@ from chunkcore.evaluation.benchmarks.benchmark import (
     read_chroma,
     read_own,
 )
+from chunkcore.locating import DocumentNames
 from chunkcore.locating.alignment import Aligner
-from chunkcore.locating.hits import DocumentNames
 from chunkcore.locating.text_search import (
     Searchable,
     loosen,
