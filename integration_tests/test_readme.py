@@ -14,9 +14,7 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*.md")
 
 
-def test_the_readme_s_example_answers_its_question(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_readme_s_example_answers_its_question(tmp_path, monkeypatch, capsys):
     pytest.importorskip("langchain_core")
     monkeypatch.chdir(tmp_path)
     (program,) = PROGRAMS

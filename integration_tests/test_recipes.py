@@ -55,9 +55,7 @@ STORES |= {"pgvector": ["langchain_postgres"], "qdrant": ["langchain_qdrant"]}
 
 
 @pytest.mark.parametrize(("store", "packages"), STORES.items())
-def test_passages_stand_behind_a_store(
-    store: str, packages: list[str], tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_passages_stand_behind_a_store(store, packages, tmp_path, request):
     for package in packages:
         pytest.importorskip(package, reason=f"{package} is not installed")
     environment = {}

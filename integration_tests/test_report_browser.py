@@ -58,9 +58,6 @@ def order(tab: Browser, how: str) -> None:
     )
 
 
-# ---- hostile data
-
-
 @pytest.fixture(scope="module")
 def nasty() -> ReportPage:
     return nasty_study()
@@ -69,8 +66,6 @@ def nasty() -> ReportPage:
 def text_of(made: ReportPage, document_id: str) -> str:
     return made.benchmark.document(document_id).text
 
-
-# ---- the viewer
 
 VALVE = "The valve is red 🔴. "
 PUMP = "The pump is blue, and the lid is shut. "
@@ -224,9 +219,6 @@ def test_rows_are_made_as_they_are_scrolled_to_up_and_down(tab, tmp_path):
     assert tab.errors == []
 
 
-# ---- the keyboard alone
-
-
 def test_arrow_keys_walk_among_questions_and_a_question_opens_at_its_place(opened):
     order(opened, "given")
     opened.ask("document.querySelector('#list summary').focus()")
@@ -268,12 +260,6 @@ def test_everything_of_the_viewer_is_reached_by_tab_in_its_order_and_seen(opened
     assert [each for each in order if each in wanted] == wanted
 
 
-# ---- paper
-
-
-# ---- very many questions
-
-
 def test_a_thousand_questions_open_filter_and_show_in_one_page(tab, tmp_path):
     made = large(systems=4, documents=20, size=30_000)
     source = html_report(made)
@@ -308,9 +294,6 @@ def test_a_thousand_questions_open_filter_and_show_in_one_page(tab, tmp_path):
     assert tab.errors == []
 
 
-# ---- layout
-
-
 @pytest.mark.parametrize("width", [420, 1280])
 def test_the_page_itself_never_scrolls_sideways(tab, nasty, tmp_path, width):
     show(tab, html_report(nasty), tmp_path)
@@ -328,9 +311,6 @@ def test_a_phone_shows_the_answer_and_the_scores_before_anything_that_can_wait(t
     tab.ask("document.querySelector('header details:has(.means) summary').click()")
     assert tab.ask("document.querySelector('.means').offsetHeight") > 100
     tab.size(1280, 800)
-
-
-# ---- what the page says first, and its parts
 
 
 def test_a_square_is_filled_only_where_the_page_says_so(tab, tmp_path):

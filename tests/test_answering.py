@@ -72,9 +72,6 @@ def test_the_examples_of_the_page_hold() -> None:
     assert found.failed == 0
 
 
-# --- What the model is told -------------------------------------------------------------------------------------
-
-
 @given(st.lists(st.text(max_size=60), max_size=4))
 def test_no_passage_gets_out_of_its_quotation(passages):
     texts = [*passages, HARD]
@@ -97,9 +94,6 @@ def test_a_piece_without_its_text_is_read_from_the_document():
     wrong = Retrieved("story", (Span(0, 1000),))
     with pytest.raises(DataError, match="ends at 1000, its document 'story' at"):
         answer_questions(benchmark(query()), Run("mine", {"q1": [wrong]}), llm)
-
-
-# --- What becomes of what it says -------------------------------------------------------------------------------
 
 
 def test_a_bad_answer_is_told_to_the_model():
@@ -139,9 +133,6 @@ def test_a_model_that_never_answers_is_not_asked_for_ever():
     assert sum(bool(each.failure) for each in found.answers.values()) == 99
 
 
-# --- Scores -----------------------------------------------------------------------------------------------------
-
-
 def test_right_answers_come_from_the_queries():
     told = {1: ["the lid", "a lid"], 2: "noon", 4: ["Unanswerable"], 5: []}
     answered = {number: query(number, answers=right) for number, right in told.items()}
@@ -167,9 +158,6 @@ def test_what_cannot_be_scored_is_told(measures, answers, error, message):
     judge = ScriptedLLM() if answers.keys() == {"other"} else None
     with pytest.raises(error, match=message):
         score_answers(benchmark(query()), AnswerRun("mine", answers), measures, judge)
-
-
-# --- The judge --------------------------------------------------------------------------------------------------
 
 
 def judged(name: str, *verdicts: str, answer: str = "At noon.", passages: tuple[str, ...] = (HARD,)) -> Any:

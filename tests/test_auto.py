@@ -54,9 +54,7 @@ def test_a_short_document_is_one_chunk() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else value.id,
 )
-def test_the_strategy_is_picked_by_what_is_said_of_a_document_then_by_its_looks(
-    document: Document, strategy: str
-) -> None:
+def test_the_strategy_is_picked_by_what_is_said_of_a_document_then_by_its_looks(document, strategy):
     assert strategies_of(document) == {strategy}
 
 

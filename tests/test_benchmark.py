@@ -26,25 +26,17 @@ def why(*entries: Any, **row: Any) -> str:
     return problem.reason
 
 
-# --- the shared collections, whole -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "documents", "queries", "spans", "characters"),
     [("chroma", 5, 472, 790, 1_444_328), ("cuad", 64, 611, 1070, None), ("covid_qa", 46, 597, 597, None)],
 )
-def test_shared_collections_load_with_every_span_verified(
-    name: str, documents: int, queries: int, spans: int, characters: int | None
-) -> None:
+def test_shared_collections_load_with_every_span_verified(name, documents, queries, spans, characters):
     loaded = load_benchmark(shared(f"data/{name}"))
     assert loaded.problems == ()
     assert (loaded.name, len(loaded.documents), len(loaded.queries)) == (name, documents, queries)
     assert sum(len(query.evidence) for query in loaded.queries) == spans
     if characters:
         assert sum(len(document.text) for document in loaded.documents) == characters
-
-
-# --- evidence ----------------------------------------------------------------------------------------
 
 
 def test_spans_with_the_excerpts_that_they_stand_for() -> None:
@@ -101,9 +93,6 @@ def test_a_question_is_tabled_under_what_it_says_or_its_document_says_or_its_fol
     rows: list[dict[str, Any]] = [{"question": "?", "evidence": [each]} for each in ("The fox", "A cat", "Bees hum.")]
     rows.append({"question": "?", "evidence": ["The fox"], "collection": "mine"})
     assert [query.collection for query in load_benchmark(documents, rows).queries] == ["", "tales", "insects", "mine"]
-
-
-# --- files -------------------------------------------------------------------------------------------
 
 
 def test_a_folder_of_files_keeps_every_newline_and_names_documents_by_their_paths(tmp_path: Path) -> None:
@@ -166,9 +155,6 @@ def test_nothing_there(tmp_path: Path) -> None:
         load_benchmark([CAT], [])
 
 
-# --- the layout of the report ------------------------------------------------------------------------
-
-
 def chroma(folder: Path, *rows: str, header: str = "question,references,corpus_id") -> Path:
     (folder / "corpora").mkdir()
     (folder / "corpora" / "cats.md").write_bytes(b"A cat\r\npurrs. A cat\r\nsleeps.")
@@ -201,9 +187,6 @@ def test_a_bad_row_of_the_chroma_layout_is_left_out(tmp_path: Path, row: str, re
     assert len(loaded.queries) == 1
     assert reason in loaded.problems[0].reason
     assert loaded.problems[0].query_id.endswith("-2")
-
-
-# --- benchmarks built by hand ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -261,9 +244,7 @@ def test_questions_are_drawn_once_in_their_order_by_the_seed() -> None:
         (Document("d", "One."), {"evidence": 3}, "query 'q' has the metadata 'evidence'"),
     ],
 )
-def test_what_the_format_cannot_hold_is_told_and_nothing_is_written(
-    document: Document, metadata: dict[str, object], words: str, tmp_path: Path
-) -> None:
+def test_what_the_format_cannot_hold_is_told_and_nothing_is_written(document, metadata, words, tmp_path):
     asked = Query("q", "?", (Evidence("d", Span(0, 1)),), "", metadata)
     with pytest.raises(DataError, match=words):
         write_benchmark(Benchmark("b", [document], [asked]), tmp_path)

@@ -43,9 +43,6 @@ def path(tmp_path) -> Path:
     return tmp_path / "deep" / "embeddings.sqlite"
 
 
-# --- what is kept ---------------------------------------------------------------------------------------------
-
-
 def test_vectors_come_back_to_the_last_bit_after_reopening(path):
     vectors = np.random.default_rng(0).standard_normal((1200, 5)).astype(np.float32)
     names = keys(*map(str, range(1200)))
@@ -78,9 +75,6 @@ def test_an_altered_entry_is_a_miss_and_can_be_stored_again(path):
         assert cache.fetch("m", keys("a", "b", "c"))[0].tolist() == [False, False, True]
     cache.store("m", keys("a", "b"), rows(1.0, 2.0))
     assert cache.fetch("m", keys("a", "b", "c"))[1][:, 0].tolist() == [1.0, 2.0, 3.0]
-
-
-# --- files that are no cache ----------------------------------------------------------------------------------
 
 
 def other_database(path: Path) -> None:
@@ -160,9 +154,6 @@ def test_the_file_is_its_owners_alone(path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-# --- size -----------------------------------------------------------------------------------------------------
-
-
 def test_past_its_limit_a_cache_removes_what_was_not_used_for_the_longest_time(path, monkeypatch):
     cache = EmbeddingCache(path, max_bytes=200_000)
     hour = 0
@@ -173,8 +164,6 @@ def test_past_its_limit_a_cache_removes_what_was_not_used_for_the_longest_time(p
     assert path.stat().st_size < 300_000
     assert cache.fetch("m", keys("29 0", "1 0"))[0].tolist() == [True, False]
 
-
-# --- processes and threads ------------------------------------------------------------------------------------
 
 WRITER = """
 import sys
@@ -260,9 +249,6 @@ def test_a_writer_waits_only_so_long_for_another_process(path, monkeypatch):
     assert cache.fetch("m", keys("a", "b"))[0].all()
 
 
-# --- CachedEmbedder -------------------------------------------------------------------------------------------
-
-
 @given(st.lists(hard_text(max_parts=4), max_size=12), st.integers(1, 5))
 def test_the_vectors_are_the_models_own_in_order(texts, batch_size):
     plain, cached = FakeEmbedder(), CachedEmbedder(FakeEmbedder(), batch_size=batch_size)
@@ -324,9 +310,6 @@ def test_what_is_no_answer_is_told_and_not_kept(broken):
 def test_a_model_that_changes_its_mind_about_dimensions_is_told():
     with pytest.raises(ModelError, match="vectors of several lengths"):
         CachedEmbedder(ChangingEmbedder(), batch_size=1).embed_documents(["a", "b"])
-
-
-# --- the command ----------------------------------------------------------------------------------------------
 
 
 def test_the_command_says_how_large_the_cache_is_and_clears_it(path, capsys):

@@ -52,9 +52,6 @@ def lines_of(output: str) -> list[dict]:
     return [json.loads(line) for line in output.splitlines()]
 
 
-# ---- chunk
-
-
 def test_chunks_are_written_one_a_line_with_the_spans_that_they_stand_for(docs, capfd):
     assert main(["chunk", str(docs / "fox.txt"), "-s", "recursive:size=30,overlap=5"]) == 0
     rows = lines_of(capfd.readouterr().out)
@@ -141,9 +138,6 @@ def test_an_output_that_is_an_input_is_refused_and_left_alone(name, given, docs,
     assert (docs / "fox.txt").read_bytes() == TEXT.encode()
 
 
-# ---- bad input
-
-
 BAD = {
     "chunk {damaged}": r"damaged is not UTF-8 text",
     "chunk {empty}": "empty is empty",
@@ -208,9 +202,6 @@ def test_an_end_before_its_time_is_one_sentence(problem, code, sentence, docs, t
     assert [path.name for path in tmp_path.iterdir()] == ["docs"]
 
 
-# ---- as a process
-
-
 def _process(*arguments: str, **options) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([sys.executable, *arguments], capture_output=True, timeout=200, **options)
 
@@ -230,9 +221,6 @@ def test_a_terminal_that_knows_only_ascii_gets_escapes(tmp_path):
     assert done.returncode == 2
     assert b"gr\\xf6" in done.stderr
     assert b"Traceback" not in done.stderr
-
-
-# ---- chunkers, help
 
 
 def every_command(command: object, *names: str) -> Iterator[tuple[str, ...]]:
@@ -294,9 +282,6 @@ def test_a_quiet_command_shows_no_progress(docs, questions, tmp_path, fake, capf
         lines = capfd.readouterr().err.splitlines()
         assert any("warning" not in line for line in lines) != bool(quiet)
         assert not running.quiet.get(), "what comes after the command is as it was before"
-
-
-# ---- compare
 
 
 SPECS = ("recursive:size=200", "fixed_token:size=30", "cluster_semantic:size=100")

@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text, prose
 
-# --- the objective, as the report states it, on the whole n × n matrix ----------------------------------------
-
 
 def centred_similarities(vectors: np.ndarray) -> np.ndarray:
     wide = vectors.astype(np.float64)

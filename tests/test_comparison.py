@@ -85,9 +85,7 @@ def test_systems_within_the_margin_are_equivalent_and_those_that_may_be_farther_
 
 
 @pytest.mark.parametrize(("questions", "equivalent"), [(100, False), (149, False), (150, True)])
-def test_systems_that_always_scored_the_same_are_equivalent_only_on_enough_questions(
-    questions: int, equivalent: bool
-) -> None:
+def test_systems_that_always_scored_the_same_are_equivalent_only_on_enough_questions(questions, equivalent):
     """Of 149 questions without a difference, 2 % of all questions might still have one: 0.98^149 = 0.049."""
     same = [0.5] * questions
     assert compare([report("a", same), report("b", same)]).differences[0].equivalent is equivalent

@@ -128,9 +128,7 @@ def test_importing_the_core_looks_for_no_packages() -> None:
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "None"
 
 
-def test_the_command_line_compares_with_a_retriever_of_a_package(
-    installed: Installed, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_compares_with_a_retriever_of_a_package(installed, monkeypatch, capfd):
     monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
     installed.offer_retriever()
     folder = installed.folder

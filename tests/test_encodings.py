@@ -80,9 +80,7 @@ def test_giant_white_space_is_tiktokens(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("fault", ["missing", "wrong ids", "wrong vocabulary", "another interface"])
-def test_without_toktok_or_with_a_wrong_one_tiktoken_makes_the_same_tokens(
-    fault: str, monkeypatch: pytest.MonkeyPatch, anew: None
-) -> None:
+def test_without_toktok_or_with_a_wrong_one_tiktoken_makes_the_same_tokens(fault, monkeypatch, anew):
     right = encodings.load_toktok("cl100k_base")
     assert right is not None
     texts = [encodings.HARD_TEXT, "Two  words, 漢字.", ""]

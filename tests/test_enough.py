@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,9 +90,7 @@ def test_a_higher_level_shows_all_of_a_lower_one_and_the_best_unit_is_always_sho
 
 
 @pytest.mark.parametrize("spec", ["passages:lexical", "passages"])
-def test_a_calibrated_index_gives_each_question_what_it_needs_and_keeps_that_when_saved(
-    tmp_path: Path, spec: str
-) -> None:
+def test_a_calibrated_index_gives_each_question_what_it_needs_and_keeps_that_when_saved(tmp_path, spec):
     towns = benchmark()
     index = index_of(towns, spec)
     with pytest.raises(OptionError, match="calibrate the index"):
@@ -175,9 +172,7 @@ def test_needs_tell_tokens_against_evidence_and_what_passes_without_documents() 
         calibrate(get_retriever("bm25").index(chunk_corpus(towns.documents, "sentence:size=30")), towns)
 
 
-def test_the_command_prints_the_curve_and_keeps_the_thresholds_or_says_what_it_would_take(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_the_curve_and_keeps_the_thresholds_or_says_what_it_would_take(tmp_path, capfd):
     towns = benchmark()
     (tmp_path / "docs").mkdir()
     for document in towns.documents:
@@ -228,9 +223,7 @@ def test_drift_gives_a_false_alarm_in_one_of_twenty_runs_and_sees_a_change() -> 
         ("It rains.", "gone"),
     ],
 )
-def test_each_label_is_there_moved_split_changed_or_gone(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], text: str, state: str
-) -> None:
+def test_each_label_is_there_moved_split_changed_or_gone(tmp_path, capfd, text, state):
     excerpt = "The oar lay by the door. The hull was red and old."
     evidence = [{"document": "boat.txt", "start": 10, "end": 10 + len(excerpt), "text": excerpt}]
     file = tmp_path / "questions.jsonl"

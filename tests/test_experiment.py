@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -188,9 +187,7 @@ def test_a_warm_cache_has_no_seconds(benchmark: Benchmark) -> None:
         (SPECS[:1], {"behind": "hits", "retrievers": ["passages:lexical"]}, "nothing stands behind"),
     ],
 )
-def test_what_can_not_be_run_is_refused(
-    benchmark: Benchmark, specs: list[str], options: dict[str, Any], message: str
-) -> None:
+def test_what_can_not_be_run_is_refused(benchmark, specs, options, message):
     with pytest.raises(OptionError) as caught:
         run_experiment(benchmark, chunkers(*specs) if specs else [], **{"embedder": FakeEmbedder(), **options})
     assert message in str(caught.value)
@@ -290,9 +287,7 @@ def test_a_strategy_over_one_that_embeds_shares_the_runs_embedder(benchmark: Ben
         ("passages", "cut without overlap", {"chunk"}),
     ],
 )
-def test_what_a_retriever_lacks_is_told_before_anything_is_cut_or_embedded(
-    benchmark: Benchmark, retriever: str, message: str, before: set[str]
-) -> None:
+def test_what_a_retriever_lacks_is_told_before_anything_is_cut_or_embedded(benchmark, retriever, message, before):
     steps: list[str] = []
     record, plain = lambda step, *_: steps.append(step), chunkers(SPECS[2])
     with pytest.raises((OptionError, DataError), match=message):

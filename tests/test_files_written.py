@@ -50,9 +50,7 @@ def test_a_name_alone_does_not_make_it_ours(docs: Path, names: tuple[str, ...]) 
         assert len(load_documents(docs)) == len(names) + 1
 
 
-def test_neither_reports_nor_saved_runs_of_another_folder_are_searched(
-    docs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neither_reports_nor_saved_runs_of_another_folder_are_searched(docs, tmp_path, capfd, monkeypatch):
     monkeypatch.setattr("chunkcore.models.get_embedder", lambda name: FakeEmbedder(8, name=name))
     questions = tmp_path / "questions.jsonl"
     questions.write_text('{"question": "Who naps?", "evidence": ["The fox naps under the lid."]}\n', encoding="utf-8")
@@ -73,9 +71,7 @@ def test_neither_reports_nor_saved_runs_of_another_folder_are_searched(
     assert after.values("Recall@5").tolist() == [1.0]
 
 
-def test_chunks_are_not_written_where_documents_are(
-    docs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_chunks_are_not_written_where_documents_are(docs, tmp_path, capfd):
     call = ["chunk", str(docs), "-s", "recursive:size=20", "-o"]
     assert main([*call, str(docs / "deep" / "chunks.jsonl")]) == 2
     assert "would be taken for a document: write it elsewhere" in capfd.readouterr().err

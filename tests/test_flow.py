@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, get_args, get_type_hints
 
 import chunkcore
@@ -39,9 +38,7 @@ def _types(hint: Any) -> set[Any]:
         (compare, Comparison, write_report, "result"),
     ],
 )
-def test_each_step_returns_what_the_next_one_takes(
-    step: Callable[..., Any], gives: type, following: Callable[..., Any], parameter: str
-) -> None:
+def test_each_step_returns_what_the_next_one_takes(step, gives, following, parameter):
     assert get_type_hints(step)["return"] is gives
     taken = _types(get_type_hints(following)[parameter])
     assert gives in taken or (gives is Index and Retriever in taken and issubclass(Index, Retriever))

@@ -41,9 +41,6 @@ def quick(questions: int, **others) -> GenerationOptions:
     return GenerationOptions(questions=questions, **{"sample_size": 400, **others})
 
 
-# ---- samples
-
-
 @given(text=hard_text(), size=st.integers(100, 300), number=st.integers(0, 5), seed=st.integers(0, 3))
 def test_a_sample_is_a_stretch_of_the_document_that_is_not_blank(text, size, number, seed):
     document = Document("d", text + "x")
@@ -79,9 +76,6 @@ def test_every_document_has_its_turn_before_one_has_two_and_long_ones_get_more()
     assert Counter(order) == {"d1000": 22, "d400": 9, "d100": 2, "d10": 1}
 
 
-# ---- prompts
-
-
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
@@ -102,9 +96,6 @@ def test_an_answer_that_cannot_be_read_is_told_to_the_model_and_then_rejected(an
     assert problem in llm.asked[1][-1]["content"]
     assert [each.stage for each in made.rejections] == ["answer"]
     assert problem in made.rejections[0].reason
-
-
-# ---- excerpts
 
 
 @pytest.mark.parametrize(
@@ -142,9 +133,6 @@ def test_whatever_white_space_the_model_changes_the_place_is_the_one_it_copied(t
         raise
     (span,) = found
     assert "".join(span.slice(text).split()) == "".join(copied.split())
-
-
-# ---- generating
 
 
 def test_questions_have_places_that_hold_and_load_as_a_benchmark():
@@ -234,9 +222,6 @@ class ScriptedAnything:
 
     def __init__(self, function) -> None:
         self.complete = function
-
-
-# ---- the cache
 
 
 def cached(function, cache: LLMCache, **others) -> CachedLLM:
@@ -348,9 +333,6 @@ def test_an_estimate_asks_nothing_and_is_near_what_is_used():
     assert foreseen.input_tokens == pytest.approx(made.usage.input_tokens, rel=0.15)
 
 
-# ---- filters
-
-
 class Fixed:
     """An embedder whose vectors are at stated angles, in degrees."""
 
@@ -398,9 +380,6 @@ def test_filters_drop_the_later_of_two_alike_and_whoever_has_an_excerpt_that_doe
     few = filter_questions(questions[:19], excerpts[:19], Fixed(angles))
     assert few.relevance is None
     assert 3 not in {drop.index for drop in few.dropped}
-
-
-# ---- the command line
 
 
 @pytest.fixture

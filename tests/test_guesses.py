@@ -115,9 +115,7 @@ def test_a_guess_is_answered_in_one_sentence_of_the_library(guess: Callable[[], 
         ("compare DOCS --questions questions.jsonl -s recursive -r bm25 --k 5,1000tok", ""),
     ],
 )
-def test_a_guess_at_the_command_line_works_or_one_line_says_what_is_meant(
-    words: str, answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_guess_at_the_command_line_works_or_one_line_says_what_is_meant(words, answer, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     write_benchmark(BENCHMARK, tmp_path)
     (tmp_path / "docs").mkdir()

@@ -265,9 +265,6 @@ def test_tags_inside_a_word_do_not_part_it(page: str, found: list[str]) -> None:
     assert (len(seen), lexicon.words(seen)) == (len(page), found)
 
 
-# ---- What a reader sees
-
-
 PAGES = {
     "inline tags": ("<p>Tea is <em>hot</em>, H<sub>2</sub>O.</p>", "Tea is hot, H2O."),
     "entities": ("<p>Fish &amp; chips,\n   if 3 &lt; 4.</p>", "Fish & chips, if 3 < 4."),

@@ -79,9 +79,7 @@ def test_rows_of_an_existing_file_keep_their_place_and_other_keys(tmp_path: Path
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(0, 40)), max_size=6))
-def test_any_marks_are_kept_as_disjoint_stripped_spans_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, marks: list[tuple[int, int, int]]
-) -> None:
+def test_any_marks_are_kept_as_disjoint_stripped_spans_or_refused(tmp_path_factory, marks):
     kept = opened(tmp_path_factory.mktemp("labels"), "Who?")
     marked = {(number, at) for number, start, end in marks for at in range(start, end)}
     if any(not start < end <= len(DOCUMENTS[number].text) for number, start, end in marks):
@@ -220,9 +218,7 @@ def test_the_page_loads_nothing_from_elsewhere_and_forbids_frames(server: LabelS
 
 
 @pytest.mark.parametrize(("token", "headers"), [("", {}), ("wrong", {}), (None, {"Host": "evil.example"})])
-def test_without_the_token_or_under_another_name_nothing_is_answered(
-    server: LabelServer, token: str | None, headers: dict[str, str]
-) -> None:
+def test_without_the_token_or_under_another_name_nothing_is_answered(server, token, headers):
     for path, body in [("", None), ("all", None), ("add", {"question": "Mine?"})]:
         status, found, _ = ask(server, path, body, token=token, **headers)
         assert (status, found) == (403, {"error": "open the address that the command printed"})
@@ -250,9 +246,7 @@ def test_another_page_of_the_browser_changes_nothing(server: LabelServer) -> Non
         ("nowhere", None, 404),
     ],
 )
-def test_a_wrong_request_gets_one_sentence_and_changes_nothing(
-    server: LabelServer, path: str, body: Any, status: int, deep_json: None
-) -> None:
+def test_a_wrong_request_gets_one_sentence_and_changes_nothing(server, path, body, status, deep_json):
     before = server.questions.states()
     found = ask(server, path, body)
     assert found[0] == status

@@ -129,9 +129,7 @@ def reference(late: LateEmbedder, model: FakeTokenEmbedder, text: str, span: Spa
 
 @given(st.integers(1, 40), st.integers(4, 12), st.data())
 @settings(deadline=None)
-def test_long_documents_are_read_in_windows_and_every_token_deep_inside_one(
-    words: int, window: int, data: st.DataObject
-) -> None:
+def test_long_documents_are_read_in_windows_and_every_token_deep_inside_one(words, window, data):
     model = FakeTokenEmbedder(max_tokens=window)
     late = LateEmbedder(model)
     text = " ".join(f"w{number}" for number in range(words))

@@ -51,9 +51,6 @@ def _no_keys(monkeypatch):
         monkeypatch.delenv(name)
 
 
-# --- what is an answer ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -94,9 +91,6 @@ def test_what_is_no_answer_is_told(text, message, deep_json):
     assert len(str(told.value)) < 300
 
 
-# --- asking ---------------------------------------------------------------------------------------------------
-
-
 def test_a_bad_answer_is_told_to_the_model_which_then_gets_it_right():
     llm = ScriptedLLM('{"number": 7}', '{"number": 3}')
     assert ask(llm, question()) == 3
@@ -119,9 +113,6 @@ def test_a_model_that_fails_once_is_asked_again_and_one_that_fails_twice_ends_th
         ask(broken, question())
     assert not isinstance(told.value, NoAnswerError)
     assert len(broken.asked) == 2
-
-
-# --- functions, threads and loops -----------------------------------------------------------------------------
 
 
 def test_an_asynchronous_model_can_be_asked_inside_a_running_loop_and_keeps_to_one_loop():
@@ -161,9 +152,6 @@ def test_no_more_questions_at_once_than_the_limit(limit):
     assert llm.usage.calls == 9
 
 
-# --- tokens and cost ------------------------------------------------------------------------------------------
-
-
 def test_the_endpoints_own_numbers_are_counted_else_tiktokens():
     told = CallableLLM(lambda messages, schema: Reply("a", input_tokens=100, output_tokens=7), name="told")
     told.complete([{"role": "user", "content": "hello"}])
@@ -172,9 +160,6 @@ def test_the_endpoints_own_numbers_are_counted_else_tiktokens():
     silent = CallableLLM(lambda messages, schema: "one two three", name="silent")
     silent.complete([{"role": "user", "content": "hello there"}, {"role": "user", "content": "you"}])
     assert silent.usage == Usage(calls=1, input_tokens=2 + 1 + 2 * 4, output_tokens=3)
-
-
-# --- the cache ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -199,9 +184,6 @@ def test_a_kept_answer_that_is_no_longer_valid_is_asked_for_again():
     llm.keep(question().messages, SCHEMA, '{"number": 99}')
     assert ask(llm, question()) == 1
     assert ask(CachedLLM(ScriptedLLM(AssertionError()), llm.cache), question()) == 1
-
-
-# --- names of models ------------------------------------------------------------------------------------------
 
 
 @llms.with_entries()
@@ -267,9 +249,6 @@ def test_options_follow_the_address_and_are_never_sent(path):
     assert llm.name == "openai:m@http://localhost:9/v1#temperature=none&concurrency=7"
     check_llm(f"openai:m@http://localhost:9/v1#cache={path.parent / 'other'}")
     assert not (path.parent / "other").exists()
-
-
-# --- the endpoint ---------------------------------------------------------------------------------------------
 
 
 def endpoint(server, fault: str, **options) -> OpenAILLM:

@@ -27,8 +27,6 @@ from hypothesis import strategies as st
 from tests.fakes import BROKEN, FakeEmbedder, RaisingEmbedder
 from tests.plugins import install
 
-# --- answers --------------------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("answer", "message"),
@@ -69,9 +67,6 @@ def test_each_distinct_text_is_given_once_and_every_text_has_its_row(queries):
         embed(model, "tea", queries=queries)
 
 
-# --- batches --------------------------------------------------------------------------------------------------
-
-
 @given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 9), st.none() | st.integers(1, 120))
 def test_batches_hold_every_position_once_longest_first_and_fit(lengths, size, total):
     batches = [batch.tolist() for batch in sorted_batches(lengths, size=size, total=total)]
@@ -81,9 +76,6 @@ def test_batches_hold_every_position_once_longest_first_and_fit(lengths, size, t
     for batch in batches:
         assert 1 <= len(batch) <= size
         assert total is None or len(batch) == 1 or len(batch) * lengths[batch[0]] <= total
-
-
-# --- names ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("spec", ["", "  ", "openvino:", "openvino-bf16:", "torch: "])
@@ -184,9 +176,6 @@ def test_a_model_that_cannot_be_fetched_is_one_error(monkeypatch, backend):
             get_embedder(f"{backend}:some/model")
 
 
-# --- folders --------------------------------------------------------------------------------------------------
-
-
 def bert_folder(path: Path, *, modules: list[str] | None = None, pooling: dict | None = None, **config: object) -> Path:
     """The configuration of a small model, with empty weights."""
     kinds = modules or ["Transformer", "Pooling", "Normalize"]
@@ -283,9 +272,6 @@ def test_openvino_is_imported_without_its_telemetry():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-# --- loaded when something embeds -------------------------------------------------------------------------------
 
 
 def test_nothing_lexical_needs_a_model_and_what_embeds_says_what_to_install(tmp_path, monkeypatch, capsys):

@@ -97,9 +97,7 @@ def join(sizes: list[int], gaps: list[int | None], minimum: int, maximum: int | 
 
 
 @given(sizes_and_gaps(), st.integers(0, 12), st.none() | st.integers(0, 30))
-def test_fragments_join_where_they_can_and_nothing_else_changes(
-    given_sizes: tuple[list[int], list[int | None]], minimum: int, maximum: int | None
-) -> None:
+def test_fragments_join_where_they_can_and_nothing_else_changes(given_sizes, minimum, maximum):
     sizes, gaps = given_sizes
     found = join(sizes, gaps, minimum, maximum)
     # Nothing is dropped, and the order stays.

@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 
 from tests.test_scoring import cases
 
-# --- by hand -----------------------------------------------------------------------------------------
-
 DIGITS = Document("digits", "0123456789" * 4)
 OTHER = Document("other", "abcdefghij")
 ONE = Benchmark("one", [DIGITS, OTHER], [Query("q", "?", (Evidence("digits", Span(10, 20)),))])
@@ -234,9 +232,7 @@ counters, rules = st.sampled_from(["characters", "words", "cl100k_base"]), st.sa
 
 
 @given(cases(), counters, st.sampled_from(UNITS), st.integers(1, 30), rules)
-def test_scores_are_what_sets_of_units_give(
-    case: tuple[Benchmark, Run], counter: str, unit: Any, budget: int, min_rule: Any
-) -> None:
+def test_scores_are_what_sets_of_units_give(case, counter, unit, budget, min_rule):
     benchmark, run = case
     names = [name for name in NAMES if not (unit == "document" and name == "ChunkPrecision")]
     measures = [get_measure(f"{name}@{k}[{unit}]") for name in names for k in (1, 3, "min", f"{budget}tok")]

@@ -126,9 +126,7 @@ def test_words_are_packed_by_tokens_as_pieces_counted_one_by_one(text: str, size
         ("Accepted a b c d", 1, ("cc", " ", "")),  # and at the beginning of a text
     ],
 )
-def test_words_whose_tokens_go_on_in_the_text_count_by_themselves(
-    text: str, size: int, separators: tuple[str, ...]
-) -> None:
+def test_words_whose_tokens_go_on_in_the_text_count_by_themselves(text, size, separators):
     alone = PieceByPiece("cl100k_base")
     expected = Recursive(size=size, separators=separators, counter=alone).spans(text)
     assert Recursive(size=size, separators=separators).spans(text) == expected

@@ -85,9 +85,6 @@ def nasty() -> ReportPage:
     return nasty_study()
 
 
-# ---- foreign text
-
-
 @given(hard_text() | st.sampled_from(NASTY) | st.text())
 def test_a_script_block_holds_any_text_and_gives_it_back(text):
     text = page_text(text)
@@ -108,9 +105,6 @@ def test_a_markdown_cell_stays_one_cell_without_html(text):
     assert "<" not in cell
     assert "\n" not in cell
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", cell)) == 0
-
-
-# ---- the page
 
 
 def _digests(texts: list[str]) -> list[str]:
@@ -186,9 +180,6 @@ def test_a_study_with_next_to_nothing_is_rendered_too(tmp_path):
     print_report(bare, Console(file=io.StringIO(), width=80))
 
 
-# ---- tables
-
-
 def test_the_table_shows_means_and_the_verdicts_interval(plain):
     table = score_table(plain, 5, "token")
     report = plain.reports[1]
@@ -227,9 +218,6 @@ def test_warnings_name_what_was_truncated_unanswered_and_lost():
     assert "2 retrieved pieces are to be found in no document" in third
 
 
-# ---- plots
-
-
 def test_a_means_place_in_the_plot_is_its_score(plain):
     drawn = html_report(plain).partition('class="intervals"')[2].partition("</ol>")[0]
     ticks = re.findall(r'class="tick" x="([\d.]+)%"[^>]*>([\d.]+)<', drawn)
@@ -240,9 +228,6 @@ def test_a_means_place_in_the_plot_is_its_score(plain):
         places += re.findall(r'class="estimate[^"]*" x="([\d.]+)%"', row)
         values = [*plain.comparison.intervals[report.name], report.mean(plain.comparison.measure)]
         assert np.polyval(fit, np.array(places, dtype=float)) == pytest.approx(100 * np.array(values), abs=0.1)
-
-
-# ---- files
 
 
 def test_csv_rows_are_the_scores_and_hold_no_formula(nasty):
@@ -280,9 +265,6 @@ def test_another_json_file_is_refused_with_its_name(tmp_path, content):
     path.write_text(content)
     with pytest.raises(DataError, match=r"other\.json is (no|empty)"):
         read_reports(path)
-
-
-# ---- the terminal
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])

@@ -43,9 +43,6 @@ def found(method: RetrievalMethod, corpus: ChunkedCorpus, query: str, k: int = 1
     return [each for each in row if each >= 0]
 
 
-# --- words ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -117,9 +114,6 @@ def test_bm25_compares_words_as_it_is_told_to() -> None:
     assert found(BM25(words="first4"), corpus, "termination") == [0, 1]
 
 
-# --- BM25 -----------------------------------------------------------------------------------------------
-
-
 def lucene(query: list[str], chunks: list[list[str]], k1: float, b: float) -> list[float]:
     """The formula of the docstring, word by word."""
     mean = sum(map(len, chunks)) / len(chunks)
@@ -171,8 +165,6 @@ def test_nothing_to_search() -> None:
     assert found(BM25(), corpus_of("…", ""), "fox") == []
 
 
-# --- vectors --------------------------------------------------------------------------------------------
-
 TEXTS = ["the fox naps", "the dog barks at the fox", "rain falls", "a ferry leaves", "the fox wakes at noon"]
 
 
@@ -185,16 +177,11 @@ def test_dense_finds_what_the_vectors_alone_find() -> None:
     assert ranked.scores.tolist() == scores.astype(np.float64).tolist()
 
 
-# --- fusion ---------------------------------------------------------------------------------------------
-
-
 orders = st.permutations(range(12)).flatmap(lambda order: st.integers(0, 12).map(lambda size: tuple(order[:size])))
 
 
 @given(st.lists(orders, min_size=2, max_size=3), st.integers(1, 5), st.integers(1, 14), st.integers(0, 60))
-def test_the_best_of_a_fusion_do_not_depend_on_how_many_are_asked_for(
-    lists: list[tuple[int, ...]], depth: int, k: int, constant: int
-) -> None:
+def test_the_best_of_a_fusion_do_not_depend_on_how_many_are_asked_for(lists, depth, k, constant):
     corpus = corpus_of(*"abcdefghijkl")
     method = Hybrid(methods=tuple(map(Fixed, lists)), depth=depth, k=constant, fusion="ranks")
     everything = found(method, corpus, "?", 12)
@@ -259,9 +246,6 @@ def test_scores_are_standardised_over_what_was_found(lists: list[tuple[float | N
     assert index_of(method, corpus).search(["?"], k).indices[0].tolist() == indices[:k].tolist()
 
 
-# --- reranking ------------------------------------------------------------------------------------------
-
-
 def shared(pairs: Sequence[tuple[str, str]]) -> list[float]:
     return [float(len({*query.split()} & {*text.split()})) for query, text in pairs]
 
@@ -322,9 +306,6 @@ def test_what_is_no_reranker_is_refused() -> None:
         get_reranker(3)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="a reranker is a folder, a name"):
         get_reranker(" ")
-
-
-# --- strings --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,7 @@ pieces = st.lists(st.tuples(names, st.integers(0, 38), scores), max_size=5, uniq
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(st.dictionaries(st.sampled_from(["q1", "q2"]), pieces, min_size=1))
-def test_any_order_and_any_scores_keep_their_order(
-    benchmark: Benchmark, tmp_path: Path, results: dict[str, list[tuple[str, int, float]]]
-) -> None:
+def test_any_order_and_any_scores_keep_their_order(benchmark, tmp_path, results):
     made = {
         query: [Retrieved(doc, (Span(at, at + 1),), score, "x", id=f"{doc}:{at}") for doc, at, score in own]
         for query, own in results.items()
@@ -118,9 +116,7 @@ JSON = [
 
 
 @pytest.mark.parametrize(("line", "message"), JSON)
-def test_a_bad_line_of_json_is_told_by_file_and_line(
-    benchmark: Benchmark, tmp_path: Path, line: Any, message: str
-) -> None:
+def test_a_bad_line_of_json_is_told_by_file_and_line(benchmark, tmp_path, line, message):
     good = {"query_id": "q2", "document_id": "rain.txt", "spans": [[0, 4]], "rank": 1, "score": 0.8}
     path = written(tmp_path, "bad.jsonl", good, line)
     with pytest.raises(DataError) as caught:

@@ -19,8 +19,6 @@ from hypothesis import strategies as st
 
 from tests.strategies import hard_text
 
-# --- by hand -----------------------------------------------------------------------------------------
-
 #            0         1         2         3
 #            0123456789012345678901234567890123456789
 DIGITS = Document("digits", "0123456789" * 4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from chunkcore import Chunk, Document, OptionError, Retrieved, Span, get_chunker, get_counter
@@ -79,9 +78,7 @@ MADE = [Window, Merge]
     st.integers(1, 6) | st.none(),
     st.randoms(use_true_random=False),
 )
-def test_passages_keep_their_promises(
-    kind: Any, texts: list[str], spec: str, budget: int, k: int | None, random: Any
-) -> None:
+def test_passages_keep_their_promises(kind, texts, spec, budget, k, random):
     documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
     corpus = chunk_corpus(documents, get_chunker(spec), workers=1)
     order = random.sample(range(len(corpus)), len(corpus))

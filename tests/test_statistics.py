@@ -19,9 +19,6 @@ from tests.results import mean_intervals
 needs_scipy = pytest.mark.skipif(find_spec("scipy") is None, reason="scipy, the reference, is not installed")
 
 
-# --- Student's t ---
-
-
 @needs_scipy
 @pytest.mark.parametrize(("freedom", "error"), [(1, 1e-9), (2, 1e-9), (3, 0.005), (5, 0.001), (8, 1e-4), (29, 1e-6)])
 @pytest.mark.parametrize("share", [0.005, 0.025, 0.1, 0.5, 0.9, 0.95, 0.975, 0.995])
@@ -32,9 +29,6 @@ def test_student_quantiles_are_scipys(freedom: int, error: float, share: float) 
     # The series is meant for confidence levels up to 95 %; at 99 % three degrees of freedom are 2 % off.
     allowed = error * 5 if share in (0.005, 0.995) else error
     assert student_quantile(share, freedom) == pytest.approx(expected, rel=allowed, abs=1e-12)
-
-
-# --- the bootstrap ---
 
 
 @needs_scipy
@@ -64,9 +58,6 @@ def test_intervals_widen_with_the_confidence_and_for_fewer_units() -> None:
     assert widths[1] == pytest.approx(2 * 1.96, rel=0.03)
     assert widths[0] == pytest.approx(2 * 2.776 * math.sqrt(5 / 4), rel=0.05)  # Student's with 4 degrees of freedom
     assert (np.subtract(*intervals(means, np.array([5, 500]), 0.9)) > low - high).all()
-
-
-# --- randomisation ---
 
 
 @needs_scipy
@@ -106,9 +97,6 @@ def test_clusters_change_their_sign_together() -> None:
     assert randomisation_test(apart, clusters=[str(row // 10) for row in range(40)]).alone[0] == 2 / 16
 
 
-# --- many pairs ---
-
-
 def test_the_correction_for_many_columns_is_the_step_down_maximum_by_brute_force() -> None:
     apart = np.random.default_rng(2).normal([1.2, 0.9, 0.3, 0.0], 1, (9, 4))
     scale = np.sqrt((apart**2).sum(axis=0))
@@ -128,9 +116,6 @@ def test_alike_columns_cost_nothing_and_twelve_units_suffice_for_any_number() ->
     assert (together == 2 / 4096).all()
 
 
-# --- equivalence ---
-
-
 @needs_scipy
 def test_equivalence_is_two_one_sided_tests_by_student_where_scores_are_normal() -> None:
     from scipy import stats
@@ -145,9 +130,6 @@ def test_equivalence_is_two_one_sided_tests_by_student_where_scores_are_normal()
         found = compare(simulation.reports(scores), simulation.MEASURE, resamples=2000, seed=run, margin=0.03)
         agreed += found.differences[0].equivalent == (max(lower, upper) <= 0.05)
     assert agreed >= 38
-
-
-# --- simulated comparisons: three standard errors around what is promised ---
 
 
 def at_most(share: float, runs: int) -> float:

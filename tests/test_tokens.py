@@ -149,17 +149,13 @@ def test_a_normalising_tokenizer_gives_the_source_offsets(lower_casing: HuggingF
     assert lower_casing.boundaries("  ÜnicoDe e\u0301 漢 a\x00b").tolist() == [2, 7, 10, 13, 15, 17]
 
 
-def test_a_hugging_face_tokenizer_takes_look_alikes_as_text(
-    byte_level: HuggingFaceCounter, lower_casing: HuggingFaceCounter
-) -> None:
+def test_a_hugging_face_tokenizer_takes_look_alikes_as_text(byte_level, lower_casing):
     assert byte_level.count("<s>") == 3
     assert lower_casing.boundaries("e [CLS]").tolist() == [0, 2, 3, 5, 6]
 
 
 @given(case=text_with_pieces())
-def test_pieces_of_a_hugging_face_tokenizer(
-    byte_level: HuggingFaceCounter, case: tuple[str, list[int], list[int]]
-) -> None:
+def test_pieces_of_a_hugging_face_tokenizer(byte_level, case):
     text, starts, ends = case
     source = byte_level.tokenize(text)
     assert counts_of(source, starts, ends) == [byte_level.count(text[s:e]) for s, e in zip(starts, ends, strict=True)]
@@ -173,9 +169,7 @@ def test_pieces_of_a_hugging_face_tokenizer(
 @example(case=(" [CLS] cl [CL\tS]" + "a" * 101, [0, 3, 9], [8, 14, 40]))
 @example(case=("\x00 e e  a \x1c \ufffd  \x00ab ab   e  \x00 \x00 abe", [0], [9]))
 @example(case=("e\u0301 \u0301e ΟΔΟΣ ΟΣ\ta", [0, 1, 8], [5, 9, 13]))
-def test_a_tokenizer_that_splits_at_white_space_is_given_each_word_once(
-    lower_casing: HuggingFaceCounter, case: tuple[str, list[int], list[int]]
-) -> None:
+def test_a_tokenizer_that_splits_at_white_space_is_given_each_word_once(lower_casing, case):
     text, starts, ends = case
     source = lower_casing.tokenize(text)
     assert isinstance(source, SpacedText)
@@ -190,9 +184,7 @@ def test_a_tokenizer_that_splits_at_white_space_is_given_each_word_once(
         assert np.array_equal(recursive.cut(source), recursive.cut(alone))
 
 
-def test_only_tokenizers_like_berts_split_at_white_space(
-    byte_level: HuggingFaceCounter, lower_casing: HuggingFaceCounter
-) -> None:
+def test_only_tokenizers_like_berts_split_at_white_space(byte_level, lower_casing):
     assert splits_at_space(lower_casing.tokenizer)
     assert not splits_at_space(byte_level.tokenizer)
     reaching = Tokenizer.from_str(lower_casing.tokenizer.to_str())

@@ -47,9 +47,6 @@ def make_benchmark(sentences: int = 12, animals: tuple[str, ...] = ANIMALS) -> B
     return Benchmark("animals", documents, queries)
 
 
-# ---- grids
-
-
 GRIDS = {"sentence": 1, "recursive:size={50, 100},overlap={0,20}": 4, "passages:lexical,words={whole,first5}": 2}
 GRIDS |= {'recursive:separators=["{a,b}"],size={50,60}': 2, "hybrid+window:{1,2}": 1}
 
@@ -95,9 +92,6 @@ def test_so_many_random_draws_are_of_the_grid_and_follow_the_seed() -> None:
     assert len(drawn(0)) == 4  # with the default
     assert drawn(0) == drawn(0)
     assert len({tuple(drawn(seed)) for seed in range(5)}) > 1
-
-
-# ---- folds and held-out scores
 
 
 def benchmark_of(sizes: list[int]) -> Benchmark:
@@ -158,9 +152,6 @@ def test_where_nothing_is_better_another_than_the_default_is_seldom_advised(docu
     assert wrong <= 80 * 0.05 + 3 * (80 * 0.05 * 0.95) ** 0.5
 
 
-# ---- the search
-
-
 def test_a_gain_on_held_out_questions_is_used() -> None:
     benchmark = sample_queries(load_dataset("lochmere"), 45)
     found = tune(benchmark, "recursive:size={50,400}", retrievers=["bm25", "passages:lexical"], options=FAST)
@@ -204,9 +195,6 @@ def test_one_question_cannot_choose() -> None:
 def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(OptionError):
         TuneOptions(**wrong)  # type: ignore[arg-type]
-
-
-# ---- the command
 
 
 def test_the_command_says_what_to_use_and_writes_the_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

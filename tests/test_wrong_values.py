@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import nan
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,9 +45,7 @@ def refused(call: Callable[[Any], object]) -> list[Any]:
 
 
 @pytest.mark.parametrize("read", [get_chunker, get_counter, get_llm, get_measure, get_retriever])
-def test_what_takes_a_name_refuses_everything_else(
-    read: Callable[[Any], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_takes_a_name_refuses_everything_else(read, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a wrong value may name a file
     assert len(refused(read)) >= len(WRONG) - 2
     with pytest.raises(OptionError):

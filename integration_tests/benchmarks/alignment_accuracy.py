@@ -62,8 +62,6 @@ def origins(documents: list[Document], spec: str, count: int, seed: int) -> list
     return random.Random(seed).sample(located, min(count, len(located)))
 
 
-# --- what happens to text on its way: each gives the changed text, and which part of the chunk is in it ---
-
 ALL = slice(None)
 CURLY = str.maketrans({"'": "’", "-": "‐"})
 CONTEXT = (
@@ -179,9 +177,6 @@ CHANGES: dict[str, Change] = {
     "10 % mistyped": typos(0.10),
     "title, lower case, one space, cut off, 3 % mistyped": much,
 }
-
-
-# --- judging ---
 
 
 def judge(located: Retrieved, origin: Origin, part: slice) -> str:

@@ -84,9 +84,6 @@ def reports(scores: Scores) -> list[Report]:
     return [Report(str(number), "", ids, ("",) * len(ids), {MEASURE: row}) for number, row in enumerate(scores)]
 
 
-# --- 1: two equal systems ---
-
-
 def equal_pair(draw: Draw, questions: int, runs: int, seed: int = 0) -> Counter[str]:
     """How often the interval holds 0, the test says p <= 0.05, and the two are distinct."""
     rng = np.random.default_rng(seed)
@@ -98,9 +95,6 @@ def equal_pair(draw: Draw, questions: int, runs: int, seed: int = 0) -> Counter[
         seen["rejected"] += result.p_value <= 0.05
         seen["distinct"] += result.distinct
     return seen
-
-
-# --- 2 to 4 ---
 
 
 def holm(p_values: list[float]) -> list[float]:
@@ -170,9 +164,6 @@ def clustered(documents: int, size: int, runs: int, seed: int = 0) -> Counter[st
     return seen
 
 
-# --- 5 and 6: intervals of single means, and of the number of questions ---
-
-
 def precision(rng: np.random.Generator, size: int) -> Scores:
     return np.minimum(1, np.exp(rng.normal(-3.5, 1.0, size)))
 
@@ -229,9 +220,6 @@ def shown(draw: Draw, margin: float, questions: int, runs: int, seed: int = 0) -
     stated = [value for value in ranges if value[0] == value[0]]
     low, high = np.median(stated, axis=0).tolist() if stated else (0.0, 0.0)
     return needed, len(stated), sum(low <= needed <= high for low, high in stated), low, high
-
-
-# --- 7: systems that are stopped early ---
 
 
 def raced(systems: int, size: int, behind: float, runs: int, seed: int = 0) -> Counter[str]:

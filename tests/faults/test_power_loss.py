@@ -122,9 +122,7 @@ def old_and_new(kind: str, tmp_path: Path) -> tuple[Path, list[Any]]:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_a_failure_at_any_call_leaves_the_old_or_the_new(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_at_any_call_leaves_the_old_or_the_new(tmp_path, kind, monkeypatch):
     write, read, _ = WRITERS[kind]
     folder, values = old_and_new(kind, tmp_path)
     number, failed = 0, True
@@ -157,9 +155,7 @@ def possible(state: State) -> Iterator[dict[Path, bytes | None]]:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_a_power_loss_after_any_call_leaves_the_old_or_the_new(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_power_loss_after_any_call_leaves_the_old_or_the_new(tmp_path, kind, monkeypatch):
     write, read, _ = WRITERS[kind]
     folder, values = old_and_new(kind, tmp_path)
     copied(folder, tmp_path / "written")

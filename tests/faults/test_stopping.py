@@ -108,9 +108,7 @@ def comparing(tmp_path: Path) -> list[object]:
     return ["--docs", tmp_path / "docs", "--questions", tmp_path / "questions.jsonl", *SPECS]
 
 
-def test_a_killed_comparison_embeds_again_no_more_than_the_batch_that_was_under_way(
-    program: Program, tmp_path: Path, comparing: list[object]
-) -> None:
+def test_a_killed_comparison_embeds_again_no_more_than_the_batch_that_was_under_way(program, tmp_path, comparing):
     arguments = ["compare", "-r", "dense", *comparing, "-o", tmp_path / "out"]
     code, *_ = program.stopped(program.is_held, *arguments, how=signal.SIGKILL, batch=3)
     assert code == -signal.SIGKILL
@@ -123,9 +121,7 @@ def test_a_killed_comparison_embeds_again_no_more_than_the_batch_that_was_under_
     assert scores(tmp_path / "out") == scores(tmp_path / "whole")  # as if it had never been killed
 
 
-def test_a_comparison_that_is_stopped_reports_what_was_scored_and_says_how_to_go_on(
-    program: Program, tmp_path: Path, comparing: list[object]
-) -> None:
+def test_a_comparison_that_is_stopped_reports_what_was_scored_and_says_how_to_go_on(program, tmp_path, comparing):
     arguments = ["compare", "-r", "dense", *comparing, "-o", tmp_path / "out"]
     code, out, err = program.stopped(program.is_held, *arguments, search=3)
     assert code == 130
@@ -193,9 +189,7 @@ def test_generating_that_is_stopped_leaves_the_questions_so_far_and_pays_twice_o
 
 
 @needs_openai
-def test_whoever_does_not_want_to_wait_for_a_hanging_model_stops_twice(
-    program: Program, server: FakeServer, tmp_path: Path
-) -> None:
+def test_whoever_does_not_want_to_wait_for_a_hanging_model_stops_twice(program, server, tmp_path):
     with program.started(*generating(server, tmp_path, "hanging")) as process:
         wait_for(lambda: server.log, process)
         process.send_signal(signal.SIGINT)

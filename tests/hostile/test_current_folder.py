@@ -86,8 +86,6 @@ SPELLINGS = {
     "-Wm -mchunkcore": 0,
     "-m chunkcore.cli": 1,
     "-mchunkcore.__main__": 0,
-    "-m chunkcore.files": 0,
-    "-m chunkcore.scale.folder_index": 0,
     "-m chunkcore.reading.base": 0,
     "-m chunkadapters._command": 0,
 }

@@ -215,9 +215,7 @@ def corpus() -> ChunkedCorpus:
 
 @pytest.mark.parametrize("score", [1e308, -1e308, "7"], ids=str)
 @pytest.mark.parametrize("search", ["bm25", "hybrid:dense,bm25"])
-def test_a_reranker_that_obeys_moves_the_chunk_that_says_so_alone(
-    search: str, score: Any, corpus: ChunkedCorpus
-) -> None:
+def test_a_reranker_that_obeys_moves_the_chunk_that_says_so_alone(search, score, corpus):
     method = get_retriever(search)
     vectors = TextVectors(FakeEmbedder())
     plain = method.index(corpus, vectors).search(QUERIES, 30)

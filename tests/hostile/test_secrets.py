@@ -15,7 +15,7 @@ from chunkcore.cli import main
 from chunkcore.models.endpoint import OpenAILLM
 
 from tests import fake_llm_server
-from tests.fake_llm_server import FakeServer, Handler
+from tests.fake_llm_server import Handler
 from tests.fakes import FakeEmbedder
 
 SECRET = "sk-sentinel-0123456789abcdef"
@@ -41,9 +41,7 @@ MISTAKES = (
 
 
 @pytest.mark.parametrize("spec", MISTAKES)
-def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(
-    spec: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(spec, tmp_path, capfd):
     with pytest.raises(ChunkcoreError) as told:
         get_llm(spec)
     assert SECRET not in str(told.value)
@@ -115,16 +113,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 @pytest.mark.parametrize("model", ["http_401", "says_key"])
 @pytest.mark.parametrize("command", list(TOLD))
-def test_no_command_tells_the_key(
-    command: str,
-    model: str,
-    server: FakeServer,
-    files: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_no_command_tells_the_key(command, model, server, files, tmp_path, monkeypatch, capfd, caplog):
     monkeypatch.setenv("SENTINEL_API_KEY", SECRET)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     monkeypatch.setitem(fake_llm_server.FAULTS, "says_key", says_key)

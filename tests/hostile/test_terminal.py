@@ -74,9 +74,7 @@ CODES = {**dict.fromkeys(DONE, 0), "validate": 1}
 
 @pytest.mark.parametrize("name", list(COMMANDS))
 @pytest.mark.filterwarnings("always")
-def test_no_command_prints_what_steers(
-    name: str, docs: Path, questions: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_no_command_prints_what_steers(name, docs, questions, tmp_path, capfd):
     arguments: list[str] = []
     for each in COMMANDS[name]:
         if each == "{given}":
