@@ -219,11 +219,8 @@ def with_page_marks(document: Document) -> Metadata:
     """The document's metadata with its page marks as ``page_marks``, for a framework's document of the same text."""
     pages = []
     for mark in page_marks(document.marks):
-        row = [mark.data["number"], mark.span.start, mark.span.end]
-        label = mark.data.get("label")
-        if label:
-            row.append(label)
-        pages.append(row)
+        label = filter(None, [mark.data.get("label")])
+        pages.append([mark.data["number"], mark.span.start, mark.span.end, *label])
     if not pages:
         return dict(document.metadata)
     return {**document.metadata, PAGE_MARKS: json.dumps(pages, separators=(",", ":"))}

@@ -7,9 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise, takewhile
-from operator import attrgetter
-from typing import Any, NamedTuple
+from itertools import chain, pairwise, takewhile
+from operator import itemgetter
+from typing import Any
 
 from chunkcore.boundaries import Block, between
 from chunkcore.lazy import needed
@@ -202,19 +202,19 @@ class _Reader:
     def rows(self, table: _Element, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
         """The table's header with the text before it, then its rows, each with the header's range."""
         rows = list(_rows(table))
-        heads = len(list(takewhile(attrgetter("is_header"), rows)))
+        heads = len(list(takewhile(itemgetter(2), rows)))
         if heads in (0, len(rows)):
             return self.blocks(table.in_order(), start, end, path)
-        body = rows[heads:]
-        first, *ranges = self.ranges([row.start for row in body], start, end)
+        elements, starts, _ = zip(*rows[heads:], strict=True)
+        first, *ranges = self.ranges(starts, start, end)
         if first is None:
-            return self.blocks([row.element for row in body], start, end, path)
-        header = between(self.text, self.place(rows[0].start), first[1], [])[0] or first
+            return self.blocks(elements, start, end, path)
+        header = between(self.text, self.place(rows[0][1]), first[1], [])[0] or first
         blocks = [Block(*first, path, whole=True, leads=True)]
-        for row, kept in zip(body, ranges, strict=True):
+        for row, kept in zip(elements, ranges, strict=True):
             if kept:
-                cells = partial(self.blocks, row.element.in_order(), *kept, path)
-                parts = cells if len(row.element.children) > 1 else None
+                cells = partial(self.blocks, row.in_order(), *kept, path)
+                parts = cells if len(row.children) > 1 else None
                 blocks.append(Block(*kept, path, whole=True, header=header, parts=parts))
         return blocks
 
@@ -232,20 +232,13 @@ def _without_holders(root: _Element) -> Iterator[tuple[_Element, int]]:
             yield element, start
 
 
-class _Row(NamedTuple):
-    """A table row's start (a first row's is its section's), and whether it is a header."""
-
-    element: _Element
-    start: int
-    is_header: bool
-
-
-def _rows(table: _Element) -> Iterator[_Row]:
+def _rows(table: _Element) -> Iterator[tuple[_Element, int, bool]]:
+    """The rows, each with its start (a first row's is its section's) and whether it is a header."""
     for child in table.in_order():
         inside = child.in_order() if child.tag in ("thead", "tbody", "tfoot") else [child]
         for number, row in enumerate(row for row in inside if row.tag == "tr"):
             only_th = {"th"} == {cell.tag for cell in row.children if cell.tag}
-            yield _Row(row, row.start if number else child.start, only_th or child.tag == "thead")
+            yield row, row.start if number else child.start, only_th or child.tag == "thead"
 
 
 def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]]]:
@@ -284,13 +277,16 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]
 
 def parts_without_pictures(text: str, pieces: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The ranges of a text without the pictures as base64 in them; in HTML they are text if their tag is unclosed."""
-    cut = []
-    for start, end in pieces:
-        for match in _PICTURE.finditer(text, start, end):
-            cut.append((start, match.start()))
-            start = match.end()
-        cut.append((start, end))
-    return [(start, end) for start, end in cut if start < end]
+    outside = (_outside(_PICTURE.finditer(text, *piece), *piece) for piece in pieces)
+    return [(start, end) for start, end in chain.from_iterable(outside) if start < end]
+
+
+def _outside(matches: Iterable[re.Match[str]], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The ranges between matches."""
+    for match in matches:
+        yield start, match.start()
+        start = match.end()
+    yield start, end
 
 
 def _enter(owner: _Element, node: Any) -> _Element:
@@ -327,11 +323,7 @@ def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tupl
         if start not in seen:
             continue
         pattern = _END_TAG if seen[start] else _MARKUP
-        edges = [start]
-        for match in pattern.finditer(text, start, min(end, last)):
-            edges += match.span()
-        edges.append(end)
-        for low, high in zip(edges[::2], edges[1::2], strict=True):
+        for low, high in _outside(pattern.finditer(text, start, min(end, last)), start, end):
             piece = text[low:high]
             stripped = piece.strip()
             if stripped:

@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import islice, pairwise, takewhile
 from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +20,6 @@ from chunkcore.errors import DataError
 from chunkcore.locating.text_search import (
     NormalizedText,
     Searchable,
-    WindowHashes,
     cuts_words,
     fold,
     occurrences,
@@ -203,8 +202,12 @@ class Aligner:
 
     def _likest(self, text: str, places: list[_Place], match: MatchKind) -> _Found:
         """The places whose words are most like the text's."""
+        from rapidfuzz.distance import Levenshtein
+
         held = [span.slice(self._documents[owner].text) for owner, span in places]
-        alike = {part: _likeness(text, part) for part in set(held)}
+        # 1 for the same words, else the share of their characters that match.
+        likeness = partial(Levenshtein.normalized_similarity, wording(text))
+        alike = {part: likeness(wording(part)) for part in set(held)}
         most = max(alike.values(), default=1.0)
         likest = [place for place, part in zip(places, held, strict=True) if alike[part] == most]
         return _Found(likest, match, most)
@@ -212,12 +215,12 @@ class Aligner:
     def _resembling(self, text: str, number: int | None) -> _Found:
         form = fold(text)
         size = len(form.text)
-        if self.similarity is None or size < _RESEMBLING_FROM:
+        if self.similarity is None or not _RESEMBLING_FROM <= size <= _LONGEST:
             return _Found([])
         least = max(_RESEMBLING_FROM, _PART * size)
         first: Resemblance | None = None
         places = []
-        for item in resemblances(form.text, self._folds.texts, self._folds.index, number):
+        for item in _resemblances(form.text, self._folds, number):
             if item.part[1] - item.part[0] < least or item.similarity < self.similarity:
                 continue
             first = first or item
@@ -288,13 +291,6 @@ def _holds(source: str, spans: Sequence[Span], text: str) -> bool:
     return not cuts_words(text, part) and wording(part.slice(text)) == wording(held)
 
 
-def _likeness(one: str, other: str) -> float:
-    """1 for the same words, else the share of their characters that match."""
-    from rapidfuzz.distance import Levenshtein
-
-    return Levenshtein.normalized_similarity(wording(one), wording(other))
-
-
 _QUOTED = 0.9  # of a resemblance: most words have to be the same
 
 
@@ -348,35 +344,25 @@ class Resemblance(NamedTuple):
     matches: int
     similarity: float
 
-    def overlaps(self, other: Resemblance) -> bool:
-        is_apart = self.place[1] <= other.place[0] or other.place[1] <= self.place[0]
-        return self.owner == other.owner and not is_apart
 
-
-def resemblances(
-    text: str, sources: Sequence[str], index: WindowHashes, number: int | None
-) -> list[Resemblance]:
+def _resemblances(text: str, sources: Searchable, number: int | None) -> list[Resemblance]:
     """The likeliest stretches, most matches first, without overlaps in one source; `number`: search one source only."""
-    if len(text) > _LONGEST:
-        return []
-    aligned = []
-    for owner, low, high in _regions(text, sources, index, number):
-        item = _align(text, sources[owner], owner, low, high)
-        if item is not None:
-            aligned.append(item)
+    regions = _regions(text, sources, number)
+    tried = [_align(text, sources.texts[owner], owner, low, high) for owner, low, high in regions]
+    aligned = [item for item in tried if item is not None]
     aligned.sort(key=lambda item: (-item.matches, -item.similarity, item.owner, item.place))
     kept: list[Resemblance] = []
     for item in aligned:
-        if not any(item.overlaps(other) for other in kept):
+        start, end = item.place
+        others = [other.place for other in kept if other.owner == item.owner]
+        if all(other_end <= start or end <= other_start for other_start, other_end in others):
             kept.append(item)
     return kept
 
 
-def _regions(
-    text: str, sources: Sequence[str], index: WindowHashes, number: int | None
-) -> Iterator[tuple[int, int, int]]:
+def _regions(text: str, sources: Searchable, number: int | None) -> Iterator[tuple[int, int, int]]:
     """The source and the range of each stretch to align, by the bands of diagonals with most shared windows."""
-    offsets, owners, places = index.hits(text, number, _HITS)
+    offsets, owners, places = sources.index.hits(text, number, _HITS)
     if not len(offsets):
         return
     diagonals = places - offsets
@@ -401,7 +387,7 @@ def _regions(
         owner = key // stride
         low = int(held[0]) - _SLACK
         high = int(held[-1]) + len(text) + _SLACK
-        yield owner, max(0, low), min(len(sources[owner]), high)
+        yield owner, max(0, low), min(len(sources.texts[owner]), high)
 
 
 def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblance | None:
@@ -527,14 +513,8 @@ def _least(values: Numbers, places: Numbers, due: Numbers, here: Numbers) -> Num
     least_up_to = np.append(_NEVER, np.minimum.accumulate(early))
     least_from = np.append(np.minimum.accumulate(late[::-1])[::-1], _NEVER)
     first = least_up_to[np.minimum(due_at, last)] + due
-    end = least_from[np.maximum(due_at, last)] - due + _BACKWARDS
-    forward = _range_least(late, due_at, last) - due
-    backward = _range_least(early, last, due_at) + due + _BACKWARDS
-    return np.asarray(np.minimum.reduce((first, end, forward, backward)))
-
-
-def _range_least(values: Numbers, first: Numbers, after: Numbers) -> Numbers:
-    """The least value of each range of places; `_NEVER` of an empty one."""
-    ends = np.column_stack((first, after)).reshape(-1)
-    least = np.minimum.reduceat(np.append(values, _NEVER), ends)[::2]
-    return np.where(first < after, least, _NEVER)
+    ends = np.column_stack((due_at, last)).reshape(-1)
+    between = np.minimum.reduceat(np.append(late, _NEVER), ends)[::2] - due
+    forward = np.where(due_at < last, between, _NEVER)
+    anywhere = np.minimum(least_up_to[due_at] + due, least_from[due_at] - due) + _BACKWARDS
+    return np.asarray(np.minimum.reduce((first, forward, anywhere)))

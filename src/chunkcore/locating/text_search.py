@@ -172,15 +172,13 @@ class WindowHashes:
 
     def __init__(self, texts: Sequence[str], window: int, stride: int) -> None:
         self._window, self._stride = window, stride
-        self._bases: list[int] = [0]
+        self._bases = np.cumsum([0, *map(len, texts)])
         hashes = [np.empty(0, dtype=np.uint64)]
         places = [np.empty(0, dtype=np.int64)]
-        for text in texts:
-            base = self._bases[-1]
+        for text, base in zip(texts, self._bases.tolist(), strict=False):
             hashed = _window_hashes(text, window)[::stride]
             hashes.append(hashed.copy())  # a view would keep all hashes in memory
             places.append(base + stride * np.arange(len(hashed)))
-            self._bases.append(base + len(text))
         # A stable sort keeps the places of equal hashes in order.
         joined = np.concatenate(hashes)
         order = np.argsort(joined, kind="stable")
@@ -223,11 +221,10 @@ class WindowHashes:
 
     def _owned(self, places: Numbers, number: int | None) -> tuple[Flags, Numbers, Numbers]:
         """Which places are in this text, or in any; of these, each one's text, and the offset in it."""
-        bases = np.array(self._bases)
-        owners = np.searchsorted(bases, places, side="right") - 1
+        owners = np.searchsorted(self._bases, places, side="right") - 1
         inside = places >= 0 if number is None else owners == number
         owners = owners[inside]
-        return inside, owners, places[inside] - bases[owners]
+        return inside, owners, places[inside] - self._bases[owners]
 
 
 def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:

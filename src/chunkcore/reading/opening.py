@@ -208,17 +208,14 @@ def _document_of(row: Mapping[str, Any], place: str) -> Document:
         identity = str(identity)
     marks: tuple[Mark, ...] = ()
     try:
-        if _are_marks(row.get("marks")):
+        rows = row.get("marks")
+        if isinstance(rows, list) and all(
+            isinstance(mark, dict) and "kind" in mark for mark in rows
+        ):
             marks = tuple(map(Mark.from_dict, others.pop("marks")))
         return Document(identity, text, {**nested, **others}, marks)
     except DataError as error:
         raise DataError(f"{place}: {error}") from error
-
-
-def _are_marks(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(mark, dict) and "kind" in mark for mark in value
-    )
 
 
 def folder_documents(

@@ -57,8 +57,15 @@ class Pdf(Reader):
     def read(self, data: bytes, name: str) -> Reading:
         pdf = _opened(data, name)
         pages = list(_pages(pdf))
-        broken = [number for number, page in enumerate(pages, start=1) if page.is_broken]
-        empty = [number for number, page in enumerate(pages, start=1) if page.is_empty]
+        broken, empty = [], []
+        comments, boxes = [], []
+        for number, page in enumerate(pages, start=1):
+            comments += page.comments
+            boxes += page.checked
+            if page.is_broken:
+                broken.append(number)
+            elif not (page.lines or page.typed):
+                empty.append(number)
         if len(broken) == len(pages):
             raise UnreadError(name, "has no page that PDFium can read: mend it, or take it out")
         if len(broken) + len(empty) == len(pages):
@@ -75,10 +82,8 @@ class Pdf(Reader):
             notes.append(f"scanned: no text on {_places(empty)} of {len(pages):,}; {_OCR}")
         if broken:
             notes.append(f"PDFium cannot read {_places(broken)} of {len(pages):,}: mend the file")
-        comments = [comment for page in pages for comment in page.comments]
         if comments:
             notes.append(f"comments are left out: {excerpts(comments)}")
-        boxes = [box for page in pages for box in page.checked]
         if boxes:
             notes.append(f"boxes of a form are left out; checked are {excerpts(boxes)}")
         return Reading(Document(name, text, metadata, marks), tuple(notes))
@@ -114,10 +119,6 @@ class _Page:
     comments: list[str] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)  # names of boxes
     is_broken: bool = False
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.lines or self.typed or self.is_broken)
 
 
 def _pages(pdf: Any) -> Iterator[_Page]:
@@ -301,16 +302,13 @@ def _joined_word(first: str, second: str, known: Counter[str]) -> str:
     times, times_hyphened = known[whole.lower()], known[_spelled(hyphened)]
     if times < times_hyphened:
         return hyphened
-    return whole if times or _is_listed(whole) else ""
-
-
-def _is_listed(word: str) -> bool:
-    """Whether a word list has the word; without the package pyspellchecker none has it."""
-    return any(word.lower() in _word_list(language) for language in _LANGUAGES)
+    listed_in = (language for language in _LANGUAGES if whole.lower() in _word_list(language))
+    return whole if times or any(listed_in) else ""
 
 
 @cache
 def _word_list(language: str) -> frozenset[str]:
+    """The words of a language; none without the package pyspellchecker."""
     try:
         from spellchecker import SpellChecker
     except ImportError:
