@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chunkcore.chunkers.cluster_semantic import ClusterSemantic
+from chunkcore.chunkers.clusters import ClusterSemantic
 
 from integration_tests.golden import Case, cases, golden, needs_model, patient_model, ranges, text_of
 

@@ -7,8 +7,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from chunkcore.chunkers import cluster_semantic
-from chunkcore.chunkers.cluster_semantic import ClusterSemantic, mean_pair_similarity, optimal_segmentation
+from chunkcore.chunkers import clusters
+from chunkcore.chunkers.clusters import ClusterSemantic, mean_pair_similarity, optimal_segmentation
 from chunkcore.chunkers.recursive import Recursive
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,7 +79,7 @@ def test_no_segmentation_is_better(seed, count, dimensions, most, repeats):
 @given(st.integers(0, 10**6), st.integers(1, 90), st.integers(2, 9), st.integers(1, 100), st.integers(1, 100))
 def test_the_boundaries_are_those_of_the_whole_matrix(seed, count, dimensions, most, block_rows):
     vectors = random_vectors(seed, count, dimensions)
-    with patch.object(cluster_semantic, "BLOCK_ROWS", block_rows):
+    with patch.object(clusters, "BLOCK_ROWS", block_rows):
         sizes = optimal_segmentation(vectors, most).tolist()
     assert sizes == plain_programme(centred_similarities(vectors), most)
 
@@ -110,7 +110,7 @@ def test_of_what_fits_no_segmentation_is_better(seed, count, most, block_rows):
     def allowed(sizes: list[int]) -> bool:
         return all(fits[end - 1, size - 1] for end, size in zip(np.cumsum(sizes), sizes, strict=True))
 
-    with patch.object(cluster_semantic, "BLOCK_ROWS", block_rows):
+    with patch.object(clusters, "BLOCK_ROWS", block_rows):
         sizes = optimal_segmentation(vectors, most, fits=fits).tolist()
     assert allowed(sizes)
     best = max(total(matrix, each) for each in all_segmentations(count, most) if allowed(each))

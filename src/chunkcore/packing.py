@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from operator import itemgetter
 from typing import Any, cast
 
 import numpy as np
 import regex
 
-from chunkcore.boundaries.words import word_ends
 from chunkcore.columns import LazySequence
 from chunkcore.spans import Numbers, Ranges, as_table
 from chunkcore.spans import trim as trim
@@ -22,27 +22,22 @@ from chunkcore.tokens.tokenized import IS_WHITE, BytePairText
 _SPACE = re.compile(r"\s+|[\u200b\u0f0b\u104a\uff0c\u3001\uff1b\uff1a\u3002\uff01\uff1f]+")
 _LINE_END = re.compile(r"[\n\r]")
 _NO_SPACE = re.compile(r"\S")
+# Thai, Lao, Burmese, Khmer, Japanese and Chinese. Beyond U+FFFF the library's places are not those of Python's text.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a0-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\ua9e0-\ua9ff\uaa60-\uaa7f]+"
+)
+_LONGEST_WORD = 40  # characters
 GRAPHEME = regex.compile(r"\X")
 _LONGEST = 1_000  # characters of a grapheme beyond what may fit that are looked at: some texts are one grapheme
 _LOOK_BACK = 32  # characters
 _USUAL = 2  # characters of white space before a chunk; for more, arrays are slower
 
 
-def running_sizes(sizes: Numbers, gap: int = 0) -> Numbers:
-    """Sums of the first 0, 1, ..., n sizes, each with the gap after it: the input of `pack`.
-
-    >>> running_sizes(np.array([3, 4]), gap=1).tolist()
-    [0, 4, 9]
-    """
-    sums = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes + gap, out=sums[1:])
-    return sums
-
-
 def running_counts(source: TokenizedText, pieces: Ranges) -> Numbers:
-    """`running_sizes` of pieces in order, each but the first with the white space before it, as tokens count it."""
+    """Sums of the first 0, 1, ..., n pieces' tokens, all but the first with the white space before it: for `pack`."""
     before = np.concatenate((pieces[:1, 0], pieces[:-1, 1]))
-    return running_sizes(source.counts(before, pieces[:, 1]))
+    return np.append(0, np.cumsum(source.counts(before, pieces[:, 1])))
 
 
 def pack(
@@ -59,10 +54,10 @@ def pack(
     follows pieces of size 0. Each range ends later than the one before. Pieces are shared only if the next piece still
     fits. O(chunks x log(pieces)) time.
 
-    `sums` are the `running_sizes` of the pieces, `gap` is the size between two. Of several `runs` of pieces, each the
-    first and the one after the last, each is packed by itself.
+    `sums` are of the sizes of the first 0, 1, ..., n pieces, each with the `gap` after it. Each of several `runs`, the
+    first piece and the one after the last, is packed by itself.
 
-    >>> pack(running_sizes(np.array([4, 3, 2, 5, 9])), size=9, overlap=2)
+    >>> pack(np.array([0, 4, 7, 9, 14, 23]), size=9, overlap=2)
     [(0, 3), (2, 4), (4, 5)]
     """
     reader = memoryview(cast("Any", sums))  # faster to bisect: no array scalars
@@ -266,8 +261,10 @@ def trim_ranges(source: TokenizedText, ranges: Ranges) -> Ranges:
         starts = np.minimum(starts + IS_WHITE.take(codes[starts], mode="clip"), ends - 1)
     edges = codes[np.stack((starts, ends - 1))]
     wider = IS_WHITE.take(edges, mode="clip").any(axis=0)
-    for place in wider.nonzero()[0].tolist():
-        starts[place], ends[place] = trim(source.text, int(starts[place]), int(ends[place]))
+    texts = source.slices(np.column_stack((starts, ends))[wider])
+    for place, text in zip(wider.nonzero()[0].tolist(), texts, strict=True):
+        starts[place] += len(text) - len(text.lstrip())
+        ends[place] -= len(text) - len(text.rstrip())
     trimmed: Ranges = np.column_stack((starts, ends))[starts < ends]
     return trimmed
 
@@ -365,3 +362,26 @@ def _last_that_fits(cuts: Sequence[int], fits: Callable[[int], bool]) -> int | N
         if fits(cut):
             return cut
     return None
+
+
+def word_ends(text: str, start: int, end: int, last: int) -> list[int]:
+    """Where words of scripts without spaces end in ``text[start:end]``, before its end; a word begins at `start`, and
+    the text that may be looked at ends at `last`. None without the extra ``words``. Linear time.
+    """
+    breaker = _breaker()
+    ends: list[int] = []
+    if breaker is None:
+        return ends
+    for run in _UNSPACED.finditer(text, start, min(last, end + _LONGEST_WORD)):
+        begin = run.start()
+        ends += [begin + stop for _, stop in breaker(run[0], "").segments() if begin + stop < end]
+    return ends
+
+
+@cache
+def _breaker() -> Any:
+    try:
+        from icu4py.breakers import WordBreaker
+    except ImportError:
+        return None
+    return WordBreaker

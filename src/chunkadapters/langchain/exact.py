@@ -27,7 +27,7 @@ from chunkcore.boundaries.separators import (
 )
 from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, chunkers
 from chunkcore.errors import OptionError, warn_user
-from chunkcore.packing import pack, running_sizes
+from chunkcore.packing import pack
 from chunkcore.tokens import TiktokenCounter, TokenizedText
 
 _KEEPS: dict[bool | str, Keep] = {"end": "end", "start": "start", True: "start", False: "drop"}
@@ -155,7 +155,7 @@ class LangChainCharacter(Joined):
         sizes = source.counts(pieces[:, 0], pieces[:, 1])
         around = self.regex and self.separator_text.startswith(_LOOK_AROUND)
         gap = source.counter.count("" if around else self.joiner)
-        packed = pack(running_sizes(sizes, gap), self.size, self.overlap, gap=gap)
+        packed = pack(np.append(0, np.cumsum(sizes + gap)), self.size, self.overlap, gap=gap)
         rows = pieces.tolist()
         if self.regex and self.keep == "drop" and _is_lossy(self.separator_text):
             # The document's own text stands between the pieces of a chunk.

@@ -11,14 +11,19 @@ if TYPE_CHECKING:
         chunkers as chunkers,
         get_chunker as get_chunker,
     )
-    from chunkcore.chunkers.cluster_semantic import ClusterSemantic as ClusterSemantic
-    from chunkcore.chunkers.clusters import Dbscan as Dbscan, SingleLinkage as SingleLinkage
+    from chunkcore.chunkers.clusters import (
+        ClusterSemantic as ClusterSemantic,
+        Dbscan as Dbscan,
+        SingleLinkage as SingleLinkage,
+    )
     from chunkcore.chunkers.fixed import FixedSentences as FixedSentences, FixedToken as FixedToken
     from chunkcore.chunkers.hierarchical import Hierarchical as Hierarchical
     from chunkcore.chunkers.llm import (
         Agentic as Agentic,
+        Contextual as Contextual,
         LLMSemantic as LLMSemantic,
         Lumber as Lumber,
+        Propositions as Propositions,
     )
     from chunkcore.chunkers.recursive import Recursive as Recursive
     from chunkcore.chunkers.semantic import (
@@ -35,23 +40,18 @@ if TYPE_CHECKING:
         Html as Html,
         Markdown as Markdown,
     )
-    from chunkcore.chunkers.writing import Contextual as Contextual, Propositions as Propositions
 
 on_first_use(
     __name__,
     {
         "chunkcore.chunkers.base": "Chunker Draft chunkers get_chunker",
-        "chunkcore.chunkers.cluster_semantic": "ClusterSemantic",
-        "chunkcore.chunkers.clusters": "Dbscan SingleLinkage",
+        "chunkcore.chunkers.clusters": "ClusterSemantic Dbscan SingleLinkage",
         "chunkcore.chunkers.fixed": "FixedSentences FixedToken",
         "chunkcore.chunkers.hierarchical": "Hierarchical",
-        "chunkcore.chunkers.llm": "Agentic LLMSemantic Lumber",
+        "chunkcore.chunkers.llm": "Agentic Contextual LLMSemantic Lumber Propositions",
         "chunkcore.chunkers.recursive": "Recursive",
-        "chunkcore.chunkers.semantic": (
-            "Breakpoint DualSemantic Kamradt KamradtModified SemanticOverlap "
-        ),
+        "chunkcore.chunkers.semantic": "Breakpoint DualSemantic Kamradt KamradtModified SemanticOverlap",
         "chunkcore.chunkers.sentence": "Sentence",
         "chunkcore.chunkers.structure": "Auto Code Html Markdown",
-        "chunkcore.chunkers.writing": "Contextual Propositions",
     },
 )

@@ -193,7 +193,8 @@ class Chunker(ABC):
     counter: TokenCounter | str = "cl100k_base"
 
     def __new__(cls, **options: object) -> Any:
-        check_option_names(f"the chunker {cls.name or cls.__name__}", options, cls.option_names())
+        names = [option.name for option in fields(cls)]
+        check_option_names(f"the chunker {cls.name or cls.__name__}", options, names)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -399,9 +400,9 @@ chunkers: Registry[type[Chunker]] = Registry(
         "agentic": "chunkcore.chunkers.llm:Agentic",
         "auto": "chunkcore.chunkers.structure:Auto",
         "breakpoint": "chunkcore.chunkers.semantic:Breakpoint",
-        "cluster_semantic": "chunkcore.chunkers.cluster_semantic:ClusterSemantic",
+        "cluster_semantic": "chunkcore.chunkers.clusters:ClusterSemantic",
         "code": "chunkcore.chunkers.structure:Code",
-        "contextual": "chunkcore.chunkers.writing:Contextual",
+        "contextual": "chunkcore.chunkers.llm:Contextual",
         "dbscan": "chunkcore.chunkers.clusters:Dbscan",
         "dual_semantic": "chunkcore.chunkers.semantic:DualSemantic",
         "fixed_sentences": "chunkcore.chunkers.fixed:FixedSentences",
@@ -413,7 +414,7 @@ chunkers: Registry[type[Chunker]] = Registry(
         "llm_semantic": "chunkcore.chunkers.llm:LLMSemantic",
         "lumber": "chunkcore.chunkers.llm:Lumber",
         "markdown": "chunkcore.chunkers.structure:Markdown",
-        "propositions": "chunkcore.chunkers.writing:Propositions",
+        "propositions": "chunkcore.chunkers.llm:Propositions",
         "recursive": "chunkcore.chunkers.recursive:Recursive",
         "sentence": "chunkcore.chunkers.sentence:Sentence",
         "single_linkage": "chunkcore.chunkers.clusters:SingleLinkage",

@@ -18,7 +18,6 @@ from chunkcore.boundaries.separators import (
     find_regex,
     pieces_between,
 )
-from chunkcore.boundaries.words import word_ends
 from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds
@@ -26,9 +25,9 @@ from chunkcore.packing import (
     join_ranges,
     pack,
     pack_words,
-    running_sizes,
     split_ranges_to_maximum,
     trim_ranges,
+    word_ends,
 )
 from chunkcore.spans import Numbers, Ranges, as_table
 from chunkcore.tokens import TokenizedText
@@ -166,7 +165,7 @@ class Recursive(Chunker):
         small = (sizes < self.size).nonzero()[0]
         is_dropped = self.keep == "drop" and separator != _WORD_END
         gap = source.counter.count(separator) if is_dropped else 0
-        sums = running_sizes(sizes[small], gap)
+        sums = np.append(0, np.cumsum(sizes[small] + gap))
         texts = pieces.texts[small]
         is_end = (small[1:] - small[:-1] > 1) | (texts[1:] > texts[:-1])
         edges = [0, *(is_end.nonzero()[0] + 1).tolist(), len(small)]

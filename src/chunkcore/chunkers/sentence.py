@@ -12,8 +12,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from chunkcore.boundaries import HTML_PAGE
-from chunkcore.boundaries.records import heading_numbers, record_lines
-from chunkcore.boundaries.sentences import check_splitter, heading_tags, sentence_ranges
+from chunkcore.boundaries.sentences import (
+    check_splitter,
+    heading_numbers,
+    heading_tags,
+    record_lines,
+    sentence_ranges,
+)
 from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.semantic import SemanticOverlap, check_overlap
 from chunkcore.options import Bounds

@@ -174,8 +174,7 @@ class KeptAnswers:
         return self._chunkers[-1]
 
     def _kept(self, chunker: Chunker) -> Chunker:
-        from chunkcore.chunkers.llm import LLMChunker
-        from chunkcore.chunkers.writing import Contextual
+        from chunkcore.chunkers.llm import Contextual, LLMChunker
 
         if self.path is None or not isinstance(chunker, LLMChunker):
             return chunker

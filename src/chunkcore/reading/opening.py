@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from chunkcore.boundaries.records import marked_headings
+from chunkcore.boundaries.sentences import marked_headings
 from chunkcore.errors import DataError, echo, warn_user
 from chunkcore.files import (
     CHECKSUMS,

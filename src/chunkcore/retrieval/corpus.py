@@ -20,7 +20,7 @@ from chunkcore.plain import Frame
 from chunkcore.reading.visible import has_markup
 from chunkcore.retrieval.lexicon import Postings, without_tags
 from chunkcore.run import PieceColumns, Retrieved
-from chunkcore.spans import Flags, Numbers, Ranges, ragged_indices, shifted
+from chunkcore.spans import Flags, Numbers, Ranges, shifted
 from chunkcore.text import (
     Chunk,
     Document,
@@ -123,7 +123,8 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
             ranges.append(chunks.ranges)
             tokens.append(chunks.counts)
         counts = np.array(lengths, dtype=np.int64)
-        numbers, indices = ragged_indices(np.zeros_like(counts), counts)
+        numbers = np.repeat(np.arange(len(counts)), counts)
+        indices = np.concatenate([corpus.places, *map(np.arange, lengths)])
         starts, ends = np.concatenate(ranges).T
         corpus.columns = np.stack((numbers, indices, starts, ends, np.concatenate(tokens)))
         if first:

@@ -144,6 +144,11 @@ class TokenizedText:
         return flags
 
     @_Once
+    def edges(self) -> Numbers:
+        """The places of the context-free boundaries."""
+        return np.flatnonzero(np.frombuffer(self.flags, dtype=np.bool_))
+
+    @_Once
     def boundaries(self) -> Numbers:
         # A long text is encoded in blocks, for their memory; no token reaches over their edges.
         edges: list[int] = []
@@ -176,7 +181,8 @@ class TokenizedText:
 
     def slices(self, ranges: Numbers) -> list[str]:
         """Each ``text[start:end]`` of ranges of shape (n, 2)."""
-        return [self.text[start:end] for start, end in ranges.tolist()]
+        starts, ends = ranges.T.tolist()  # two lists, not one a range
+        return [self.text[start:end] for start, end in zip(starts, ends, strict=True)]
 
     def count(self, start: int, end: int) -> int:
         """Tokens of ``text[start:end]``, encoded separately."""
@@ -205,9 +211,9 @@ class TokenizedText:
         first, last = pieces.T.copy()
         heads = (~is_boundary[starts]).nonzero()[0]
         tails = (~is_boundary[ends]).nonzero()[0]
-        first[heads] = [self.flags.find(1, start, end + 1) for start, end in pieces[heads].tolist()]
-        last[tails] = [self.flags.rfind(1, start, end) for start, end in pieces[tails].tolist()]
-        is_apart = first < 0
+        first[heads] = self.edges[self.edges.searchsorted(starts[heads])]
+        last[tails] = self.edges[self.edges.searchsorted(ends[tails]) - 1]
+        is_apart = first > last
         first[is_apart] = last[is_apart] = ends[is_apart]
         counts: Numbers = self.boundaries.searchsorted(last) - self.boundaries.searchsorted(first)
         begins = np.concatenate((starts[heads], last[tails]))

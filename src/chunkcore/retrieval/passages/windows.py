@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.boundaries.records import marked_headings
+from chunkcore.boundaries.sentences import marked_headings
 from chunkcore.errors import ModelError
 from chunkcore.retrieval.lexicon import (
     inverse_document_frequency,
