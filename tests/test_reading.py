@@ -236,6 +236,9 @@ HIDDEN = ("texts marked as hidden are left out",)
     ("body", "text", "notes"),
     [
         (run("secret", "<w:vanish/>"), "!", HIDDEN),
+        (run("-6", '<w:vertAlign w:val="superscript"/>'), "⁻⁶!", ()),
+        (run("nd", '<w:vertAlign w:val="superscript"/>'), "nd!", ()),
+        (run("6", '<w:vertAlign w:val="subscript"/>'), "6!", ()),
         (run("shown", '<w:vanish w:val="0"/>'), "shown!", ()),
         (run("secret", '<w:rStyle w:val="Based"/>'), "!", HIDDEN),
         (paragraph("secret", "Based") + paragraph("Tea"), "Tea", HIDDEN),
@@ -330,11 +333,14 @@ def test_slides_are_pages(tmp_path):
     slides = pptx.Presentation()
     for title in ("Black tea", "Green tea"):
         slide = slides.slides.add_slide(slides.slide_layouts[1])
-        slide.shapes.title.text, slide.placeholders[1].text = title, "is hot"
+        slide.shapes.title.text, slide.placeholders[1].text = title, "is hot, by 10"
+        run = slide.placeholders[1].text_frame.paragraphs[0].add_run()
+        run.text = "6"
+        run.font._element.set("baseline", "30000")
     slides.save(tmp_path / "tea.pptx")
     document = document_of(tmp_path / "tea.pptx")
-    assert document.text == "# Black tea\nis hot\n\n# Green tea\nis hot"
-    assert get_chunker("sentence:size=50").chunk(document)[1].text == "# Green tea\nis hot"
+    assert document.text == "# Black tea\nis hot, by 10⁶\n\n# Green tea\nis hot, by 10⁶"
+    assert get_chunker("sentence:size=50").chunk(document)[1].text == "# Green tea\nis hot, by 10⁶"
     assert document.pages_of(Span(document.text.index("Green"), len(document.text))) == (2,)
 
 

@@ -17,7 +17,7 @@ from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import Reader, Reading, left_out, listed, readers
-from chunkcore.reading.visible import fenced
+from chunkcore.reading.visible import fenced, raised
 from chunkcore.text import Document, Mark, Span
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # The header of a table without <th>.
 _NO_HEADER = re.compile(r"^\|(?:  \|)+\n(\|(?: --- \|)+)\n(\|.*)$", re.MULTILINE)
+_SUP = "\x02"  # around raised text, until it is made `raised`
+_RAISED = re.compile(f"{_SUP}([^{_SUP}]*){_SUP}")
 _LOCKS = "META-INF/encryption.xml"
 _TITLE = "p[style-name='Title'] => h1:fresh"
 _NO_TEXT = "has no text: it may hold pictures only"
@@ -58,9 +60,10 @@ class _Packed(Reader):
 
         converter = getattr(converters, f"{self.name.title()}Converter")()
         # No marks for bold and italics: they would stand inside words.
-        plain = {"escape_underscores": False, "escape_asterisks": False, "strong_em_symbol": ""}
+        plain = {"escape_underscores": False, "escape_asterisks": False, "strong_em_symbol": "", "sup_symbol": _SUP}
         converted = converter.convert(BytesIO(data), StreamInfo(), style_map=_TITLE, **plain)
         text = converted.markdown.replace("\r\n", "\n")
+        text = _RAISED.sub(lambda match: raised(match[1]), text)
         text = re.sub(r"\n{3,}", "\n\n", text).strip()
         return _NO_HEADER.sub(r"\2\n\1", text)
 
@@ -173,6 +176,8 @@ class Epub(_Packed):
         return super().markdown(_packed(members), members, notes)
 
 
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_SLIDES = re.compile(r"ppt/slides/slide\d+\.xml")
 _SLIDE = re.compile(r"<!-- Slide number: (\d+) -->\n?")
 
 
@@ -182,6 +187,19 @@ class Pptx(_Packed):
 
     endings = ("pptx", "pptm")
     telling = b"ppt/"
+
+    def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
+        etree = needed("lxml.etree", "office", "read PPTX")
+        for name in filter(_SLIDES.fullmatch, members):
+            root = _xml(members[name])
+            for run in root.iter(f"{_A}r"):
+                properties, text = run.find(f"{_A}rPr"), run.find(f"{_A}t")
+                if properties is None or text is None:
+                    continue
+                if properties.get("baseline", "-")[0] not in "-0":
+                    text.text = raised(text.text or "")
+            members[name] = etree.tostring(root)
+        return super().markdown(_packed(members), members, notes)
 
     def document(self, name: str, markdown: str) -> Document:
         pieces = _SLIDE.split(markdown)  # before the first slide, then numbers and texts

@@ -161,6 +161,9 @@ def html_setting() -> Html:
 _FAR = 5000  # characters of the text in which the next piece is looked for
 _WORD = re.compile(r"\S+")
 _BLANKS = str.maketrans("\n\r\t\f", "    ")
+_EXPONENT = re.compile(r"[0-9+\-\u2212=()]+")
+_RAISED = str.maketrans("0123456789+-\u2212=()", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾")
+_SAME = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻\u2212⁼⁽⁾", "0123456789+--=()")
 
 
 def source_mark(html: str, text: str) -> tuple[Mark, ...]:
@@ -171,10 +174,11 @@ def source_mark(html: str, text: str) -> tuple[Mark, ...]:
     """
     pieces = []
     reached = 0
+    folded = text.translate(_SAME)
 
     def add(start: int, end: int, words: str) -> bool:
         nonlocal reached
-        place = text.find(words, reached, reached + _FAR + len(words))
+        place = folded.find(words.translate(_SAME), reached, reached + _FAR + len(words))
         if place >= 0:
             pieces.append([place, start, len(words), end - start])
             reached = place + len(words)
@@ -347,7 +351,12 @@ def _converter() -> Any:
         def convert_a(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             return text
 
-        convert_code = convert_kbd = convert_samp = convert_del = convert_s = convert_a
+        convert_code = convert_kbd = convert_samp = convert_a
+
+        def convert_sup(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+            return raised(text)
+
+        convert_strike = markdownify.MarkdownConverter.convert_del
 
         def convert_br(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             return " " if "_inline" in parent_tags else "\n"
@@ -368,6 +377,15 @@ def _converter() -> Any:
         wrap=True,  # line ends of the source are spaces
         wrap_width=None,
     )
+
+
+def raised(text: str) -> str:
+    """Raised numbers as Unicode's: 10 to the 6 is not 106. Other text stays.
+
+    >>> raised("-3"), raised("nd"), raised("[1]")
+    ('⁻³', 'nd', '[1]')
+    """
+    return text.translate(_RAISED) if _EXPONENT.fullmatch(text) else text
 
 
 def fenced(text: str, language: str = "") -> str:
