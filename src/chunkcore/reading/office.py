@@ -60,7 +60,12 @@ class _Packed(Reader):
 
         converter = getattr(converters, f"{self.name.title()}Converter")()
         # No marks for bold and italics: they would stand inside words.
-        plain = {"escape_underscores": False, "escape_asterisks": False, "strong_em_symbol": "", "sup_symbol": _SUP}
+        plain = {
+            "escape_underscores": False,
+            "escape_asterisks": False,
+            "strong_em_symbol": "",
+            "sup_symbol": _SUP,
+        }
         converted = converter.convert(BytesIO(data), StreamInfo(), style_map=_TITLE, **plain)
         text = converted.markdown.replace("\r\n", "\n")
         text = _RAISED.sub(lambda match: raised(match[1]), text)
