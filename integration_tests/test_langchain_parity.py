@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("langchain_text_splitters")
-from chunkcore.chunkers.fixed import FixedToken
 from chunkcore.chunkers.recursive import Recursive
+from chunkcore.chunkers.sentence import FixedToken
 from chunkcore.tokens import TiktokenCounter, get_counter
 from langchain_text_splitters import Language, RecursiveCharacterTextSplitter, TokenTextSplitter
 from tests.conftest import shared

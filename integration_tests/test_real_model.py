@@ -10,8 +10,8 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from chunkcore.chunkers.fixed import FixedToken
 from chunkcore.chunkers.recursive import Recursive
+from chunkcore.chunkers.sentence import FixedToken
 from chunkcore.errors import OptionError
 from chunkcore.models import TokenCountingEmbedder, get_embedder
 from chunkcore.models.loading import EmbedderCounter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from chunkcore.chunkers.fixed import FixedToken
+from chunkcore.chunkers.sentence import FixedToken
 from chunkcore.tokens import TiktokenCounter
 from hypothesis import given
 from hypothesis import strategies as st

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from chunkcore.chunkers import clusters
 from chunkcore.chunkers.clusters import SingleLinkage, link, near_pairs, pairs_within
-from chunkcore.chunkers.fixed import FixedSentences
+from chunkcore.chunkers.sentence import FixedSentences
 from chunkcore.errors import DataError
 from chunkcore.models.base import unit_rows
 from chunkcore.text import Document

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         Dbscan as Dbscan,
         SingleLinkage as SingleLinkage,
     )
-    from chunkcore.chunkers.fixed import FixedSentences as FixedSentences, FixedToken as FixedToken
     from chunkcore.chunkers.hierarchical import Hierarchical as Hierarchical
     from chunkcore.chunkers.llm import (
         Agentic as Agentic,
@@ -32,7 +31,11 @@ if TYPE_CHECKING:
         Kamradt as Kamradt,
         KamradtModified as KamradtModified,
     )
-    from chunkcore.chunkers.sentence import Sentence as Sentence
+    from chunkcore.chunkers.sentence import (
+        FixedSentences as FixedSentences,
+        FixedToken as FixedToken,
+        Sentence as Sentence,
+    )
     from chunkcore.chunkers.semantic import SemanticOverlap as SemanticOverlap
     from chunkcore.chunkers.structure import (
         Auto as Auto,
@@ -46,12 +49,11 @@ on_first_use(
     {
         "chunkcore.chunkers.base": "Chunker Draft chunkers get_chunker",
         "chunkcore.chunkers.clusters": "ClusterSemantic Dbscan SingleLinkage",
-        "chunkcore.chunkers.fixed": "FixedSentences FixedToken",
         "chunkcore.chunkers.hierarchical": "Hierarchical",
         "chunkcore.chunkers.llm": "Agentic Contextual LLMSemantic Lumber Propositions",
         "chunkcore.chunkers.recursive": "Recursive",
         "chunkcore.chunkers.semantic": "Breakpoint DualSemantic Kamradt KamradtModified SemanticOverlap",
-        "chunkcore.chunkers.sentence": "Sentence",
+        "chunkcore.chunkers.sentence": "FixedSentences FixedToken Sentence",
         "chunkcore.chunkers.structure": "Auto Code Html Markdown",
     },
 )

@@ -23,6 +23,9 @@ from chunkcore.tokens import TokenizedText
 _TIE = 1e-9  # a smaller excess over the threshold is rounding
 Cluster = tuple[int, int]  # its first segment, and the one after its last
 Joins = Callable[[Cluster, Cluster], bool]
+Fits = Callable[
+    [int, int], bool
+]  # whether these and all segments between, as one chunk, are within the size
 
 
 @chunkers.register("hierarchical")
@@ -105,14 +108,10 @@ class Hierarchical(SentenceChunker):
             return bool((unit[slice(*left)] @ unit[slice(*right)].T > threshold + _TIE).any())
 
         fits = _within(source, segments, self.size)
-
-        def fit_together(left: Cluster, right: Cluster) -> bool:
-            return fits(left[0], right[1])
-
-        clusters = initial_clusters(len(segments), related, fit_together)
-        clusters = merged_clusters(clusters, related, fit_together)
+        clusters = initial_clusters(len(segments), related, fits)
+        clusters = merged_clusters(clusters, related, fits)
         alone = [end - first == 1 and sentences[first] == 1 for first, end in clusters]
-        return _without_single(clusters, alone, vectors.astype(np.float64), fit_together)
+        return _without_single(clusters, alone, vectors.astype(np.float64), fits)
 
 
 def segment_starts(vectors: Vectors, window: int, deviations: float) -> Numbers:
@@ -179,7 +178,7 @@ def peaks(values: Floats, threshold: float) -> Numbers:
     return np.flatnonzero((values > threshold) & (values >= before) & (values > after))
 
 
-def _within(source: TokenizedText, ranges: Ranges, most: int | None) -> Callable[[int, int], bool]:
+def _within(source: TokenizedText, ranges: Ranges, most: int | None) -> Fits:
     """Whether the ranges `first` to ``after - 1``, as one chunk, count at most `most`."""
 
     def fits(first: int, after: int) -> bool:
@@ -208,34 +207,32 @@ def pair_statistics(unit: Floats) -> tuple[float, float]:
     return mean, sqrt(variance) if variance > _TIE else 0.0
 
 
-def initial_clusters(count: int, related: Joins, fit_together: Joins) -> list[Cluster]:
+def initial_clusters(count: int, related: Joins, fits: Fits) -> list[Cluster]:
     """Step 1: runs of segments, each related to the next."""
     clusters: list[Cluster] = []
     for segment in range(count):
         one = (segment, segment + 1)
-        if clusters and related((segment - 1, segment), one) and fit_together(clusters[-1], one):
+        if clusters and related((segment - 1, segment), one) and fits(clusters[-1][0], one[1]):
             clusters[-1] = (clusters[-1][0], segment + 1)
         else:
             clusters.append(one)
     return clusters
 
 
-def merged_clusters(
-    clusters: Sequence[Cluster], related: Joins, fit_together: Joins
-) -> list[Cluster]:
+def merged_clusters(clusters: Sequence[Cluster], related: Joins, fits: Fits) -> list[Cluster]:
     """Step 2, in one pass: join related neighbouring clusters."""
     merged: list[Cluster] = []
     waiting = list(clusters)[::-1]
     while waiting:
         cluster = waiting.pop()
-        if waiting and related(cluster, waiting[-1]) and fit_together(cluster, waiting[-1]):
+        if waiting and related(cluster, waiting[-1]) and fits(cluster[0], waiting[-1][1]):
             cluster = (cluster[0], waiting.pop()[1])
         merged.append(cluster)
     return merged
 
 
 def _without_single(
-    clusters: Sequence[Cluster], alone: Sequence[bool], vectors: Floats, fit_together: Joins
+    clusters: Sequence[Cluster], alone: Sequence[bool], vectors: Floats, fits: Fits
 ) -> list[Cluster]:
     """Step 3: join single-sentence clusters with the nearer neighbour."""
     sums = np.concatenate((np.zeros((1, vectors.shape[1])), np.cumsum(vectors, axis=0)))
@@ -251,9 +248,9 @@ def _without_single(
     while rest:
         cluster, is_single = rest.pop()
         left = right = None
-        if is_single and merged and fit_together(merged[-1], cluster):
+        if is_single and merged and fits(merged[-1][0], cluster[1]):
             left = merged[-1]
-        if is_single and rest and fit_together(cluster, rest[-1][0]):
+        if is_single and rest and fits(cluster[0], rest[-1][0][1]):
             right = rest[-1][0]
         if left and (not right or cosine(left, cluster) >= cosine(cluster, right)):
             merged[-1] = (left[0], cluster[1])
