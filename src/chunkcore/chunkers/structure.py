@@ -147,11 +147,12 @@ class _Packer:
         while self.waiting:
             unit = self.waiting.pop()
             size, header = self._with(unit)
-            if self._takes(unit, size):
+            begins = self._begins(unit)
+            if not begins and self._takes(unit, size):
                 self.units.append(unit)
                 self.size = size
                 self.header = header
-            elif self._is_open_to_parts(unit):
+            elif not begins and self._is_open_to_parts(unit):
                 self._wait(self._smaller(unit), unit.after, unit.depth + 1)
             else:
                 self.waiting.append(unit)
@@ -172,11 +173,9 @@ class _Packer:
     def _is_bare(self) -> bool:
         return all(unit.block.leads for unit in self.units)
 
-    def _opens(self, unit: _Unit) -> bool:
-        return 0 < unit.block.level <= self.opening
-
     def _begins(self, unit: _Unit) -> bool:
-        if self._opens(unit):
+        """Whether the unit begins a chunk."""
+        if 0 < unit.block.level <= self.opening:
             return not self._is_bare
         return self.apart and bool(self.units) and unit.depth < self.units[0].depth
 
@@ -193,8 +192,6 @@ class _Packer:
         return unit.alone, None
 
     def _takes(self, unit: _Unit, size: int) -> bool:
-        if self._begins(unit):
-            return False
         if size <= self.chunker.size:
             return True
         keeps = unit.is_last_resort or unit.alone <= self.chunker.size
@@ -206,8 +203,6 @@ class _Packer:
 
     def _is_open_to_parts(self, unit: _Unit) -> bool:
         """Cut the unit for the growing chunk: one that is bare or under the minimum."""
-        if self._begins(unit):
-            return False
         if unit.is_last_resort and (unit.alone <= self.maximum or self._is_code_point_over(unit)):
             return False
         return self._is_bare or self.size < self.chunker.minimum
@@ -237,8 +232,11 @@ class _Packer:
         first, last = self.units[0], self.units[keep - 1].block
         paths = [unit.block.path for unit in self.units[:keep] if not unit.block.leads]
         path = _common(paths or [unit.block.path for unit in self.units[:keep]])
-        cut = (self.opening + 1 - first.block.level if self._opens(first) else 0, -first.depth)
-        self.packed.append(Packed(first.block.start, last.end, self.header, path, cut, size))
+        level = first.block.level
+        strength = self.opening + 1 - level if 0 < level <= self.opening else 0
+        self.packed.append(
+            Packed(first.block.start, last.end, self.header, path, (strength, -first.depth), size)
+        )
         self.waiting.extend(self.units[keep:][::-1])
         self.units, self.size, self.header = [], 0, None
 
