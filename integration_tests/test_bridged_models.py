@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,8 @@ pytest.importorskip("llama_index.core", reason="llama-index-core is not installe
 pytest.importorskip("haystack", reason="haystack-ai is not installed")
 
 from chunkadapters import haystack, langchain, llamaindex
-from chunkcore.errors import ModelError, OptionError
-from chunkcore.models import CachedEmbedder, Embedder
-from chunkcore.models.llm import LLM
+from chunkcore import LLM, Document, Embedder, ModelError, OptionError, get_chunker
+from chunkcore.models import CachedEmbedder
 from haystack import Document as HaystackDocument
 from haystack import Pipeline, component
 from haystack.components.embedders import MockDocumentEmbedder, MockTextEmbedder, OpenAIDocumentEmbedder
@@ -39,19 +39,50 @@ from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.llms import MockLLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
-from tests.fake_llm_server import running
+from tests.fake_llm_server import FATAL, LASTING, running
 from tests.fakes import FakeEmbedder
 
-from integration_tests.bridges import (
-    DOCUMENT,
-    FAULTS,
-    KEY,
-    QUESTION,
-    SCHEMA,
-    assert_chunked_through,
-    bodies,
-    told_nowhere,
+from integration_tests.toys import lost
+
+KEY = "sk-very-secret-0123456789"
+DOCUMENT = Document("tea.md", "\n\n".join(f"Paragraph {i} is about tea. It says {i} times so." for i in range(12)))
+NUMBER = {"type": "integer", "minimum": 1, "maximum": 9}
+SCHEMA = {"type": "object", "properties": {"first_changed": NUMBER}, "required": ["first_changed"]}
+SCHEMA["additionalProperties"] = False
+QUESTION = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Where?"}]
+
+# Of the server's ways to fail those that clients tell in ways of their own, and three that harm nothing.
+FAULTS = (
+    *("refusal", "filtered", "prose", "null", "truncated", "http_429", "http_503", "filter_400", "html", "no_choices"),
+    *("quota", "http_401", "http_404", "close"),
+    *("without_schema", "no_usage", "ok"),
 )
+
+
+def assert_chunked_through(fault: str, llm: LLM) -> None:
+    """A strategy that asks the model loses nothing, whatever the server does, or tells that it cannot be asked."""
+    chunker = get_chunker("lumber", llm=llm, window=40, size=80, retries=1)
+    if fault in FATAL:
+        with pytest.raises(ModelError) as caught:
+            chunker.chunk(DOCUMENT)
+        assert KEY not in "".join(traceback.format_exception(caught.value))
+        return
+    chunks = chunker.chunk(DOCUMENT)
+    assert not lost(DOCUMENT.text, [[(span.start, span.end) for span in chunk.spans] for chunk in chunks])
+    assert any("fallback" in chunk.metadata for chunk in chunks) == (fault in LASTING)
+    assert KEY not in str([chunk.metadata for chunk in chunks])
+
+
+def bodies(log: list[dict[str, Any]], model: str) -> list[dict[str, Any]]:
+    """What the server was sent for a model."""
+    return [each["body"] for each in log if each["body"]["model"] == model]
+
+
+def told_nowhere(key: str, *shown: Callable[[], Any]) -> None:
+    """A key stands in nothing that is shown, written down or kept."""
+    for each in shown:
+        assert key not in str(each())
+
 
 INNER = FakeEmbedder()
 SIZES = {"size": 40, "piece_size": 10}

@@ -12,7 +12,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 pytest.importorskip("langchain_text_splitters")
 pytest.importorskip("llama_index.core")
@@ -51,11 +50,8 @@ from llama_index.core.node_parser import (
 from llama_index.core.node_parser import TokenTextSplitter as LlamaTokenTextSplitter
 from llama_index.core.utils import globals_helper
 from tests.conftest import shared
-from tests.strategies import hard_text, prose
 
 pytestmark = pytest.mark.peers
-few = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-texts = hard_text() | prose() | hard_text(max_parts=120)
 
 # No look-alikes of special tokens: LangChain raises at them, LlamaIndex counts them as one; here they are text.
 SPECIAL = re.compile(r"<\|(?:endoftext|endofprompt|fim_\w+)\|>")

@@ -1,9 +1,10 @@
-r"""breakpoint, kamradt_modified and dual_semantic cut where the reference programs cut: docs/evidence/golden.md.
+r"""Chunkers by meaning cut where the reference programs cut: docs/evidence/golden.md.
 
-Three corpora; 21 cases of breakpoint, 6 of kamradt_modified, 15 of dual_semantic. kamradt_modified stops at a
-threshold on a grid of 2⁻²⁰, and where a distance is next to one, its last digits decide about a cut: its cases are
-those of PyTorch's vectors on one machine. With OpenVINO's, or with PyTorch's on another machine or in batches of
-other texts, which differ in the seventh digit, a cut may differ, and the test holds that no other does, and why.
+Three corpora; 9 cases of cluster_semantic, 21 of breakpoint, 6 of kamradt_modified, 15 of dual_semantic.
+kamradt_modified stops at a threshold on a grid of 2⁻²⁰, and where a distance is next to one, its last digits decide
+about a cut: its cases are those of PyTorch's vectors on one machine. With OpenVINO's, or with PyTorch's on another
+machine or in batches of other texts, which differ in the seventh digit, a cut may differ, and the test holds that no
+other does, and why.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.chunkers.clusters import ClusterSemantic
 from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.chunkers.semantic import (
     Breakpoint,
@@ -94,3 +96,10 @@ def test_kamradt_modified_cuts_where_the_released_code_does_but_for_one_cut_on_t
     # The distance that decides is within float32's error of a number that the search compares with.
     deciding = distances[order[wanted]] * 2**20
     assert abs(deciding - round(deciding)) / 2**20 < 4e-7
+
+
+@pytest.mark.parametrize("case", cases("cluster_semantic"))
+def test_every_boundary_is_the_released_codes(case: Case) -> None:
+    assert case["options"]["piece_size"] == 50
+    chunker = ClusterSemantic(size=case["options"]["max_size"], embedder=patient_model())
+    assert ranges(chunker, text_of(case)) == golden(case)

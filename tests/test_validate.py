@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import chunkcore.models
-import numpy as np
 import pytest
 from chunkcore import Document, MissingExtraError, load_benchmark, load_documents
 from chunkcore.cli import main
@@ -17,7 +16,7 @@ from chunkcore.questions.validate import KINDS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes import FakeEmbedder
+from tests.test_generate import Fixed
 
 # Fourteen words, one of them twice.
 STORY = Document("story.txt", "The fox of Arbon naps. The dog of Bregenz runs, and then the dog eats.")
@@ -127,17 +126,12 @@ def test_fix_changes_what_a_benchmark_refuses_and_shortens_nothing(tmp_path, evi
 def test_questions_in_nearly_the_same_words_are_found_once_and_only_with_an_embedder():
     angles = {"Who sleeps?": 0, "Who is it that sleeps?": 10, "Who naps?": 25, "Why?": 90}
 
-    class Fixed(FakeEmbedder):
-        def embed_documents(self, texts):
-            radians = np.radians([angles[text] for text in texts])
-            return np.column_stack([np.cos(radians), np.sin(radians)]).astype(np.float32) * 2
-
     rows = [
         row("and then the", question=each) for each in ("Who is it that sleeps?", "who sleeps", "Who naps?", "Why?")
     ]
     same = ("duplicate", "question 3", "the same words as 'good' at question 1")
     assert found(*rows) == [same]
-    near = found(*rows, embedder=Fixed())
+    near = found(*rows, embedder=Fixed(angles))
     told = "nearly the same as {} (cosine {}): {}"
     assert near == [
         same,

@@ -64,9 +64,9 @@ def test_every_option_of_every_chunker_refuses_wrong_values(name: str) -> None:
     ("call", "says"),
     [
         (lambda: Retrieved("d", SPANS, nan), "the score of a Retrieved is a number, got nan"),
-        (lambda: Evidence("d", Span(1, 1)), "."),
-        (lambda: compare([]), "."),
-        (lambda: compare([], margin=nan), "."),
+        (lambda: Evidence("d", Span(1, 1)), "a span needs 0 <= start < end"),
+        (lambda: compare([]), "there is no report to compare"),
+        (lambda: compare([], margin=nan), "margin is a number, got nan"),
         (lambda: get_chunker("agentic"), "llm"),
         (lambda: Recursive(size=-1), "size is at least 1"),
     ],

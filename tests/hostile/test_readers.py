@@ -1,14 +1,13 @@
-"""Files of strangers: bombs, entities, links, scripts, endless nesting. A sentence each, and other files are read."""
+"""Files of strangers: bombs, entities, links, scripts, endless nesting. A sentence each."""
 
 from __future__ import annotations
 
 import json
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
-from chunkcore import DataError, Document, Span, load_documents
+from chunkcore import DataError, Document, Span
 from chunkcore.reading import Reader, Reading, UnreadError, base, office, read_file
 
 from tests.files import lines_of, paragraph, pdf_bytes, word_xml, write_docx, write_epub, write_zip
@@ -16,21 +15,6 @@ from tests.files import lines_of, paragraph, pdf_bytes, word_xml, write_docx, wr
 pytest.importorskip("pypdfium2")
 pytest.importorskip("justhtml")
 pytest.importorskip("markitdown")
-
-
-def told(file: Path, text: str = "Tea.") -> str:
-    """The one line that a folder's reader says of the file; the file beside it is read."""
-    (file.parent / "good.txt").write_text(text)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warnings.simplefilter("ignore", ResourceWarning)  # of what another test has left
-        documents = load_documents(file.parent)
-    assert [each.text for each in documents] == [text]
-    (one,) = [str(each.message) for each in caught]
-    assert "\n" not in one
-    assert len(one) < 400
-    assert file.name in one
-    return one
 
 
 def outcome(file: Path) -> str:
