@@ -453,14 +453,11 @@ def wait_for_lock(file: BinaryIO) -> None:
 def utf8_line(row: Mapping[str, Any]) -> bytes:
     """A JSON object as a line, with JSON's escapes for surrogates and for what steers terminals."""
     text = json.dumps(row, ensure_ascii=False)
-    return f"{_ESCAPED.sub(_escape, text)}\n".encode()
+    escaped = _ESCAPED.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+    return f"{escaped}\n".encode()
 
 
 _ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
-
-
-def _escape(sign: re.Match[str]) -> str:
-    return f"\\u{ord(sign[0]):04x}"
 
 
 @contextmanager

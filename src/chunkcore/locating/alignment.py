@@ -456,8 +456,8 @@ def choose_in_order(
     ranges = [places[number] for number in placed]
     jumps = _jumps(places, lengths, placed)
     until = [np.zeros(len(ranges[0]), dtype=np.int64)]
-    for step, jump in enumerate(jumps):
-        until.append(_least_before(until[step], ranges[step], ranges[step + 1], jump))
+    for (before, here), jump in zip(pairwise(ranges), jumps, strict=True):
+        until.append(_least_before(until[-1], before, here, jump))
     place = int(until[-1].argmin())
     after = np.zeros(len(until[-1]), dtype=np.int64)
     for step in reversed(range(len(placed))):

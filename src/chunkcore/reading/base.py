@@ -233,8 +233,6 @@ def _answer(request: Mapping[str, str], data: bytes) -> dict[str, object]:
         module = import_from(request["module"], request["place"])
         reader = attrgetter(request["class"])(module)
         document, notes = _read(reader, data, name, name)
-    except UnreadError as error:
-        return {"error": error.reason}
     except MissingExtraError as error:
         return {"error": f"cannot be read: {error}"}
     except ChunkcoreError as error:

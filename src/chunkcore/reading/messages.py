@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from email.header import decode_header
 from email.message import Message
 from email.parser import BytesParser
@@ -40,12 +39,14 @@ _HTML = ("text/html", "application/xhtml+xml")
 _SHOWN_KINDS = ("text/plain", *_HTML, "multipart/related", "multipart/mixed")
 
 
-@dataclass
 class _Mail:
     """What is read of a message: its blocks of text, and the names of what is not read."""
 
-    blocks: list[str] = field(default_factory=list)
-    attachments: list[str] = field(default_factory=list)
+    def __init__(self, *parts: Message) -> None:
+        self.blocks: list[str] = []
+        self.attachments: list[str] = []
+        for part in parts:
+            self.add(part)
 
     def add_head(self, part: Message) -> None:
         subject = _header(part, "subject")
@@ -78,13 +79,10 @@ class _Mail:
 
     def add_best(self, parts: Sequence[Message]) -> None:
         """Add the plain text, or where it is empty or a stub the longest other part, if possible no calendar's data."""
-        mails = [_mail_of(part) for part in parts]
+        mails = list(map(_Mail, parts))
         kinds = [part.get_content_type() for part in parts]
-        shown = [
-            mail
-            for mail, kind in zip(mails, kinds, strict=True)
-            if kind in _SHOWN_KINDS and mail.text
-        ]
+        pairs = zip(mails, kinds, strict=True)
+        shown = [mail for mail, kind in pairs if kind in _SHOWN_KINDS and mail.text]
         best = max(shown or mails, key=lambda mail: len(mail.text), default=_Mail())
         if "text/plain" in kinds:
             plain = mails[kinds.index("text/plain")]
@@ -100,12 +98,6 @@ class _Mail:
     @property
     def text(self) -> str:
         return "\n\n".join(self.blocks)
-
-
-def _mail_of(part: Message) -> _Mail:
-    mail = _Mail()
-    mail.add(part)
-    return mail
 
 
 def _is_stub(text: str, best: str) -> bool:
@@ -142,7 +134,7 @@ class Email(Reader):
 
     def read(self, data: bytes, name: str) -> Reading:
         message = _parsed(data, name)
-        mail = _mail_of(message)
+        mail = _Mail(message)
         if not mail.blocks:
             raise UnreadError(name, "is an e-mail without a text: take it out")
         metadata = {key: _header(message, key) for key in _METADATA if key in message}
@@ -201,7 +193,7 @@ class Mailbox(Reader):
         notes: defaultdict[str, list[str]] = defaultdict(list)
         for number, message in enumerate(filter(bytes.strip, messages), start=1):
             try:
-                mail = _mail_of(_parsed(re.sub(rb"(?m)^>(?=>*From )", b"", message), name))
+                mail = _Mail(_parsed(re.sub(rb"(?m)^>(?=>*From )", b"", message), name))
             except UnreadError as error:
                 notes[error.reason].append(f"message {number:,}")
                 continue
