@@ -8,7 +8,8 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from chunkcore.locating import NO_PLACE, DocumentNames, Hit, Locator, StatedPlace, Verdict, read_place
+from chunkadapters.places import PlaceKeys
+from chunkcore.locating import NO_PLACE, DocumentNames, Hit, Locator, StatedPlace, Verdict
 from chunkcore.locating.alignment import Aligner, find_quote
 from chunkcore.text import Document, Span
 from hypothesis import given
@@ -186,7 +187,7 @@ ROW = TABLE.index("| b")
 
 
 def verdict(text: str, metadata: dict[str, object], source: str = TABLE, **options) -> Verdict:
-    stated = read_place(metadata, text, start="start", end="end")
+    stated = PlaceKeys("start", "end").stated(metadata, text)
     return Locator({"t.md": Document("t.md", source)}, **options).locate(Hit(text, names=("t.md",), stated=stated))
 
 

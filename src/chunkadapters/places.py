@@ -16,12 +16,12 @@ from itertools import groupby, zip_longest
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, cast
 
 from chunkcore.chunkers.base import DocumentChunks
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, echo
 from chunkcore.locating import (
     NAMING_KEYS,
+    NO_PLACE,
     StatedPlace,
     names_of,
-    read_place,
     read_spans,
     whole_number,
 )
@@ -172,10 +172,34 @@ class PlaceKeys:
     def stated(
         self, metadata: Mapping[str, object], text: str, *, searched: bool = False
     ) -> StatedPlace:
-        """The place that metadata state for a text; see `read_place`."""
-        return read_place(
-            metadata, text, start=self.start, end=self.end, spans=self.spans, searched=searched
-        )
+        """The place that metadata state for a text; the text gives the end if only the start is there.
+
+        Negative ends state no place: LangChain writes -1 where it finds a chunk nowhere. Spans whose ends are not the
+        stated ones are inherited from the chunk that the text was cut from, and do not count.
+
+        >>> PlaceKeys("start", "end").stated({"start": "chapter 1"}, "tea").problem
+        "start is 'chapter 1', no whole number"
+        """
+        numbers = []
+        for key in (self.start, self.end):
+            value = metadata.get(key)
+            number = None if value is None else whole_number(value)
+            if value is not None and number is None:
+                return StatedPlace((), f"{key} is {echo(value)}, no whole number")
+            numbers.append(number)
+        first, last = numbers
+        written = metadata.get(self.spans)
+        several = read_spans(written)
+        if several:
+            ends = min(span.start for span in several), max(span.end for span in several)
+            if (first, last) in ((None, None), ends):
+                return StatedPlace(several, searched=searched)
+        elif first is None and last is None and written is not None:
+            return StatedPlace((), f"{self.spans} is {echo(written)}, no spans")
+        if first is None or first < 0:
+            return NO_PLACE
+        last = first + len(text) if last is None else last
+        return StatedPlace((Span(first, last),), searched=searched) if first < last else NO_PLACE
 
     def origin(self, metadata: Mapping[str, object], text: str) -> Origin:
         """Where a text stands, by its metadata. Of a derived text, its place is the whole passage."""
@@ -436,7 +460,11 @@ def _pages(document: object, number: int) -> list[_Page]:
             f"document {number} is a {type(document).__name__}: expected one of LangChain's, LlamaIndex' or "
             "Haystack's documents"
         )
-    source = _source_of(document, metadata, number)
+    candidates = [metadata.get(key) for key in NAMING_KEYS]
+    if any(key in metadata for key in PAGE_KEYS):
+        candidates.append("document")
+    identity = getattr(document, "id", None) or f"document-{number}"
+    source = names_of(*candidates, str(identity))[0]
     first, label = _page_of(metadata)
     if "\f" in text and hasattr(document, "meta"):
         parts = enumerate(text.split("\f"), first or 1)
@@ -456,15 +484,6 @@ def _page_of(metadata: Mapping[str, object]) -> tuple[int | None, str]:
     if number is None and label.isdecimal() and label.isascii():
         number = int(label)
     return number, label
-
-
-def _source_of(document: object, metadata: Mapping[str, object], number: int) -> str:
-    names = names_of(*(metadata.get(key) for key in NAMING_KEYS))
-    if names:
-        return names[0]
-    if any(key in metadata for key in PAGE_KEYS):
-        return "document"
-    return str(getattr(document, "id", None) or f"document-{number}")
 
 
 def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:

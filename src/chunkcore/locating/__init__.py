@@ -23,7 +23,7 @@ from pathlib import PurePath, PurePosixPath
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from chunkcore.errors import DataError, echo
+from chunkcore.errors import DataError
 from chunkcore.locating.alignment import Aligner, unlocated
 from chunkcore.locating.text_search import cuts_words, occurrences, squeeze, wording
 from chunkcore.run import Retrieved
@@ -106,47 +106,6 @@ class StatedPlace:
 
 
 NO_PLACE = StatedPlace()
-
-
-def read_place(
-    metadata: Mapping[str, object],
-    text: str,
-    *,
-    start: str,
-    end: str,
-    spans: str = "spans",
-    searched: bool = False,
-) -> StatedPlace:
-    """The place that metadata state for `text` under these keys; the text gives the end if only the start is there.
-
-    Negative ends state no place: LangChain writes -1 where it finds a chunk nowhere. Spans whose ends are not the
-    stated ones are inherited from the chunk that the text was cut from, and do not count.
-
-    >>> read_place({"start": 44.0}, "tea", start="start", end="end").spans
-    (Span(start=44, end=47),)
-    >>> read_place({"start": "chapter 1"}, "tea", start="start", end="end").problem
-    "start is 'chapter 1', no whole number"
-    """
-    numbers = []
-    for key in (start, end):
-        value = metadata.get(key)
-        number = None if value is None else whole_number(value)
-        if value is not None and number is None:
-            return StatedPlace((), f"{key} is {echo(value)}, no whole number")
-        numbers.append(number)
-    first, last = numbers
-    written = metadata.get(spans)
-    several = read_spans(written)
-    if several:
-        ends = min(span.start for span in several), max(span.end for span in several)
-        if (first, last) in ((None, None), ends):
-            return StatedPlace(several, searched=searched)
-    elif first is None and last is None and written is not None:
-        return StatedPlace((), f"{spans} is {echo(written)}, no spans")
-    if first is None or first < 0:
-        return NO_PLACE
-    last = first + len(text) if last is None else last
-    return StatedPlace((Span(first, last),), searched=searched) if first < last else NO_PLACE
 
 
 def spans_between(source: str, text: str, place: Span) -> tuple[Span, ...]:

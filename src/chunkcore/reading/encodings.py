@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -115,13 +115,10 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
     return text, f"is no UTF-8, and was read as {encoding}{guess}"
 
 
-def is_utf8(blocks: Iterable[bytes], *, whole: bool = False) -> bool:
+def is_utf8(data: bytes, *, whole: bool = False) -> bool:
     """Whether a text in UTF-8 may begin with these bytes, the last of which may be half a character; or is `whole`."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
     with suppress(UnicodeDecodeError):
-        for block in blocks:
-            decoder.decode(block)
-        decoder.decode(b"", final=whole)
+        codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
         return True
     return False
 
@@ -185,7 +182,7 @@ def _utf_16(data: bytes) -> str | None:
     """UTF-16 without a byte order mark: of a script that needs few high bytes, or Chinese, Japanese or Korean."""
     if len(data) < 8 or data.startswith(tuple(mark for mark, _ in _BOMS)):
         return None
-    if b"\x00" not in data and is_utf8([data], whole=True):
+    if b"\x00" not in data and is_utf8(data, whole=True):
         return None
     for codec, high, low in (
         ("utf-16-le", data[1::2], data[::2]),

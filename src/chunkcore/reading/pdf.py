@@ -52,7 +52,7 @@ class Pdf(Reader):
     def recognises(self, head: bytes) -> bool:
         # Some begin with other bytes. A text that speaks of the mark is UTF-8, which a PDF's second line is not.
         begin = head.find(self.magic)
-        return begin >= 0 and (not head[:begin].strip() or not is_utf8([head]))
+        return begin >= 0 and (not head[:begin].strip() or not is_utf8(head))
 
     def read(self, data: bytes, name: str) -> Reading:
         pdf = _opened(data, name)

@@ -323,9 +323,7 @@ def visible_text(html: str) -> str:
     soup_of = needed("bs4", "files", "read HTML", "beautifulsoup4").BeautifulSoup
     converter = _converter()
     soup = soup_of(parse_html(html).to_html(pretty=False), "html.parser")
-    for element in soup.find_all(UNSEEN):
-        element.decompose()
-    for element in soup.find_all(lambda tag: is_hidden(tag.name, tag.attrs)):
+    for element in soup.find_all(lambda tag: tag.name in UNSEEN or is_hidden(tag.name, tag.attrs)):
         element.decompose()
     for item in soup.select("ol > li:first-child[value]"):
         item.parent["start"] = item["value"]
@@ -409,9 +407,9 @@ def _rows(table: Tag) -> Iterator[list[Tag]]:
 
 def _unfold(table: Tag) -> None:
     """Make each cell a block."""
-    parts = table.find_all(["thead", "tbody", "tfoot", "tr", "td", "th"])
-    for part in [part for part in parts if part.find_parent("table") is table]:
-        part.name = "div"
+    for part in table.find_all(["thead", "tbody", "tfoot", "tr", "td", "th"]):
+        if part.find_parent("table") is table:
+            part.name = "div"
     table.name = "div"
 
 

@@ -62,7 +62,7 @@ class FolderIndex:
     stamp: Stamp = field(default_factory=list)
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
     follow_links: bool = False
-    _current: dict[str, tuple[Stamp, bool]] = field(
+    _current: dict[tuple[object, ...], bool] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
 
@@ -91,9 +91,10 @@ class FolderIndex:
             return True
         if not stamp or not file.is_file():
             return False
-        if self._current.get(name, ([],))[0] != stamp:
-            self._current[name] = stamp, self._has_its_text(file, name)
-        return self._current[name][1]
+        key = name, tuple(stamp)
+        if key not in self._current:
+            self._current[key] = self._has_its_text(file, name)
+        return self._current[key]
 
     def _has_its_text(self, file: Path, name: str) -> bool:
         inside = None if self.follow_links else self.root
