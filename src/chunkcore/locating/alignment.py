@@ -362,7 +362,7 @@ def _resemblances(text: str, sources: Searchable, number: int | None) -> list[Re
 
 def _regions(text: str, sources: Searchable, number: int | None) -> Iterator[tuple[int, int, int]]:
     """The source and the range of each stretch to align, by the bands of diagonals with most shared windows."""
-    offsets, owners, places = sources.index.hits(text, number, _HITS)
+    offsets, owners, places = sources.hits(text, number, _HITS)
     if not len(offsets):
         return
     diagonals = places - offsets

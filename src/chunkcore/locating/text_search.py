@@ -164,69 +164,6 @@ def _is_kept(character: str) -> bool:
 _BASE = 0x9E3779B97F4A7C15
 
 
-class WindowHashes:
-    """The hashes of every `stride`-th window of the concatenated texts, with their places.
-
-    `window` is characters per hash, a power of two. The index takes 16 / `stride` bytes a character.
-    """
-
-    def __init__(self, texts: Sequence[str], window: int, stride: int) -> None:
-        self._window, self._stride = window, stride
-        self._bases = np.cumsum([0, *map(len, texts)])
-        hashes = [np.empty(0, dtype=np.uint64)]
-        places = [np.empty(0, dtype=np.int64)]
-        for text, base in zip(texts, self._bases.tolist(), strict=False):
-            hashed = _window_hashes(text, window)[::stride]
-            hashes.append(hashed.copy())  # a view would keep all hashes in memory
-            places.append(base + stride * np.arange(len(hashed)))
-        # A stable sort keeps the places of equal hashes in order.
-        joined = np.concatenate(hashes)
-        order = np.argsort(joined, kind="stable")
-        self._hashes = joined[order]
-        self._places = np.concatenate(places)[order]
-
-    def candidates(self, text: str, number: int | None) -> Iterator[tuple[int, int]]:
-        """Every text and offset where `text` may occur whole, in order; none is missed.
-
-        `text` has at least window + stride - 1 characters, so that each occurrence contains an indexed window at each
-        residue of the stride. The rarest window of a residue is looked up, so that repetitive text costs nothing.
-        """
-        first, counts = self._look_up(text)
-        rarest = [
-            residue + self._stride * int(counts[residue :: self._stride].argmin())
-            for residue in range(self._stride)
-        ]
-        row, at = ragged_indices(first[rarest], counts[rarest])
-        places = np.unique(self._places[at] - np.array(rarest)[row])
-        _, owners, offsets = self._owned(places, number)
-        yield from zip(owners.tolist(), offsets.tolist(), strict=True)
-
-    def hits(self, text: str, number: int | None, limit: int) -> tuple[Numbers, Numbers, Numbers]:
-        """The offset in `text`, the text, and the offset in it, of each shared window.
-
-        The rarest windows come first, up to `limit` hits.
-        """
-        first, counts = self._look_up(text)
-        shared = np.flatnonzero(counts)
-        shared = shared[np.argsort(counts[shared], kind="stable")]
-        shared = shared[np.cumsum(counts[shared]) <= limit]
-        row, at = ragged_indices(first[shared], counts[shared])
-        inside, owners, offsets = self._owned(self._places[at], number)
-        return shared[row][inside], owners, offsets
-
-    def _look_up(self, text: str) -> tuple[Numbers, Numbers]:
-        hashes = _window_hashes(text, self._window)
-        first = np.searchsorted(self._hashes, hashes, side="left")
-        return first, np.searchsorted(self._hashes, hashes, side="right") - first
-
-    def _owned(self, places: Numbers, number: int | None) -> tuple[Flags, Numbers, Numbers]:
-        """Which places are in this text, or in any; of these, each one's text, and the offset in it."""
-        owners = np.searchsorted(self._bases, places, side="right") - 1
-        inside = places >= 0 if number is None else owners == number
-        owners = owners[inside]
-        return inside, owners, places[inside] - self._bases[owners]
-
-
 def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:
     hashes = code_points(text).astype(np.uint64) + np.uint64(1)
     width, factor = 1, _BASE
@@ -238,37 +175,87 @@ def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:
     return hashes
 
 
-@dataclass(frozen=True, eq=False)
 class Searchable:
-    """Texts, in the form that `reduce` makes of them; the first long query builds a `WindowHashes`."""
+    """Texts, in the form that `reduce` makes of them, and an index of them, which the first long query builds.
 
-    originals: Sequence[str]
-    reduce: Callable[[str], NormalizedText] | None
-    window: int
-    stride: int
+    The index has the hash of every `stride`-th window of `window` characters, a power of two: 16 / `stride` bytes a
+    character.
+    """
+
+    def __init__(
+        self,
+        originals: Sequence[str],
+        reduce: Callable[[str], NormalizedText] | None,
+        window: int,
+        stride: int,
+    ) -> None:
+        self.forms = list(map(reduce, originals)) if reduce else []
+        self.texts = [form.text for form in self.forms] if reduce else originals
+        self._window, self._stride = window, stride
+        self._bases = np.cumsum([0, *map(len, self.texts)])  # where each text begins in all
 
     @cached_property
-    def forms(self) -> list[NormalizedText]:
-        return list(map(self.reduce, self.originals)) if self.reduce else []
-
-    @cached_property
-    def texts(self) -> Sequence[str]:
-        return [form.text for form in self.forms] if self.reduce else self.originals
-
-    @cached_property
-    def index(self) -> WindowHashes:
-        return WindowHashes(self.texts, self.window, self.stride)
+    def _windows(self) -> tuple[NDArray[np.uint64], Numbers]:
+        """The hashes, sorted, and the places of their windows in all texts."""
+        hashes = [np.empty(0, dtype=np.uint64)]
+        places = [np.empty(0, dtype=np.int64)]
+        for text, base in zip(self.texts, self._bases.tolist(), strict=False):
+            hashed = _window_hashes(text, self._window)[:: self._stride]
+            hashes.append(hashed.copy())  # a view would keep all hashes in memory
+            places.append(base + self._stride * np.arange(len(hashed)))
+        # A stable sort keeps the places of equal hashes in order.
+        joined = np.concatenate(hashes)
+        order = np.argsort(joined, kind="stable")
+        return joined[order], np.concatenate(places)[order]
 
     def places(self, text: str, number: int | None) -> Iterator[tuple[int, int]]:
-        """Each text's number and each offset at which the reduced, non-empty `text` occurs, in order."""
-        if len(text) >= self.window + self.stride - 1:
-            for owner, start in self.index.candidates(text, number):
-                if self.texts[owner].startswith(text, start):
+        """Each text's number and each offset at which the reduced, non-empty `text` occurs, in order.
+
+        A text of window + stride - 1 characters contains an indexed window at each residue of the stride, wherever it
+        occurs. The rarest window of a residue is looked up, so that repetitive text costs nothing.
+        """
+        if len(text) < self._window + self._stride - 1:
+            for owner in range(len(self.texts)) if number is None else [number]:
+                for start in occurrences(self.texts[owner], text):
                     yield owner, start
             return
-        for owner in range(len(self.texts)) if number is None else [number]:
-            for start in occurrences(self.texts[owner], text):
+        first, counts = self._look_up(text)
+        rarest = [
+            residue + self._stride * int(counts[residue :: self._stride].argmin())
+            for residue in range(self._stride)
+        ]
+        row, at = ragged_indices(first[rarest], counts[rarest])
+        begins = np.unique(self._windows[1][at] - np.array(rarest)[row])
+        _, owners, offsets = self._owned(begins, number)
+        for owner, start in zip(owners.tolist(), offsets.tolist(), strict=True):
+            if self.texts[owner].startswith(text, start):
                 yield owner, start
+
+    def hits(self, text: str, number: int | None, limit: int) -> tuple[Numbers, Numbers, Numbers]:
+        """The offset in `text`, the text, and the offset in it, of each shared window.
+
+        The rarest windows come first, up to `limit` hits.
+        """
+        first, counts = self._look_up(text)
+        shared = np.flatnonzero(counts)
+        shared = shared[np.argsort(counts[shared], kind="stable")]
+        shared = shared[np.cumsum(counts[shared]) <= limit]
+        row, at = ragged_indices(first[shared], counts[shared])
+        inside, owners, offsets = self._owned(self._windows[1][at], number)
+        return shared[row][inside], owners, offsets
+
+    def _look_up(self, text: str) -> tuple[Numbers, Numbers]:
+        indexed, _ = self._windows
+        hashes = _window_hashes(text, self._window)
+        first = np.searchsorted(indexed, hashes, side="left")
+        return first, np.searchsorted(indexed, hashes, side="right") - first
+
+    def _owned(self, places: Numbers, number: int | None) -> tuple[Flags, Numbers, Numbers]:
+        """Which places are in this text, or in any; of these, each one's text, and the offset in it."""
+        owners = np.searchsorted(self._bases, places, side="right") - 1
+        inside = places >= 0 if number is None else owners == number
+        owners = owners[inside]
+        return inside, owners, places[inside] - self._bases[owners]
 
 
 def occurrences(text: str, sought: str) -> Iterator[int]:
