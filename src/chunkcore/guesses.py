@@ -110,11 +110,7 @@ FLAGS = {
 }
 
 # The same where a command cuts nothing.
-FLAGS_OF_BUDGETS = {
-    "--chunk-size": "--max-tokens",
-    "--chunk_size": "--max-tokens",
-    "--size": "--max-tokens",
-}
+FLAGS_OF_BUDGETS = dict.fromkeys(("--chunk-size", "--chunk_size", "--size"), "--max-tokens")
 
 # What a missing argument may be.
 EXAMPLES = {

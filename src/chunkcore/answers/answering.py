@@ -119,7 +119,11 @@ def answer_questions(
     >>> answer_questions(benchmark, Run("nothing", {}), llm).answers[benchmark.queries[0].id].text
     'at noon'
     """
-    _check_depth(k)
+    is_depth = budget_of(k) is not None if isinstance(k, str) else k >= 1
+    if not is_depth:
+        raise OptionError(
+            f"k is a number of pieces, at least 1, or a budget like '4096tok'; got {echo(k)}"
+        )
     model = get_llm(llm)
     tokens = get_counter(counter)
     shown = [
@@ -144,14 +148,6 @@ def answer_questions(
         if progress is not None:
             progress("answers", len(answers), len(shown))
     return AnswerRun(run.name, answers, k, llm=model.name)
-
-
-def _check_depth(k: Depth) -> None:
-    is_right = budget_of(k) is not None if isinstance(k, str) else k >= 1
-    if not is_right:
-        raise OptionError(
-            f"k is a number of pieces, at least 1, or a budget like '4096tok'; got {echo(k)}"
-        )
 
 
 def passages_of(

@@ -11,7 +11,7 @@ import functools
 import inspect
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -45,7 +45,11 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
-            parameters += _parameters(groups[name])
+            types = get_type_hints(groups[name], include_extras=True)
+            parameters += [
+                option.replace(annotation=types[option.name])
+                for option in inspect.signature(groups[name]).parameters.values()
+            ]
         else:
             parameters.append(parameter.replace(annotation=hints[name]))
     quiet = inspect.Parameter("quiet", _KEYWORD, default=False, annotation=_QUIET)
@@ -56,7 +60,10 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
         from chunkcore.cli.running import quiet
 
         quiet.set(values.pop("quiet"))
-        _check_finite(values)
+        for name, value in values.items():
+            if type(value) in (int, float):
+                option = f"--{name.replace('_', '-')}"
+                check_number(option, value, -LARGEST, LARGEST, whole=False)
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         return command(**values)
@@ -71,18 +78,6 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
-
-
-def _parameters(group: type) -> list[inspect.Parameter]:
-    types = get_type_hints(group, include_extras=True)
-    parameters = inspect.signature(group).parameters.values()
-    return [parameter.replace(annotation=types[parameter.name]) for parameter in parameters]
-
-
-def _check_finite(values: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-        if type(value) in (int, float):
-            check_number(f"--{name.replace('_', '-')}", value, -LARGEST, LARGEST, whole=False)
 
 
 def number(help_text: str, least: int = 0, *names: str) -> Any:

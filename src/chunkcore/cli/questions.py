@@ -71,7 +71,7 @@ def generate(
     """
     from chunkcore.models.llm import get_llm
     from chunkcore.questions import estimate_generation, generate_benchmark
-    from chunkcore.questions.generate import write_generated
+    from chunkcore.questions.generate import INTERRUPTED, write_generated
 
     prices, settings, kept = costs.prices(), generation.settings(), running.KeptAnswers(costs.kept)
     model = get_llm(generation.llm)
@@ -94,16 +94,9 @@ def generate(
         write_generated(output, generated)
     used = f"{model.name}: {running.spent(generated.usage, prices)}"
     running.say(*_summary(generated, used, output))
-    _end(generated, kept.resume())
-
-
-def _end(generated: Generated, resume: str) -> None:
-    """Raises what says that there are fewer questions than wanted."""
-    from chunkcore.questions.generate import INTERRUPTED
-
     if generated.stopped == INTERRUPTED:
         count = counted(len(generated.rows), "question")
-        raise running.StoppedError(f"stopped before the end, with {count}; {resume}")
+        raise running.StoppedError(f"stopped before the end, with {count}; {kept.resume()}")
     if generated.stopped:
         raise typer.Exit(1)
 

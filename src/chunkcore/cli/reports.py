@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.gate import Check
     from chunkcore.evaluation.results import Report
-    from chunkcore.models.llm import Prices
     from chunkcore.models.loading import CachedEmbedder
     from chunkcore.run import Run
     from chunkcore.study.comparing import ReportPage
@@ -266,7 +265,7 @@ def tune(
 
     Example: chunkcore tune docs/ --questions questions.jsonl -s "recursive:size={50,100,200}" -r passages -r hybrid
     """
-    from chunkcore.study.comparing import tuning_page
+    from chunkcore.study.comparing import build_chunkers, tuning_page
     from chunkcore.study.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, plan
     from chunkcore.study.tuning import tune as search
 
@@ -275,7 +274,12 @@ def tune(
     plan(chunkers, retrievers, settings)  # raises before the documents are read
     benchmark = data.benchmark(output)
     if costs.dry_run:
-        running.say(*_planned(chunkers, retrievers, settings, benchmark, prices))
+        _, configurations = plan(chunkers, retrievers, settings)
+        built = build_chunkers(list(dict.fromkeys(pair.chunker for pair in configurations)))
+        running.say(*(configuration.name for configuration in configurations))
+        running.say(*running.estimates(built, benchmark.documents, prices))
+        questions = counted(len(benchmark.queries), "question")
+        running.say(f"{counted(len(configurations), 'configuration')}, {questions}")
         return
     options.check_output(output)
     kept = running.KeptAnswers(costs.kept)
@@ -291,29 +295,6 @@ def tune(
             progress=progress,
         )
     _finish(tuning_page(tuning, benchmark), data, output, lines=kept.used(prices))
-
-
-def _planned(
-    chunkers: Sequence[str],
-    retrievers: Sequence[str],
-    settings: TuneOptions,
-    benchmark: Benchmark,
-    prices: Prices | None,
-) -> Iterator[str]:
-    from chunkcore.chunkers import get_chunker
-    from chunkcore.chunkers.llm import LLMChunker
-    from chunkcore.study.tuning import plan
-
-    _, configurations = plan(chunkers, retrievers, settings)
-    yield from (configuration.name for configuration in configurations)
-    built = {
-        spec: get_chunker(spec) for spec in dict.fromkeys(pair.chunker for pair in configurations)
-    }
-    asking = {spec: chunker for spec, chunker in built.items() if isinstance(chunker, LLMChunker)}
-    if asking:
-        yield from running.estimates(asking, benchmark.documents, prices)
-    count = counted(len(configurations), "configuration")
-    yield f"{count}, {counted(len(benchmark.queries), 'question')}"
 
 
 def _finish(

@@ -21,10 +21,8 @@ from chunkcore.plain import terminal_block, terminal_text
 if TYPE_CHECKING:
     from chunkcore.models.base import Embedder
     from chunkcore.retrieval import Index
-    from chunkcore.retrieval.passages.enough import Enough
     from chunkcore.run import Retrieved
     from chunkcore.scale.folder_index import FolderIndex
-    from chunkcore.study.enough import Needs
     from chunkcore.text import Chunk, Document
 
 Source = Annotated[
@@ -118,7 +116,13 @@ def search(
 
     Example: chunkcore search docs/ "how is a pump primed?" --max-tokens 500
     """
-    _check_question(opening.docs, question)
+    from chunkcore.scale.folder_index import check_question
+
+    check_question(question)
+    if not opening.docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
+        raise OptionError(
+            f"{opening.docs} does not exist, and {question} does: name the folder first, then the question"
+        )
     searched = opening.open()
     index = searched.index.within(_conditions(where)) if where else searched.index
     if where and not len(index.corpus):
@@ -134,16 +138,6 @@ def search(
     _print(searched, passages, as_json=as_json)
     if not as_json:
         running.say(f"{counted(len(passages), 'passage')} from {documents}", err=True)
-
-
-def _check_question(docs: Path, question: str) -> None:
-    from chunkcore.scale.folder_index import check_question
-
-    check_question(question)
-    if not docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
-        raise OptionError(
-            f"{docs} does not exist, and {question} does: name the folder first, then the question"
-        )
 
 
 def _warnings(
@@ -432,7 +426,16 @@ def calibrate(
     except UnattainableError as error:
         running.say(f"chunkcore: {error}", err=True)
         raise typer.Exit(1) from error
-    running.say(*_promise_lines(needs, enough))
+    running.say(
+        f"at most {enough.miss:.0%} of questions like these lack evidence: {enough.tokens:,.0f} tokens in the mean",
+        f"at most {enough.refuse:.0%} are called unrelated",
+    )
+    if len(needs.unanswered):
+        share, low, high = needs.passing(enough.least)
+        asked = f"asked without their documents, {share:.0%} ({low:.0%} to {high:.0%})"
+        running.say(f"{asked} are still called related")
+    for question, document in needs.repeated.items():
+        running.say(f"left out there: {document} answers {question} as well")
     if opened.folder is None:
         return
     opened.index.enough = enough
@@ -479,18 +482,6 @@ def check(
         has_failed = has_failed or bool(changes)
     if has_failed:
         raise typer.Exit(1)
-
-
-def _promise_lines(needs: Needs, enough: Enough) -> Iterator[str]:
-    yield (
-        f"at most {enough.miss:.0%} of questions like these lack evidence: {enough.tokens:,.0f} tokens in the mean"
-    )
-    yield f"at most {enough.refuse:.0%} are called unrelated"
-    if len(needs.unanswered):
-        share, low, high = needs.passing(enough.least)
-        yield f"asked without their documents, {share:.0%} ({low:.0%} to {high:.0%}) are still called related"
-    for question, document in needs.repeated.items():
-        yield f"left out there: {document} answers {question} as well"
 
 
 _PASTED = """\

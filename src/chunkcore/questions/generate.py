@@ -324,7 +324,11 @@ def generate_benchmark(
         model = _Capped(model, max_calls)
     writer = QuestionWriter(documents, options)
     stopped = _asked(writer, model, progress)
-    filtered = _filtered(writer.kept, embedder)
+    filtered = None
+    if embedder is not None and writer.kept:
+        texts = [question.text for question in writer.kept]
+        excerpts = [question.excerpts for question in writer.kept]
+        filtered = filter_questions(texts, excerpts, embedder)
     rejections, kept = list(writer.rejections), list(writer.kept)
     for drop in filtered.dropped if filtered else ():
         question = writer.kept[drop.index]
@@ -359,13 +363,6 @@ def _asked(writer: QuestionWriter, llm: LLM, progress: Progress | None) -> str:
             f"{error}. What was answered is in the cache: do the same again to go on"
         ) from error
     return writer.stopped
-
-
-def _filtered(kept: Sequence[Kept], embedder: Embedder | None) -> Filtered | None:
-    if embedder is None or not kept:
-        return None
-    excerpts = [question.excerpts for question in kept]
-    return filter_questions([question.text for question in kept], excerpts, embedder)
 
 
 def estimate_generation(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from chunkcore.spans import trim, union
 from chunkcore.text import Document, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """A passage (`span`) of a document to write a question about; `number` counts the document's earlier samples."""
 
     document: Document
@@ -204,8 +203,7 @@ Answer with a JSON object and nothing else. It begins with an oath, word for wor
 _SHOWN_PROMPTS = "{mark}\n{passage}\n{mark}\n\nAsked before:\n{earlier}"
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     """A model's question, on one line, and its excerpts."""
 
     question: str

@@ -13,7 +13,7 @@ import numpy as np
 
 from chunkcore.chunkers.base import chunkers, get_chunker
 from chunkcore.errors import ChunkcoreError, counted
-from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Evidence
 from chunkcore.evaluation.comparison import (
     Comparison,
     Difference,
@@ -118,21 +118,19 @@ def snippets(
     """
     if isinstance(system, str):
         system = System(system)
-    spec = _spec(system)
+    name, options = split_spec(system.chunker)
+    spec = system.chunker
+    embeds = "embedder" in chunkers[name].option_names() and "embedder" not in options
+    if embeds and system.embedder not in (
+        "",
+        DEFAULT_MODEL,
+    ):  # the chunker would default to another
+        spec = format_spec(name, {**options, "embedder": system.embedder})
     blocks = dict(_blocks(system, spec, counter, folder))
     installed = {title: find_spec(adapter.package) for title, adapter in _ADAPTERS.items()}
     ordered = sorted(blocks, key=lambda title: title in installed and installed[title] is None)
     command = f"chunkcore chunk {shlex.quote(folder)} --chunker {shlex.quote(spec)}"
     return {title: blocks[title] for title in ordered} | {"Command line": command}
-
-
-def _spec(system: System) -> str:
-    """The chunker's spec, with the system's embedder where the chunker would default to another one."""
-    name, options = split_spec(system.chunker)
-    embeds = "embedder" in chunkers[name].option_names() and "embedder" not in options
-    if not embeds or system.embedder in ("", DEFAULT_MODEL):
-        return system.chunker
-    return format_spec(name, {**options, "embedder": system.embedder})
 
 
 def _blocks(system: System, spec: str, counter: str, folder: str) -> Iterator[tuple[str, str]]:
@@ -240,10 +238,10 @@ class _Choice:
         stopped = self.comparison.stopped
         names = [report.name for report in self.comparison.standing if report not in stopped]
         self._means = {report.name: mean(report, self.measure) for report in page.reports}
-        self._costs = _Costs.of_page(page)
+        self._lowest, self._amounts, self._costs = _costs(page)
         self._near = self._within_margin(names)
-        least = min(self._costs.of[name] for name in self._near)
-        dear = {name for name in self._near if self._costs.of[name] > _ALIKE * least}
+        least = min(self._costs[name] for name in self._near)
+        dear = {name for name in self._near if self._costs[name] > _ALIKE * least}
         self.use = next(name for name in self._near if name not in dear)
         others = [name for name in names if name != self.use]
         self._gaps = {name: self.comparison.between(self.use, name) for name in others}
@@ -328,17 +326,18 @@ class _Choice:
         return tie
 
     def _reason(self) -> str:
-        within, costs = self.comparison.within, self._costs
+        within = self.comparison.within
         if len(self._near) == 1:
             far = f"the tied are more than {within} lower, though that may be chance"
             return f"It has the highest score; {far}."
-        least = costs.of[self.use]
-        dearest = max(costs.of[name] for name in self._near)
+        least = self._costs[self.use]
+        dearest = max(self._costs[name] for name in self._near)
         if not dearest > _ALIKE * least:
             return f"It has the highest score, and no other within {within} of it is known to cost less."
-        most = "fewest" if costs.noun.endswith("s") else "lowest"
-        amounts = costs.shown.format(least, dearest)
-        return f"It has the {most} {costs.noun} of those within {within} of the highest score: {amounts}."
+        amounts = self._amounts.format(least, dearest)
+        return (
+            f"It has the {self._lowest} of those within {within} of the highest score: {amounts}."
+        )
 
     def _ahead(self, gap: Difference) -> bool:
         """Whether the first of a pair is likely ahead, and by more than does not matter."""
@@ -388,33 +387,26 @@ def _interval(gap: Difference, measure: Measure) -> str:
     return f"95 % interval {measure.show(low, signed=True)} to {measure.show(high, signed=True)}"
 
 
-@dataclass(frozen=True)
-class _Costs:
-    """What should be low: retrieved tokens; where all retrieve a budget, the cost of indexing. NaN if unknown."""
+def _costs(page: ReportPage) -> tuple[str, str, Mapping[str, float]]:
+    """What should be low, in words, of the lowest and the highest, and of each system; NaN where it is unknown.
 
-    noun: str
-    shown: str  # of the lowest and the highest
-    of: Mapping[str, float]
-
-    @classmethod
-    def of_page(cls, page: ReportPage) -> _Costs:
-        k = page.comparison.measure.k
-        if k is not None and budget_of(k) is None:
-            tokens = {report.name: report.mean_tokens(k) for report in page.reports}
-            if all(map(math.isfinite, tokens.values())):
-                shown = "{0:,.0f} a question, others up to {1:,.0f}"
-                return cls("retrieved tokens", shown, tokens)
-        prices = dict.fromkeys((report.name for report in page.reports), math.nan)
-        ratios = dict(prices)
-        for report in page.reports:
-            if report.cost is not None:
-                prices[report.name] = report.cost.money_per_million
-                ratios[report.name] = model_tokens(report.cost)
-        if any(price > 0 for price in prices.values()):
-            shown = "{0:.3g} for a million tokens, others up to {1:.3g}"
-            return cls("cost to index", shown, prices)
-        shown = "models read {0:.1f} times the documents' tokens, others up to {1:.1f} times"
-        return cls("cost to index", shown, ratios)
+    That is retrieved tokens; where all retrieve a budget, the cost of indexing.
+    """
+    k = page.comparison.measure.k
+    if k is not None and budget_of(k) is None:
+        tokens = {report.name: report.mean_tokens(k) for report in page.reports}
+        if all(map(math.isfinite, tokens.values())):
+            return "fewest retrieved tokens", "{0:,.0f} a question, others up to {1:,.0f}", tokens
+    prices, ratios = {}, {}
+    for report in page.reports:
+        cost = report.cost
+        prices[report.name] = math.nan if cost is None else cost.money_per_million
+        ratios[report.name] = math.nan if cost is None else model_tokens(cost)
+    noun = "lowest cost to index"
+    if any(price > 0 for price in prices.values()):
+        return noun, "{0:.3g} for a million tokens, others up to {1:.3g}", prices
+    shown = "models read {0:.1f} times the documents' tokens, others up to {1:.1f} times"
+    return noun, shown, ratios
 
 
 def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:
@@ -440,8 +432,7 @@ _EXCERPT = 300  # characters
 _MATCHING = "first5"  # words are compared as the passages' lexical search does
 
 
-@dataclass(frozen=True, slots=True)
-class Missed:
+class Missed(NamedTuple):
     """A question of which a system found little."""
 
     question: str
@@ -464,55 +455,45 @@ def missed_by(page: ReportPage, name: str) -> list[Missed]:
         return []
     queries = {query.id: query for query in benchmark.queries}
     rows = []
-    for query, shares in zip(report.query_ids, report.found[k], strict=True):
-        if query in queries and not np.isnan(shares).all():
+    for name, shares in zip(report.query_ids, report.found[k], strict=True):
+        if name in queries and not np.isnan(shares).all():
             recall = float(np.nanmean(shares))
             if recall < 1:
-                rows.append((recall, queries[query], shares))
-    worst = sorted(rows, key=lambda row: row[0])[:MOST]
-    ranking = _Ranking(page, report)
-    return [ranking.missed(query, recall, shares) for recall, query, shares in worst]
-
-
-class _Ranking:
-    """What a system retrieved, and the documents' texts."""
-
-    def __init__(self, page: ReportPage, report: Report) -> None:
-        assert page.benchmark is not None
-        assert report.run is not None
-        self._texts = {document.id: document.text for document in page.benchmark.documents}
-        self._results, self._k = report.run.results, page.chosen_k
-        self._counter = get_counter(page.counter)
-
-    def missed(self, query: Query, recall: float, shares: Sequence[float]) -> Missed:
+                rows.append((recall, queries[name], shares))
+    texts = {document.id: document.text for document in benchmark.documents}
+    counter = get_counter(page.counter)
+    missed = []
+    for recall, query, shares in sorted(rows, key=lambda row: row[0])[:MOST]:
         piece = query.evidence[int(np.nanargmin(shares))]
-        evidence = piece.span.slice(self._texts[piece.document_id])
-        hits = self._results.get(query.id, ())
-        texts = list(map(self._text, hits))
-        sizes = self._counter.count_many(texts).tolist()
+        source = texts[piece.document_id]
+        evidence = piece.span.slice(source)
+        hits = report.run.results.get(query.id, ())
+        retrieved = [_text(hit, texts) for hit in hits]
+        sizes = counter.count_many(retrieved).tolist()
         parts = [_parts_in(hit, piece) for hit in hits]
-        passage, marked = _excerpt(texts[0]) if texts else "", None
+        passage, marked = _excerpt(retrieved[0]) if hits else "", None
         if any(parts):
-            reason = _found_in_part(parts, sizes, len(piece.span), self._k)
-            best = next(rank for rank, held in enumerate(parts) if held)
-            held = parts[best][0].slice(self._texts[piece.document_id])
-            passage, marked = _marked(texts[best], held)
+            reason = _found_in_part(parts, sizes, len(piece.span), k)
+            text, held = next(pair for pair in zip(retrieved, parts, strict=True) if pair[1])
+            passage, marked = _marked(text, held[0].slice(source))
         elif set(word_keys(query.text, _MATCHING)).isdisjoint(word_keys(evidence, _MATCHING)):
             reason = "No shared word: question and evidence have none in common."
-        elif not texts:
+        elif not hits:
             reason = "No answer: nothing was retrieved for this question."
         else:
             place = "other documents were preferred"
             if any(hit.document_id == piece.document_id for hit in hits):
                 place = "another part of its document was preferred"
-            retrieved = f"{len(texts):,} passages ({sum(sizes):,} tokens) retrieved"
-            reason = f"Outranked: it is not among the {retrieved}; {place}."
-        return Missed(query.text, recall, _excerpt(evidence), passage, marked, reason)
+            count = f"{len(hits):,} passages ({sum(sizes):,} tokens) retrieved"
+            reason = f"Outranked: it is not among the {count}; {place}."
+        missed.append(Missed(query.text, recall, _excerpt(evidence), passage, marked, reason))
+    return missed
 
-    def _text(self, hit: Retrieved) -> str:
-        if hit.document_id not in self._texts or not hit.spans:
-            return hit.text
-        return text_of_spans(self._texts[hit.document_id], hit.spans)
+
+def _text(hit: Retrieved, texts: Mapping[str, str]) -> str:
+    if hit.document_id not in texts or not hit.spans:
+        return hit.text
+    return text_of_spans(texts[hit.document_id], hit.spans)
 
 
 def _parts_in(hit: Retrieved, piece: Evidence) -> list[Span]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem
 from chunkcore.evaluation.comparison import Difference, listed, rounded
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.resampling import SHARES, tokens_for
-from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
+from chunkcore.evaluation.results import Cost, Report
 from chunkcore.run import MatchKind
 from chunkcore.study.comparing import FEW, ReportPage, mean
 from chunkcore.study.tuning import Tuning
@@ -28,8 +28,7 @@ MISSING = "–"
 STEPS = ("chunk", "embed", "search")
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """A value, with qualifiers in smaller type; `number` is that of the system that it names, from 1; 0 for none."""
 
     text: str
@@ -47,17 +46,11 @@ class Column(Generic[Row]):
     group: str = ""  # heading shared by neighbouring columns
     kind: Literal["number", "text"] = "number"  # sets the alignment
     meaning: str = ""  # one sentence for readers of the page
-    qualified: bool = False  # Markdown writes the group before the title
     short: str = ""  # heading in a terminal; "" leaves the column out there
 
     def cell(self, row: Row) -> Cell:
         shown = self.show(row)
         return shown if isinstance(shown, Cell) else Cell(shown)
-
-    @property
-    def full_title(self) -> str:
-        """The heading without a line for groups."""
-        return f"{self.group}: {self.title}" if self.qualified else self.title
 
 
 @dataclass(frozen=True)
@@ -101,34 +94,20 @@ def signed(value: float) -> str:
     return "0.0" if text in ("+0.0", "\u22120.0") else text
 
 
-def amount(value: float | None, digits: int = 0) -> str:
+def amount(value: float | None) -> str:
     """A number with grouped thousands."""
-    return f"{value:,.{digits}f}" if value is not None and math.isfinite(value) else MISSING
+    return f"{value:,.0f}" if value is not None and math.isfinite(value) else MISSING
 
 
-def duration(seconds: float | None) -> str:
-    """Seconds, with the digits that matter.
+def brief(value: float | None) -> str:
+    """Seconds or money, to three digits.
 
-    >>> duration(0.0312), duration(4.26), duration(812.4), duration(0.002), duration(None)
-    ('0.03', '4.3', '812', '<0.01', '–')
+    >>> brief(0.03124), brief(4.26), brief(1812.4), brief(12.5), brief(None)
+    ('0.0312', '4.26', '1,812', '12.5', '–')
     """
-    if seconds is not None and 0 < seconds < 0.01:
-        return "<0.01"
-    digits = 0
-    if seconds is not None and seconds < 100:
-        digits = 1 if seconds >= 1 else 2
-    return amount(seconds, digits)
-
-
-def money(value: float | None) -> str:
-    """An amount in the prices' currency, with the digits that matter.
-
-    >>> money(12.5), money(0.01234), money(math.nan)
-    ('12.50', '0.0123', '–')
-    """
-    if value is not None and 0 < value < 1:
+    if value is not None and value < 100:
         return f"{value:.3g}"
-    return amount(value, 2)
+    return amount(value)
 
 
 def plural(count: int, noun: str) -> str:
@@ -155,24 +134,6 @@ def _system_columns(page: ReportPage) -> list[Column[Report]]:
     return columns
 
 
-def _chunks(title: str, show: Callable[[ChunkStatistics], Cell | str]) -> Column[Report]:
-    def cell(report: Report) -> Cell | str:
-        return show(report.chunks) if report.chunks else MISSING
-
-    return Column(title, cell, "Chunks", qualified=True)
-
-
-def _cost(title: str, show: Callable[[Cost], str], short: str = "") -> Column[Report]:
-    def cell(report: Report) -> str:
-        return show(report.cost) if report.cost else MISSING
-
-    return Column(title, cell, "Cost", qualified=True, short=short)
-
-
-def _seconds(title: str, seconds: Callable[[Report], float | None]) -> Column[Report]:
-    return Column(title, lambda report: duration(seconds(report)), "Cost", qualified=True)
-
-
 def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Report]:
     """One row per system: scores at `k`, and their cost in tokens, chunks and seconds."""
     columns = _system_columns(page)
@@ -182,18 +143,33 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Report]:
     columns += [
         Column("Tokens retrieved", lambda report: amount(report.mean_tokens(k)), "Per question"),
         _budget_column(page),
-        _chunks("Number", lambda chunks: amount(chunks.count)),
-        _chunks("Mean tokens", _sizes),
-        _seconds("Seconds", total_seconds),
-        _seconds("Seconds searching", lambda report: report.seconds.get("search")),
-        _cost("Model calls", lambda cost: amount(cost.embedder_calls + cost.llm_calls)),
-        _cost("Embedded", lambda cost: amount(cost.embedded_tokens)),
-        _cost("Per million", lambda cost: money(cost.money_per_million), "Money per\nmillion"),
+        Column("Chunks", lambda report: amount(getattr(report.chunks, "count", None)), "Cost"),
+        Column("Tokens of a chunk", _sizes, "Cost"),
+        Column("Seconds", lambda report: brief(total_seconds(report)), "Cost"),
+        Column("Seconds searching", lambda report: brief(report.seconds.get("search")), "Cost"),
+        Column("Model calls", _model_calls, "Cost"),
+        Column(
+            "Embedded", lambda report: amount(getattr(report.cost, "embedded_tokens", None)), "Cost"
+        ),
+        Column(
+            "Money per million",
+            lambda report: brief(getattr(report.cost, "money_per_million", None)),
+            "Cost",
+            short="Money per\nmillion",
+        ),
     ]
     return Table(f"Scores at {describe_depth(k)}", tuple(columns), page.reports).with_values()
 
 
-def _sizes(chunks: ChunkStatistics) -> Cell:
+def _model_calls(report: Report) -> str:
+    cost = report.cost
+    return MISSING if cost is None else amount(cost.embedder_calls + cost.llm_calls)
+
+
+def _sizes(report: Report) -> Cell | str:
+    chunks = report.chunks
+    if chunks is None:
+        return MISSING
     return Cell(amount(chunks.mean), (f"{amount(chunks.minimum)} to {amount(chunks.maximum)}",))
 
 
@@ -329,8 +305,8 @@ def configuration_table(tuning: Tuning) -> Table[Report]:
         Column(
             str(tuning.measure), lambda report: tuning.measure.show(report.mean(tuning.measure))
         ),
-        Column("Chunks", lambda report: amount(report.chunks.count) if report.chunks else MISSING),
-        Column("Seconds", lambda report: duration(total_seconds(report))),
+        Column("Chunks", lambda report: amount(getattr(report.chunks, "count", None))),
+        Column("Seconds", lambda report: brief(total_seconds(report))),
     )
     return Table("Every configuration, on all questions", columns, tuning.reports)
 

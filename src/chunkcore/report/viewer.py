@@ -24,8 +24,7 @@ from chunkcore.study.comparing import ReportPage
 from chunkcore.text import Document, page_marks
 
 
-@dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(NamedTuple):
     """A data element of the page: its id, and base64 text, which is inert in HTML."""
 
     name: str
@@ -53,8 +52,7 @@ class Place(NamedTuple):
     rank: int = 0
 
 
-@dataclass(frozen=True)
-class Excerpts:
+class Excerpts(NamedTuple):
     """The kept text of documents, a pack each (a list of start, text, start, text …), and their ascending numbers."""
 
     numbers: list[int]
@@ -147,8 +145,7 @@ POOL = 250_000  # chunks of the listed documents, all systems together, that a b
 _SHARES = ((50, True), (50, False), (10, False), (3, False))
 
 
-@dataclass(frozen=True)
-class PackedAnswers:
+class PackedAnswers(NamedTuple):
     """The packed hits of each run (None without a run), and a note on what was left out."""
 
     packs: list[Pack | None]
