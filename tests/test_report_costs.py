@@ -36,18 +36,22 @@ def test_costs_stand_in_the_table_of_scores(priced):
     for row, report in enumerate(priced.reports):
         found = cells(table, row)
         assert found["Cost", "Model calls"] == str(report.cost.embedder_calls + report.cost.llm_calls)
-        assert found["Cost", "Embedded"] == f"{report.cost.embedded_tokens:,}"
-        assert found["Cost", "Per million"] == f"{report.cost.embedded_tokens / 1e6:.3g}"
+        assert found["Cost", "Tokens embedded"] == f"{report.cost.embedded_tokens:,}"
+        assert found["Cost", "Money per million"] == f"{report.cost.embedded_tokens / 1e6:.3g}"
 
 
 def test_what_is_not_known_of_costs_has_no_column(priced):
     titles = [column.title for column in score_table(study(), 5, "token").columns]
-    assert "Per million" not in titles
-    assert "Embedded" in titles
+    assert "Money per million" not in titles
+    assert "Tokens embedded" in titles
     unused = Cost(source_tokens=9, embedder_calls=0, embedded_tokens=0)
-    assert "Embedded" not in [column.title for column in score_table(without(priced, cost=unused), 5, "token").columns]
+    assert "Tokens embedded" not in [
+        column.title for column in score_table(without(priced, cost=unused), 5, "token").columns
+    ]
     bare = without(priced, cost=None)
     assert [column.title for column in score_table(bare, 5, "token").columns if column.group == "Cost"] == [
+        "Chunks",
+        "Tokens of a chunk",
         "Seconds",
         "Seconds searching",
     ]

@@ -149,7 +149,9 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Report]:
         Column("Seconds searching", lambda report: brief(report.seconds.get("search")), "Cost"),
         Column("Model calls", _model_calls, "Cost"),
         Column(
-            "Embedded", lambda report: amount(getattr(report.cost, "embedded_tokens", None)), "Cost"
+            "Tokens embedded",
+            lambda report: amount(getattr(report.cost, "embedded_tokens", None)),
+            "Cost",
         ),
         Column(
             "Money per million",
