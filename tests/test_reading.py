@@ -10,6 +10,7 @@ import sys
 import time
 import tracemalloc
 import warnings
+from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -370,6 +371,25 @@ def test_sheets_are_tables_of_their_values(tmp_path):
     assert document_of(tmp_path / "tea.xlsx").text == (
         "## Prices\n\n| Kind | Price\\|EUR |\n| --- | --- |\n| black | 1.5 |\n| NA |"
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "shown"),
+    [
+        (0.07, "0.0%", "7%"), (-0.5, "0%;[Red]-0%", "-50%"), (7, "000", "007"), (True, "General", "True"),
+        (12.5, '[$€-407] #,##0.00', "€12.5"), (12.5, '_-* #,##0.00 [$€-407]_-', "12.5 €"), (5, "[Blue]0 [$-409]", "5"),
+        (1_200_000, '0.0,,"M"', "1200000"), (3, '"Part "0', "Part 3"), (2021, "General", "2021"), ("007", "@", "007"),
+        (datetime(2024, 3, 5), "d.m.yy", "2024-03-05"), (datetime(2024, 3, 5), "d.m.yy hh:mm", "2024-03-05 00:00:00"),
+        (timedelta(hours=30, minutes=5), "[h]:mm", "30:05:00"), (7, "0", "7"),
+    ],
+)  # fmt: skip
+def test_cells_keep_what_their_format_says_about_them(tmp_path, value, form, shown):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["Kind", value])
+    book.active["B1"].number_format = form
+    book.save(tmp_path / "a.xlsx")
+    assert document_of(tmp_path / "a.xlsx").text == f"## Sheet\n\n| Kind | {shown} |\n| --- | --- |"
 
 
 def test_an_epub_in_the_order_of_its_spine(tmp_path):

@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, time, timedelta
 from io import BytesIO
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
@@ -264,15 +265,51 @@ def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[st
     if formulas is not None:
         formulas.reset_dimensions()
         others = formulas.iter_rows(values_only=True)
-    rows = zip(sheet.iter_rows(values_only=True), others, strict=False)
-    for number, (row, written) in enumerate(rows, start=1):
-        cells = ["" if value is None else str(value) for value in row]
+    for number, (row, written) in enumerate(zip(sheet.iter_rows(), others, strict=False), start=1):
+        cells = [formatted(cell.value, cell.number_format) for cell in row]
         for column, cell in enumerate(written):
             formula = str(getattr(cell, "text", cell))
-            if column < len(row) and row[column] is None and formula.startswith("="):
+            if column < len(row) and row[column].value is None and formula.startswith("="):
                 cells[column] = formula
                 shown.append(f"{sheet.title}!{get_column_letter(column + 1)}{number}")
         yield cells
+
+
+# What a format shows as it stands; [$€-407] has a locale, too.
+_LITERAL = re.compile(r'"([^"]*)"|\[\$([^\]-]*)[^\]]*\]|([€$£¥])')
+_COLOUR = re.compile(r"\[[A-Za-z]\w{2,}\]")
+
+
+def formatted(value: object, number_format: str) -> str:
+    """A cell as its format shows it, but with all its digits: percent, currency and unit, leading zeros, days, hours.
+
+    >>> formatted(0.125, "0%"), formatted(7, "00000"), formatted(1234.5, '#,##0.00 "kg"')
+    ('12.5%', '00007', '1234.5 kg')
+    >>> formatted(datetime(2024, 3, 5), "dd.mm.yyyy"), formatted(timedelta(hours=30, minutes=5), "[h]:mm")
+    ('2024-03-05', '30:05:00')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, timedelta):
+        minutes, seconds = divmod(round(value.total_seconds()), 60)
+        return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+    if isinstance(value, datetime) and value.time() == time() and "h" not in number_format.lower():
+        return value.date().isoformat()
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or number_format == "General":
+        return str(value)
+    first = _COLOUR.sub("", number_format).split(";")[0]
+    digits = _LITERAL.sub("", first).strip()
+    if digits.endswith("%"):
+        return f"{100 * value:.12g}%"
+    text = f"{value:0{len(digits)}}" if re.fullmatch("00+", digits) else str(value)
+    digit = re.search("[0#?]", first)
+    if digit is None or digits.endswith(","):  # "0,": thousands
+        return text
+    for literal in _LITERAL.finditer(first):
+        sign = "".join(filter(None, literal.groups()))
+        text = f"{text} {sign.strip()}" if literal.start() > digit.start() else f"{sign}{text}"
+    return text.strip()
 
 
 def table(rows: Iterable[Sequence[str]]) -> str:
