@@ -101,8 +101,8 @@ def _stated(document: Document) -> Format | None:
     for ending in _endings(document):
         if ending in _ENDINGS:
             return Format(_ENDINGS[ending])
-    language = document_language(document)
-    return Format("code", language) if language else None
+    code = document_language(document)
+    return Format("code", code) if code else None
 
 
 def _endings(document: Document) -> Iterator[str]:
