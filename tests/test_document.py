@@ -78,16 +78,10 @@ def test_parts_of_an_id_do_not_run_into_each_other() -> None:
     assert chunk(document_id="ab", fingerprint="c").id != chunk(document_id="a", fingerprint="bc").id
 
 
-def test_a_content_hash_is_of_what_is_embedded() -> None:
-    assert chunk().content_hash == chunk(document_id="x", index=3, spans=(Span(1, 2),), fingerprint="g").content_hash
-    assert chunk().content_hash != chunk(context="c").content_hash
-    assert chunk(context="ab", text="c").content_hash != chunk(context="a", text="bc").content_hash
-
-
 @given(hard_text().filter(bool))
-def test_any_text_has_an_id_and_a_hash_and_survives_pickling(text: str) -> None:
+def test_any_text_has_an_id_and_survives_pickling(text: str) -> None:
     made = Chunk(text, 0, (Span(0, len(text)),), text, 1, context=text)
-    assert len(made.id) == len(made.content_hash) == 32
+    assert len(made.id) == 32
     assert pickle.loads(pickle.dumps(made)) == made
     document = Document(text, text, marks=(Mark("page", Span(0, len(text))),))
     assert pickle.loads(pickle.dumps(document)) == document

@@ -20,7 +20,6 @@ from chunkcore.plain import (
     FrameList,
     Markup,
     columns_of,
-    digest_of_texts,
     framed,
     marked,
     shortened,
@@ -382,11 +381,6 @@ class Chunk:
     def embedded_text(self) -> str:
         """The text to embed: the context, if any, on a line before `text`."""
         return f"{self.context}\n{self.text}" if self.context else self.text
-
-    @property
-    def content_hash(self) -> str:
-        """32 hexadecimal digits of context and text. Chunks of equal hash have equal embeddings."""
-        return digest_of_texts((self.context, self.text))
 
 
 class Chunks(FrameList[Chunk]):
