@@ -19,7 +19,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from chunkcore.errors import OptionError, echo
-from chunkcore.evaluation.counting import Counts, divide, running
+from chunkcore.evaluation.counting import Counts as Counts
+from chunkcore.evaluation.counting import divide, running
 from chunkcore.registry import Registry
 from chunkcore.spans import Scores as Scores
 
