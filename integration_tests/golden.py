@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from chunkcore import Chunker, get_chunker, get_embedder
 from chunkcore.cli.options import default_cache
-from chunkcore.columns import text_key
 from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
+from chunkcore.plain import text_key
 from tests.conftest import SHARED, shared
 
 Case = dict[str, Any]

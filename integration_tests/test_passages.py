@@ -37,7 +37,7 @@ from chunkcore import Benchmark, Document, Evidence, Mark, Query, Span, get_coun
 from chunkcore.chunkers import get_chunker
 from chunkcore.locating import Hit, Locator, read_spans
 from chunkcore.retrieval import chunk_corpus
-from chunkcore.retrieval.passages.enough import Enough
+from chunkcore.retrieval.saved import Enough
 from chunkcore.scale.folder_index import index_files
 from chunkcore.text import text_of_spans
 from haystack import Document as HaystackDocument

@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chunkcore.cli import main
-from chunkcore.columns import text_key
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models import CachedEmbedder, CacheWarning, EmbeddingCache
 from chunkcore.models import cache as cache_module
 from chunkcore.models.cache import LLMCache
+from chunkcore.plain import text_key
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -168,7 +168,7 @@ def test_past_its_limit_a_cache_removes_what_was_not_used_for_the_longest_time(p
 WRITER = """
 import sys
 import numpy as np
-from chunkcore.columns import text_key
+from chunkcore.plain import text_key
 from chunkcore.models.cache import EmbeddingCache
 
 path, name, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -8,8 +8,9 @@ import pickle
 
 import numpy as np
 import pytest
-from chunkcore.columns import text_key, text_keys
+from chunkcore.columns import text_keys
 from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, OptionError
+from chunkcore.plain import text_key
 from chunkcore.text import Chunk, Document, Mark, Span
 from hypothesis import given
 

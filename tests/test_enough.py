@@ -12,7 +12,7 @@ from chunkcore.cli import main
 from chunkcore.questions.labels import label_states
 from chunkcore.reading.opening import load_documents
 from chunkcore.retrieval import TextVectors, WindowIndex
-from chunkcore.retrieval.passages.enough import MOST, levels, shown_units
+from chunkcore.retrieval.passages.units import MOST, levels, shown_units
 from chunkcore.run import Retrieved
 from chunkcore.study.enough import UnattainableError, calibrate, controlled, drift, index_changes, measure_needs
 from chunkcore.study.experiment import run_retriever

@@ -92,6 +92,7 @@ def test_nested_metadata_is_the_documents_own() -> None:
     groups = ["staff"]
     index = get_retriever("bm25").index(chunk_corpus([Document("a", "A fox.", {"groups": groups})], "sentence:size=8"))
     groups.append("guest")
+    assert index.retrieve("fox", where=lambda data: data["groups"].append("all") is None)
     assert index.retrieve("fox", where={"groups": ["staff"]})
 
 

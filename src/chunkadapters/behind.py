@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast
@@ -42,9 +42,9 @@ from chunkcore.retrieval.base import Budget, MaxTokens, PassageIndex, check_limi
 from chunkcore.retrieval.passages.assembly import Order, cut_unit, in_order
 from chunkcore.retrieval.passages.units import BALANCE
 from chunkcore.retrieval.saved import read_manifest
-from chunkcore.retrieval.where import Where, check_predicate, truth
+from chunkcore.retrieval.where import Where, check_predicate, own_copy, truth
 from chunkcore.run import Retrieved
-from chunkcore.text import Document, Span, page_marks
+from chunkcore.text import Document, page_marks
 from chunkcore.tokens import TokenCounter, get_counter
 
 if TYPE_CHECKING:
@@ -64,7 +64,10 @@ class PassageWarning(UserWarning):
     """Some hits have no place in the index, a document has changed, or a retriever gave fewer hits than asked for."""
 
 
-@dataclass(frozen=True)
+_named_counter = lru_cache(maxsize=16)(get_counter)
+
+
+@dataclass
 class Limits:
     """The limits of an answer.
 
@@ -79,14 +82,16 @@ class Limits:
     max_tokens: MaxTokens = 1000
     k: int | None = None
     counter: TokenCounterLike = "cl100k_base"
+    token_counter: TokenCounter = field(init=False)
 
     def __post_init__(self) -> None:
         check_limits(self.k, self.max_tokens)
-        _ = self.token_counter
-
-    @cached_property
-    def token_counter(self) -> TokenCounter:
-        return counter_of(self.counter) if callable(self.counter) else get_counter(self.counter)
+        if isinstance(self.counter, str):
+            self.token_counter = _named_counter(self.counter)
+        elif callable(self.counter):
+            self.token_counter = counter_of(self.counter)
+        else:
+            self.token_counter = get_counter(self.counter)
 
     @property
     def counter_name(self) -> str:
@@ -155,17 +160,20 @@ class Passage:
         if self.is_whole:
             values = {key: value for key, value in values.items() if key not in _OF_A_SECTION}
             values = {**self.document.metadata, **values}
-        marks = tuple(page_marks(self.document.marks))
         gone = {keys.start, keys.end, keys.spans, *BOOKKEEPING, PAGE_MARKS, *drop}
-        if marks:
-            gone.update((PAGES, *PAGE_KEYS))
+        pages: Metadata = {}
+        if self.document.marks:
+            marks = tuple(page_marks(self.document.marks))
+            pages = keys.write_pages(marks, self.retrieved.spans, ())
+            if marks:
+                gone.update((PAGES, *PAGE_KEYS))
         kept = {key: deepcopy(value) for key, value in values.items() if key not in gone}
         if self.retrieved.sources:
             kept[ALSO_IN] = [
                 {"source_id": source.document_id, **keys.write(source.spans)}
                 for source in self.retrieved.sources
             ]
-        return kept | keys.write_pages(marks, self.retrieved.spans, ())
+        return kept | pages
 
 
 class Behind:
@@ -215,20 +223,27 @@ class Behind:
         check_number("balance", balance, 0, 1, whole=False)
         in_order((), order)
         self.index = index if isinstance(index, LocalIndex) else LocalIndex(index)
-        self.index.check_show(show)
+        if isinstance(self.index.given, HitIndex):
+            self.index.given.check_show(show)
         self.show = show
         self.balance = balance
         self.order: Order = order
         self.limits = Limits(max_tokens, k, counter)
 
     @classmethod
-    def of(cls, options: PassageOptions, index: LocalIndex) -> Behind:
-        """With the options of a framework's object."""
+    def of(
+        cls,
+        options: PassageOptions,
+        index: LocalIndex,
+        k: int | None = None,
+        max_tokens: MaxTokens | None = None,
+    ) -> Behind:
+        """With the options of a framework's object; `k` and `max_tokens` are those of a call."""
         return cls(
             index,
             show=options.show,
-            max_tokens=options.max_tokens,
-            k=options.k,
+            max_tokens=options.max_tokens if max_tokens is None else max_tokens,
+            k=options.k if k is None else k,
             balance=options.balance,
             counter=options.counter,
             order=options.order,
@@ -301,7 +316,7 @@ class LocalIndex:
                 f"index is a saved index's folder or an index, got {type(index).__name__}; documents have a "
                 "name: documents=documents"
             )
-        self._index, self._documents = index, documents
+        self.given, self._documents = index, documents
         self._lock = Lock()
         self._saved: FolderIndex | None = None
         self._opened: HitIndex | None = None
@@ -320,7 +335,7 @@ class LocalIndex:
             return self._opened
 
     def _open(self) -> HitIndex:
-        index = self._index
+        index = self.given
         if isinstance(index, str | Path):
             # With scores and benchmarks, only for a folder.
             from chunkcore.scale.folder_index import open_index
@@ -332,7 +347,7 @@ class LocalIndex:
         if self._documents is not None:
             corpus = chunk_corpus(list(self._documents), UNITS)
             index = get_retriever("passages:lexical").index(corpus)
-            self._index, self._documents = index, None
+            self.given, self._documents = index, None
         return OpenedIndex(cast(Index, index))
 
     def warn_of_few(self, retriever: object, count: int, fetch_k: int | None) -> None:
@@ -346,16 +361,11 @@ class LocalIndex:
             PassageWarning,
         )
 
-    def check_show(self, show: Show) -> None:
-        """Raise `OptionError`: the index cannot show that."""
-        if isinstance(self._index, HitIndex):
-            self._index.check_show(show)
-
     def __deepcopy__(self, memo: object) -> LocalIndex:
         return self  # nothing in it changes but what was warned of
 
     def __reduce__(self) -> tuple[type[LocalIndex], tuple[object, object]]:
-        return LocalIndex, (self._index, self._documents)
+        return LocalIndex, (self.given, self._documents)
 
 
 @contextmanager
@@ -401,15 +411,14 @@ class OpenedIndex(HitIndex):
 
     def __init__(self, index: Index, saved: FolderIndex | None = None) -> None:
         self.index = index
+        self.documents = {document.id: document for document in index.corpus.documents}
         self._saved = saved
         self._warned: set[str] = set()
 
     @cached_property
-    def documents(self) -> dict[str, Document]:
-        return {document.id: document for document in self.index.corpus.documents}
-
-    @cached_property
     def _locator(self) -> Locator:
+        if self._saved is None:
+            return Locator(self.documents)
         return Locator(self.documents, changed=self._changed)
 
     def passages(self, question: str, limits: Limits, where: Where | None = None) -> list[Passage]:
@@ -417,10 +426,8 @@ class OpenedIndex(HitIndex):
             raise OptionError(f"the question is a string, got {kind_of(question)}")
         index = self.index if where is None else self.index.within(where)
         fitting = _answer(index, question, limits)
-        self._warn_changed(
-            self._files_changed({piece.document_id for piece in fitting}),
-            "passages of them have the old text",
-        )
+        names = {piece.document_id for piece in fitting}
+        self._changed(names, "passages of them have the old text")
         return [Passage(piece, self.documents[piece.document_id]) for piece in fitting]
 
     def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
@@ -429,20 +436,18 @@ class OpenedIndex(HitIndex):
             raise OptionError(
                 "passages behind a retriever need an index of the retriever passages: index with it"
             )
-        verdicts = self._locator.locate_all(hits)
-        whole = self._whole(options.show, verdicts)
-        pieces = [_piece(hit, verdict, whole) for hit, verdict in zip(hits, verdicts, strict=True)]
-        self._warn(hits, verdicts, whole)
-        if options.show == "all":
-            index = self._unchanged(index)
-        show = "all" if options.show == "all" else whole
+        pieces, whole = self._pieces(hits, options.show)
+        changed = self._changed(self.documents) if options.show == "all" else ()
+        if changed:
+            unchanged = [name for name in self.documents if name not in changed]
+            index = cast(WindowIndex, index.within(unchanged))
         textless = [number for number, hit in enumerate(hits) if not hit.text.strip()]
         answer = index.behind(
             question,
             [piece for number, piece in enumerate(pieces) if number not in textless],
             max_tokens=options.limits.max_tokens,
             k=options.limits.k,
-            show=show,
+            show="all" if options.show == "all" else whole,
             balance=options.balance,
             counter=options.limits.token_counter,
             order=options.order,
@@ -457,27 +462,29 @@ class OpenedIndex(HitIndex):
             passages.insert(number, Passage(pieces[number], None, (number,)))
         return passages[: options.limits.k]
 
-    def _unchanged(self, index: WindowIndex) -> WindowIndex:
-        """The index without the documents whose files have changed."""
-        changed = self._changed(self.documents)
-        if not changed:
-            return index
-        return cast(
-            WindowIndex, index.within([name for name in self.documents if name not in changed])
-        )
+    def _pieces(self, hits: Sequence[Hit], show: Show) -> tuple[list[Retrieved], Collection[str]]:
+        """The hits, with their places where they have some, and the documents that are shown whole.
 
-    def _whole(self, show: Show, verdicts: Iterable[Verdict]) -> Collection[str]:
-        """The documents that are shown whole."""
-        if show == "hits":
-            return ()
+        A text that a model wrote, or that stands at several places of its document, opens a passage only where the
+        document is shown whole.
+        """
+        verdicts = self._locator.locate_all(hits)
+        whole: Collection[str] = ()
         if show == "all":
-            return self.documents.keys()
-        names = {verdict.piece.document_id for verdict in verdicts if verdict.is_placed}
-        if callable(show):
-            return {
-                name for name in names if truth("show", show(self.documents[name].metadata), name)
-            }
-        return names
+            whole = self.documents.keys()
+        elif show != "hits":
+            whole = {verdict.piece.document_id for verdict in verdicts if verdict.piece.spans}
+            if callable(show):
+                shown = {name: show(own_copy(self.documents[name].metadata)) for name in whole}
+                whole = {name for name, answer in shown.items() if truth("show", answer, name)}
+        pieces = []
+        for hit, verdict in zip(hits, verdicts, strict=True):
+            piece = verdict.piece
+            is_sure = verdict.kind == "placed" and not hit.derived
+            has_place = piece.spans and (is_sure or piece.document_id in whole)
+            pieces.append(piece if has_place and hit.text.strip() else unplaced(hit))
+        self._warn(hits, verdicts, whole)
+        return pieces, whole
 
     def _passage(
         self, retrieved: Retrieved, pieces: Sequence[Retrieved], whole: Collection[str]
@@ -487,21 +494,34 @@ class OpenedIndex(HitIndex):
         inside: list[int] = []
         others: list[int] = []
         for number, piece in enumerate(pieces):
-            if piece.document_id == name:
-                is_inside = _overlap(piece.spans, retrieved.spans)
-                (inside if is_inside else others).append(number)
+            if piece.document_id != name:
+                continue
+            pairs = itertools.product(piece.spans, retrieved.spans)
+            is_inside = any(one.start < other.end and other.start < one.end for one, other in pairs)
+            (inside if is_inside else others).append(number)
         return Passage(retrieved, self.documents[name], tuple(inside), tuple(others), name in whole)
 
-    def _changed(self, names: Iterable[str]) -> Collection[str]:
-        """Those of these documents whose files have another text now; they are warned of."""
-        changed = self._files_changed(names)
-        self._warn_changed(
-            changed, "their hits stay as they are, and nothing else of them is shown"
-        )
+    def _changed(
+        self,
+        names: Iterable[str],
+        consequence: str = "their hits stay as they are, and nothing else of them is shown",
+    ) -> Collection[str]:
+        """Those of these documents whose files have another text now; each is told of once."""
+        if self._saved is None:
+            return ()
+        changed = self._saved.changed(names)
+        new = sorted(name for name in changed if f"changed {name}" not in self._warned)
+        self._warned.update(f"changed {name}" for name in new)
+        if new:
+            command = "index.update(documents).save(folder)"
+            if self._saved.root:
+                command = "chunkcore index"
+            warn_user(
+                f"{len(new)} documents have changed since they were indexed, such as {new[0]!r}: {consequence}. Save "
+                f"the index anew: {command}",
+                PassageWarning,
+            )
         return changed
-
-    def _files_changed(self, names: Iterable[str]) -> set[str]:
-        return set() if self._saved is None else self._saved.changed(names)
 
     def _warn(
         self, hits: Sequence[Hit], verdicts: Sequence[Verdict], whole: Collection[str]
@@ -526,21 +546,6 @@ class OpenedIndex(HitIndex):
                     f"{len(lost)} of {len(hits)} hits have no certain place in the index and stay as they are, such "
                     f"as {hit.text[:40]!r}: {verdict.reason}. Index the documents that the retriever searches",
                 )
-
-    def _warn_changed(self, names: Iterable[str], consequence: str) -> None:
-        """Tell of each document once."""
-        new = sorted(name for name in names if f"changed {name}" not in self._warned)
-        self._warned.update(f"changed {name}" for name in new)
-        if not new:
-            return
-        command = "index.update(documents).save(folder)"
-        if self._saved is not None and self._saved.root:
-            command = "chunkcore index"
-        warn_user(
-            f"{len(new)} documents have changed since they were indexed, such as {new[0]!r}: {consequence}. Save the "
-            f"index anew: {command}",
-            PassageWarning,
-        )
 
     def _warn_once(self, reason: str, message: str) -> None:
         if reason not in self._warned:
@@ -577,19 +582,6 @@ def _pieces(index: Index, question: str, limits: Limits, max_tokens: int) -> Seq
         budget *= 2  # the index' chunker counts otherwise
 
 
-def _piece(hit: Hit, verdict: Verdict, whole: Collection[str]) -> Retrieved:
-    """A hit, with its place if it has one.
-
-    A text that a model wrote, or that stands at several places of its document, opens a passage only where the
-    document is shown whole.
-    """
-    piece = verdict.piece
-    is_sure = verdict.kind == "placed" and not hit.derived
-    if hit.text.strip() and verdict.is_placed and (is_sure or piece.document_id in whole):
-        return piece
-    return unplaced(hit)
-
-
 def _number_of(retrieved: Retrieved, pieces: Sequence[Retrieved]) -> int:
     """The number of the hit without a place that an answer has, whole or cut."""
     for number, piece in enumerate(pieces):
@@ -600,10 +592,6 @@ def _number_of(retrieved: Retrieved, pieces: Sequence[Retrieved]) -> int:
         for number, piece in enumerate(pieces)
         if not piece.spans and piece.text.startswith(retrieved.text)
     )
-
-
-def _overlap(one: Sequence[Span], other: Sequence[Span]) -> bool:
-    return any(left.start < right.end and right.start < left.end for left in one for right in other)
 
 
 def core_documents(

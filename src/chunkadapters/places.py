@@ -42,6 +42,7 @@ Metadata: TypeAlias = dict[Any, Any]  # of a framework's document: any values
 CONTEXT = "context"
 DERIVED = "derived"
 PAGES = "pages"
+_PARTS = ("page", "page_number", "row", "sheet", "seq_num", "element_id")  # of a source
 PAGE_MARKS = "page_marks"
 ALSO_IN = "also_in"  # other places that say the same as a passage
 SPANS = "spans"
@@ -137,6 +138,18 @@ def is_derived(metadata: Mapping[str, object]) -> bool:
     return str(metadata.get(DERIVED)).lower() in ("true", "1", "1.0")
 
 
+def part_of(source: str, metadata: Mapping[str, object]) -> str:
+    """The name of a source's part, such as a page: places refer to it."""
+    # The pages of a chunk are no parts: its place is in the whole document.
+    no_parts = ("page", "page_number") if PAGES in metadata else ()
+    keys = [key for key in _PARTS if key in metadata and key not in no_parts]
+    parts = []
+    for key in keys:
+        number = whole_number(metadata[key])  # stores turn 2 into 2.0
+        parts.append(f"#{key}={metadata[key] if number is None else number}")
+    return source + "".join(parts)
+
+
 def chunk_place(chunk: Chunk, origin: Origin) -> tuple[Span, ...]:
     """The chunk's place in the source; () for a piece whose place `exact` does not know."""
     return () if chunk.metadata.get(LOCATED) in UNKNOWN_PLACE else origin.place(chunk.spans)
@@ -189,7 +202,9 @@ class PlaceKeys:
             numbers.append(number)
         first, last = numbers
         written = metadata.get(self.spans)
-        several = read_spans(written)
+        several: tuple[Span, ...] = ()
+        if written is not None:
+            several = read_spans(written)
         if several:
             ends = min(span.start for span in several), max(span.end for span in several)
             if (first, last) in ((None, None), ends):

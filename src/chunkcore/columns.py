@@ -6,7 +6,6 @@ import mmap
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import blake2b
 from operator import eq
 from typing import Any, Generic, TypeVar, overload
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from chunkcore.files import telling_the_folder
+from chunkcore.plain import text_key
 
 BLOCK = 16_384  # texts; enough that sorting by length pays, few enough to hold with their vectors
 
@@ -119,12 +119,6 @@ def release(array: NDArray[Any]) -> None:
         base = base.base
     if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         base.madvise(mmap.MADV_DONTNEED)
-
-
-def text_key(text: str, role: str = "") -> bytes:
-    """A 20-byte key of a text and its role ("document", "query", or "" for either)."""
-    data = text.encode("utf-8", "surrogatepass")
-    return blake2b(role.encode("ascii") + b"\0" + data, digest_size=20).digest()
 
 
 def text_keys(texts: Iterable[str]) -> Keys:

@@ -80,6 +80,12 @@ def digest_of_texts(texts: Iterable[str], size: int = 16) -> str:
     return hashed.hexdigest()
 
 
+def text_key(text: str, role: str = "") -> bytes:
+    """A 20-byte key of a text and its role ("document", "query", or "" for either)."""
+    data = text.encode("utf-8", "surrogatepass")
+    return blake2b(role.encode("ascii") + b"\0" + data, digest_size=20).digest()
+
+
 def framed(text: str) -> bytes:
     """A text in UTF-8 behind its length in eight bytes; unpaired surrogates are allowed."""
     data = text.encode("utf-8", "surrogatepass")

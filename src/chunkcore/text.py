@@ -375,7 +375,7 @@ class Chunk:
         parts = [",".join([f"{span.start}-{span.end}" for span in self.spans])]
         if self.derived:  # a model can write several texts from one passage
             parts.append(self.text)
-        return _id(self.document_id, self.fingerprint, *parts)
+        return chunk_id(self.document_id, self.fingerprint, *parts)
 
     @property
     def embedded_text(self) -> str:
@@ -409,12 +409,8 @@ def chunk_columns(chunks: Iterable[Chunk]) -> dict[str, Sequence[Any]]:
     return columns
 
 
-def slice_id(document_id: str, fingerprint: str, start: int, end: int) -> str:
-    """The `Chunk.id` of a chunk of one span whose text is the document's."""
-    return _id(document_id, fingerprint, f"{start}-{end}")
-
-
-def _id(document_id: str, fingerprint: str, *parts: str) -> str:
+def chunk_id(document_id: str, fingerprint: str, *parts: str) -> str:
+    """The `Chunk.id` of a chunk with these `parts`: of one span whose text is the document's, as in "4-9"."""
     hashed = _begun(document_id, fingerprint).copy()
     for part in parts:
         hashed.update(framed(part))

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chunkcore.cli import main
-from chunkcore.columns import text_key
 from chunkcore.files import write_text
 from chunkcore.models import CacheWarning, EmbeddingCache
 from chunkcore.models.llm import LLMCache
+from chunkcore.plain import text_key
 
 from tests.fakes import FakeEmbedder
 from tests.faults import places

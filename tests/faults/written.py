@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from chunkcore import Benchmark, Evidence, Query, Report, Retrieved, Run, get_chunker, read_run, score, write_run
-from chunkcore.columns import text_key
 from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
 from chunkcore.models import EmbeddingCache
 from chunkcore.models.llm import LLMCache, Usage
+from chunkcore.plain import text_key
 from chunkcore.questions.generate import Generated, write_generated
 from chunkcore.questions.label import LabelledQuestions
 from chunkcore.report import read_reports, write_report

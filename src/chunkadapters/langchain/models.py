@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from inspect import signature
 from typing import Any, TypeAlias, cast
 
@@ -17,10 +16,8 @@ from langchain_core.runnables import (
     RunnableLambda,
     RunnableSequence,
     RunnableWithFallbacks,
-    ensure_config,
 )
 from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
@@ -151,18 +148,6 @@ AnyRunnable: TypeAlias = Runnable[Any, Any]
 # What hands the arguments of a call on to the runnables inside of it.
 _WRAPPERS = (DynamicRunnable, RunnableBindingBase, RunnableWithFallbacks, RunnableSequence)
 _USUAL_K = 4  # of a vector store that is asked for no number
-
-
-@contextmanager
-def for_children(config: RunnableConfig | None) -> Iterator[None]:
-    """Every runnable that is called meanwhile sees the configuration, whatever its caller passes on."""
-    own = {"callbacks", "run_id", "run_name"}
-    inherited = {key: value for key, value in ensure_config(config).items() if key not in own}
-    token = var_child_runnable_config.set(cast(RunnableConfig, inherited))
-    try:
-        yield
-    finally:
-        var_child_runnable_config.reset(token)
 
 
 def dropping(runnable: AnyRunnable, names: Collection[str]) -> AnyRunnable | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -14,7 +15,12 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import (
+    Runnable,
+    RunnableConfig,
+    ensure_config,
+)
+from langchain_core.runnables.config import var_child_runnable_config
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 from typing_extensions import Self
 
@@ -30,9 +36,13 @@ from chunkadapters.behind import (
     TokenCounterLike,
     core_documents,
 )
-from chunkadapters.langchain.models import dropping, for_children, stated_k, with_filter
-from chunkadapters.langchain.splitter import KEYS, part_of, source_of
-from chunkadapters.places import Metadata, is_derived
+from chunkadapters.langchain.models import (
+    dropping,
+    stated_k,
+    with_filter,
+)
+from chunkadapters.langchain.splitter import KEYS, source_of
+from chunkadapters.places import Metadata, is_derived, part_of
 from chunkadapters.scores import (
     DeployedRetriever,
     QuestionScorer,
@@ -242,13 +252,8 @@ class _Shown(_Indexed):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        self._behind()
+        Behind.of(self, self._local_index())
         return self
-
-    def _behind(self, k: int | None = None, max_tokens: MaxTokens | None = None) -> Behind:
-        behind = Behind.of(self, self._local_index())
-        behind.limits = self._limits(k, max_tokens)
-        return behind
 
 
 class PassageCompressor(BaseDocumentCompressor, _Shown):
@@ -288,8 +293,22 @@ class PassageCompressor(BaseDocumentCompressor, _Shown):
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """The passages, best first. Raises `DataError` for anything but documents."""
-        passages = self._behind().passages(query, [hit_of(document) for document in documents])
+        passages = Behind.of(self, self._local_index()).passages(
+            query, [hit_of(document) for document in documents]
+        )
         return [_document(passage, documents) for passage in passages]
+
+
+@contextmanager
+def _for_children(config: RunnableConfig | None) -> Iterator[None]:
+    """Every runnable that is called meanwhile sees the configuration, whatever its caller passes on."""
+    own = {"callbacks", "run_id", "run_name"}
+    inherited = {key: value for key, value in ensure_config(config).items() if key not in own}
+    token = var_child_runnable_config.set(cast(RunnableConfig, inherited))
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
 
 
 class PassageRetriever(BaseRetriever, _Shown):
@@ -350,7 +369,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        with for_children(config):
+        with _for_children(config):
             return super().invoke(input, config, **kwargs)
 
     async def ainvoke(
@@ -359,7 +378,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        with for_children(config):
+        with _for_children(config):
             return await super().ainvoke(input, config, **kwargs)
 
     def _get_relevant_documents(
@@ -371,7 +390,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         max_tokens: MaxTokens | None = None,
         **arguments: Any,
     ) -> list[Document]:
-        behind = self._behind(k, max_tokens)
+        behind = Behind.of(self, self._local_index(), k, max_tokens)
         retriever, arguments = self._asked(behind, arguments)
         hits = retriever.invoke(query, {"callbacks": run_manager.get_child()}, **arguments)
         return self._passages(query, hits, behind, arguments)
@@ -385,7 +404,7 @@ class PassageRetriever(BaseRetriever, _Shown):
         max_tokens: MaxTokens | None = None,
         **arguments: Any,
     ) -> list[Document]:
-        behind = self._behind(k, max_tokens)
+        behind = Behind.of(self, self._local_index(), k, max_tokens)
         retriever, arguments = self._asked(behind, arguments)
         hits = await retriever.ainvoke(query, {"callbacks": run_manager.get_child()}, **arguments)
         return await asyncio.to_thread(self._passages, query, hits, behind, arguments)

@@ -24,7 +24,6 @@ from chunkadapters.configuration import (
     model_of,
 )
 from chunkadapters.places import (
-    PAGES,
     SPANS,
     WHITE_SPACE,
     WHOLE,
@@ -34,12 +33,13 @@ from chunkadapters.places import (
     chunk_records,
     copier,
     inherited,
+    part_of,
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import DataError, OptionError, warn_user
 from chunkcore.guesses import SIZES_BY_PLACE
-from chunkcore.locating import names_of, whole_number
+from chunkcore.locating import names_of
 from chunkcore.models.base import without_truncation
 from chunkcore.plain import digest
 from chunkcore.text import Chunk
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 KEYS = PlaceKeys("start_index", "end_index", page="page")
 UNKNOWN = {"start_index": -1, "end_index": -1}  # LangChain writes -1 where it finds a chunk nowhere
 # Loaders make a document of each of these, and offsets refer to that.
-_PARTS = ("page", "page_number", "row", "sheet", "seq_num", "element_id")
 _Model: TypeAlias = "Embedder | Embeddings | str | None"
 
 _as_model = partial(model_of, "langchain")
@@ -231,18 +230,6 @@ def from_document(document: CoreDocument) -> Document:
     The metadata have ``page_marks``, which chunks of `ChunkcoreTextSplitter` do not inherit.
     """
     return Document(page_content=document.text, metadata=with_page_marks(document), id=document.id)
-
-
-def part_of(source: str, metadata: Mapping[str, object]) -> str:
-    """The name of a source's part, such as a page: places refer to it."""
-    # The pages of a chunk are no parts: its place is in the whole document.
-    no_parts = ("page", "page_number") if PAGES in metadata else ()
-    keys = [key for key in _PARTS if key in metadata and key not in no_parts]
-    parts = []
-    for key in keys:
-        number = whole_number(metadata[key])  # stores turn 2 into 2.0
-        parts.append(f"#{key}={metadata[key] if number is None else number}")
-    return source + "".join(parts)
 
 
 def _warn_of_shared_sources(sources: Iterable[_Source]) -> None:

@@ -42,9 +42,9 @@ from chunkcore.text import (
     Document,
     Span,
     check_document,
+    chunk_id,
     page_marks,
     pages_of_all,
-    slice_id,
     text_of_spans,
 )
 from chunkcore.tokens import TokenCounter, TokenizedText
@@ -140,7 +140,9 @@ class DocumentChunks(LazyItems[Chunk]):
     def ids(self) -> list[str]:
         """Each `Chunk.id`, of chunks none of which is special."""
         name, fingerprint = self.document.id, self.fingerprint
-        return [slice_id(name, fingerprint, start, end) for start, end in self.ranges.tolist()]
+        return [
+            chunk_id(name, fingerprint, f"{start}-{end}") for start, end in self.ranges.tolist()
+        ]
 
 
 def _in_source(

@@ -182,10 +182,11 @@ class DocumentNames:
         """
         by_id, by_path = [], []
         for name in candidates:
-            plain = plain_name(name)
             if name in self._paths:
                 by_id.append([name])
-            elif plain in self._by_name:
+                continue
+            plain = plain_name(name)
+            if plain in self._by_name:
                 by_id.append(self._by_name[plain])
             else:
                 path = PurePosixPath(_FRAGMENT.sub("", plain) or plain)
@@ -347,45 +348,50 @@ class Locator:
         stand in several documents, it names none of them.
         """
         verdicts = [self._verdict(hit) for hit in hits]
+        shared: set[str] = set()
         if len(hits) > 1:
-            verdicts = self._without_shared_names(hits, verdicts)
-        changed = self._changed(_documents_of(verdicts))
+            shared = set.intersection(*[set(hit.names) for hit in hits])
+        if shared:
+            verdicts = self._without_shared_names(hits, verdicts, shared)
+        changed = self._changed(
+            {verdict.piece.document_id for verdict in verdicts if verdict.piece.spans}
+        )
         for number, verdict in enumerate(verdicts):
             if verdict.piece.document_id in changed:
                 reason: Reason = "its document has changed since it was indexed"
                 verdicts[number] = Verdict("changed", unplaced(hits[number]), reason)
         return verdicts
 
-    def _without_shared_names(self, hits: Sequence[Hit], verdicts: list[Verdict]) -> list[Verdict]:
-        shared = set.intersection(*[set(hit.names) for hit in hits])
-        if not shared:
-            return verdicts
+    def _without_shared_names(
+        self, hits: Sequence[Hit], verdicts: list[Verdict], shared: Collection[str]
+    ) -> list[Verdict]:
         nameless = verdicts.copy()
         for number, hit in enumerate(hits):
             if verdicts[number].kind == "elsewhere":
                 names = tuple(name for name in hit.names if name not in shared)
                 nameless[number] = self._verdict(replace(hit, names=names))
-        return nameless if len(_documents_of(nameless)) > 1 else verdicts
+        documents = {verdict.piece.document_id for verdict in nameless if verdict.piece.spans}
+        return nameless if len(documents) > 1 else verdicts
 
     def _verdict(self, hit: Hit) -> Verdict:
         if not hit.text.strip() and not (self._lenient and hit.spans):
             return _elsewhere(hit, "it has no text")
-        groups = self._groups(hit.names)
+        groups = self._names.groups(hit.names, loosely=self._lenient) or self._by_metadata(
+            hit.names
+        )
         for group in groups:
             verdict = self._in_one_of(hit, group)
             if verdict is not None:
                 return verdict
         if self._lenient or not groups:
             verdict = self._without_name(hit)
-            if verdict.is_placed or not groups:
+            if verdict.piece.spans or not groups:
                 return verdict
         return _elsewhere(hit, "its document does not have its text", groups[0][0])
 
-    def _groups(self, names: Sequence[str]) -> list[list[str]]:
-        """The documents of each name: by their ids, or if there are none, by the names in their metadata."""
-        groups = self._names.groups(names, loosely=self._lenient)
-        if groups:
-            return groups
+    def _by_metadata(self, names: Sequence[str]) -> list[list[str]]:
+        """The documents of each name, by the names in their metadata."""
+        groups = []
         others, documents = self._other_names
         for group in others.groups(names, loosely=self._lenient):
             document_ids = {document_id for name in group for document_id in documents[name]}
@@ -433,7 +439,7 @@ class Locator:
         reason: Reason = ""
         if hit.stated.problem:
             reason = "its stated place cannot be read"
-        elif hit.spans and piece.match != "spans":
+        elif hit.stated.spans and piece.match != "spans":
             reason = "another text stands at its stated place"
         elif hit.stated.searched and hit.text and not hit.derived and piece.match == "spans":
             source = self._documents[piece.document_id].text
@@ -498,17 +504,13 @@ def _spans_of_text(source: str, hit: Hit) -> tuple[Span, ...]:
 
     The place of a text that a model wrote, or that is empty, is all that can be believed.
     """
-    stated = hit.spans
+    stated = hit.stated.spans
     if not stated or max(span.end for span in stated) > len(source):
         return ()
     is_believed = hit.derived or not hit.text.strip()
     if is_believed or text_of_spans(source, stated) == hit.text:
         return stated
     return spans_between(source, hit.text, stated[0]) if len(stated) == 1 else ()
-
-
-def _documents_of(verdicts: Iterable[Verdict]) -> set[str]:
-    return {verdict.piece.document_id for verdict in verdicts if verdict.is_placed}
 
 
 def unplaced(hit: Hit) -> Retrieved:

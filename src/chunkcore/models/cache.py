@@ -292,7 +292,7 @@ def hours_since_1970() -> int:
 class EmbeddingCache(Cache):
     """Float32 vectors by model fingerprint and text key; see `Cache`.
 
-    >>> from chunkcore.columns import text_key
+    >>> from chunkcore.plain import text_key
     >>> cache = EmbeddingCache()
     >>> cache.store("model-1", [text_key("sky")], np.array([[0.5, 2.0]], dtype=np.float32))
     >>> is_kept, vectors = cache.fetch("model-1", [text_key("sky"), text_key("sea")])

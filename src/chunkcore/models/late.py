@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.columns import text_key
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, TextTokens, TokenEmbedder, Vectors, embed, embed_tokens
 from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, get_embedder, tokenizing
+from chunkcore.plain import text_key
 from chunkcore.spans import Numbers, Ranges, as_ranges, union_ranges
 from chunkcore.text import Chunk, Document, Span
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.columns import distinct, text_key
+from chunkcore.columns import distinct
 from chunkcore.errors import MissingExtraError, ModelError, OptionError, echo, kind_of, shortened
 from chunkcore.lazy import needed
 from chunkcore.models.base import (
@@ -38,7 +38,7 @@ from chunkcore.models.base import (
 from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.endpoint import as_openai
 from chunkcore.models.openvino import OpenVinoEmbedder, has_bf16, is_bert_folder
-from chunkcore.plain import encodable
+from chunkcore.plain import encodable, text_key
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, TokenizedText

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 import numpy as np
@@ -27,17 +27,13 @@ from chunkcore.options import (
 )
 from chunkcore.registry import Registry
 from chunkcore.retrieval.corpus import ChunkedCorpus, check_documents, chunk_corpus
-from chunkcore.retrieval.saved import Contents, SavedPlace, write_index
+from chunkcore.retrieval.saved import Contents, Enough, SavedPlace, write_index
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.retrieval.where import Where, allowed_documents, comparable
 from chunkcore.run import RankedList, RankedPieces, Retrieved
 from chunkcore.spans import Flags, Numbers, Scores
 from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
-
-if TYPE_CHECKING:
-    from chunkcore.retrieval.passages.enough import Enough
-
 
 MAX_TOKENS = 1000
 # "auto": what each question needs, of an index that `chunkcore.study.enough.calibrate` made.

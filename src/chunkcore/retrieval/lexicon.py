@@ -8,7 +8,7 @@ import unicodedata
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain, count, pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from chunkcore.boundaries.html import UNREAD, hidden_ranges
 from chunkcore.columns import Keys, text_keys
 from chunkcore.errors import OptionError
+from chunkcore.plain import text_key
 from chunkcore.reading.visible import has_markup
 from chunkcore.spans import Numbers, Scores
 from chunkcore.text import Document
@@ -31,7 +32,7 @@ _LETTERS = rf"\p{{L}}\p{{M}}\p{{N}}_{_UNSEEN_JOINTS}"
 _RUN = regex.compile(rf"(?V1)([{_UNSPACED}]+)|[[{_LETTERS}]--[{_UNSPACED}]]+")
 _ASCII = re.compile(r"\w+", re.ASCII)
 _SPACED = regex.compile(rf"[{_LETTERS}]+")
-_HAS_UNSPACED = regex.compile(rf"[{_UNSPACED}]")
+HAS_UNSPACED = regex.compile(rf"[{_UNSPACED}]")  # a sign of such a script
 _JOINTS = re.compile(f"[_{_UNSEEN_JOINTS}]+")
 _JOINTS_TO_DROP = re.compile(f"[{_UNSEEN_JOINTS}]+")
 _JOINTS_IN_UNSPACED = regex.compile(rf"(?<=[{_UNSPACED}])[{_UNSEEN_JOINTS}]+(?=[{_UNSPACED}])")
@@ -85,7 +86,7 @@ def _words(text: str) -> tuple[list[str], list[str]]:
         return (_with_parts(runs) if "_" in text else runs), []
     folded = unicodedata.normalize("NFKC", _MARKS.sub(rf"\g<0>{_JOINER}", text))
     folded = _IGNORED.sub("", folded).casefold().replace("i\u0307", "i")
-    if not _HAS_UNSPACED.search(folded):
+    if not HAS_UNSPACED.search(folded):
         return _with_parts(_SPACED.findall(folded)), []
     pieces: list[str] = []
     singles: list[str] = []
@@ -100,11 +101,6 @@ def _words(text: str) -> tuple[list[str], list[str]]:
             pieces += [a + b for a, b in pairwise(characters)]
             singles += characters
     return pieces, singles
-
-
-def has_unspaced(word: str) -> bool:
-    """Whether a word is of a script without spaces between words."""
-    return not word.isascii() and _HAS_UNSPACED.search(word) is not None
 
 
 def _with_parts(runs: Iterable[str]) -> list[str]:
@@ -186,35 +182,33 @@ def _without_navigations(text: str, fill: str) -> str:
     return "".join(pieces) + text[kept:]
 
 
-def word_keys(
-    text: str,
-    form: str = "whole",
-) -> list[str]:
+def word_keys(text: str, form: str = "whole", *, singles: bool = False) -> list[str]:
     """The text's `words` as they are compared: "whole", or "first5", cut to their first 5 characters.
 
     A word with a digit among these stays whole, and so do the pairs of characters of scripts without spaces. An Arabic
     word loses its article and "and" before it is cut. Raises `OptionError`: another form.
 
+    Args:
+        text: of any length.
+        form: of the words.
+        singles: for a question: each Chinese character and Korean syllable of its pairs follows. Pairs that reach over
+            the end of a word are rare by chance, and would outweigh the words.
+
     >>> word_keys("Terminating 20250101", "first5"), word_keys("والكتاب", "first5"), word_keys("東京都", "first5")
     (['termi', '20250101'], ['كتاب'], ['東京', '京都'])
-    """
-    letters = check_words(form)
-    whole, _ = _words(text)
-    return [_cut(word, letters) for word in whole] if letters else whole
-
-
-def question_keys(text: str, form: str = "whole") -> list[str]:
-    """A question's `word_keys`, and each Chinese character and Korean syllable of its pairs.
-
-    Pairs that reach over the end of a word are rare by chance, and would outweigh the words.
-
-    >>> question_keys("東京都 tower", "first5")
+    >>> word_keys("東京都 tower", "first5", singles=True)
     ['東京', '京都', 'tower', '東', '京', '都']
     """
-    _, singles = _words(text)
-    return [*word_keys(text, form), *filter(_MEANINGFUL.match, singles)]
+    letters = check_words(form)
+    keys, characters = _words(text)
+    if letters:
+        keys = [_cut(word, letters) for word in keys]
+    if singles:
+        keys = [*keys, *filter(_MEANINGFUL.match, characters)]
+    return keys
 
 
+@cache
 def check_words(form: str) -> int:
     """The characters that a form of words keeps; 0: all. Raises `OptionError` for an unknown form."""
     match = _FIRST.fullmatch(form)
@@ -351,9 +345,9 @@ class Postings:
 
     def of_word(self, key: str) -> tuple[Numbers, NDArray[Any]]:
         """The texts that have the word, ascending, and how often each has it."""
-        name = text_keys([key])
-        number = int(np.searchsorted(self.keys, name)[0])
-        is_known = number < len(self.keys) and self.keys[number] == name[0]
+        name = np.array(text_key(key), dtype=self.keys.dtype)
+        number = int(np.searchsorted(self.keys, name))
+        is_known = number < len(self.keys) and self.keys[number] == name
         rows = slice(*self.begins[number : number + 2]) if is_known else slice(0)
         texts, counts = self.texts[rows].astype(np.int64), self.counts[rows]
         if self._places is None:
@@ -381,8 +375,3 @@ def length_norms(
 def odds_against(count: int, size: int) -> float:
     """How many times as many of `size` texts are without a word as the `count` that have it."""
     return (size - count + 0.5) / (count + 0.5)
-
-
-def inverse_document_frequency(count: int, size: int) -> float:
-    """The weight of a word that `count` of `size` texts have."""
-    return float(np.log1p(odds_against(count, size)))

@@ -20,8 +20,8 @@ from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, best_of, retr
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import (
     check_words,
-    inverse_document_frequency,
     length_norms,
+    odds_against,
     word_keys,
 )
 from chunkcore.retrieval.stage import get_retriever
@@ -166,7 +166,7 @@ class WordIndex(Index):
             scores = np.zeros(len(self.corpus))
             for key, repeats in Counter(word_keys(query, self._form)).items():
                 chunks, counts = self._postings.of_word(key)
-                weight = repeats * inverse_document_frequency(len(chunks), len(scores))
+                weight = repeats * np.log1p(odds_against(len(chunks), len(scores)))
                 scores[chunks] += weight * counts / (counts + self._norms[chunks])
             hits = np.flatnonzero(scores > 0)
             best = hits[best_of(scores[hits], k)]

@@ -17,7 +17,7 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from tokenize import TokenError
@@ -31,10 +31,10 @@ from chunkcore.columns import BLOCK
 from chunkcore.errors import ChunkcoreError, DataError, echo
 from chunkcore.files import installed_version, wait_for_lock, write_parts
 from chunkcore.models.base import Embedder
+from chunkcore.options import check_number
 from chunkcore.plain import plain
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
-from chunkcore.retrieval.passages.enough import Enough
 from chunkcore.retrieval.vectors import LazyRows, Rows, RowsKind, TextVectors
 from chunkcore.spans import Floats, Numbers
 from chunkcore.text import Chunk, Document, Mark, Span
@@ -61,6 +61,75 @@ _UNFIT = (
     MemoryError,
 )
 _AGAIN = "make it again: chunkcore index DOCS -o FOLDER, or index.save(folder)"
+
+
+@dataclass(frozen=True)
+class IndexFacts:
+    """What an index was when it was calibrated.
+
+    Attributes:
+        embedder: its name; "" without one.
+        fingerprint: of the embedder.
+        units: how many.
+        documents: ids, of larger collections a thousand.
+    """
+
+    embedder: str = ""
+    fingerprint: str = ""
+    units: int = 0
+    documents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enough:
+    """The thresholds of an index, and what they promise.
+
+    The promise is of the mean over questions like those that were labelled, whose answers are in the documents; it is
+    none of a single question, and none of questions of another kind.
+
+    Attributes:
+        miss: the share of questions whose evidence is not all in the passages, at most.
+        refuse: the share of questions that are called unrelated, at most.
+        level: of the units that are shown.
+        least: a question of less presence is unrelated.
+        questions: how many were labelled.
+        tokens: of the units shown for them, in the mean.
+        behind: whether the level is of passages behind another retriever's hits.
+        repeated: questions that another document answers in the same words, and that document; see `Needs`.
+        presences: of the labelled questions.
+        index: what was calibrated.
+    """
+
+    miss: float
+    refuse: float
+    level: float
+    least: float
+    questions: int
+    tokens: float
+    behind: bool = False
+    repeated: Mapping[str, str] = field(default_factory=dict)
+    presences: tuple[float, ...] = ()
+    index: IndexFacts = IndexFacts()
+
+    def __post_init__(self) -> None:
+        check_number("miss", self.miss, 0, 1, whole=False)
+        check_number("refuse", self.refuse, 0, 1, whole=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def read(cls, values: object) -> Enough | None:
+        """What a manifest has; None if it has none. Raises `DataError`: it is damaged."""
+        if values is None:
+            return None
+        try:
+            read = cls(**values)  # type: ignore[arg-type]
+            facts: Any = read.index
+            index = IndexFacts(**{**facts, "documents": tuple(facts["documents"])})
+            return replace(read, presences=tuple(read.presences), index=index)
+        except (TypeError, ValueError, KeyError) as error:
+            raise DataError(f"the calibration of the index cannot be read: {error}") from error
 
 
 class Contents(NamedTuple):

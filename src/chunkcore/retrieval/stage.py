@@ -44,8 +44,7 @@ from chunkcore.retrieval.base import (
 )
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.passages.assembly import join
-from chunkcore.retrieval.passages.enough import Enough
-from chunkcore.retrieval.saved import OpenedFolder
+from chunkcore.retrieval.saved import Enough, OpenedFolder
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores

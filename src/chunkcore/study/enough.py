@@ -22,8 +22,9 @@ from chunkcore.options import check_number, suggesting
 from chunkcore.plain import digest
 from chunkcore.retrieval.base import Index
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.passages.enough import MOST, Enough, IndexFacts, Signs, presence
 from chunkcore.retrieval.passages.index import WindowIndex
+from chunkcore.retrieval.passages.units import MOST, Signs, presence
+from chunkcore.retrieval.saved import Enough, IndexFacts
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Numbers, Scores
 

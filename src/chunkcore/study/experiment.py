@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from chunkcore import guesses
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.chunkers.llm import llms_of
-from chunkcore.columns import blocks, text_key
+from chunkcore.columns import blocks
 from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import DataError, ModelError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
@@ -43,6 +43,7 @@ from chunkcore.models.loading import (
     get_embedder,
 )
 from chunkcore.options import suggesting
+from chunkcore.plain import text_key
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.retrieval.base import PassageIndex, check_limits
 from chunkcore.retrieval.vectors import Rows, TextVectors

@@ -13,7 +13,6 @@ from typing import Literal
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.reading.visible import is_html
 from chunkcore.retrieval.base import Budget
-from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import union
 from chunkcore.text import Document, Span, text_of_spans
@@ -42,7 +41,9 @@ _LINE_ENDS = ("\n", "\r")
 Documents = Mapping[str, Document]
 Run = tuple[int, int]  # neighbouring units: the numbers of the first and the last
 Order = Literal["score", "document"]
-Counted = dict[tuple[str, int, int], int]  # tokens of what stands in a document between two places
+RunTokens = dict[
+    tuple[str, int, int], int
+]  # tokens of what stands in a document between two places
 
 
 # ---- The text of pieces
@@ -70,14 +71,6 @@ def with_source(hit: Retrieved, documents: Documents) -> Retrieved:
     return with_spans(hit, hit.spans, documents)
 
 
-def has_text(piece: Retrieved) -> bool:
-    """Whether a reader sees something of a piece: of HTML, more than tags."""
-    text = piece.text
-    if "<" in text or "&" in text:
-        text = without_tags(Document(piece.document_id, text))
-    return bool(text.strip())
-
-
 def goes_on(text: str, span: Span, after: int) -> int:
     """Whether a reader of a span needs what stands at a later place, too. 0: no; 1: a sentence goes on, or the span
     ends in a Markdown heading; 2: a table goes on.
@@ -85,7 +78,7 @@ def goes_on(text: str, span: Span, after: int) -> int:
     >>> goes_on("The fox naps. Rain", Span(0, 13), 14), goes_on("The fox naps", Span(0, 7), 8)
     (0, 1)
     """
-    kept = span.slice(text).rstrip()
+    kept = text[span.start : span.end].rstrip()
     line = kept[kept.rfind("\n") + 1 :]
     gap = text[span.start + len(kept) : after]
     if line.startswith("|") and text.startswith("|", after):
@@ -192,7 +185,7 @@ class Row:
     joined: Sequence[bool]
     least: float = -math.inf
     goes_on: Sequence[int] = ()
-    counted: Counted = field(default_factory=dict)
+    counted: RunTokens = field(default_factory=dict)
 
 
 def passages_of(
@@ -533,7 +526,7 @@ def _goes_on(
 
 def _bare_header(text: str, span: Span) -> int | None:
     """Where the header of a table begins in which a span ends, before its first row is whole; None if in no header."""
-    last = line = span.start + len(span.slice(text).rstrip()) - 1
+    last = line = span.start + len(text[span.start : span.end].rstrip()) - 1
     for _ in range(3):  # header, rule and row
         line = text.rfind("\n", 0, max(line, 0))
     first = max(line + 1, last - _LONGEST_HEADER)

@@ -13,11 +13,10 @@ import numpy as np
 import regex
 
 from chunkcore.retrieval.base import Budget, best_of
-from chunkcore.retrieval.lexicon import has_unspaced, word_keys
+from chunkcore.retrieval.lexicon import HAS_UNSPACED, without_tags, word_keys
 from chunkcore.retrieval.passages.assembly import (
-    Counted,
     Row,
-    has_text,
+    RunTokens,
     header_tokens,
     passages_of,
     with_table_headers,
@@ -27,10 +26,11 @@ from chunkcore.retrieval.passages.units import Header, Shown, Units
 from chunkcore.retrieval.passages.windows import LexicalWindows
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores, as_ranges
-from chunkcore.text import Span
+from chunkcore.text import Document, Span, chunk_id, text_of_spans
 from chunkcore.tokens import TokenCounter
 
 FEW = 10  # units, among fewer of which no score stands out
+_NEEDED = 8  # units on either side that a reader may need with one and its neighbours
 _LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
 _MOST_COPIES = 300  # that an answer reads: more leave it shorter
 _FIRST = 0.3  # of the budget: so much the first hit may have
@@ -46,13 +46,13 @@ Place = tuple[str, tuple[Span, ...]]  # the document, and spans in it
 
 
 @dataclass
-class _Sizes:
+class Counted:
     """Tokens by a counter: of whole units, -1 for one not counted yet, of cut ones, and of runs of units."""
 
     counter: TokenCounter
     whole: Numbers
     cut: dict[int, int] = field(default_factory=dict)
-    runs: Counted = field(default_factory=dict)
+    runs: RunTokens = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -74,8 +74,7 @@ class Question:
         visible: the units of which something is shown.
         weights: of the question's words, the logarithm of how few units have each.
         claims: what texts say of the question.
-        reached: what a reader needs with a unit, as far as it is known; see `Units.reach`.
-        headers: of units that are rows of a table, as far as they are known.
+        reached: what a reader needs with a unit, as far as it is known.
     """
 
     text: str
@@ -88,10 +87,10 @@ class Question:
     has_answer: bool | None = None
     first: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     last: tuple[TokenCounter, int, Answer] | None = None
-    _sizes: _Sizes | None = None
+    _counted: Counted | None = None
     _pieces: dict[int, Retrieved] = field(default_factory=dict)
     reached: dict[int, range] = field(default_factory=dict)
-    headers: dict[int, Header] = field(default_factory=dict)
+    _headers: dict[int, Header] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cut = self.shown.cut
@@ -101,37 +100,67 @@ class Question:
         self.visible: Numbers = np.flatnonzero(self.scores > -math.inf)
         self.weights: dict[str, float] = {}
         if self.lexical is not None:
-            size = len(self.units) + 1
+            size = len(self.scores) + 1
             counts = self.lexical.counts(self.text)
             self.weights = {key: math.log(size / (n + 0.5)) for key, n in counts.items()}
         self.claims = Claims(self.weights, self.form)
 
     def piece(self, unit: int) -> Retrieved:
         """What is shown of a unit."""
-        if unit not in self._pieces:
-            score = float(self.scores[unit])
-            self._pieces[unit] = self.units.piece(unit, self.cut.get(unit), score)
-        return self._pieces[unit]
+        if unit in self._pieces:
+            return self._pieces[unit]
+        units, corpus = self.units, self.units.corpus
+        spans, document = units.spans(unit), units.documents[unit]
+        name, source = units.names[document], units.given[document]
+        place = int(unit if units.order is None else units.order[unit])
+        chunk = corpus.special.get(place)
+        if chunk is None:
+            place_in_document = f"{spans[0].start}-{spans[0].end}"
+            identity = chunk_id(name, corpus.fingerprint or "", place_in_document)
+        else:
+            identity = chunk.id
+        shown = self.cut.get(unit) or spans
+        if source is not None:
+            text = text_of_spans(source.text, shown)
+        else:
+            chunk = corpus[place]
+            text = chunk.text
+            if len(spans) == 1 and spans != chunk.spans:
+                text = text[-len(spans[0]) :]
+        piece = Retrieved(name, shown, float(self.scores[unit]), text, id=identity)
+        self._pieces[unit] = piece
+        return piece
 
-    def sizes(self, counter: TokenCounter) -> _Sizes:
-        """The tokens of texts that were counted: those of the last counter, and of whole units by the index's."""
-        if self._sizes is None or self._sizes.counter is not counter:
+    def counted(self, counter: TokenCounter) -> Counted:
+        """The tokens that were counted: those of the last counter, and of whole units by the index's."""
+        counted = self._counted  # another thread may ask meanwhile
+        if counted is None or counted.counter is not counter:
             usual, whole = self.units.counter, self.units.sizes
             if type(counter) is not type(usual) or counter.name != usual.name:
                 whole = np.full_like(whole, -1)
-            self._sizes = _Sizes(counter, whole)
-        return self._sizes
+            self._counted = counted = Counted(counter, whole)
+        return counted
 
     def header(self, unit: int) -> Header:
-        """The header of a unit that is rows of a table, if it is shown; see `Units.header`."""
-        if unit in self.cut:
-            return ()
-        header = self.units.header(unit)
+        """The header of a table that a unit repeats, or that stands above its rows; () if it is not shown whole."""
+        if unit in self._headers:
+            return self._headers[unit]
+        units = self.units
+        header: Header = ()
+        document = units.documents[unit]
+        begin, source = units.begins[document], units.given[document]
+        if source is not None and unit not in self.cut:
+            place = int(unit if units.order is None else units.order[unit])
+            chunk, reader = units.corpus.special.get(place), units.readers[document]
+            if chunk is not None and place in units.corpus.repeating:
+                header = chunk.spans[: units.corpus.repeating[place]]
+            elif reader is not None:
+                header = reader(source.text, int(units.starts[unit] - begin))
         if header:
-            begin = self.units.begins[self.units.documents[unit]]
             starts, ends = (as_ranges(header) + begin).T
             if not self.shown.covers(starts, ends).all():
-                return ()
+                header = ()
+        self._headers[unit] = header
         return header
 
     @cached_property
@@ -193,6 +222,7 @@ class Answer:
         self.question = question
         self.scores = question.scores.copy()
         self._copies: dict[Place, list[int]] = {}  # units that say the same as one of the answer
+        self._counted = question.counted(budget.counter)
         self._said = Said(question.claims)
         self._read: set[int] = set()
         is_given = least is not None
@@ -206,14 +236,14 @@ class Answer:
         pieces = []
         for unit in units.tolist():
             piece, score = question.piece(unit), float(self.scores[unit])
-            pieces.append(piece if piece.score == score else piece.with_score(score))
+            pieces.append(piece if piece.score == score else replace(piece, score=score))
         row = Row(
             pieces,
             sizes.tolist(),
             self._joined(units),
             least,
             list(map(question.units.goes_on, units.tolist())),
-            question.sizes(budget.counter).runs,
+            self._counted.runs,
         )
         self._headers = self._headers_of(units)
         sources, reserved = question.units.sources, 0
@@ -233,7 +263,10 @@ class Answer:
             passages = with_table_headers(passages, self._headers, budget, sources)
         whole = []
         for passage in without_bare_headers(passages, sources):
-            if not has_text(passage):
+            text = passage.text
+            if "<" in text or "&" in text:
+                text = without_tags(Document(passage.document_id, text))
+            if not text.strip():
                 continue
             same = []
             for part in passage.parts:
@@ -264,7 +297,7 @@ class Answer:
         if not 0 < len(first) <= room:  # a long hit is not read
             return
         best = int(self.scores.argmax())
-        *sizes, more = self._sizes(np.append(first, best), budget.counter).tolist()
+        *sizes, more = self._sizes(np.append(first, best)).tolist()
         if sum(sizes) <= room:
             towards = -math.inf if sum(sizes) + more <= budget.left else math.inf
             self.scores[first] = np.nextafter(self.scores[best], towards)
@@ -273,7 +306,7 @@ class Answer:
         """Units that a rare name in the best ones leads to score next to these, up to a share of the budget."""
         room = _ROOM * budget.left
         for lead in self.question.leads:
-            room -= int(self._sizes(np.array([lead.unit]), budget.counter)[0])
+            room -= int(self._sizes(np.array([lead.unit]))[0])
             worth = _NEXT * self.scores[lead.source]
             if room >= 0 and worth > self.scores[lead.unit]:
                 self.scores[lead.unit] = worth
@@ -287,7 +320,7 @@ class Answer:
             best = visible[best_of(self.scores[visible], count)]
             units = self._with_needed(units_of.with_gaps(self.scores, best))
             units = self._without_copies(units, least)
-            sizes = self._sizes(units, budget.counter)
+            sizes = self._sizes(units)
             copies = sum(map(len, self._copies.values()))
             if count >= most or sizes.sum() > budget.left or copies > _MOST_COPIES:
                 return units, sizes
@@ -296,10 +329,18 @@ class Answer:
     def _with_needed(self, units: Numbers) -> Numbers:
         """These units, their neighbours, and what a reader needs with each, as far as it is shown."""
         needed: set[int] = set()
-        reached = self.question.reached
+        index, reached = self.question.units, self.question.reached
         for unit in units.tolist():
             if unit not in reached:
-                reached[unit] = self.question.units.reach(unit)
+                document = index.documents[unit]
+                begin, end = index.firsts[document : document + 2].tolist()
+                first, last = max(begin, unit - 1), min(end - 1, unit + 1)
+                low, high = max(begin, first - _NEEDED), min(end - 1, last + _NEEDED)
+                while first > low and index.goes_on(first - 1):
+                    first -= 1
+                while last < high and index.goes_on(last):
+                    last += 1
+                reached[unit] = range(first, last + 1)
             needed.update(reached[unit])
         wide = np.array(sorted(needed), dtype=np.int64)
         return wide[np.isfinite(self.scores[wide])]
@@ -320,19 +361,19 @@ class Answer:
                 self.scores[unit] = -math.inf
         return units[np.isfinite(self.scores[units])]
 
-    def _sizes(self, units: Numbers, counter: TokenCounter) -> Numbers:
-        """The tokens of what is shown of units."""
-        question, sizes = self.question, self.question.sizes(counter)
-        numbers = units.tolist()
-        new = [unit for unit in numbers if sizes.whole[unit] < 0 and unit not in question.cut]
+    def _sizes(self, units: Numbers) -> Numbers:
+        """The tokens of what is shown of units. Those of whole units, by the index's counter, are counted once."""
+        question, counted, numbers = self.question, self._counted, units.tolist()
+        new = [unit for unit in numbers if counted.whole[unit] < 0 and unit not in question.cut]
         if new:
-            sizes.whole[new] = counter.count_many([question.piece(unit).text for unit in new])
-        tokens = sizes.whole[units]
+            texts = [question.piece(unit).text for unit in new]
+            counted.whole[new] = counted.counter.count_many(texts)
+        tokens = counted.whole[units]
         for place, unit in enumerate(numbers):
             if unit in question.cut:
-                if unit not in sizes.cut:
-                    sizes.cut[unit] = counter.count(question.piece(unit).text)
-                tokens[place] = sizes.cut[unit]
+                if unit not in counted.cut:
+                    counted.cut[unit] = counted.counter.count(question.piece(unit).text)
+                tokens[place] = counted.cut[unit]
         return tokens
 
     def _joined(self, units: Numbers) -> list[bool]:
@@ -351,13 +392,12 @@ class Answer:
 
     def _headers_of(self, units: Numbers) -> dict[tuple[str, Span], Header]:
         """The header of each of these units that are rows of a table, by its document and its first span of rows."""
-        question, headers = self.question, {}
+        headers = {}
         for unit in units.tolist():
-            if unit not in question.headers:
-                question.headers[unit] = question.header(unit)
-            if question.headers[unit]:
-                piece = question.piece(unit)
-                headers[piece.document_id, piece.spans[0]] = question.headers[unit]
+            header = self.question.header(unit)
+            if header:
+                piece = self.question.piece(unit)
+                headers[piece.document_id, piece.spans[0]] = header
         return headers
 
 
@@ -479,28 +519,26 @@ class Said:
     _texts: dict[str, tuple[str, int]] = field(default_factory=dict)
     _by_keys: dict[frozenset[str], list[tuple[_Sentence, str, int]]] = field(default_factory=dict)
 
-    def sayer(self, text: str, document_id: str, number: int) -> int | None:
+    def sayer(self, text: str, document_id: str, unit: int) -> int | None:
         """The number of another document's text that has said what this text says of the question; None: it is new."""
-        name, first = self._texts.get(text, (document_id, number))
+        name, first = self._texts.get(text, (document_id, unit))
         if name != document_id:
             return first
         claims, is_most = self.claims.of(text)
-        sayers = [self._sayer(claim, document_id) for claim in claims]
-        if sayers and None not in sayers and is_most:
+        sayers = []
+        for claim in claims:
+            words, decisive = claim.sentence
+            for other, name, number in self._by_keys.get(claim.keys, ()):
+                is_same = name != document_id and decisive == other.decisive
+                if is_same and len(words - other.words) <= _SHARE * len(words):
+                    sayers.append(number)
+                    break
+        if sayers and len(sayers) == len(claims) and is_most:
             return sayers[0]
-        self._texts[text] = document_id, number
+        self._texts[text] = document_id, unit
         for claim in claims:
             rows = self._by_keys.setdefault(claim.keys, [])
-            rows.append((claim.sentence, document_id, number))
-        return None
-
-    def _sayer(self, claim: _Claim, document_id: str) -> int | None:
-        sentence = claim.sentence
-        for other, name, number in self._by_keys.get(claim.keys, ()):
-            if name == document_id or sentence.decisive != other.decisive:
-                continue
-            if len(sentence.words - other.words) <= _SHARE * len(sentence.words):
-                return number
+            rows.append((claim.sentence, document_id, unit))
         return None
 
 
@@ -511,7 +549,7 @@ def _sentences(text: str, form: str) -> tuple[_Sentence, ...]:
         words = frozenset(word_keys(match[0], form))
         decisive = set(_decisive(match[0]))
         if not match[0].isascii():
-            decisive.update(filter(has_unspaced, words))
+            decisive.update(filter(HAS_UNSPACED.search, words))
         if words:
             rows.append(_Sentence(words, frozenset(decisive)))
     return tuple(rows)

@@ -27,24 +27,21 @@ from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words, word_keys, words
 from chunkcore.retrieval.passages.assembly import Order, first_cut, in_order, with_source
 from chunkcore.retrieval.passages.candidates import FEW, Answer, Question, has_decisive_words
-from chunkcore.retrieval.passages.enough import (
+from chunkcore.retrieval.passages.units import (
+    BALANCE,
     MOST,
     NEAREST,
+    Show,
+    Shown,
     Signs,
+    Units,
     holds_all,
     levels,
     needed_level,
     phrase_share,
     presence,
-    shown_units,
-)
-from chunkcore.retrieval.passages.units import (
-    BALANCE,
-    Show,
-    Shown,
-    Units,
-    clear_score,
     ranges_of,
+    shown_units,
 )
 from chunkcore.retrieval.passages.windows import DenseWindows, LexicalWindows, mean_of_squares
 from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors
@@ -180,7 +177,6 @@ class WindowIndex(PassageIndex):
         self._dense: DenseWindows | None = None
         # Questions, the last ones last, by their texts and whether they were asked with hits.
         self._last: dict[tuple[str, bool], Question] = {}
-        self._last_words: tuple[str, Scores] | None = None
         self.questions_kept: int = max(1, _KEPT // (8 * len(self.units) + _SHARED))
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
@@ -242,13 +238,6 @@ class WindowIndex(PassageIndex):
                 scales = self._dense.scales(self._dense.cosines(vectors[place]))
                 scores += self._shares["dense"] * mean_of_squares(scales, len(scores))
             yield scores
-
-    def word_scores(self, query: str) -> Scores:
-        """The lexical kind's score of each unit, kept of the last query."""
-        last = self._last_words
-        if last is None or last[0] != query:
-            last = self._last_words = query, self._lexical.scores(query)
-        return last[1]
 
     # ---- Whether a question has an answer here
 
@@ -515,7 +504,7 @@ class WindowIndex(PassageIndex):
             source = self.sources.get(hits[number].document_id)
             is_there = show in ("whole", "all")  # a part of a unit is cut from the document
             if source is not None:
-                is_there = max([span.end for span in hits[number].spans]) <= source.size
+                is_there = max([span.end for span in hits[number].spans]) <= len(source.text)
             if is_there:
                 placed.append(number)
         return placed
@@ -553,19 +542,21 @@ class WindowIndex(PassageIndex):
             return last
         units = self.units
         places = places[:, np.isin(places[0], placed)]
-        words = self.word_scores(question)
+        words = self._lexical.scores(question)
         agreement = units.agreement(places, words)
         if balance < 1:
             balance *= agreement
-        shown = self._everything
-        if show != "all":
-            whole = {hits[number].document_id for number in placed}
-            if show == "hits":
-                whole = set()
-            elif show != "whole":
-                whole.intersection_update(show)
-            shown = Shown(units, np.concatenate((ranges_of(places), units.whole(whole))))
-        best = max(float(words.max(initial=0.0)), clear_score(words), 1e-9)
+        if show == "all":
+            shown = self._everything
+        else:
+            ranges = ranges_of(places)
+            if show != "hits":
+                whole = {hits[number].document_id for number in placed}
+                if show != "whole":
+                    whole.intersection_update(show)
+                ranges = np.concatenate((ranges, units.whole(whole)))
+            shown = Shown(units, ranges)
+        best = max(float(words.max(initial=0.0)), units.clear, 1e-9)
         scores = np.full(len(words), -math.inf)
         # A unit without a word that nearly all have loses no more than one without any.
         scores[shown.units] = (1 - balance) * (np.maximum(words[shown.units], -1.0) / best)
@@ -602,7 +593,7 @@ def check_show(show: Show) -> Show:
         if show in ("hits", "whole", "all"):
             return show
     elif isinstance(show, Collection) and all(isinstance(name, str) for name in show):
-        return frozenset(show)
+        return frozenset(show) or "hits"
     raise OptionError(
         'show is "hits" (the hits\' own text), "whole" (their documents), "all", or ids of documents; '
         f"got {echo(show)}"

@@ -9,12 +9,13 @@ words no more than chance gives.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ from chunkcore.spans import (
     shifted,
     union_ranges,
 )
-from chunkcore.text import Document, Span, slice_id, text_of_spans
+from chunkcore.text import Document, Span
 from chunkcore.tokens import get_counter
 
 # Or ids of documents: these are shown whole; of other documents only the hits' text.
@@ -47,7 +48,6 @@ _CLEAR = 25.0  # the words' score of a unit five deviations above the mean at ev
 _FIRST = 10  # hits that are held against the words
 _CHANCE, _AGREED = 0.5, 0.7  # the mean place of the hits' units by words
 _SAMPLE = 2**12  # units among which a place is found
-_NEEDED = 8  # units on either side that a reader may need with one
 
 DOCUMENT = "document"
 Scale = int | str  # a half-width of windows, or "document"
@@ -67,12 +67,14 @@ class Units:
         numbers: of each document with units, its number in the corpus.
         names: their ids.
         given: these documents; None for one that is not given.
+        readers: what finds the headers of their tables; see `reader_of`.
         begins: where each begins on the axis.
         starts: each unit's first place on the axis.
         ends: the place after its last.
         sources: all documents by id.
         tokens: of each unit, by its chunker.
         mean_tokens: their mean, at least 1.
+        clear: the words' score that stands out.
         counter: the index's.
         sizes: of each unit the tokens by that counter; -1: not counted yet.
 
@@ -105,7 +107,7 @@ class Units:
         documents = dict(enumerate(corpus.documents))
         self.names = [names[number] for number in self.numbers]
         self.given = [documents.get(number) for number in self.numbers]
-        self._readers: list[Reader | None] = list(map(reader_of, self.given))
+        self.readers: list[Reader | None] = list(map(reader_of, self.given))
         self._number_of = {name: number for number, name in enumerate(self.names)}
         # The ranges of two documents never touch.
         self._lengths: Numbers = ends[self.firsts[1:] - 1] + 1
@@ -116,6 +118,8 @@ class Units:
         self.mean_tokens = max(1.0, float(self.tokens.sum()) / max(1, len(order)))
         self.counter = get_counter(counter)
         self.sizes: Numbers = np.full(len(order), -1, dtype=np.int32)
+        # Among n units, no deviation is over the root of n - 1.
+        self.clear = min(_CLEAR, len(order) / 4)
         self._goes_on = np.full(len(order), -1, dtype=np.int8)  # -1: not known yet
 
     def __len__(self) -> int:
@@ -175,27 +179,6 @@ class Units:
         _, _, start, end, _ = self.corpus.columns[:, number].tolist()
         return (Span(start, end),)
 
-    def piece(self, unit: int, cut: tuple[Span, ...] | None, score: float) -> Retrieved:
-        """A unit, or what is left of it by a cut, with its text."""
-        spans, number = self.spans(unit), self.documents[unit]
-        name, document = self.names[number], self.given[number]
-        place = int(unit if self.order is None else self.order[unit])
-        chunk = self.corpus.special.get(place)
-        if chunk is None:
-            fingerprint = self.corpus.fingerprint or ""
-            identity = slice_id(name, fingerprint, spans[0].start, spans[0].end)
-        else:
-            identity = chunk.id
-        shown = cut or spans
-        if document is not None:
-            text = text_of_spans(document.text, shown)
-        else:
-            chunk = self.corpus[place]
-            text = chunk.text
-            if len(spans) == 1 and spans != chunk.spans:
-                text = text[-len(spans[0]) :]
-        return Retrieved(name, shown, score, text, id=identity)
-
     def goes_on(self, unit: int) -> int:
         """Whether a reader needs the next unit of the document, too: see the function `goes_on`."""
         known = int(self._goes_on[unit])
@@ -208,33 +191,6 @@ class Units:
                 known = goes_on(document.text, self.spans(unit)[-1], after)
             self._goes_on[unit] = known
         return known
-
-    def reach(self, unit: int) -> range:
-        """A unit, its neighbours, and what a reader needs with it."""
-        document = self.documents[unit]
-        low, end = self.firsts[document : document + 2].tolist()
-        first, last = max(low, unit - 1), min(end - 1, unit + 1)
-        low, high = max(low, first - _NEEDED), min(end - 1, last + _NEEDED)
-        while first > low and self.goes_on(first - 1):
-            first -= 1
-        while last < high and self.goes_on(last):
-            last += 1
-        return range(first, last + 1)
-
-    def header(self, unit: int) -> Header:
-        """The header of a table that a unit repeats, or that stands above its rows; () of a document not given."""
-        number = int(unit if self.order is None else self.order[unit])
-        document = self.documents[unit]
-        source, reader = self.given[document], self._readers[document]
-        if source is None:
-            return ()
-        repeated = self.corpus.repeating.get(number, 0)
-        if repeated:
-            return self.corpus.special[number].spans[:repeated]
-        header: Header = ()
-        if reader is not None:
-            header = reader(source.text, int(self.starts[unit] - self.begins[document]))
-        return header
 
     # ---- Hits
 
@@ -268,7 +224,7 @@ class Units:
         of their units among all, by words, is a half. That is no agreement, 0.7 is a full one. Words contradict nothing
         unless a unit has twice the score that stands out.
         """
-        if words.max(initial=0.0) < 2 * clear_score(words):
+        if words.max(initial=0.0) < 2 * self.clear:
             return 1.0
         held, worth = self.worth(places[:, places[0] < _FIRST], _FIRST)
         if not len(held):
@@ -312,11 +268,6 @@ def ranges_of(places: Numbers, wider: int = 0) -> Ranges:
     _, start, end, low, high = places
     more = wider * (end - start)
     return np.column_stack((np.clip(start - more, low, high), np.clip(end + more, low, high)))
-
-
-def clear_score(scores: Scores) -> float:
-    """The words' score that stands out: among n units, no deviation is over the root of n - 1."""
-    return min(_CLEAR, len(scores) / 4)
 
 
 class Shown:
@@ -426,3 +377,116 @@ def _header_of_csv(text: str) -> tuple[int, int] | None:
         if block.header is not None:
             return block.header
     return None
+
+
+# ---- How many units a question needs, and whether its answer is there
+
+MOST = 16_000  # tokens of the units that a question may get
+NEAREST = 20  # units whose text is read for phrases
+_STEEP = 6.0  # how much a unit's score counts beside its place in tokens
+_CHEAP = 200  # tokens that cost little
+
+
+class Signs(NamedTuple):
+    """What a question and an index have in common.
+
+    Attributes:
+        relation: of the best unit, the share of the question's words, by weight; with vectors 1.5 times that, and the
+            nearness: the cosine, of which 0 is what unrelated questions have.
+        wider: the same of the best three neighbouring units.
+        lead: the root of the best unit's score, less that of the best in another document.
+        phrase: the share of the question's pairs of neighbouring words, by weight, that one of the best 20 units has.
+    """
+
+    relation: float
+    wider: float
+    lead: float
+    phrase: float
+
+
+# Logistic regression over seven collections' questions, asked with and without their documents; see the page
+# "Enough".
+WITH_VECTORS = (Signs(1.31, 1.36, 0.63, 1.04), -3.44)
+BY_WORDS = (Signs(0.56, 2.98, 0.46, 2.2), -2.95)
+
+
+def presence(signs: Signs, *, by_words: bool) -> float:
+    """The log odds that the answer is there, if half of all questions have theirs."""
+    weights, bias = BY_WORDS if by_words else WITH_VECTORS
+    return float(np.dot(weights, signs)) + bias
+
+
+def phrase_share(
+    question: Sequence[str], weights: Mapping[str, float], texts: Sequence[Sequence[str]]
+) -> float:
+    """The share of the question's pairs of neighbouring words, by weight, that stand side by side in one text.
+
+    >>> phrase_share(["blue", "fox", "naps"], {"blue": 1.0, "fox": 2.0, "naps": 1.0}, [["the", "fox", "naps"]])
+    0.5
+    """
+    pairs = list(pairwise(question))
+    total = sum(weights[one] + weights[other] for one, other in pairs)
+    best = 0.0
+    for text in texts:
+        there = set(pairwise(text))
+        shared = sum(weights[one] + weights[other] for one, other in pairs if (one, other) in there)
+        best = max(best, shared)
+    return best / total if total else 0.0
+
+
+def levels(scores: Scores, sizes: Numbers) -> tuple[Numbers, Scores]:
+    """The units in the order of their scores, and the level of each, which never falls along the order.
+
+    A unit's level rises with the tokens up to it, and with how far its score is below the best one: a budget alone
+    would give an easy question as much as a hard one. Units of the score -inf are left out.
+
+    >>> order, level = levels(np.array([1.0, 4.0, 0.0]), np.array([50, 50, 50]))
+    >>> order.tolist(), np.round(level, 2).tolist()
+    ([1, 0, 2], [-0.48, 2.7, 5.86])
+    """
+    order = np.argsort(-scores, kind="stable")
+    order = order[np.isfinite(scores[order])]
+    best = scores[order[:1]].max(initial=0.0) or 1.0
+    shares = scores[order] / abs(best)
+    roots = np.sign(shares) * np.sqrt(np.abs(shares))
+    tokens = np.cumsum(sizes[order])
+    level = np.where(tokens <= MOST, np.log(tokens + _CHEAP) - _STEEP * roots, math.inf)
+    return order, level
+
+
+def needed_level(scores: Scores, sizes: Numbers, units: Numbers) -> float:
+    """The least level that shows all these units; infinite if none does."""
+    order, level = levels(scores, sizes)
+    places = np.full(len(scores), -1, dtype=np.int64)
+    places[order] = np.arange(len(order))
+    last = places[units]
+    if not len(units) or (last < 0).any():
+        return math.inf
+    return float(level[last.max()])
+
+
+def shown_units(scores: Scores, sizes: Numbers, level: float) -> Numbers:
+    """The units up to a level: at least the best one, of at most 16,000 tokens."""
+    order, rising = levels(scores, sizes)
+    count = max(1, int(np.searchsorted(rising, level, side="right")))
+    return order[:count]
+
+
+def holds_all(
+    pieces: Sequence[Retrieved],
+    places: Sequence[Retrieved],
+    documents: Mapping[str, Document],
+) -> bool:
+    """Whether the pieces hold all text of some places, but for white space."""
+    for place in places:
+        text = documents[place.document_id].text
+        outside = np.ones(len(text), dtype=np.bool_)
+        for piece in pieces:
+            if piece.document_id == place.document_id:
+                for span in piece.spans:
+                    outside[span.start : span.end] = False
+        for span in place.spans:
+            left = np.flatnonzero(outside[span.start : span.end]) + span.start
+            if not all(text[number].isspace() for number in left.tolist()):
+                return False
+    return True

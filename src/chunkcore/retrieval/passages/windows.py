@@ -28,12 +28,9 @@ from numpy.typing import NDArray
 from chunkcore.boundaries.sentences import marked_headings
 from chunkcore.errors import ModelError
 from chunkcore.retrieval.lexicon import (
-    inverse_document_frequency,
     length_norms,
     odds_against,
-    question_keys,
     word_keys,
-    words,
 )
 from chunkcore.retrieval.passages.units import DOCUMENT, Places, Scale, Units
 from chunkcore.retrieval.vectors import Rows, products
@@ -183,8 +180,8 @@ class _Block:
         self._reach = np.ascontiguousarray(rows.T)
         self._lengths = [self._axis] * len(near) + [len(sizes) for sizes in self._sizes]
 
-    def score(self, words: Sequence[_Word]) -> Floats:
-        """The windows' scores for these words."""
+    def scores(self, words: Sequence[_Word]) -> Iterator[Floats]:
+        """Each unit's score for these words, at each scale."""
         totals = np.zeros_like(self._norms)
         for word in words:
             inside = slice(*word.units.searchsorted((self.first, self.last)))
@@ -193,16 +190,12 @@ class _Block:
                 self._add_rare(totals, units, counts, word.weights)
             else:
                 self._add(totals, units, counts, word.weights)
-        return totals
-
-    def of_units(self, totals: Floats, scale: int) -> Floats:
-        """Each unit's score at a scale, given those of the windows."""
-        first = sum(self._lengths[:scale])
-        row = totals[first : first + self._lengths[scale]]
+        rows = np.split(totals, np.cumsum(self._lengths)[:-1])
         near = len(self._widths)
-        if scale < near:
-            return row.take(self._places)
-        return np.repeat(row, self._sizes[scale - near])
+        for row in rows[:near]:
+            yield row.take(self._places)
+        for row, sizes in zip(rows[near:], self._sizes, strict=True):
+            yield np.repeat(row, sizes)
 
     def _add(
         self, totals: Floats, units: Numbers, counts: NDArray[np.int32], weights: Sequence[float]
@@ -269,6 +262,7 @@ class LexicalWindows:
     def __init__(self, units: Units, *, form: str, k1: float, b: float) -> None:
         self.form = form
         self._units = units
+        self._size = len(units)
         postings = units.corpus.postings(form)
         self._postings = postings if units.order is None else postings.selected(units.order)
         self._real: type[np.floating] = np.float64 if len(units) <= WIDE else np.float32
@@ -292,16 +286,24 @@ class LexicalWindows:
         described = zip(units.names, units.numbers, strict=True)
         names = [name_of(name, metadata[number]) for name, number in described]
         self._names = Names(names, form)
+        self._last: tuple[str | None, Scores] = None, np.zeros(0)
         self._headings = Headings(units, form)
 
     def scores(self, question: str) -> Scores:
-        """Each unit's score; all units of a document or a section that the question names gain up to the best one's."""
+        """Each unit's score; all units of a document or a section that the question names gain up to the best one's.
+
+        Those of the last question are kept.
+        """
+        last, scores = self._last  # another thread may ask meanwhile
+        if last == question:
+            return scores
         matches, left = self._names.of(question)
-        scores = mean_of_squares(self.scales(question, left), len(self._units))
+        scores = mean_of_squares(self.scales(question, left), self._size)
         best = float(scores.max(initial=0.0))
         if left:
             scores += best * np.repeat(matches, np.diff(self._units.firsts))
         scores += self._headings.gains(self.word_weights(question), best)
+        self._last = question, scores
         return scores
 
     def scales(
@@ -313,7 +315,7 @@ class LexicalWindows:
         """
         left = left or {}
         words = []
-        for key, repeats in Counter(question_keys(question, self.form)).items():
+        for key, repeats in Counter(word_keys(question, self.form, singles=True)).items():
             units, counts = self._postings.of_word(key)
             if not len(units):
                 continue
@@ -322,11 +324,9 @@ class LexicalWindows:
             factor = repeats * left.get(key, 1.0)
             weights = [factor * weight for weight in self._weights_of[key]]
             words.append(_Word(units, counts.astype(np.int32), weights))
-        totals = [block.score(words) for block in self._blocks]
-        scores = np.empty(len(self._units), dtype=self._real)
-        for scale in range(self._scales):
-            for block, total in zip(self._blocks, totals, strict=True):
-                scores[block.first : block.last] = block.of_units(total, scale)
+        scores = np.empty(self._size, dtype=self._real)
+        for parts in zip(*[block.scores(words) for block in self._blocks], strict=True):
+            np.concatenate(parts, out=scores)
             yield scores, float(scores.max(initial=0.0))
 
     def with_words(self, question: str) -> list[Numbers]:
@@ -355,7 +355,7 @@ class LexicalWindows:
         """The weight of each word of the question: the logarithm of how many times as many units are without it; 0 if
         most have it.
         """
-        size = len(self._units)
+        size = self._size
         odds = {key: odds_against(count, size) for key, count in self.counts(question).items()}
         return {key: max(0.0, math.log(value)) for key, value in odds.items()}
 
@@ -370,7 +370,7 @@ class LexicalWindows:
         By norm 2, the root of the sum of squares stands in place of the sum: chance grows with it, so that short and
         long questions compare.
         """
-        shares = np.zeros(len(self._units))
+        shares = np.zeros(self._size)
         weights = self.word_weights(question)
         start, end = self._units.windows(width)
         for key, weight in weights.items():
@@ -406,7 +406,8 @@ class LexicalWindows:
             counts.append(reached)
         if self._scales > len(self._widths):
             counts.append((end - first)[opens].sum())
-        return [inverse_document_frequency(int(count), len(self._units)) for count in counts]
+        odds = [odds_against(int(count), self._size) for count in counts]
+        return [float(weight) for weight in np.log1p(odds)]
 
 
 def mean_of_squares(
@@ -506,7 +507,7 @@ class Names:
         These are the words of the best match: its text need not have them, and its first page has them most.
         """
         keys = set(self._keys(question))
-        for first, second in pairwise(words(question)):  # "Best Buy" names BESTBUY.pdf
+        for first, second in pairwise(word_keys(question)):  # "Best Buy" names BESTBUY.pdf
             keys.update(word_keys(first + second, self._form))
         keys &= self._weights.keys()
         matched = np.zeros(len(self._totals))
