@@ -115,15 +115,14 @@ class SeenSpans:
 
     def of(self, document_id: str, span: Span) -> tuple[Span, ...]:
         """The span itself where it holds no text that a reader sees."""
-        if document_id not in self._pages:
-            return (span,)
-        if document_id not in self._read:
-            self._read[document_id] = visible_document(self._pages[document_id])
-        page = self._read[document_id]
-        if not isinstance(page, VisibleDocument) or page.seen is None:
-            return (span,)
-        start, end = page.seen.place(span.start), page.seen.place(span.end)
-        return page.places([Span(start, end)]) if start < end else (span,)
+        if document_id in self._pages:  # and not yet read
+            self._read[document_id] = visible_document(self._pages.pop(document_id))
+        page = self._read.get(document_id)
+        if isinstance(page, VisibleDocument) and page.seen is not None:
+            start, end = page.seen.place(span.start), page.seen.place(span.end)
+            if start < end:
+                return page.places([Span(start, end)])
+        return (span,)
 
 
 def _visible(document: Document, seen: HtmlText, *, is_html: bool) -> VisibleDocument:
