@@ -497,15 +497,14 @@ class PlacedNodeParser(_InThread):
         parents = {node.node_id: node for node in (document, *nodes)}
         for parent_id, children in siblings.items():
             parent = parents.get(parent_id, document)
-            text = text_of(parent)
+            source = core_document(parent)
             if parent is document:
-                origin = origin_of(document, text)
+                origin = origin_of(document, source.text)
             else:
                 start = getattr(parent, KEYS.start, None)
                 derived = parent.metadata.get(DERIVED)
                 origin = NOWHERE if start is None or derived else Origin.at(start)
             pieces = [SplitPiece(text_of(child)) for child in children]
-            source = CoreDocument(parent.node_id, text, parent.metadata)
             _, records = placed_records(source, pieces, origin, KEYS, self.unplaced)
             for child, record in zip(children, records, strict=True):
                 child.start_char_idx = record.pop(KEYS.start, None)
