@@ -295,8 +295,9 @@ def formatted(value: object, number_format: str) -> str:
         return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
     if isinstance(value, datetime) and value.time() == time() and "h" not in number_format.lower():
         return value.date().isoformat()
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or number_format == "General":
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return str(value)
+    if number_format == "General":
         return str(value)
     first = _COLOUR.sub("", number_format).split(";")[0]
     digits = _LITERAL.sub("", first).strip()
