@@ -247,6 +247,7 @@ def check(
 
     Example: chunkcore questions check docs/ --questions questions.jsonl --size 400 --ignore leakage --json
     """
+    from chunkcore.questions.labels import check_questions_file, fix_questions
     from chunkcore.questions.validate import KINDS, validate_benchmark
 
     fine = ignore or []
@@ -254,7 +255,11 @@ def check(
         if kind not in KINDS:
             raise OptionError(f"--ignore is one of {', '.join(KINDS)}; got {echo(kind)}")
     if fix:
-        _fix(source, questions)
+        file = questions or source.place / "questions.jsonl"
+        check_questions_file(file)
+        fixes = fix_questions(source.read(), file)
+        running.say(*map(str, fixes), err=True)
+        running.say(f"{counted(len(fixes), 'excerpt')} placed in {file}", err=True)
     findings = validate_benchmark(
         source.place,
         questions,
@@ -279,16 +284,6 @@ def _filter_model(name: str) -> CachedEmbedder | None:
     except MissingExtraError as error:
         running.say(f"questions in nearly the same words are not looked for: {error}", err=True)
         return None
-
-
-def _fix(source: options.Documents, questions: Path | None) -> None:
-    from chunkcore.questions.labels import check_questions_file, fix_questions
-
-    file = questions or source.place / "questions.jsonl"
-    check_questions_file(file)
-    fixes = fix_questions(source.read(), file)
-    running.say(*map(str, fixes), err=True)
-    running.say(f"{counted(len(fixes), 'excerpt')} placed in {file}", err=True)
 
 
 @app.command()

@@ -12,7 +12,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence
+from chunkcore.evaluation.benchmarks.benchmark import Query
 from chunkcore.evaluation.measures import Depth, budget_of
 from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import Report
@@ -145,7 +145,11 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
     It has no questions if no system has per-depth results. `documents` has the listed ones' numbers in the viewer.
     """
     ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
-    queries = page.benchmark.queries if page.benchmark and ks else ()
+    queries: Sequence[Query] = ()
+    texts: dict[str, str] = {}
+    if page.benchmark and ks:
+        queries = page.benchmark.queries
+        texts = {document.id: document.text for document in page.benchmark.documents}
     pieces = sum(len(query.evidence) for query in queries)
     longest = min(EXCERPT, EXCERPTS // max(1, pieces))
     shares = [[_found(report, k) for report in page.reports] for k in ks]
@@ -153,9 +157,12 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
     for query in queries:
         answer, evidence = query.metadata.get("answer"), []
         for piece in query.evidence:
-            excerpt = _excerpt(page.benchmark, piece, longest)
+            excerpt = piece.span.slice(texts[piece.document_id])
+            if len(excerpt) > longest:
+                excerpt = f"{excerpt[:longest]} […]"
             place = (page_text(piece.document_id), piece.span.start, piece.span.end)
-            evidence.append([*place, excerpt, documents.get(piece.document_id, -1)])
+            number = documents.get(piece.document_id, -1)
+            evidence.append([*place, page_text(excerpt), number])
         row = {
             "id": page_text(query.id),
             "text": page_text(query.text),
@@ -167,14 +174,6 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
         rows.append(row)
     systems = [page_text(report.name) for report in page.reports]
     return {"systems": systems, "ks": list(map(str, ks)), "questions": rows}
-
-
-def _excerpt(benchmark: Benchmark | None, piece: Evidence, longest: int) -> str:
-    assert benchmark is not None
-    text = piece.span.slice(benchmark.document(piece.document_id).text)
-    if len(text) > longest:
-        text = f"{text[:longest]} […]"
-    return page_text(text)
 
 
 def _found(report: Report, k: Depth) -> dict[str, list[int | None]]:
