@@ -221,7 +221,8 @@ def test_warnings_name_what_was_truncated_unanswered_and_lost():
 def test_a_means_place_in_the_plot_is_its_score(plain):
     drawn = html_report(plain).partition('class="intervals"')[2].partition("</ol>")[0]
     ticks = re.findall(r'class="tick" x="([\d.]+)%"[^>]*>([\d.]+)<', drawn)
-    fit = np.polyfit(*np.array(ticks, dtype=float).T, 1)
+    places, values = np.array(ticks, dtype=float).T
+    fit = np.polyfit(places, values, 1)
     for number, report in plain.systems:
         row = drawn.partition(f'chip s{number}">')[2].partition("</li>")[0]
         places = [*re.findall(r'class="whisker[^"]*" x1="([\d.]+)%" x2="([\d.]+)%"', row)[0]]

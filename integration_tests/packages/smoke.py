@@ -202,9 +202,10 @@ def structure() -> None:
 
 def report() -> None:
     """Writes a comparison as a page."""
-    from chunkcore.report.html import page_template
+    from chunkcore.plain import html_text
+    from chunkcore.report.html import template
 
-    assert page_template()
+    assert template("page.html.jinja", html_text)
 
 
 def llm() -> None:
