@@ -273,6 +273,7 @@ PAGES = {
     "raised": ("10<sup>6</sup> m² at 6 m<sup>-2</sup>, 2<sup>nd</sup>", "10⁶ m² at 6 m⁻², 2nd"),
     "struck": ("Price <del>100</del> <s>95</s> 90, 95", "Price ~~100~~ ~~95~~ 90, 95"),
     "not shown": ("<nav>Home</nav><p hidden>no</p><script>x</script><p>Tea", "Tea"),
+    "a bar": ("<table><tr><th>Tea<th>Heat<tr><td>a|b<td>&#124;x", "| Tea | Heat |\n| --- | --- |\n| a\\|b | \\|x |"),
     "a table": ("<table><tr><th>Tea<th>Heat<tr><td>oolong<td>90", "| Tea | Heat |\n| --- | --- |\n| oolong | 90 |"),
 }
 

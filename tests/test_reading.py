@@ -332,17 +332,21 @@ def test_slides_are_pages(tmp_path):
     pytest.importorskip("markitdown")
     pptx = pytest.importorskip("pptx")
     slides = pptx.Presentation()
-    for title in ("Black tea", "Green tea"):
+    for title in ("Black tea", "Red tea", "Green tea"):
         slide = slides.slides.add_slide(slides.slide_layouts[1])
         slide.shapes.title.text, slide.placeholders[1].text = title, "is hot, by 10"
         run = slide.placeholders[1].text_frame.paragraphs[0].add_run()
         run.text = "6"
         run.font._element.set("baseline", "30000")
+        if title == "Red tea":
+            slide.element.set("show", "0")
+            slide.notes_slide.notes_text_frame.text = "Slowly."
     slides.save(tmp_path / "tea.pptx")
-    document = document_of(tmp_path / "tea.pptx")
+    document, notes = read_file(tmp_path / "tea.pptx")
+    assert notes == ("hidden slides are left out: 2",)
     assert document.text == "# Black tea\nis hot, by 10⁶\n\n# Green tea\nis hot, by 10⁶"
     assert get_chunker("sentence:size=50").chunk(document)[1].text == "# Green tea\nis hot, by 10⁶"
-    assert document.pages_of(Span(document.text.index("Green"), len(document.text))) == (2,)
+    assert document.pages_of(Span(document.text.index("Green"), len(document.text))) == (3,)
 
 
 def test_headings_end_units_and_begin_the_next(tmp_path):
@@ -356,6 +360,7 @@ def test_headings_end_units_and_begin_the_next(tmp_path):
         chunks = get_chunker(f"sentence:size=50{options}").chunk(document_of(tmp_path / f"tea.{name}"))
         one, other = (chunk.text for chunk in chunks[-2:])
         assert ["Tea" in one, "hot" in one, "Price" in one, "Price" in other, "hot" in other] == [1, 1, 0, 1, 0]
+    assert "| a\\|b | c |" in document_of(write_docx(tmp_path / "b.docx", table([["a|b", "c"]]))).text
     text = document_of(write_docx(tmp_path / "a.docx", table([["x"] * 200, *[["y"]] * 200]))).text
     assert (len(text) < 5_000, text.count("y")) == (True, 200)  # rows are not padded
 

@@ -18,7 +18,7 @@ from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import Reader, Reading, left_out, listed, readers
-from chunkcore.reading.visible import fenced, raised
+from chunkcore.reading.visible import fenced, in_cell, raised
 from chunkcore.text import Document, Mark, Span
 
 if TYPE_CHECKING:
@@ -204,8 +204,23 @@ class Pptx(_Packed):
                     continue
                 if properties.get("baseline", "-")[0] not in "-0":
                     text.text = raised(text.text or "")
+            _escape_cells(root, _A)
             members[name] = etree.tostring(root)
-        return super().markdown(_packed(members), members, notes)
+        markdown = super().markdown(_packed(members), members, notes)
+        slides = (
+            needed("pptx", "office", "read PPTX", "python-pptx").Presentation(BytesIO(data)).slides
+        )
+        hidden = []
+        for number, slide in enumerate(slides, start=1):
+            if slide.element.get("show") in ("0", "false"):
+                hidden.append(number)
+                begin = f"<!-- Slide number: {number} -->"
+                markdown = re.sub(
+                    rf"{begin}.*?(?=<!-- Slide number|\Z)", begin, markdown, flags=re.DOTALL
+                )
+        if hidden:
+            notes.append(f"hidden slides are left out: {listed(hidden)}")
+        return markdown
 
     def document(self, name: str, markdown: str) -> Document:
         pieces = _SLIDE.split(markdown)  # before the first slide, then numbers and texts
@@ -321,7 +336,7 @@ def table(rows: Iterable[Sequence[str]]) -> str:
     """
     lines = []
     for row in rows:
-        cells = [" ".join(cell.split()).replace("|", "\\|") for cell in row]
+        cells = [in_cell(" ".join(cell.split())) for cell in row]
         while cells and not cells[-1]:
             cells.pop()
         if cells:
@@ -364,6 +379,7 @@ class Docx(_Packed):
             has_hidden |= _drop_hidden(root, hidden)
             for equation in root.iter(f"{_M}oMath"):
                 _mend_equation(equation)
+            _escape_cells(root, _W)
             for node in root.iter(*_READ_AS):
                 node.tag = _READ_AS[str(node.tag)]
             if name == _DOCUMENT:
@@ -373,6 +389,14 @@ class Docx(_Packed):
         if has_hidden:
             notes.append("texts marked as hidden are left out")
         return _ITEM.sub(r"\1. ", super().markdown(_packed(members), members, notes))
+
+
+def _escape_cells(root: _Element, space: str) -> None:
+    """In tables, a bar is text: MarkItDown leaves it as it is."""
+    for cell in root.iter(f"{space}tc"):
+        if cell.find(f".//{space}tc") is None:
+            for text in cell.iter(f"{space}t"):
+                text.text = in_cell(text.text or "")
 
 
 def _value(element: _Element, path: str) -> str:

@@ -190,7 +190,8 @@ def source_mark(html: str, text: str) -> tuple[Mark, ...]:
     for start, end in ranges:
         if not add(start, end, html[start:end].translate(_BLANKS)):
             for word in _WORD.finditer(html, start, end):
-                add(*word.span(), unescape(word[0]))
+                shown = unescape(word[0])
+                add(*word.span(), shown) or add(*word.span(), in_cell(shown))
     if not pieces:
         return ()
     lines = [0, *(match.end() for match in re.finditer("\n", html))]
@@ -355,6 +356,12 @@ def _converter() -> Any:
 
         convert_strike = markdownify.MarkdownConverter.convert_del
 
+        def convert_td(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+            return str(super().convert_td(element, in_cell(text), parent_tags))
+
+        def convert_th(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+            return str(super().convert_th(element, in_cell(text), parent_tags))
+
         def convert_br(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             return " " if "_inline" in parent_tags else "\n"
 
@@ -374,6 +381,11 @@ def _converter() -> Any:
         wrap=True,  # line ends of the source are spaces
         wrap_width=None,
     )
+
+
+def in_cell(text: str) -> str:
+    """Text as it stands in a cell of a Markdown table."""
+    return text.replace("|", "\\|")
 
 
 def raised(text: str) -> str:
