@@ -332,17 +332,8 @@ def compare_systems(
     methods = [get_retriever(spec).name for spec in retrievers]
     models = list(map(cached_embedder, embedders))
     built = build_chunkers(chunkers, prepare)
-    names = [name for name in built for _ in methods for _ in models]
-    if settings.earlier is not None:
-        check_names([*names, *(run.name for run in runs)], settings.earlier)
-    settings.check_baseline([*built, *methods, *(run.name for run in runs)])
-    if settings.by == "document" and benchmark.without_evidence:
-        raise OptionError(
-            "by document needs the documents that evidence is in, and some questions have none"
-        )
-    shared_documents(list(question_documents(benchmark).values()), settings.by)  # raises
+    _check_before(settings, benchmark, built, methods, models, runs)
     scorer = Scorer(benchmark, counter=settings.counter)
-    behind = PassagesBehind(scorer)
     reports: list[Report] = []
     stopped = ""
     try:
@@ -358,14 +349,7 @@ def compare_systems(
                 progress=progress,
                 done=reports.append,
             )
-        for run in runs:
-            reports.append(settings.scored(run, scorer))
-            if settings.extras:
-                reports.append(_behind_run(run, behind, settings))
-        plain = [report for report in reports if not _makes_passages(report.system)]
-        if settings.extras and plain and not runs and len(reports) > 1:
-            best = settings.compare(plain).ranked[0]
-            reports.append(_behind_system(best, scorer, built, models, settings))
+        _add_behind(reports, runs, scorer, built, models, settings)
     except KeyboardInterrupt:
         if not reports:
             raise
@@ -384,6 +368,47 @@ def compare_systems(
         stopped=stopped,
         counter=settings.counter,
     )
+
+
+def _check_before(
+    settings: StudySettings,
+    benchmark: Benchmark,
+    chunkers: Mapping[str, Chunker],
+    methods: Sequence[str],
+    models: Sequence[CachedEmbedder],
+    runs: Sequence[Run],
+) -> None:
+    """Check before long work that the baseline is among the systems, and that the questions can be resampled."""
+    others = [run.name for run in runs]
+    names = [name for name in chunkers for _ in methods for _ in models]
+    if settings.earlier is not None:
+        check_names([*names, *others], settings.earlier)
+    settings.check_baseline([*chunkers, *methods, *others])
+    if settings.by == "document" and benchmark.without_evidence:
+        raise OptionError(
+            "by document needs the documents that evidence is in, and some questions have none"
+        )
+    shared_documents(list(question_documents(benchmark).values()), settings.by)  # raises
+
+
+def _add_behind(
+    reports: list[Report],
+    runs: Sequence[Run],
+    scorer: Scorer,
+    chunkers: Mapping[str, Chunker],
+    models: Sequence[CachedEmbedder],
+    settings: StudySettings,
+) -> None:
+    """Score runs, alone and with passages behind them; without runs, passages behind the best without them."""
+    behind = PassagesBehind(scorer)
+    for run in runs:
+        reports.append(settings.scored(run, scorer))
+        if settings.extras:
+            reports.append(_behind_run(run, behind, settings))
+    plain = [report for report in reports if not _makes_passages(report.system)]
+    if settings.extras and plain and not runs and len(reports) > 1:
+        best = settings.compare(plain).ranked[0]
+        reports.append(_behind_system(best, scorer, chunkers, models, settings))
 
 
 def _behind_run(run: Run, behind: PassagesBehind, settings: StudySettings) -> Report:

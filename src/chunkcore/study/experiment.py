@@ -207,10 +207,7 @@ def run_experiment(
         ModelError: the embedder or a reranker failed twice.
     """
     methods = _methods(retrievers, behind)
-    if isinstance(embedder, str) or not isinstance(embedder, Sequence):
-        embedder = [embedder]
-    models = _by_name(embedder, _model_name, "embedder")
-    meters = {name: Meter(cached_embedder(model)) for name, model in models.items()}
+    meters = _meters(embedder)
     for meter, method in product(meters.values(), methods.values()):
         method.check(meter)
     scored = retrieval_measures(measures)
@@ -234,6 +231,14 @@ def run_experiment(
                 done(reports[-1])
             bench.progress("search", place, len(systems))
     return reports
+
+
+def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Meter]:
+    """The models by name, measured."""
+    if isinstance(embedder, str) or not isinstance(embedder, Sequence):
+        embedder = [embedder]
+    models = _by_name(embedder, _model_name, "embedder")
+    return {name: Meter(cached_embedder(model)) for name, model in models.items()}
 
 
 def _methods(
