@@ -275,6 +275,12 @@ PAGES = {
     "not shown": ("<nav>Home</nav><p hidden>no</p><script>x</script><p>Tea", "Tea"),
     "a bar": ("<table><tr><th>Tea<th>Heat<tr><td>a|b<td>&#124;x", "| Tea | Heat |\n| --- | --- |\n| a\\|b | \\|x |"),
     "a table": ("<table><tr><th>Tea<th>Heat<tr><td>oolong<td>90", "| Tea | Heat |\n| --- | --- |\n| oolong | 90 |"),
+    "blocks in cells": (
+        "<table><tr><td><h3>Tea</h3><td>a|b<tr><td><ul><li>hot<li>iced</ul><td>90</table>",
+        "| Tea | a\\|b |\n| --- | --- |\n| - hot - iced | 90 |",
+    ),
+    "columns of a layout": ("<table><tr><td><h3>Tea</h3><td><ul><li>hot</ul></table>", "### Tea\n\n- hot"),
+    "Outlook's list": ("<p><![if !supportLists]>1. <![endif]>Pour<?xml:namespace x /></p>", "1. Pour"),
 }
 
 

@@ -25,6 +25,11 @@ SENTENCES = {
     "months": ["Le 3 févr. 2024 il vint.", "Il 3 genn. 2024 venne.", "Em 3 fev. 2024 veio.", "El 3 ene. 2024 vino."],
     "ordinals": ["Das Haus im 3. Stock stammt aus dem 18. Jahrhundert.", "Der XIX. Kongress tagte.", "Er ging."],
     "references": ["Vgl. § 4 Abs. 3 und Rn. 7.", "Zob. art. 3 ust. 1.", "Ver pág. 8 do livro.", "Согласно ст. 8 нет."],
+    "references with articles": [
+        "Selon l’al. 2 de l'art. 5.",
+        "L'ing. Neri, d.lgs. 50, § 5, stk. 2.",
+        "A Dra. Ana veio.",
+    ],
     "titles of scripts": ["डॉ. वर्मा आए।", "Он живёт на ул. Мира.", "Ông ở TP. Vinh."],
     "clauses": ["4.2.1. The Buyer pays.", "4.2.2. The Seller pays.", "Art. 9. The seat is Bergen.", "§ 3. It ends."],
     "lao": ["ບ້ານໃຫຍ່", "ນ້ຳໃສ"],

@@ -61,7 +61,8 @@ def lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
 def table_blocks(text: str) -> list[Block]:
     r"""The rows of a CSV or TSV text, as Python's `csv` reads them. Linear time.
 
-    The first row of the usual length is the header of the rows after it; titles, comments and ``sep=;`` above it lead.
+    The first row of the usual length is the header of the rows after it; titles, comments and ``sep=;`` above it lead,
+    and rows of which most fields are empty, as a spreadsheet writes its titles.
 
     >>> text = 'Teas\n\nkind,heat\n"black\ntea",hot\n'
     >>> [(text[block.start : block.end], block.header) for block in table_blocks(text)]
@@ -110,7 +111,7 @@ def _usual_length(lengths: Sequence[int]) -> int:
 
 
 def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
-    """Where each row but the last ends, and the number of fields of each row."""
+    """Where each row but the last ends, and the number of fields of each row; 1 of titles among the first rows."""
     ends = [line.end() for line in _LINE.finditer(text) if line.end() > line.start()]
     pieces = [text[start:end] for start, end in pairwise([0, *ends])]
     # In TSV a quotation mark is a character.
@@ -126,7 +127,8 @@ def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
             if last > len(ends):
                 break
             cuts.append(ends[last - 1])
-            lengths.append(len(row))
+            is_title = len(row) > 2 and len(lengths) < _SAMPLE and 2 * _filled(row) <= len(row)
+            lengths.append(1 if is_title else len(row))
             first = last
     except csv.Error:  # a field of over 131,072 characters
         pass
@@ -134,6 +136,10 @@ def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
         cuts.append(end)
         lengths.append(1)
     return cuts[:-1], lengths
+
+
+def _filled(row: Sequence[str]) -> int:
+    return sum(not field.isspace() for field in row if field)
 
 
 def _kept(text: str, start: int, end: int) -> tuple[int, int] | None:

@@ -375,16 +375,17 @@ def without_hidden(text: str) -> str:
     return "".join([*pieces, text[place:]])
 
 
-def parse_html(text: str) -> Any:
-    """The root of justhtml's tree, with each node's ``origin_offset``. Raises `MissingExtraError` without justhtml.
+def parse_html(text: str, *, places: bool = True) -> Any:
+    """The root of justhtml's tree. Raises `MissingExtraError` without justhtml.
 
-    Formatting tags over 32 open ones are not parsed, so that nested ones take linear time.
+    With `places`, nodes have an ``origin_offset``, and declarations such as Outlook's ``<![if !supportLists]>`` are in
+    the texts; else they are comments. Formatting tags over 32 open ones are not parsed, so that nested ones take linear time.
     """
     justhtml = needed("justhtml", "structure", "read HTML")
     # justhtml raises an error for non-ASCII digits in a character reference; HTML ignores them.
     readable = _NUMBER.sub(lambda match: _OTHER.sub("\ufffd", match[0]), _without_excess(text))
     return justhtml.JustHTML(
-        readable, sanitize=False, track_node_locations=True, scripting_enabled=False
+        readable, sanitize=False, track_node_locations=places, scripting_enabled=False
     ).root
 
 

@@ -33,7 +33,7 @@ NEVER = _words(
     "nr nos vol vols fig figs eq eqs sec ch pp cf vs viz eg ie e.g i.e approx op ed eds trans",
     "z.b d.h u.a bzw vgl ca dipl ing hr frl abs ziff rn rdn bspw evtl inkl sog i.v.m i.d.r",  # German
     "mmes mlle mme mgr chap pág págs sra srta sr. dña exmo núm avda av p.ej",  # French, Spanish, Portuguese
-    "sig dott dott.ssa sig.ra avv geom pag pagg cfr artt",  # Italian
+    "sig dott dott.ssa sig.ra dra ee avv geom pag pagg cfr artt",  # Italian
     "dhr mevr mw drs ir blz bijv t.ex bl.a f.eks jfr",  # Dutch, Swedish, Danish, Norwegian
     "ust ul pkt zob por np tj tzn tzw m.in św inż hab płk čl odst ods písm čís např napr tzv popř",  # Polish, Czech
     "mudr judr phdr rndr ifj özv kb ún krt alin pct dl dna",  # Slovak, Hungarian, Romanian
@@ -46,7 +46,7 @@ NEVER = _words(
 # Before a number only.
 BEFORE_NUMBER = _words(
     "tab kap cap lit lett poz par str pos anm abb aufl bd tel kl klo godz hod sz bek old md mom luk jg jh sid",
-    "obr rys rozdz dz sect para cl arts nn rz bl anl app ex reg no nos núms αρ άρθ พ.ศ",
+    "obr rys rozdz dz sect sched para cl arts stk d.lgs ал παρ άρθρ nn rz bl anl app ex reg no nos núms αρ άρθ พ.ศ",
     "janv févr avr juil déc ene abr dic genn febbr giu lug ott fev dez",  # months
 )
 # These end a sentence only before a word that often begins one.
@@ -80,7 +80,7 @@ BEFORE_ORDINAL = _words(
 AFTER_ORDINAL = _words(
     "Januar Jänner Februar März April Mai Juni Juli August September Oktober November Dezember Jahrhundert",
     "Jahrhunderts Jh Stock Stockwerk Etage Kapitel Auflage Weltkrieg Geburtstag Klasse Spieltag Quartal Semester",
-    "Sitzung Abschnitt Lebensjahr Runde Platz Woche Tag",
+    "Sitzung Abschnitt Aufl Lebensjahr Runde Platz Woche Tag",
 )
 # What the number of a clause follows: "Art. 12. The seat is Oslo."
 CLAUSE_LABELS = (
@@ -349,12 +349,12 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
 
 def _word_ends(text: str, word: str, before: str, following: int) -> bool:
     """Whether a word with a period, which may belong to it, ends the sentence."""
-    lower = word.lower()
+    _, article, lower = word.lower().replace("’", "'").rpartition("'")
     if lower in UNITS and before[-1:].isdecimal():
         return True
     if lower in NEVER or _INDIC_INITIAL.match(word):
         return False
-    if lower in BEFORE_NUMBER or lower.endswith(("'art", "’art")):
+    if lower in BEFORE_NUMBER or (article and lower in ("art", "al")):
         return not _NUMBER_NEXT.match(text, following)
     if lower in SELDOM or _DOTTED.match(word) or _is_ordinal(word, before):
         return _begins(text, following)

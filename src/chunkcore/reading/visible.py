@@ -158,7 +158,7 @@ def html_setting() -> Html:
 
 
 _FAR = 5000  # characters of the text in which the next piece is looked for
-_WORD = re.compile(r"\S+")
+_WORD = re.compile(r"[^\s|]+")  # of a table, "|" stands with a backslash
 _BLANKS = str.maketrans("\n\r\t\f", "    ")
 _EXPONENT = re.compile(r"[0-9+\-\u2212=()]+")
 _RAISED = str.maketrans("0123456789+-\u2212=()", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾")
@@ -265,8 +265,9 @@ def _between(pieces: Sequence[Sequence[int]], span: Span, *, shown: int) -> Span
 # ---- Pages as Markdown
 
 
-# A table with one of these holds a page's layout.
-_LAYOUT = ["table", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "pre", "blockquote"]
+# A table with one of these in it holds a page's layout, if it has one row or a cell over so many characters.
+_BLOCKS = ["h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "pre", "blockquote"]
+_LONG_CELL = 200
 _MOST_COLUMNS = 1000
 
 
@@ -322,14 +323,13 @@ def visible_text(html: str) -> str:
     """
     soup_of = needed("bs4", "files", "read HTML", "beautifulsoup4").BeautifulSoup
     converter = _converter()
-    soup = soup_of(parse_html(html).to_html(pretty=False), "html.parser")
+    soup = soup_of(parse_html(html, places=False).to_html(pretty=False), "html.parser")
     for element in soup.find_all(lambda tag: tag.name in UNSEEN or is_hidden(tag.name, tag.attrs)):
         element.decompose()
     for item in soup.select("ol > li:first-child[value]"):
         item.parent["start"] = item["value"]
     for table in soup.find_all("table"):
-        columns = max(map(len, _rows(table)), default=0)
-        if table.find(_LAYOUT) or columns < 2:
+        if _is_layout(table):
             _unfold(table)
         else:
             _fill(table)
@@ -368,7 +368,14 @@ def _converter() -> Any:
         def convert_img(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             return str(element.get("alt") or "")
 
+        def convert_td(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+            return str(super().convert_td(element, text.replace("|", "\\|"), parent_tags))
+
+        convert_th = convert_td
+
         def convert_pre(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+            if "_inline" in parent_tags:
+                return text
             return f"\n\n{fenced(text)}\n\n" if text.strip() else ""
 
     return Visible(
@@ -409,6 +416,14 @@ def fenced(text: str, language: str = "") -> str:
     fence = "`" * max(3, 1 + max(runs, default=0))
     code = text.strip("\n")
     return f"{fence}{language}\n{code}\n{fence}"
+
+
+def _is_layout(table: Tag) -> bool:
+    rows = list(_rows(table))
+    if table.find("table") or max(map(len, rows), default=0) < 2:
+        return True
+    longest = max(len(cell.get_text()) for row in rows for cell in row)
+    return table.find(_BLOCKS) is not None and (len(rows) == 1 or longest > _LONG_CELL)
 
 
 def _rows(table: Tag) -> Iterator[list[Tag]]:
