@@ -64,12 +64,13 @@ def test_a_pdf_is_its_lines_page_by_page(tmp_path):
 )
 def test_a_word_divided_between_lines_is_joined_and_marked(tmp_path, hyphen, encoding):
     file = tmp_path / "tea.pdf"
-    data = pdf_bytes([lines_of("All infor-\nmation on x-ray tea.\nHamburg-\nAltona.\nInformation.")])
+    data = pdf_bytes([lines_of("All infor-\nmation on x-ray tea.\nHamburg-\nAltona.\nTea-7.\nNo tea-\n7.")])
     file.write_bytes(data.replace(b"/WinAnsiEncoding", encoding))
     document = document_of(file)
     assert document.text.startswith(f"All information on x{hyphen}ray tea.\nHamburg{hyphen}")
-    (_, mark) = document.marks
+    (_, mark, after) = document.marks
     assert mark.span.slice(document.text) == "information"
+    assert after.span.slice(document.text) == "tea-7"
     assert mark.data["printed"] == f"infor{hyphen}\nmation"
 
 
@@ -244,6 +245,7 @@ HIDDEN = ("texts marked as hidden are left out",)
         (run("secret", '<w:rStyle w:val="Based"/>'), "!", HIDDEN),
         (paragraph("secret", "Based") + paragraph("Tea"), "Tea", HIDDEN),
         ("<w:p><w:r><w:t>one</w:t><w:cr/><w:t>two</w:t><w:ptab/><w:t>three</w:t></w:r></w:p>", "one two three", ()),
+        ('<w:p><w:fldSimple w:instr="REF t"><w:r><w:t>Tea</w:t></w:r></w:fldSimple></w:p>', "Tea", ()),
         (f"<w:p><m:oMath {MATH}><m:f>{LETTERS.format('num', 1)}{LETTERS.format('den', 2)}</m:f></m:oMath></w:p>",
          r"$\frac{1}{2}$", ()),
         (f"<w:p><m:oMath {MATH}><m:sPre>{LETTERS.format('sub', 1)}{LETTERS.format('e', 'H')}</m:sPre></m:oMath></w:p>",

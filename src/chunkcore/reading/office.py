@@ -355,7 +355,13 @@ _COMPATIBLE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _SPACES = {"w": _W[1:-1], "mc": _COMPATIBLE[1:-1]}
 _DOCUMENT = "word/document.xml"
 _PARTS = (_DOCUMENT, "word/footnotes.xml", "word/endnotes.xml")
-_READ_AS = {f"{_W}cr": f"{_W}br", f"{_W}ptab": f"{_W}tab"}
+# Elements that mammoth leaves out with their text, or, of a cell that goes on below, with its column.
+_READ_AS = {
+    f"{_W}cr": f"{_W}br",
+    f"{_W}ptab": f"{_W}tab",
+    f"{_W}fldSimple": f"{_W}smartTag",
+    f"{_W}vMerge": f"{_W}noWrap",
+}
 _NUMBER = "\ue000"  # stands around the number of a list's item while the file is converted
 _ITEM = re.compile(f"(?:\\d+\\. )?{_NUMBER}(\\d+){_NUMBER}")
 

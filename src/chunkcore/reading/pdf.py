@@ -21,7 +21,7 @@ _PAGES = 100_000
 _OCR = "recognise it first (OCR)"
 _FEWEST = 3  # pages with a line that is their header or footer
 # A word at a hyphen between two lines, with hyphens of its own before. PDFium writes U+0002 or U+FFFE for some.
-_WORD = "[^\\W\\d_]+"
+_WORD = "[^\\W_]+"
 _DIVIDED = re.compile(
     f"((?:{_WORD}[-\u2010])*{_WORD})(?:[-\u2010\u00ad]\n|[\u0002\ufffe]\n?)({_WORD})"
 )
@@ -295,13 +295,17 @@ def _undivided(text: str, known: Counter[str], start: int) -> tuple[str, list[Ma
 
 
 def _joined_word(first: str, second: str, known: Counter[str]) -> str:
-    """The word of two halves: the form that the document has elsewhere, or a word list; "" where none has it."""
-    if not second[0].islower():
-        return ""
+    """The word of two halves: the form that the document has elsewhere, or a word list; "" where none has it.
+
+    No hyphen is put after or before one letter, nor before a capital or a digit but in a word of capitals.
+    """
     whole, hyphened = first + second, f"{first}-{second}"
     times, times_hyphened = known[whole.lower()], known[_spelled(hyphened)]
     if times < times_hyphened:
         return hyphened
+    is_divided = second[0].islower() or (whole.isalpha() and whole.isupper())
+    if not is_divided or min(len(first), len(second)) < 2:
+        return ""
     listed_in = (language for language in _LANGUAGES if whole.lower() in _word_list(language))
     return whole if times or any(listed_in) else ""
 

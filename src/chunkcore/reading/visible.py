@@ -158,7 +158,7 @@ def html_setting() -> Html:
 
 
 _FAR = 5000  # characters of the text in which the next piece is looked for
-_WORD = re.compile(r"[^\s|]+")  # of a table, "|" stands with a backslash
+_WORD = re.compile(r"\S+")
 _BLANKS = str.maketrans("\n\r\t\f", "    ")
 _EXPONENT = re.compile(r"[0-9+\-\u2212=()]+")
 _RAISED = str.maketrans("0123456789+-\u2212=()", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾")
@@ -367,11 +367,6 @@ def _converter() -> Any:
 
         def convert_img(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             return str(element.get("alt") or "")
-
-        def convert_td(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-            return str(super().convert_td(element, text.replace("|", "\\|"), parent_tags))
-
-        convert_th = convert_td
 
         def convert_pre(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             if "_inline" in parent_tags:
