@@ -379,7 +379,8 @@ def parse_html(text: str, *, places: bool = True) -> Any:
     """The root of justhtml's tree. Raises `MissingExtraError` without justhtml.
 
     With `places`, nodes have an ``origin_offset``, and declarations such as Outlook's ``<![if !supportLists]>`` are in
-    the texts; else they are comments. Formatting tags over 32 open ones are not parsed, so that nested ones take linear time.
+    the texts; else they are comments. Formatting tags over 32 open ones are not parsed, so that nested ones take linear
+    time.
     """
     justhtml = needed("justhtml", "structure", "read HTML")
     # justhtml raises an error for non-ASCII digits in a character reference; HTML ignores them.
