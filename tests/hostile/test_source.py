@@ -50,7 +50,7 @@ def forbidden(tree: ast.AST) -> Iterator[str]:
 
 
 def test_there_is_source_to_look_at() -> None:
-    assert len(FILES) > 150
+    assert len(FILES) > 100
 
 
 @pytest.mark.parametrize("statement", ["import pickle", "from joblib import load", "eval('1')", "torch.load('x')"])
