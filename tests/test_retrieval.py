@@ -67,6 +67,7 @@ def found(method: RetrievalMethod, corpus: ChunkedCorpus, query: str, k: int = 1
             ["\u0643\u062a\u0627\u0628"] * 2,
         ),
         ("İstanbul", ["istanbul"]),
+        ("KIRMIZI IŞIK kırmızı ışık", ["kirmizi", "işik"] * 2),
         ("東\u2060京", ["東京"]),
         ("<|endoftext|>\x00a\ud800b", ["endoftext", "a", "b"]),
     ],

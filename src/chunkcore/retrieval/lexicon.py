@@ -85,7 +85,8 @@ def _words(text: str) -> tuple[list[str], list[str]]:
         runs = _ASCII.findall(text.lower())
         return (_with_parts(runs) if "_" in text else runs), []
     folded = unicodedata.normalize("NFKC", _MARKS.sub(rf"\g<0>{_JOINER}", text))
-    folded = _IGNORED.sub("", folded).casefold().replace("i\u0307", "i")
+    folded = _IGNORED.sub("", folded).casefold()
+    folded = folded.replace("i\u0307", "i").replace("ı", "i")  # Turkish: IŞIK is ışık
     if not HAS_UNSPACED.search(folded):
         return _with_parts(_SPACED.findall(folded)), []
     pieces: list[str] = []
