@@ -489,6 +489,20 @@ def test_a_named_text_is_shown_but_as_an_attachment(disposition, text):
     assert (document.text, len(notes)) == (text, disposition == "attachment")
 
 
+@pytest.mark.parametrize(
+    ("parameters", "lines", "text"),
+    [
+        ("format=flowed", ["Tea is ", "hot.", "And", " sweet.", "-- ", "Ada"], "Tea is hot.\nAnd\nsweet.\n-- \nAda"),
+        ("format=Flowed; delsp=Yes", ["Ein Was ", "serkes ", "sel", "ok "], "Ein Wasserkessel\nok"),
+        ("format=flowed", ["> Is it ", "> hot? ", ">> It ", "> is."], "> Is it hot? \n>> It \n> is."),
+        ("format=fixed", ["Tea is ", "hot."], "Tea is \nhot."),
+    ],
+)
+def test_paragraphs_of_a_mail_that_flow_over_lines_are_joined(parameters, lines, text):
+    mail = "\r\n".join([f"Content-Type: text/plain; {parameters}", "", *lines])
+    assert readers["e-mail"]().read(mail.encode(), "a").document.text == text
+
+
 DATES = ["Sun Nov 22 10:00:00 2026", "Mon Nov  2 10:00:00 CET 2026", "Mon, 2 Nov 2026 10:00 +0100"]
 
 

@@ -244,4 +244,24 @@ def _text(part: Message) -> str:
         text, _ = decode_text(data, Path("a part of it"))
     if part.get_content_type() in _HTML:
         return visible_text(text)
+    if str(part.get_param("format")).lower() == "flowed":
+        return _flowed(text, delete_space=str(part.get_param("delsp")).lower() == "yes")
     return text
+
+
+def _flowed(text: str, *, delete_space: bool) -> str:
+    """A text whose lines end in a space where its paragraphs go on, with a line for each paragraph (RFC 3676)."""
+    paragraphs: list[list[str]] = []
+    before = None  # the quotation marks of a line that goes on
+    for line in text.replace("\r\n", "\n").split("\n"):
+        content = line.lstrip(">")
+        marks = line.removesuffix(content)
+        content = content.removeprefix(" ")
+        goes_on = content.endswith(" ") and content != "-- "
+        shown = content[:-1] if goes_on and delete_space else content
+        if marks == before and content != "-- ":
+            paragraphs[-1].append(shown)
+        else:
+            paragraphs.append([f"{marks} " if marks else "", shown])
+        before = marks if goes_on else None
+    return "\n".join("".join(lines) for lines in paragraphs)
