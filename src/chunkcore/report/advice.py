@@ -199,7 +199,7 @@ class Advice:
 
     @classmethod
     def of(cls, page: ReportPage) -> Advice:
-        """Of the tied: the cheapest whose mean is within the comparison's margin of the highest."""
+        """Of the tied: the cheapest whose mean is within the comparison's margin of the best."""
         if page.tuning is not None:
             return cls._of_tuning(page, page.tuning)
         comparison = page.comparison
@@ -253,7 +253,7 @@ class _Choice:
         return int(np.count_nonzero(~np.isnan(first.values(self.measure))))
 
     def _within_margin(self, names: Sequence[str]) -> list[str]:
-        """The systems within the margin of the highest mean that none of the tied beats."""
+        """The systems within the margin of the best mean that none of the tied beats."""
         tied, best = self.comparison.tied, self._means[names[0]]
         near = []
         for name in names:
@@ -271,6 +271,7 @@ class _Choice:
             yield "Against your baseline", self._against()
         if self._tied:
             yield "Tied", self._tie()
+        if self._tied or len(self._near) > 1:
             yield "Why this one", self._reason()
         likely = [gap for gap in self._gaps.values() if self._ahead(gap) and not gap.distinct]
         if likely:
@@ -301,7 +302,8 @@ class _Choice:
         """How the advised system compares with the baseline."""
         baseline = self.comparison.baseline
         if baseline == self.use:
-            ahead = [gap.b for gap in self._gaps.values() if gap.distinct and not self._ahead(gap)]
+            sign = self.measure.sign
+            ahead = [gap.b for gap in self._gaps.values() if gap.distinct and sign * gap.mean < 0]
             rest = (
                 f"{listed(ahead)}: shown to be better"
                 if ahead
@@ -328,16 +330,16 @@ class _Choice:
     def _reason(self) -> str:
         within = self.comparison.within
         if len(self._near) == 1:
-            far = f"the tied are more than {within} lower, though that may be chance"
-            return f"It has the highest score; {far}."
+            far = f"the tied are more than {within} worse, though that may be chance"
+            return f"It has the best score; {far}."
         least = self._costs[self.use]
         dearest = max(self._costs[name] for name in self._near)
         if not dearest > _ALIKE * least:
-            return f"It has the highest score, and no other within {within} of it is known to cost less."
+            return (
+                f"It has the best score, and no other within {within} of it is known to cost less."
+            )
         amounts = self._amounts.format(least, dearest)
-        return (
-            f"It has the {self._lowest} of those within {within} of the highest score: {amounts}."
-        )
+        return f"It has the {self._lowest} of those within {within} of the best score: {amounts}."
 
     def _ahead(self, gap: Difference) -> bool:
         """Whether the first of a pair is likely ahead, and by more than does not matter."""
