@@ -14,7 +14,7 @@ import regex
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import OptionError
 from chunkcore.tokens import HuggingFaceCounter, TiktokenCounter, TokenizedText, WordCounter, encodings, get_counter
-from chunkcore.tokens.tokenized import SpacedText, context_free_boundaries, splits_at_space
+from chunkcore.tokens.tokenized import SpacedText, WordText, context_free_boundaries, splits_at_space
 from hypothesis import example, given
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -46,6 +46,16 @@ def test_a_word_does_not_go_on_from_one_joined_text_into_the_next():
     source = WordCounter().tokenize("green te", "a", "", "b c")
     assert source.text == "green teab c"
     assert counts_of(source, [0, 8, 9, 9], [8, 9, 9, 12]) == [2, 1, 0, 2]
+
+
+def test_each_piece_of_one_long_word_is_counted_once_and_words_without_their_counter(monkeypatch):
+    asked: list[str] = []
+    monkeypatch.setattr(WordCounter, "count_many", lambda counter, texts: asked.extend(texts) or np.array([1] * 16))
+    places = list(range(1, 17))
+    for kind, texts in ((TokenizedText, ["a"] * 16), (WordText, [])):
+        asked.clear()
+        assert counts_of(kind(["a" * 20], WordCounter()), places, [place + 1 for place in places]) == [1] * 16
+        assert asked == texts
 
 
 @given(text=hard_text())

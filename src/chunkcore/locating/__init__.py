@@ -61,7 +61,7 @@ def whole_number(value: object) -> int | None:
         number = Decimal(written)
     except InvalidOperation:
         return None
-    if not number.is_finite() or number.adjusted() > _LONGEST_NUMBER or number % 1:
+    if not number.is_finite() or abs(number) >= _LARGEST_NUMBER or number % 1:
         return None
     return int(number)
 

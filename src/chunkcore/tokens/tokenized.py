@@ -215,6 +215,7 @@ class TokenizedText:
         last[tails] = self.edges[self.edges.searchsorted(ends[tails]) - 1]
         is_apart = first > last
         first[is_apart] = last[is_apart] = ends[is_apart]
+        tails = tails[~is_apart[tails]]
         counts: Numbers = self.boundaries.searchsorted(last) - self.boundaries.searchsorted(first)
         begins = np.concatenate((starts[heads], last[tails]))
         stops = np.concatenate((first[heads], ends[tails]))
@@ -314,11 +315,19 @@ class WordText(TokenizedText):
         starts: Numbers = (after_white & ~self.is_white).nonzero()[0]
         return starts
 
+    def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
+        """Runs that begin inside each piece, plus one if the piece begins inside a run."""
+        counts: Numbers = self.starts.searchsorted(ends) - self.starts.searchsorted(starts)
+        inside = (starts < ends) & ~np.append(self.is_white, True)[starts]
+        inside &= np.append(self.starts, -1)[self.starts.searchsorted(starts)] != starts
+        return counts + inside
+
 
 class SpacedText(WordText):
     """A text for a tokenizer that `splits_at_space`: each distinct word is encoded once."""
 
     white = BERT_WHITE
+    counts = TokenizedText.counts
 
     @_Once
     def boundaries(self) -> Numbers:
