@@ -216,7 +216,9 @@ def test_stores_may_write_whole_numbers_in_any_type(cast):
     assert verdict("| a | 1 |", {"start": cast(second)}).kind == "placed"
 
 
-@pytest.mark.parametrize("value", ["chapter 1", 44.5, float("nan"), [4, 5], {"a": 1}, True, "9" * 5000, "1e30", b"\xb2"])
+@pytest.mark.parametrize(
+    "value", ["chapter 1", 44.5, float("nan"), [4, 5], {"a": 1}, True, "9" * 5000, "1e30", b"\xb2"]
+)
 def test_a_place_that_cannot_be_read_is_said(value):
     found = verdict("| a | 1 |", {"start": value})
     assert (found.kind, found.reason) == ("ambiguous", "its stated place cannot be read")
