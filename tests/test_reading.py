@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import socket
 import sys
 import time
@@ -223,6 +224,44 @@ def test_a_docx_as_markdown(tmp_path):
         "# Of tea\n\n# Kinds\n\nBlack & <b>hot</b>.\n\n1. boil\n   1. water\n   2. pot\n2. pour\n   1. cup\n\nThen:\n\n"
         "3. drink\n1. wash\n\n| Kind | Heat |\n| --- | --- |\n| black | hot |"
     )
+
+
+LEVEL = '<w:lvl w:ilvl="{}"><w:start w:val="{}"/>{}<w:numFmt w:val="{}"/><w:lvlText w:val="{}"/></w:lvl>'
+
+
+def test_clauses_of_a_docx_keep_their_numbers(tmp_path):
+    pytest.importorskip("markitdown")
+    forms = [
+        (1, "", "decimal", "%1."),
+        (2, "", "decimal", "%1.%2"),
+        (1, "", "lowerLetter", "(%3)"),
+        (26, "", "upperLetter", "%4"),
+        (4, "", "lowerRoman", "%5)"),
+        (1, "<w:isLgl/>", "decimal", "%5.%6"),
+    ]
+    levels = "".join(LEVEL.format(level, *form) for level, form in enumerate(forms))
+    lists = f'<w:abstractNum w:abstractNumId="0">{levels}</w:abstractNum>'
+    lists += '<w:num w:numId="5"><w:abstractNumId w:val="0"/></w:num>'
+    place = '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="5"/></w:numPr>'
+    body = [paragraph("Scope", "berschrift1", place), *(item("buy", level) for level in (1, 1, 2, 2, 3, 4, 5))]
+    body += [paragraph("Term", "berschrift1", place), item("end", 1), item("sea", 2)]
+    file = write_docx(tmp_path / "a.docx", "".join(body), numbering=word_xml(lists, "numbering"))
+    text = document_of(file).text
+    assert "- (a) buy" in text  # an item of Markdown
+    lines = re.findall(r"[^\s*-].*", text)
+    texts = [
+        "1.2 buy",
+        "1.3 buy",
+        "(a) buy",
+        "(b) buy",
+        "Z buy",
+        "iv) buy",
+        "4.1 buy",
+        "2. Term",
+        "2.2 end",
+        "(a) sea",
+    ]
+    assert [line.removeprefix("# ") for line in lines] == ["1. Scope", *texts]
 
 
 def run(text: str, properties: str = "") -> str:

@@ -363,7 +363,7 @@ _READ_AS = {
     f"{_W}vMerge": f"{_W}noWrap",
 }
 _NUMBER = "\ue000"  # stands around the number of a list's item while the file is converted
-_ITEM = re.compile(f"(?:\\d+\\. )?{_NUMBER}(\\d+){_NUMBER}")
+_ITEM = re.compile(f"(\\d+\\. )?{_NUMBER}([^{_NUMBER}]*){_NUMBER}")
 
 
 @readers.register("DOCX")
@@ -394,7 +394,7 @@ class Docx(_Packed):
             members[name] = etree.tostring(root)
         if has_hidden:
             notes.append("texts marked as hidden are left out")
-        return _ITEM.sub(r"\1. ", super().markdown(_packed(members), members, notes))
+        return _ITEM.sub(_item, super().markdown(_packed(members), members, notes))
 
 
 def _escape_cells(root: _Element, space: str) -> None:
@@ -506,13 +506,52 @@ def _move_boxes(root: _Element) -> None:
                 anchor.addnext(child)
 
 
+def _item(match: re.Match[str]) -> str:
+    """What stands before an item: Markdown has no other numbers than "1.", and a heading's is part of it."""
+    is_in_list, label = match.groups()
+    if is_in_list and not re.fullmatch(r"\d+\.", label):
+        return f"- {label} "
+    return f"{label} "
+
+
+_ROMAN = {1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl", 10: "x", 9: "ix", 5: "v",
+          4: "iv", 1: "i"}  # fmt: skip
+_FORMS = ("decimal", "decimalZero", "lowerLetter", "upperLetter", "lowerRoman", "upperRoman")
+
+
+def _numeral(number: int, form: str) -> str:
+    """A number as Word writes it in one of its forms: after z comes aa, then bb."""
+    if form == "decimalZero":
+        return f"{number:02}"
+    if form == "decimal" or not 0 < number < 4000:
+        return str(number)
+    if form.endswith("Letter"):
+        text = chr(ord("a") + (number - 1) % 26) * (1 + (number - 1) // 26)
+    else:
+        text = ""
+        for value, letters in _ROMAN.items():
+            text += number // value * letters
+            number %= value
+    return text.upper() if form.startswith("upper") else text
+
+
+@dataclass
+class _Level:
+    """How a level of a list is numbered: `text` has %1 for the number of the first level, as in "%1.%2"."""
+
+    start: int
+    form: str
+    text: str
+    is_decimal: bool  # also the numbers of other levels
+
+
 class _Lists:
     """The numbered lists of a file, and how far each has come."""
 
     def __init__(self, members: Mapping[str, bytes]) -> None:
         self.abstract: dict[str, str] = {}  # of a list, by its id
         self.following: dict[tuple[str, str], int] = {}  # by abstract list and level
-        self.starts: dict[tuple[str, str], int] = {}
+        self.levels: dict[tuple[str, str], _Level] = {}
         self.styles: dict[str, tuple[str, str]] = {}  # a style's list and level
         self.begun: set[str] = set()  # lists with a first number of their own
         for style in _elements(members, "word/styles.xml", "style"):
@@ -520,22 +559,25 @@ class _Lists:
         for entry in _elements(members, "word/numbering.xml", "abstractNum"):
             name = entry.get(f"{_W}abstractNumId", "")
             for level in entry.iter(f"{_W}lvl"):
-                if _value(level, "w:numFmt") == "decimal":
-                    start = _value(level, "w:start") or "1"
-                    self.starts[name, level.get(f"{_W}ilvl", "0")] = int(start)
+                form, place = _value(level, "w:numFmt"), level.get(f"{_W}ilvl", "0")
+                if form in _FORMS:
+                    start = int(_value(level, "w:start") or "1")
+                    text = _value(level, "w:lvlText") or f"%{int(place) + 1}."
+                    is_decimal = level.find("w:isLgl", _SPACES) is not None
+                    self.levels[name, place] = _Level(start, form, text, is_decimal)
         for entry in _elements(members, "word/numbering.xml", "num"):
             name = entry.get(f"{_W}numId", "")
             self.abstract[name] = _value(entry, "w:abstractNumId")
             if next(entry.iter(f"{_W}startOverride"), None) is not None:
                 self.begun.add(name)
 
-    def next_number(self, paragraph: _Element) -> int | None:
-        """The number of a paragraph; None where it is no item of a list with decimal numbers."""
+    def next_label(self, paragraph: _Element) -> str | None:
+        """What Word writes before a paragraph, such as "1.2" or "(a)"; None where it is no item of a numbered list."""
         name, level = _place(paragraph)
         if not name:
             name, level = self.styles.get(_value(paragraph, "w:pPr/w:pStyle"), ("", ""))
         key = self.abstract.get(name, ""), level
-        if key not in self.starts:
+        if key not in self.levels:
             return None
         restarted = [place for place in self.following if place[0] == key[0] and place[1] > level]
         if name in self.begun:
@@ -543,9 +585,21 @@ class _Lists:
             restarted.append(key)
         for place in restarted:
             self.following.pop(place, None)
-        number = self.following.get(key, self.starts[key])
-        self.following[key] = number + 1
-        return number
+        self.following[key] = 1 + self.following.get(key, self.levels[key].start)
+        return self._label(key)
+
+    def _label(self, key: tuple[str, str]) -> str:
+        level = self.levels[key]
+
+        def number(match: re.Match[str]) -> str:
+            place = key[0], str(int(match[1]) - 1)
+            if place not in self.levels:
+                return ""
+            other = self.levels[place]
+            current = self.following.get(place, 1 + other.start) - 1
+            return _numeral(current, "decimal" if level.is_decimal else other.form)
+
+        return re.sub("%([1-9])", number, level.text).strip()
 
 
 def _place(element: _Element) -> tuple[str, str]:
@@ -559,10 +613,10 @@ def _write_numbers(root: _Element, lists: _Lists) -> None:
     from lxml.etree import SubElement
 
     for paragraph in root.iter(f"{_W}p"):
-        number = lists.next_number(paragraph)
-        if number is not None:
+        label = lists.next_label(paragraph)
+        if label:
             run = paragraph.makeelement(f"{_W}r")
-            SubElement(run, f"{_W}t").text = f"{_NUMBER}{number}{_NUMBER}"
+            SubElement(run, f"{_W}t").text = f"{_NUMBER}{label}{_NUMBER}"
             has_properties = len(paragraph) > 0 and paragraph[0].tag == f"{_W}pPr"
             paragraph.insert(int(has_properties), run)
 
