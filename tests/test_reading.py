@@ -249,18 +249,7 @@ def test_clauses_of_a_docx_keep_their_numbers(tmp_path):
     text = document_of(file).text
     assert "- (a) buy" in text  # an item of Markdown
     lines = re.findall(r"[^\s*-].*", text)
-    texts = [
-        "1.2 buy",
-        "1.3 buy",
-        "(a) buy",
-        "(b) buy",
-        "Z buy",
-        "iv) buy",
-        "4.1 buy",
-        "2. Term",
-        "2.2 end",
-        "(a) sea",
-    ]
+    texts = ["1.2 buy", "1.3 buy", "(a) buy", "(b) buy", "Z buy", "iv) buy", "4.1 buy", "2. Term", "2.2 end", "(a) sea"]
     assert [line.removeprefix("# ") for line in lines] == ["1. Scope", *texts]
 
 
