@@ -266,6 +266,18 @@ def test_tags_inside_a_word_do_not_part_it(page: str, found: list[str]) -> None:
     assert (len(seen), lexicon.words(seen)) == (len(page), found)
 
 
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<ol type=i start=4><li>black<li>4.5 green</ol>", "- iv. black\n- v. 4.5 green"),
+        ("<ol type=A><li>black</ol><ol type=1><li>red</ol>", "- A. black\n\n1. red"),
+        ("<ul type=i><li>4.5 green</ul>", "- 4.5 green"),
+    ],
+)
+def test_items_have_the_letters_that_a_browser_shows(page: str, text: str) -> None:
+    assert visible_text(page) == text
+
+
 PAGES = {
     "inline tags": ("<p>Tea is <em>hot</em>, H<sub>2</sub>O.</p>", "Tea is hot, H2O."),
     "entities": ("<p>Fish &amp; chips,\n   if 3 &lt; 4.</p>", "Fish & chips, if 3 < 4."),

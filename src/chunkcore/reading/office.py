@@ -18,7 +18,7 @@ from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import Reader, Reading, left_out, listed, readers
-from chunkcore.reading.visible import fenced, in_cell, raised
+from chunkcore.reading.visible import fenced, in_cell, numeral, raised
 from chunkcore.text import Document, Mark, Span
 
 if TYPE_CHECKING:
@@ -514,25 +514,7 @@ def _item(match: re.Match[str]) -> str:
     return f"{label} "
 
 
-_ROMAN = {1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl", 10: "x", 9: "ix", 5: "v",
-          4: "iv", 1: "i"}  # fmt: skip
 _FORMS = ("decimal", "decimalZero", "lowerLetter", "upperLetter", "lowerRoman", "upperRoman")
-
-
-def _numeral(number: int, form: str) -> str:
-    """A number as Word writes it in one of its forms: after z comes aa, then bb."""
-    if form == "decimalZero":
-        return f"{number:02}"
-    if form == "decimal" or not 0 < number < 4000:
-        return str(number)
-    if form.endswith("Letter"):
-        text = chr(ord("a") + (number - 1) % 26) * (1 + (number - 1) // 26)
-    else:
-        text = ""
-        for value, letters in _ROMAN.items():
-            text += number // value * letters
-            number %= value
-    return text.upper() if form.startswith("upper") else text
 
 
 @dataclass
@@ -597,7 +579,7 @@ class _Lists:
                 return ""
             other = self.levels[place]
             current = self.following.get(place, 1 + other.start) - 1
-            return _numeral(current, "decimal" if level.is_decimal else other.form)
+            return numeral(current, "decimal" if level.is_decimal else other.form)
 
         return re.sub("%([1-9])", number, level.text).strip()
 

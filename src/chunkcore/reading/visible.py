@@ -362,6 +362,16 @@ def _converter() -> Any:
         def convert_th(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             return str(super().convert_th(element, in_cell(text), parent_tags))
 
+        def convert_li(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+            item = str(super().convert_li(element, text, parent_tags))
+            lists = element.parent
+            if lists is None or lists.name != "ol" or lists.get("type") not in _LETTERS:
+                return item
+            form = _LETTERS[str(lists["type"])]
+            return re.sub(
+                r"\d+(?=\.)", lambda number: f"- {numeral(int(number[0]), form)}", item, count=1
+            )
+
         def convert_br(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             return " " if "_inline" in parent_tags else "\n"
 
@@ -383,6 +393,31 @@ def _converter() -> Any:
         wrap=True,  # line ends of the source are spaces
         wrap_width=None,
     )
+
+
+_LETTERS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+_ROMAN = {1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl", 10: "x", 9: "ix", 5: "v",
+          4: "iv", 1: "i"}  # fmt: skip
+
+
+def numeral(number: int, form: str) -> str:
+    """A number as Word writes it in one of its forms: after z comes aa, then bb.
+
+    >>> numeral(27, "upperLetter"), numeral(14, "lowerRoman"), numeral(7, "decimalZero")
+    ('AA', 'xiv', '07')
+    """
+    if form == "decimalZero":
+        return f"{number:02}"
+    if form == "decimal" or not 0 < number < 4000:
+        return str(number)
+    if form.endswith("Letter"):
+        text = chr(ord("a") + (number - 1) % 26) * (1 + (number - 1) // 26)
+    else:
+        text = ""
+        for value, letters in _ROMAN.items():
+            text += number // value * letters
+            number %= value
+    return text.upper() if form.startswith("upper") else text
 
 
 def in_cell(text: str) -> str:
