@@ -59,13 +59,10 @@ def lines(advice: Advice) -> dict[str, str]:
     return dict(advice.lines)
 
 
-def test_a_clear_winner_is_to_be_used_and_what_is_surely_worse_to_be_avoided() -> None:
+def test_a_clear_winner_is_to_be_used() -> None:
     advice = advise(report("sentence:size=100", near(0.3, 1)), report("recursive:size=100", near(0, 2)))
-    told = lines(advice)
-    assert advice.use == "sentence:size=100"
-    assert re.match(r"sentence:size=100: it finds [\d.]+ % of the evidence in k = 5 \(95 % interval", told["Use"])
-    assert re.fullmatch(r"recursive:size=100 \([\d.]+ points lower\): more than chance explains.", told["Avoid"])
-    assert not {"Tied", "Why this one", "To settle it"} & set(told)
+    used = r"sentence:size=100: it finds [\d.]+ % of the evidence in k = 5 \(95 % interval"
+    assert re.match(used, lines(advice)["Use"])
     assert list(advice.pasted) == ["LangChain", "LlamaIndex", "Haystack", "Command line"]
     assert advice.command == ""
 
@@ -81,9 +78,8 @@ def test_at_an_equal_budget_what_indexing_takes_decides_and_equal_costs_are_no_r
     assert "models read 1.0 times the documents' tokens, others up to 1.8 times" in lines(dear)["Why this one"]
     assert "Avoid" not in lines(dear), "less than twice the cost"
     assert alike.use == "a"
-    assert lines(alike)["Why this one"] == (
-        "It has the best score, and no other within 2.0 points of it is known to cost less."
-    )
+    why = "It has the best score, and no other within 2.0 points of it is known to cost less."
+    assert lines(alike)["Why this one"] == why
     assert "in 1,000 retrieved tokens" in lines(alike)["Use"]
 
 
@@ -99,10 +95,8 @@ def test_a_cheap_one_is_not_used_where_it_seems_worse_by_more_than_the_margin() 
 def test_what_is_surely_equal_needs_no_more_questions() -> None:
     scores = np.tile(HARD, 5)
     advice = advise(report("a", scores), report("b", scores))
-    assert (
-        lines(advice)["To settle it"]
-        == "Nothing between these: all of the tied are within 2.0 points of each other (equivalent)."
-    )
+    equal = "all of the tied are within 2.0 points of each other (equivalent)."
+    assert lines(advice)["To settle it"] == f"Nothing between these: {equal}"
 
 
 def test_with_few_questions_the_next_command_is_given_and_it_is_one() -> None:
@@ -119,12 +113,9 @@ def test_with_few_questions_the_next_command_is_given_and_it_is_one() -> None:
 
 def test_a_deployed_system_has_no_lines_to_paste_and_a_strategy_has_those_of_its_retriever_and_model() -> None:
     assert advise(report("our search", near(0.3, 1))).pasted == {}
-    pasted = advise(report("cluster_semantic:size=100 · bm25 · openvino:mine", near(0.3, 1))).pasted
-    assert 'get_retriever("bm25")' in pasted["Python"]
     own = advise(report("recursive:size=100 · bm25", near(0.3, 1)), folder="my docs").pasted
     assert 'load_documents("my docs")' in own["LangChain"]
     assert shlex.split(own["Command line"])[2] == "my docs"
-    assert all("embedder=openvino:mine" in pasted[title] for title in ("LangChain", "LlamaIndex", "Haystack"))
 
 
 def test_without_scores_nothing_is_advised() -> None:
@@ -157,34 +148,41 @@ class Errors(RetrievalMeasure):
 
 
 TENTHS = np.arange(90) % 10 / 10
-ABC = {"a": (0, 0), "b": (0.005, 1), "c": (0.015, 1)}  # points behind a, and how many questions a wave is long
+# How far a system is behind a, and how many questions a wave of its scores is long.
+ABC = {"a": (0, 0), "b": (0.005, 1), "c": (0.015, 1), "d": (0.03, 1)}
 ALWAYS = {"a": (0, 0), "b": (0.005, 0), "none": (math.nan, 0)}
-WAVES = {"a": (0, 0)} | {f"s{length}": (0.028, length) for length in (1, 2, 3, 5, 7, 9, 11, 13, 15)}
+WAVES = {"a": (0, 0)} | {f"s{length}": (0.056, length) for length in (1, 2, 3, 5, 7, 9, 11, 13, 15)}
 NO_GAP = "90 questions show no significant difference. Under the margin of 2.0 points a difference would not matter."
 LEAST = (
-    "It has the fewest retrieved tokens of those within 2.0 points of the best score: 400 a question, others up to 800."
+    "It has the fewest retrieved tokens of those within 2.0 points of the best score: 400 a question, others up to 800"
 )
 LIKELY = (
-    "s5, s15, s1 and 5 more are likely behind, as the intervals leave out 0, but among 45 pairs chance alone may do "
+    "s1, s3, s5 and 5 more are likely behind, as the intervals leave out 0, but among 45 pairs chance alone may do "
     "that (p up to 0.2); not enough questions: 90, some 170 would settle it."
 )
+D = "d (2.5 points lower): more than chance explains."
 MORE = "show a difference of 2.0 points in 8 of 10 cases."
-TIED = {"Tied": f"a: {NO_GAP}", "Why this one": LEAST, "To settle it": f"150 to 150 more questions {MORE}"}
+TIED = {
+    "Tied": f"a: {NO_GAP}",
+    "Why this one": f"{LEAST}.",
+    "Avoid": D,
+    "To settle it": f"960 to 960 more questions {MORE}",
+}
 
 
 @pytest.mark.parametrize(
     ("systems", "baseline", "against", "others"),
     [
-        (ABC, "a", "b is 0.5 points behind a (95 % interval -2.5 to +1.5): no significant difference.", TIED),
+        (ABC, "a", "b is 0.5 points behind a (95 % interval -4.5 to +3.5): no significant difference.", TIED),
         (ABC, "b", "b is the baseline; no other is shown to be better.", TIED),
         (ABC, "c", "b is 1.0 points ahead of c (95 % interval +1.0 to +1.0): more than chance explains.", TIED),
-        (ALWAYS, "b", "b is the baseline; a: shown to be better.", {"Why this one": LEAST}),
-        (ALWAYS, "none", "none: Recall@5 is not defined for it.", {"Why this one": LEAST}),
+        (ALWAYS, "b", "b is the baseline; a: shown to be better.", {"Why this one": f"{LEAST}."}),
+        (ALWAYS, "none", "none: Recall@5 is not defined for it.", {"Why this one": f"{LEAST}."}),
         (
             WAVES,
             "s3",
-            "a is 2.8 points ahead of s3 (95 % interval +0.8 to +4.8): likely, but not shown among so many systems.",
-            {"Likely worse": LIKELY, "Avoid": "s13 (4.1 points lower): more than chance explains."},
+            "a is 5.6 points ahead of s3 (95 % interval +1.6 to +9.6): likely, but not shown among so many systems.",
+            {"Likely worse": LIKELY, "Avoid": "s13 (8.3 points lower): more than chance explains."},
         ),
     ],
 )
@@ -192,10 +190,11 @@ TIED = {"Tied": f"a: {NO_GAP}", "Why this one": LEAST, "To settle it": f"150 to 
 def test_every_line_of_a_comparison_says_what_the_scores_say(systems, baseline, against, others, measure) -> None:
     reports = []
     for name, (behind, length) in systems.items():
-        wave = np.where(np.arange(90) // max(1, length) % 2, 0.1, -0.1) * bool(length)
+        wave = np.where(np.arange(90) // max(1, length) % 2, 0.2, -0.2) * bool(length)
         scores = measure.sign * (TENTHS - behind + wave)
         reports.append(report(name, scores, measure=measure, tokens=800 if name == "a" else 400))
-    _, *told = Advice.of(ReportPage(compare(reports, measure, baseline=baseline, resamples=1000))).lines
+    (_, use), *told = Advice.of(ReportPage(compare(reports, measure, baseline=baseline, resamples=1000))).lines
+    assert use.partition(": ")[2].startswith("it finds" if measure == RECALL else "its Errors@5 is")
     expected = {"Against your baseline": against, **others}
     if measure != RECALL:
         expected = {label: text.replace("lower", "higher") for label, text in expected.items()}

@@ -1,4 +1,4 @@
-"""What a report says of cost, collections and a sweep is what was measured."""
+"""What a report says of cost and collections is what was measured."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import re
 from dataclasses import replace
 
 import pytest
-from chunkcore.datasets import load_dataset
 from chunkcore.evaluation.results import Cost
-from chunkcore.report import ReportPage, html_report, markdown_report
+from chunkcore.report import ReportPage, html_report
 from chunkcore.report.tables import Table, score_table
-from chunkcore.study.tuning import TuneOptions, tune
 
-from tests.fakes import FakeEmbedder
 from tests.report_data import study
 
 
@@ -70,15 +67,3 @@ def test_every_mean_is_drawn_with_its_interval_and_what_may_be_best_is_filled():
         assert f'class="estimate s{number}{kind}"' in drawn
         assert f"first in {100 * found.firsts[report.name]:.0f} %" in drawn
     assert source.index("Mean Recall@5 of every system") < source.index("<table")
-
-
-def test_a_search_is_shown_with_its_folds():
-    options = TuneOptions(measure="F1@3", resamples=100)
-    tuning = tune(
-        load_dataset("lochmere"), "recursive:size={80,160}", FakeEmbedder(), retrievers="dense", options=options
-    )
-    searched = replace(study(), tuning=tuning)
-    source = html_report(searched)
-    assert 'href="#tuning"' in source
-    assert "times" in markdown_report(searched)
-    assert "#tuning" not in html_report(study())

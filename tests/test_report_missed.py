@@ -13,6 +13,7 @@ FOX, OWL, OTTER = (
     Span(TEXT.index(start), TEXT.index(end) + len(end))
     for start, end in (("The fox", "wood."), ("The owl", "long."), ("The otter", "brook."))
 )
+HALF, REST = Span(OTTER.start, OTTER.start + 12), Span(OTTER.start + 13, OTTER.end)
 
 
 def benchmark(question: str, *evidence: Span) -> Benchmark:
@@ -29,8 +30,11 @@ def hit(span: Span, document: str = "d") -> Retrieved:
     [
         ("Where is the otter?", OTTER, [hit(FOX), hit(OWL), hit(OTTER)], "10tok", "Outranked: its passage is number 3"),
         ("Where is the otter?", OTTER, [hit(FOX), hit(OTTER)], 1, "Outranked: its passage is number 2."),
+        ("Where is the otter?", OTTER, [hit(FOX), hit(OTTER)], "10tok", "Outranked: its passage is number 2, 1 token "),
+        ("Where is the otter?", OTTER, [hit(FOX), hit(OTTER)], "11tok", "Cut by the budget: the passage"),
+        ("Where is the otter?", OTTER, [hit(HALF), hit(REST)], 1, "Split by a boundary"),
         ("Where is the otter?", OTTER, [hit(OTTER)], "3tok", "Cut by the budget"),
-        ("Where is the otter?", OTTER, [hit(Span(OTTER.start, OTTER.start + 12))], 5, "Split by a boundary"),
+        ("Where is the otter?", OTTER, [hit(HALF)], 5, "Split by a boundary"),
         ("Welches Tier?", OTTER, [hit(Span(0, 7), "e")], 5, "No shared word"),
         ("Where is the otter?", OTTER, [hit(FOX)], 5, "Outranked: it is not among the 1 passages"),
         ("Where is the otter?", OTTER, [], 5, "No answer: nothing was retrieved"),

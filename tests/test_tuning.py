@@ -166,13 +166,6 @@ def test_a_gain_on_held_out_questions_is_used() -> None:
     assert found.use in found.verdict
 
 
-def test_without_a_gain_the_default_is_kept() -> None:
-    found = tune(make_benchmark(), ["recursive:size=200,overlap=20"], retrievers="bm25", options=FAST)
-    assert not found.gain
-    assert found.use == found.default == "recursive:size=200 · bm25"
-    assert "keep the default" in found.verdict or "is the default" in found.verdict
-
-
 def test_a_configuration_that_cannot_run_is_a_failure_with_its_reason() -> None:
     found = tune(
         make_benchmark(), ["sentence", "recursive:size=60"], RaisingEmbedder(), retrievers="bm25", options=FAST
@@ -206,6 +199,7 @@ def test_the_command_says_what_to_use_and_writes_the_page(tmp_path: Path, capfd:
     assert data["use"] in out
     assert len(data["configurations"]["score"]) == 4
     page = (tmp_path / "report.html").read_text("utf-8")
+    assert 'href="#tuning"' in page
     assert re.search(r"chosen \d of 3 times", page)
     assert data["verdict"] in (tmp_path / "report.md").read_text("utf-8").replace("\\", "")
 

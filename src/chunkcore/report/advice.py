@@ -475,7 +475,7 @@ def missed_by(page: ReportPage, name: str) -> list[Missed]:
         parts = [_parts_in(hit, piece) for hit in hits]
         passage, marked = _excerpt(retrieved[0]) if hits else "", None
         if any(parts):
-            reason = _found_in_part(parts, sizes, len(piece.span), k)
+            reason = _found_in_part(parts, sizes, k)
             text, held = next(pair for pair in zip(retrieved, parts, strict=True) if pair[1])
             passage, marked = _marked(text, held[0].slice(source))
         elif set(word_keys(query.text, _MATCHING)).isdisjoint(word_keys(evidence, _MATCHING)):
@@ -508,28 +508,25 @@ def _parts_in(hit: Retrieved, piece: Evidence) -> list[Span]:
     return parts
 
 
-def _found_in_part(
-    parts: Sequence[Sequence[Span]], sizes: Sequence[int], length: int, k: Depth
-) -> str:
+def _found_in_part(parts: Sequence[Sequence[Span]], sizes: Sequence[int], k: Depth) -> str:
     """Why evidence of which hits have parts is not found: outranked, cut by the budget, or split by a boundary."""
     budget, depth = budget_of(k), k if isinstance(k, int) else 1
-    before = held = over = 0
+    before = over = 0
+    is_found = False
     for rank, (spans, size) in enumerate(zip(parts, sizes, strict=True)):
         is_inside = rank < depth
         if budget:
             is_inside = before < budget
         if spans and is_inside:
-            held += sum(map(len, spans))
+            is_found = True
             over = before + size - budget if budget else 0
-        elif spans and not held:
-            deep = f", {max(1, before - budget):,} tokens too deep" if budget else ""
+        elif spans and not is_found:
+            deep = f", {counted(max(1, before - budget), 'token')} too deep" if budget else ""
             return f"Outranked: its passage is number {rank + 1:,}{deep}."
         before += size
     if over > 0:
         return f"Cut by the budget: the passage with it ends {over:,} tokens past it."
-    if held < length:
-        return "Split by a boundary: a neighbouring chunk has the rest of it and was not retrieved."
-    return "Found in part: other evidence of the question was retrieved, this piece not whole."
+    return "Split by a boundary: a neighbouring chunk has the rest of it and was not retrieved."
 
 
 def _excerpt(text: str) -> str:
