@@ -50,7 +50,12 @@ def test_a_word_does_not_go_on_from_one_joined_text_into_the_next():
 
 def test_each_piece_of_one_long_word_is_counted_once_and_words_without_their_counter(monkeypatch):
     asked: list[str] = []
-    monkeypatch.setattr(WordCounter, "count_many", lambda counter, texts: asked.extend(texts) or np.array([1] * 16))
+
+    def count_many(counter: WordCounter, texts: list[str]) -> Any:
+        asked.extend(texts)
+        return np.ones(16, int)
+
+    monkeypatch.setattr(WordCounter, "count_many", count_many)
     places = list(range(1, 17))
     for kind, texts in ((TokenizedText, ["a"] * 16), (WordText, [])):
         asked.clear()

@@ -320,7 +320,8 @@ class WordText(TokenizedText):
         counts: Numbers = self.starts.searchsorted(ends) - self.starts.searchsorted(starts)
         inside = (starts < ends) & ~np.append(self.is_white, True)[starts]
         inside &= np.append(self.starts, -1)[self.starts.searchsorted(starts)] != starts
-        return counts + inside
+        counts += inside
+        return counts
 
 
 class SpacedText(WordText):
