@@ -416,6 +416,7 @@ def test_sheets_are_tables_of_their_values(tmp_path):
         (1_200_000, '0.0,,"M"', "1200000"), (3, '"Part "0', "Part 3"), (2021, "General", "2021"), ("007", "@", "007"),
         (datetime(2024, 3, 5), "d.m.yy", "2024-03-05"), (datetime(2024, 3, 5), "d.m.yy hh:mm", "2024-03-05 00:00:00"),
         (timedelta(hours=30, minutes=5), "[h]:mm", "30:05:00"), (7, "0", "7"),
+        (timedelta(minutes=-30), "[h]:mm", "-0:30:00"),
     ],
 )  # fmt: skip
 def test_cells_keep_what_their_format_says_about_them(tmp_path, value, form, shown):

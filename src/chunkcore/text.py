@@ -184,7 +184,7 @@ class Mark:
         kind, data = row.get("kind"), row.get("data") or {}
         if not isinstance(kind, str) or not isinstance(data, Mapping):
             raise DataError(f"a mark has a kind, start, end and data, got {echo(row)}")
-        return cls(kind, Span(row["start"], row["end"]), data)
+        return cls(kind, Span(row.get("start"), row.get("end")), data)  # type: ignore[arg-type]  # refuses None
 
 
 @dataclass(frozen=True, slots=True)

@@ -306,8 +306,9 @@ def formatted(value: object, number_format: str) -> str:
     if value is None:
         return ""
     if isinstance(value, timedelta):
-        minutes, seconds = divmod(round(value.total_seconds()), 60)
-        return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+        minutes, seconds = divmod(round(abs(value).total_seconds()), 60)
+        sign = "-" if value < timedelta() else ""
+        return f"{sign}{minutes // 60}:{minutes % 60:02}:{seconds:02}"
     if isinstance(value, datetime) and value.time() == time() and "h" not in number_format.lower():
         return value.date().isoformat()
     if not isinstance(value, int | float) or isinstance(value, bool):
