@@ -43,7 +43,10 @@ def test_numbers_of_numpy_become_plain_ones() -> None:
         (lambda: Document(3, "x"), "id is a non-empty string, got 3"),  # type: ignore[arg-type]
         (lambda: Document("a", b"x"), "document 'a': its text is a string, got bytes; decode bytes first"),  # type: ignore[arg-type]
         (lambda: Document("a", "xy", marks=(Mark("page", Span(0, 3)),)), "mark 'page' ends at 3, the text at 2"),
-        (lambda: Mark.from_dict({"kind": "page", "end": 1}), "a span's ends are whole numbers of code points, got None"),
+        (
+            lambda: Mark.from_dict({"kind": "page", "end": 1}),
+            "a span's ends are whole numbers of code points, got None",
+        ),
         (lambda: Chunk("a", 4, (), "", 0), "chunk 4 of 'a': spans are a tuple of Spans"),
     ],
 )
