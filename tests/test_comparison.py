@@ -162,10 +162,10 @@ def test_each_system_is_compared_with_the_baseline() -> None:
 
 
 def test_few_shared_documents_are_named_and_not_resampled() -> None:
-    documents = tuple(f"{i % 5}" for i in range(400))
-    few = [replace(report(name, near(0, seed)), documents=documents) for seed, name in enumerate("ab")]
+    five, six = (tuple(f"{i % count}" for i in range(400)) for count in (5, 6))
+    few = [replace(report(name, near(0, seed)), documents=five) for seed, name in enumerate("ab")]
     found = compare(few)
-    assert found.by == "question"
+    assert (found.by, compare([replace(each, documents=six) for each in few]).by) == ("question", "document")
     assert "The questions are about 5 documents, too few to resample" in found.verdict
 
 
@@ -181,7 +181,18 @@ def test_what_was_found_in_no_document_is_a_caveat() -> None:
 def test_identical_strategies_are_tied_and_no_number_of_questions_separates_them() -> None:
     found = compare([report("a", HARD), report("b", HARD)])
     assert (found.best, found.tied, found.questions_needed) == (None, ("a", "b"), None)
+    assert found.firsts == {"a": 0.5, "b": 0.5}
     assert "a and b score the same on every question, so no number of such questions would separate" in found.verdict
+
+
+def test_what_was_stopped_early_is_never_tied_and_the_verdict_says_its_confidence() -> None:
+    wave = np.tile([0.01, -0.01], 200)
+    systems = [report("a", HARD), report("b", HARD + wave), report("c", HARD - wave)]
+    found = compare([*systems, replace(report("d", HARD), asked=12)], confidence=0.9)
+    assert set(found.tied) == set("abc")
+    assert "are within 2.0 points." in found.verdict
+    assert "90 % interval of the difference" in found.verdict
+    assert found.verdict.endswith("Surely behind and so stopped early, after 12 of 400 questions: d.")
 
 
 def test_one_strategy_has_nothing_to_be_compared_with() -> None:

@@ -29,6 +29,8 @@ from tests.report_data import NASTY, study, system
 
 RECALL, BUDGET = get_measure("Recall@5"), get_measure("Recall@1000tok")
 HARD = np.random.default_rng(0).uniform(0, 1, 90)
+TENTHS = np.arange(90) % 10 / 10
+BEHIND = np.tile([0.105, -0.095], 45)  # by 0.5 points on average
 
 
 def report(name: str, scores: Sequence[float], *, measure=RECALL, tokens: float = 500, read: int = 100) -> Report:
@@ -43,12 +45,6 @@ def report(name: str, scores: Sequence[float], *, measure=RECALL, tokens: float 
 
 def near(shift: float, seed: int, size: int = 90) -> np.ndarray:
     return np.clip(HARD[:size] + shift + np.random.default_rng(seed).normal(0, 0.15, size), 0, 1)
-
-
-def jittered(lower: float) -> np.ndarray:
-    """HARD, a little lower on average, and by chance on each question."""
-    noise = np.random.default_rng(1).normal(0, 0.1, len(HARD))
-    return HARD + noise - noise.mean() - lower
 
 
 def advise(*reports: Report, measure=RECALL, **options) -> Advice:
@@ -69,8 +65,8 @@ def test_a_clear_winner_is_to_be_used() -> None:
 
 def test_at_an_equal_budget_what_indexing_takes_decides_and_equal_costs_are_no_reason() -> None:
     def two(read: int) -> Advice:
-        first = report("a", HARD, measure=BUDGET, tokens=1000, read=read)
-        return advise(first, report("b", jittered(0.005), measure=BUDGET, tokens=1000), measure=BUDGET)
+        first = report("a", TENTHS, measure=BUDGET, tokens=1000, read=read)
+        return advise(first, report("b", TENTHS - BEHIND, measure=BUDGET, tokens=1000), measure=BUDGET)
 
     dear, alike = two(180), two(100)
     assert dear.use == "b"
@@ -81,15 +77,6 @@ def test_at_an_equal_budget_what_indexing_takes_decides_and_equal_costs_are_no_r
     why = "It has the best score, and no other within 2.0 points of it is known to cost less."
     assert lines(alike)["Why this one"] == why
     assert "in 1,000 retrieved tokens" in lines(alike)["Use"]
-
-
-def test_a_cheap_one_is_not_used_where_it_seems_worse_by_more_than_the_margin() -> None:
-    noisy = np.random.default_rng(3).normal(0, 0.5, 90)
-    advice = advise(report("a", HARD, tokens=900), report("cheap", HARD + noisy - noisy.mean() - 0.03, tokens=10))
-    assert advice.use == "a"
-    assert "cheap" in lines(advice)["Tied"]
-    assert "the tied are more than 2.0 points worse, though that may be chance" in lines(advice)["Why this one"]
-    assert re.search(r"[\d,]+ to [\d,]+ more questions", lines(advice)["To settle it"])
 
 
 def test_what_is_surely_equal_needs_no_more_questions() -> None:
@@ -147,9 +134,9 @@ class Errors(RetrievalMeasure):
     compute = RetrievalMeasure.compute
 
 
-TENTHS = np.arange(90) % 10 / 10
 # How far a system is behind a, and how many questions a wave of its scores is long.
 ABC = {"a": (0, 0), "b": (0.005, 1), "c": (0.015, 1), "d": (0.03, 1)}
+FAR = {"a": (0, 0), "b": (0.03, 1)}
 ALWAYS = {"a": (0, 0), "b": (0.005, 0), "none": (math.nan, 0)}
 WAVES = {"a": (0, 0)} | {f"s{length}": (0.056, length) for length in (1, 2, 3, 5, 7, 9, 11, 13, 15)}
 NO_GAP = "90 questions show no significant difference. Under the margin of 2.0 points a difference would not matter."
@@ -168,6 +155,8 @@ TIED = {
     "Avoid": D,
     "To settle it": f"960 to 960 more questions {MORE}",
 }
+CHANCE = "It has the best score; the tied are more than 2.0 points worse, though that may be chance."
+ALONE = {"Tied": f"b: {NO_GAP}", "Why this one": CHANCE, "To settle it": f"700 to 700 more questions {MORE}"}
 
 
 @pytest.mark.parametrize(
@@ -176,6 +165,7 @@ TIED = {
         (ABC, "a", "b is 0.5 points behind a (95 % interval -4.5 to +3.5): no significant difference.", TIED),
         (ABC, "b", "b is the baseline; no other is shown to be better.", TIED),
         (ABC, "c", "b is 1.0 points ahead of c (95 % interval +1.0 to +1.0): more than chance explains.", TIED),
+        (FAR, "a", "a is the baseline; no other is shown to be better.", ALONE),
         (ALWAYS, "b", "b is the baseline; a: shown to be better.", {"Why this one": f"{LEAST}."}),
         (ALWAYS, "none", "none: Recall@5 is not defined for it.", {"Why this one": f"{LEAST}."}),
         (
@@ -236,10 +226,6 @@ def test_pasted_code_has_the_model_counter_and_documents_of_its_system() -> None
     assert 'index = get_retriever("hybrid").index(corpus, "my:model")' in whole
     assert 'units = chunk_corpus(documents, "sentence:size=50,counter=o200k_base")' in whole
     assert whole.endswith('index="words", max_tokens=1000, show="whole", counter="o200k_base")')
-    hits = snippets(replace(own, behind="hits"))
-    assert hits["LangChain"].endswith('PassageRetriever(yours, index="words", max_tokens=1000)')
-    assert "Pipeline()" in hits["Haystack"]
-    assert "Python" not in hits
     assert "PassageRetriever" not in snippets(own)["LangChain"]
     splitters = {
         "cluster_semantic:embedder=b": "",
