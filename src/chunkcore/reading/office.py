@@ -291,8 +291,8 @@ def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[st
 
 
 # What a format shows as it stands; [$€-407] has a locale, too.
-_LITERAL = re.compile(r'"([^"]*)"|\[\$([^\]-]*)[^\]]*\]|([€$£¥])')
-_COLOUR = re.compile(r"\[[A-Za-z]\w{2,}\]")
+_LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|([€$£¥])')
+_UNSEEN = re.compile(r"\[[A-Za-z]\w{2,}\]|[_*].")  # colours, and the width of a sign
 
 
 def formatted(value: object, number_format: str) -> str:
@@ -315,18 +315,23 @@ def formatted(value: object, number_format: str) -> str:
         return str(value)
     if number_format == "General":
         return str(value)
-    first = _COLOUR.sub("", number_format).split(";")[0]
-    digits = _LITERAL.sub("", first).strip()
-    if digits.endswith("%"):
+    first = _UNSEEN.sub("", number_format).split(";")[0]
+    number = _LITERAL.sub(lambda literal: " " * len(literal[0]), first)  # at its places
+    digits = "".join(number.split())
+    if "%" in digits:
         return f"{100 * value:.12g}%"
     text = f"{value:0{len(digits)}}" if re.fullmatch("00+", digits) else str(value)
-    digit = re.search("[0#?]", first)
-    if digit is None or digits.endswith(","):  # "0,": thousands
+    places = [digit.start() for digit in re.finditer("[0#?]", number)]
+    if not places or digits.endswith(","):  # "0,": thousands
         return text
+    before = after = ""
     for literal in _LITERAL.finditer(first):
-        sign = "".join(filter(None, literal.groups()))
-        text = f"{text} {sign.strip()}" if literal.start() > digit.start() else f"{sign}{text}"
-    return text.strip()
+        shown = "".join(filter(None, literal.groups()))
+        if literal.start() < places[0]:
+            before += shown
+        elif literal.start() > places[-1]:
+            after += shown
+    return f"{before}{text} {after.strip()}".strip()
 
 
 def table(rows: Iterable[Sequence[str]]) -> str:
