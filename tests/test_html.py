@@ -171,6 +171,15 @@ def test_rows_of_nothing_but_th_are_a_header() -> None:
     assert seen(page, 4) == ["a b\n1 2", "a b\n3 4"]
 
 
+@pytest.mark.parametrize("cells", ["<tr><td>{}<td>{}", "<tr><td><p>{}</p></td><td>{}</td></tr>"])
+def test_the_first_row_of_a_table_without_th_is_its_header_if_the_next_are_like_it(cells) -> None:
+    rows = [cells.format(*pair) for pair in ("ab", "12", "34")]
+    assert [text.split() for text in seen(f"<table>{''.join(rows)}</table>", 4)] == [list("ab12"), list("ab34")]
+    others = [row.replace("<td>", "<th>", 1) for row in rows], [rows[0], "<tr><td>1<td>2<td>9", rows[2]]
+    for table in others:
+        assert " ".join(seen(f"<table>{''.join(table)}</table>", 5)).split().count("a") == 1
+
+
 def test_a_table_without_header_is_cut_between_rows_then_cells() -> None:
     page = "<table><tr><td>1 one</td><td>2 two</td></tr><tr><td>3 three</td></tr></table>"
     assert seen(page, 4) == ["1 one 2 two", "3 three"]
@@ -264,6 +273,15 @@ def test_hidden_elements_are_not_seen(page: str, seen: str) -> None:
 def test_tags_inside_a_word_do_not_part_it(page: str, found: list[str]) -> None:
     seen = without_tags(Document("a.html", page))
     assert (len(seen), lexicon.words(seen)) == (len(page), found)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.md", "Hot tea**pot**s."), ("a.md", "Hot tea<!-- one -->pots."), ("a.html", "<p>Hot tea<!-- a > b -->pots.")],
+)
+def test_a_word_that_marks_part_is_found_whole(name: str, text: str) -> None:
+    corpus = chunk_corpus([Document(name, text), Document("b.txt", "Cold.")], "sentence")
+    assert [hit.document_id for hit in get_retriever("bm25").index(corpus).retrieve("teapots", 2)] == [name]
 
 
 @pytest.mark.parametrize(

@@ -350,6 +350,7 @@ RUNNING = "headers and footers of its pages"
         (r"It is {\v not \plain hot.}", "It is hot.", {"texts marked as hidden or deleted": ()}),
         (r"{\pntext 1.\tab}It is {\pict\bin3 }}}{\mmath{\*\moMath {\mr E}}}", "1.\tIt is", {"equations": ()}),
         (r"It is {\footnote {\b hot {\header Tea", "It is\n\nhot", {RUNNING: ["Tea"]}),
+        (r"2{\super {\b 1}0}10\super\u8722?3\nosupersub 8m{\up6 2}{\super th}", "2¹⁰10⁻³8m²th", {}),
     ],
 )
 def test_an_rtf_is_what_a_reader_sees_and_a_note_of_the_rest(rtf, text, notes):

@@ -68,6 +68,16 @@ def test_an_html_table_in_markdown_repeats_its_header_and_is_cut_between_rows(ta
     assert all(len(re.findall("<tr>", chunk.text)) == len(re.findall("</tr>", chunk.text)) for chunk in chunks)
 
 
+def test_a_table_without_th_in_markdown_repeats_its_first_row_if_the_next_are_like_it() -> None:
+    wide = [row.replace("<tr>", "<tr><td>Tea</td>") for row in ROWS]
+    names = [row.replace("td", "th", 2) for row in wide]
+    narrow = [re.sub("<td>Sort.*?</td>", "", row) for row in ROWS]
+    for rows, is_header in [(ROWS, True), (names, False), (narrow, False), ([wide[0], *ROWS], False)]:
+        chunks = get_chunker("markdown:size=150").chunk(Document("a.md", f"Teas.\n\n<table>{''.join(rows)}</table>\n"))
+        assert len(chunks) > 2
+        assert (rows[0] in chunks[-1].text) == is_header
+
+
 @pytest.mark.parametrize(
     "formula", ["$$\na\n=\nb\n$$", "$$\na\n-\nb\n$$", "\\[\na\n=\nb\n\\]", "$$\nn\n# \\text{cups}\n$$"]
 )

@@ -67,8 +67,8 @@ _LINE_ENDS = "\n\r"
 _GAP = 1000  # characters between two spans that are read for tags
 _INLINE = re.compile(
     r"(?:</?(?:a|abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|label|mark|q|s|samp|small|span|strike"
-    r"|strong|sub|sup|time|tt|u|var|wbr)(?:\s[^<>]*)?/?>)+",
-    re.IGNORECASE,
+    r"|strong|sub|sup|time|tt|u|var|wbr)(?:\s[^<>]*)?/?>|<!--(?:(?!-->).)*-->)+",
+    re.DOTALL | re.IGNORECASE,
 )
 
 _TAG = re.compile(r"\s*<")
@@ -82,7 +82,7 @@ _BLOCK = re.compile(
 def joiner(text: str, end: int, start: int) -> str:
     r"""What stands between a span that ends at `end` and the next one, which starts at `start`.
 
-    Nothing where they touch, where only inline tags of HTML stand between, or where a line end stands at one of the two
+    Nothing where they touch, where only inline tags and comments of HTML stand between, or where a line end stands at one of the two
     edges already; a line end where one of the edges is at a line's edge, or a block of HTML begins or ends between;
     a space elsewhere.
 

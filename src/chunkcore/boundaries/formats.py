@@ -11,7 +11,7 @@ from chunkcore.boundaries.code import LANGUAGE_OF_ENDING, LANGUAGES
 from chunkcore.text import Document
 
 _NAME_KEYS = ("file_path", "file_name", "filename", "path", "source", "url")
-_TYPE_KEYS = ("mime_type", "mimetype", "content_type", "format")
+_TYPE_KEYS = ("mime_type", "mimetype", "content_type", "format", "file_type", "filetype")
 Kind = Literal["markdown", "html", "code", "table", "prose"]
 _ENDINGS: dict[str, Kind] = {
     **dict.fromkeys(("md", "markdown", "mdown", "mdx", "mkd", "qmd", "rmd"), "markdown"),
@@ -55,8 +55,8 @@ class Format(NamedTuple):
 def format_of(text: str, document: Document | None = None) -> Format:
     r"""The format of a text: from the metadata, else the file name, else the text.
 
-    Metadata keys: ``mime_type``, ``mimetype``, ``content_type``, ``format``. File names: ``file_path``, ``file_name``,
-    ``filename``, ``path``, ``source``, ``url``, then the id. The address of a page that a program writes
+    Metadata keys: ``mime_type``, ``mimetype``, ``content_type``, ``format``, ``file_type``, ``filetype``. File names:
+    ``file_path``, ``file_name``, ``filename``, ``path``, ``source``, ``url``, then the id. The address of a page that a program writes
     (``https://example.org/index.php``) and a title ("Intro to Node.js") name no program, unless the text looks like
     code. Of the text, the first 20,000 code points are read; the default is prose.
 
@@ -91,7 +91,7 @@ def _stated(document: Document) -> Format | None:
         stated = document.metadata.get(key)
         if not isinstance(stated, str):
             continue
-        kind = stated.partition(";")[0].strip().lower().rpartition("/")[2].removeprefix("x-")
+        kind = stated.partition(";")[0].strip().lower().rpartition("/")[2].removeprefix("x-").lstrip(".")
         for name in (kind, kind.rpartition("+")[2], kind.partition("+")[0]):
             if name in _TYPES:
                 return Format(_TYPES[name])
@@ -116,7 +116,8 @@ def _endings(document: Document) -> Iterator[str]:
         file = re.split(r"[/\\]", path)[-1]
         is_title = " " in file or (file == path and _PRODUCT.match(path) is not None)
         is_doubtful = ending in _PROGRAMS_OF_SITES if address else is_title
-        if "." in path and not (is_doubtful and not _looks_like_code(document.text)):
+        is_name = "." in path or _ENDINGS.get(ending, "prose") != "prose"  # or a format: "csv"
+        if is_name and not (is_doubtful and not _looks_like_code(document.text)):
             yield ending
 
 

@@ -25,6 +25,7 @@ BLOCK_TAGS = frozenset(_BLOCK_NAMES.split()).union(_HEADINGS)
 _UNREAD = frozenset(("script", "style", "template"))
 UNSEEN = frozenset((*_UNREAD, "head", "noscript", "iframe", "object", "embed", "nav"))
 _LEADING = frozenset(("dt", "summary", "legend", "caption", *_HEADINGS))
+_PLAIN_CELL = frozenset(("", "td", "p", "div"))
 _LINES = frozenset(
     ("pre", "listing", "plaintext", "textarea", "xmp", "script", "style", "template")
 )
@@ -203,6 +204,8 @@ class _Reader:
         """The table's header with the text before it, then its rows, each with the header's range."""
         rows = list(_rows(table))
         heads = len(list(takewhile(itemgetter(2), rows)))
+        if not heads and _begins_with_header([row for row, _, _ in rows]):
+            heads = 1
         if heads in (0, len(rows)):
             return self.blocks(table.in_order(), start, end, path)
         elements, starts, _ = zip(*rows[heads:], strict=True)
@@ -239,6 +242,14 @@ def _rows(table: _Element) -> Iterator[tuple[_Element, int, bool]]:
         for number, row in enumerate(row for row in inside if row.tag == "tr"):
             only_th = {"th"} == {cell.tag for cell in row.children if cell.tag}
             yield row, row.start if number else child.start, only_th or child.tag == "thead"
+
+
+def _begins_with_header(rows: Sequence[_Element]) -> bool:
+    """Whether the first row of a table without <th> heads it: of plain cells, as many as each of the next two has."""
+    first, *others = [[cell for cell in row.children if cell.tag] for row in rows[:3]]
+    tags = {cell.tag for cell in first}.union(part.tag for cell in first for part in cell.children)
+    sizes = {len(cells) for cells in others}
+    return len(first) > 1 and len(others) > 1 and sizes == {len(first)} and tags <= _PLAIN_CELL
 
 
 def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]]]:

@@ -154,8 +154,12 @@ class _Reader:
     def html_table(self, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
         marks = _html_marks(self.text, start, end, "tr")
         places = [place for place, depth in marks if depth == 1]
-        rows_of = pairwise([*places, end])
-        body = [low for low, high in rows_of if _CELL.search(self.text, low, high)]
+        rows_of = list(pairwise([*places, end]))
+        sizes = [len(_CELL.findall(self.text, *row)) for row in rows_of]
+        body = [low for (low, _), size in zip(rows_of, sizes, strict=True) if size]
+        if len(sizes) > 2 and 1 < sizes[0] == sizes[1] == sizes[2]:
+            is_headed = "<th" not in self.text[slice(*rows_of[0])].lower()
+            body = body[is_headed:]
         if not body:
             return [Block(start, end, path, whole=True, text="lines")]
         first, *rows = between(self.text, start, end, body)

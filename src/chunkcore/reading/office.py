@@ -679,7 +679,15 @@ _DESTINATIONS = {
     "annotation": "comments",
     "moMath": "equations",
 }
-_BREAK = "\ufdd0"  # no character; before each group that is taken out of the text
+_RAISING = ("super", "up", "nosupersub", "plain", "sub", "dn")  # the first two begin it, unless with 0
+# No characters: before each group that is taken out of the text, and around raised text.
+_BREAK, _RAISE, _LOWER = "\ufdd0", "\ufdd1", "\ufdd2"
+_RAISED_RTF = re.compile(f"{_RAISE}([^{_RAISE}{_LOWER}]*){_LOWER}|[{_RAISE}{_LOWER}]")
+
+
+def _escaped(sign: str) -> str:
+    """The sign as a group of RTF."""
+    return rf"{{\uc1\u{ord(sign)}?}}"
 
 
 @readers.register("RTF")
@@ -698,6 +706,7 @@ class Rtf(Reader):
         groups = _Groups(frozenset(unshown), frozenset(striprtf.specialchars) | {"u"})
         groups.read(data.decode("latin-1"))
         plain = striprtf.rtf_to_text(groups.rtf(), errors="replace")
+        plain = _RAISED_RTF.sub(lambda match: raised(match[1] or ""), plain)
         texts: dict[str, list[str]] = {"": []}
         for (kind, _), text in zip(groups.parts, plain.split(_BREAK), strict=True):
             texts.setdefault(kind, []).append(text.strip())
@@ -715,6 +724,7 @@ class _State:
 
     pieces: list[str]
     hiding: frozenset[str] = frozenset()
+    is_raised: bool = False
     is_unshown: bool = False
 
 
@@ -741,14 +751,19 @@ class _Groups:
                 states.pop()
                 if len(states) <= 1:  # what follows the file's own group is not its text
                     return
+                if state.is_raised and not states[-1].is_raised:
+                    state.pieces.append(_escaped(_LOWER))
                 states[-1].pieces.append(piece)
             elif word == "bin":
                 place += int(match[2] or 0)
             elif word in _DESTINATIONS:
                 state.pieces, state.is_unshown = [], False
                 self.parts.append((_DESTINATIONS[word], state.pieces))
-            elif word == "plain":
-                state.hiding -= {"v"}
+            elif word in _RAISING:
+                state.is_raised = word in _RAISING[:2] and match[2] != "0"
+                state.pieces.append(_escaped(_RAISE if state.is_raised else _LOWER))
+                if word == "plain":
+                    state.hiding -= {"v"}
             elif word in _HIDING:
                 others = state.hiding - {word}
                 state.hiding = others if match[2] == "0" else others | {word}

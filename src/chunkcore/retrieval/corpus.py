@@ -17,8 +17,7 @@ from chunkcore.columns import LazyItems, LazySequence
 from chunkcore.errors import DataError, echo
 from chunkcore.options import suggesting
 from chunkcore.plain import Frame
-from chunkcore.reading.visible import has_markup
-from chunkcore.retrieval.lexicon import Postings, without_tags
+from chunkcore.retrieval.lexicon import Postings, may_part_words, with_whole_words
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Flags, Numbers, Ranges, shifted
 from chunkcore.text import (
@@ -284,10 +283,10 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
 
     @property
     def lexical_texts(self) -> Sequence[str]:
-        """Each chunk's context and text, as lexical search reads them: of HTML documents without tags."""
-        if not any(map(has_markup, self.documents)):
+        """Each chunk's context and text, as lexical search reads them: `with_whole_words`."""
+        if not any(map(may_part_words, self.documents)):
             return self.texts
-        tagless = lru_cache(maxsize=1)(lambda number: without_tags(self.documents[number]))
+        tagless = lru_cache(maxsize=1)(lambda number: with_whole_words(self.documents[number]))
 
         def read(place: int) -> str:
             chunk = self[place]
@@ -295,7 +294,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
             if number < 0 or len(chunk.spans) > 1 or chunk.derived:
                 source = self.document(chunk.document_id)
                 metadata = {} if source is None else source.metadata
-                text = without_tags(Document(chunk.document_id, chunk.text, metadata))
+                text = with_whole_words(Document(chunk.document_id, chunk.text, metadata))
             else:
                 text = tagless(number)[chunk.start : chunk.end]
             return replace(chunk, text=text).embedded_text

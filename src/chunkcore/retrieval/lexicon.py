@@ -16,6 +16,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import UNREAD, hidden_ranges
 from chunkcore.columns import Keys, text_keys
 from chunkcore.errors import OptionError
@@ -55,6 +56,10 @@ _IN_WORD = re.compile(
     r"(?<=\w)(?!</a\s*><a\b)(?:<!--(?:(?!-->).){0,200}-->|</?(?:a|abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd"
     r"|mark|nobr|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var|wbr)(?:\s[^<>]*)?/?>)+(?=[\w&])",
     re.DOTALL | re.IGNORECASE,
+)
+# The same of Markdown: HTML's tags, and marks of emphasis.
+_MARKS_IN_WORD = re.compile(
+    rf"{_IN_WORD.pattern}|(?<=[^\W\d_])\*{{1,3}}(?=[^\W\d_])", re.DOTALL | re.IGNORECASE
 )
 _WORD_JOINER = "\u2060"
 _NAVIGATION = re.compile(r"<nav\b[^<>]*>|</nav\s*>", re.IGNORECASE)
@@ -137,16 +142,13 @@ def without_tags(document: Document, fill: str = " ") -> str:
     def blank(match: re.Match[str]) -> str:
         return " " + fill * (len(match[0]) - 1)
 
-    def join(match: re.Match[str]) -> str:
-        return _WORD_JOINER * len(match[0])
-
     pieces: list[str] = []
     place = 0
     for start, stop in hidden_ranges(document.text):
         pieces += [document.text[place:start], " ", fill * (stop - start - 1)]
         place = stop
     text = "".join([*pieces, document.text[place:]])
-    text = UNREAD.sub(blank, _IN_WORD.sub(join, text))
+    text = UNREAD.sub(blank, _IN_WORD.sub(_joined, text))
     text = _TAG.sub(blank, _without_navigations(text, fill))
 
     def meant(entity: re.Match[str]) -> str:
@@ -157,6 +159,28 @@ def without_tags(document: Document, fill: str = " ") -> str:
         return meaning + rest * (len(entity[0]) - len(meaning))
 
     return _ENTITY.sub(meant, text)
+
+
+def may_part_words(document: Document) -> bool:
+    """Whether tags or marks may stand inside a document's words."""
+    if "<" not in document.text and "*" not in document.text:
+        return has_markup(document)
+    return format_of("", document).kind == "markdown" or has_markup(document)
+
+
+def with_whole_words(document: Document) -> str:
+    """The document `without_tags`; of Markdown its text with word joiners in place of marks inside a word.
+
+    >>> words(with_whole_words(Document("a.md", "Tea**pot**")))
+    ['teapot', 'tea', 'pot']
+    """
+    if format_of("", document).kind == "markdown":
+        return _MARKS_IN_WORD.sub(_joined, document.text)
+    return without_tags(document)
+
+
+def _joined(marks: re.Match[str]) -> str:
+    return _WORD_JOINER * len(marks[0])
 
 
 def end_of_sign(document: Document, place: int) -> int:
