@@ -55,8 +55,8 @@ class Format(NamedTuple):
 def format_of(text: str, document: Document | None = None) -> Format:
     r"""The format of a text: from the metadata, else the file name, else the text.
 
-    Metadata keys: ``mime_type``, ``mimetype``, ``content_type``, ``format``, ``file_type``, ``filetype``. File names:
-    ``file_path``, ``file_name``, ``filename``, ``path``, ``source``, ``url``, then the id. The address of a page that a program writes
+    Metadata keys: ``mime_type``, ``mimetype``, ``content_type``, ``format``, ``file_type``, ``filetype``. File
+    names: ``file_path``, ``file_name``, ``filename``, ``path``, ``source``, ``url``, then the id. The address of a page that a program writes
     (``https://example.org/index.php``) and a title ("Intro to Node.js") name no program, unless the text looks like
     code. Of the text, the first 20,000 code points are read; the default is prose.
 
@@ -91,7 +91,14 @@ def _stated(document: Document) -> Format | None:
         stated = document.metadata.get(key)
         if not isinstance(stated, str):
             continue
-        kind = stated.partition(";")[0].strip().lower().rpartition("/")[2].removeprefix("x-").lstrip(".")
+        kind = (
+            stated.partition(";")[0]
+            .strip()
+            .lower()
+            .rpartition("/")[2]
+            .removeprefix("x-")
+            .lstrip(".")
+        )
         for name in (kind, kind.rpartition("+")[2], kind.partition("+")[0]):
             if name in _TYPES:
                 return Format(_TYPES[name])
