@@ -83,8 +83,8 @@ def joiner(text: str, end: int, start: int) -> str:
     r"""What stands between a span that ends at `end` and the next one, which starts at `start`.
 
     Nothing where they touch, where only inline tags and comments of HTML stand between, or where a line end stands at
-    one of the two edges already; a line end where one of the edges is at a line's edge, or a block of HTML begins or ends between;
-    a space elsewhere.
+    one of the two edges already; a line end where one of the edges is at a line's edge, or a block of HTML begins or
+    ends between; a space elsewhere.
 
     >>> joiner("| a |\n| b |\n| c |", 5, 12), joiner("One is. Two is.", 3, 8), joiner("<b>tea</b>pot", 6, 10)
     ('\n', ' ', '')

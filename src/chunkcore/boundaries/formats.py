@@ -56,9 +56,9 @@ def format_of(text: str, document: Document | None = None) -> Format:
     r"""The format of a text: from the metadata, else the file name, else the text.
 
     Metadata keys: ``mime_type``, ``mimetype``, ``content_type``, ``format``, ``file_type``, ``filetype``. File
-    names: ``file_path``, ``file_name``, ``filename``, ``path``, ``source``, ``url``, then the id. The address of a page that a program writes
-    (``https://example.org/index.php``) and a title ("Intro to Node.js") name no program, unless the text looks like
-    code. Of the text, the first 20,000 code points are read; the default is prose.
+    names: ``file_path``, ``file_name``, ``filename``, ``path``, ``source``, ``url``, then the id. The address of a page
+    that a program writes (``https://example.org/index.php``) and a title ("Intro to Node.js") name no program, unless
+    the text looks like code. Of the text, the first 20,000 code points are read; the default is prose.
 
     >>> format_of("# Tea\n\nTwo kinds."), format_of("Tea", Document("tea.go", "Tea"))
     (Format(kind='markdown', language='other'), Format(kind='code', language='go'))
