@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 from typing_extensions import Unpack
 
@@ -212,32 +212,24 @@ def check_obeyed(where: Mapping[str, object], metadata: Mapping[str, object]) ->
             )
 
 
-Pause = Callable[[float], Awaitable[None]]
-
-
+@dataclass
 class RetrieverRun:
-    """One run of a retriever over a benchmark's questions."""
+    """One run of a retriever over a benchmark's questions; see `RetrieverHooks.run_retriever`."""
 
-    def __init__(
-        self,
-        system: DeployedRetriever,
-        hits_of: Callable[[object], list[Hit]],
-        benchmark: Benchmark | str,
-        pool: Iterable[object] | None = None,
-        name: str | None = None,
-        retries: int = 2,
-        retry_wait: float = 0.5,
-        progress: Progress | None = None,
-    ) -> None:
-        check_number("retries", retries)
-        check_number("retry_wait", retry_wait, whole=False)
-        self.benchmark = _benchmark(benchmark)
-        self._system = system
-        self._hits_of = hits_of
-        self._pool = None if pool is None else hits_of(list(pool))
-        self._name = name or system.name
-        self._waits = [0.0, *(retry_wait * 2**turn for turn in range(retries))]
-        self._progress = progress
+    system: DeployedRetriever
+    hits_of: Callable[[object], list[Hit]]
+    named: Benchmark | str
+    pool: Iterable[object] | None = None
+    name: str | None = None
+    retries: int = 2
+    retry_wait: float = 0.5
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        check_number("retries", self.retries)
+        check_number("retry_wait", self.retry_wait, whole=False)
+        self.benchmark = _benchmark(self.named)
+        self._pool = None if self.pool is None else self.hits_of(list(self.pool))
         self._places = BenchmarkPlaces(self.benchmark)
         self._verdicts: dict[str, list[Verdict]] = {}
         self._failures: dict[str, str] = {}
@@ -248,10 +240,10 @@ class RetrieverRun:
         """The retriever for a question. Raises `OptionError`: it takes no such filter."""
         where = query.where
         if not where:
-            return self._system
+            return self.system
         filtered = f"question {query.id} has a filter (where)"
-        if self._system.filtered is None:
-            raise OptionError(f"{filtered}, and {self._system.name} takes none in a call")
+        if self.system.filtered is None:
+            raise OptionError(f"{filtered}, and {self.system.name} takes none in a call")
         allowed_documents(where, [], [])  # raises for operators, and for what equals nothing
         for key, value in where.items():
             if not isinstance(value, str | bool | int | float):
@@ -259,15 +251,15 @@ class RetrieverRun:
                     f"{filtered} with {echo(value)} for {echo(key)}: a framework's retriever gets one text, number, "
                     "true or false a key, which means the same in every store"
                 )
-        return self._system.filtered(where)
+        return self.system.filtered(where)
 
-    def ask_all(self) -> None:
-        """Ask all questions, one after the other."""
-        for query, system in zip(self.benchmark.queries, self._systems, strict=True):
-            finished(self._ask(query, at_once(system.ask), at_once(time.sleep)))
-
-    async def ask_concurrently(self, concurrency: int) -> None:
-        """Ask all questions by the asynchronous method, at most so many at a time."""
+    async def ask_all(self, concurrency: int | None) -> None:
+        """Ask all questions: by the asynchronous method, at most so many at a time; or one after the other (None)."""
+        asked = zip(self.benchmark.queries, self._systems, strict=True)
+        if concurrency is None:
+            for query, system in asked:
+                await self._ask(query, at_once(system.ask), at_once(time.sleep))
+            return
         check_number("concurrency", concurrency, 1)
         free = asyncio.Semaphore(concurrency)
 
@@ -275,21 +267,22 @@ class RetrieverRun:
             async with free:
                 await self._ask(query, system.aask, asyncio.sleep)
 
-        asked = map(ask, self.benchmark.queries, self._systems)
-        tasks = [asyncio.ensure_future(question) for question in asked]
+        tasks = [asyncio.ensure_future(ask(query, system)) for query, system in asked]
         try:
             await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
 
-    async def _ask(self, query: Query, ask: AsyncAsk, pause: Pause) -> None:
+    async def _ask(
+        self, query: Query, ask: AsyncAsk, pause: Callable[[float], Awaitable[None]]
+    ) -> None:
         """Ask one question, again after an exception."""
         reason: Exception | None = None
-        for wait in self._waits:
-            await pause(wait)
+        for turn in range(self.retries + 1):
+            await pause(self.retry_wait * 2 ** (turn - 1) if turn else 0)
             try:
-                hits = self._hits_of(await ask(query.text))
+                hits = self.hits_of(await ask(query.text))
             except Exception as error:  # noqa: BLE001  # a retriever may raise anything
                 reason = error
                 if isinstance(error, DataError | OptionError):  # another try does not mend it
@@ -299,9 +292,9 @@ class RetrieverRun:
                 break
         if query.id not in self._verdicts:
             self._fail(query, reason)
-        if self._progress is not None:
+        if self.progress is not None:
             done = len(self._verdicts) + len(self._failures)
-            self._progress("retrieve", done, len(self.benchmark.queries))
+            self.progress("retrieve", done, len(self.benchmark.queries))
 
     def _located(self, query: Query, hits: Sequence[Hit]) -> list[Verdict]:
         """The verdicts. Raises `OptionError`: a hit is of a document that the question's filter hides."""
@@ -313,7 +306,7 @@ class RetrieverRun:
         return verdicts
 
     def _fail(self, query: Query, reason: Exception | None) -> None:
-        message = without_secrets(reason, secrets_within(self._system.parts))
+        message = without_secrets(reason, secrets_within(self.system.parts))
         self._failures[query.id] = f"{type(reason).__name__}: {message}"
         if self._verdicts or len(self._failures) < min(_HOPELESS, len(self.benchmark.queries)):
             return
@@ -322,7 +315,7 @@ class RetrieverRun:
         first, failure = next(iter(self._failures.items()))
         raise ModelError(
             f"the retriever answered none of the first {len(self._failures)} questions, each asked "
-            f"{len(self._waits)} times; {first}: {failure}"
+            f"{self.retries + 1} times; {first}: {failure}"
         )
 
     def run(self) -> Run:
@@ -333,7 +326,7 @@ class RetrieverRun:
             pool = _pieces(self._places.locator.locate_all(self._pool))
         order = [query.id for query in self.benchmark.queries]
         run = Run(
-            name=self._name,
+            name=self.name or self.system.name,
             results={key: _pieces(self._verdicts[key]) for key in order if key in self._verdicts},
             pool=pool,
             seconds=seconds,
@@ -400,25 +393,24 @@ class RetrieverHooks(Generic[Retriever]):
     """Makes a framework's four public functions.
 
     Attributes:
-        system: how a retriever is asked. Raises `DataError` for anything else.
+        system: how a retriever is asked; its options have names. Raises `DataError` for anything else.
         hit_of: from a document to a hit.
         kind: the types of what `hit_of` takes.
         answer: what a retriever gives a list of, in words.
         advice: for one that gives a dictionary.
+        asking: the names of `system`'s options.
     """
 
-    system: Callable[[Retriever], DeployedRetriever]
+    system: Callable[..., DeployedRetriever]
     hit_of: Callable[[Any], Hit]
     kind: type | UnionType
     answer: str
     advice: str = ""
+    asking: Collection[str] = ()
 
     @suggesting
     def run_retriever(
-        self,
-        retriever: Retriever,
-        benchmark: Benchmark | str,
-        **options: Unpack[RunOptions],
+        self, retriever: Retriever, benchmark: Benchmark | str, **options: Unpack[RunOptions]
     ) -> Run:
         """Ask a retriever every question of a benchmark, and locate its hits. Nothing is indexed again.
 
@@ -442,10 +434,9 @@ class RetrieverHooks(Generic[Retriever]):
             ModelError: every question failed, or the first five did.
             OptionError: a number is out of range, or the retriever takes no filter in a call and a question has one.
         """
-        asked = self._start(retriever, benchmark, options)
-        asked.ask_all()
-        return asked.run()
+        return finished(self.run(retriever, benchmark, options))
 
+    @suggesting
     async def arun_retriever(
         self,
         retriever: Retriever,
@@ -455,16 +446,11 @@ class RetrieverHooks(Generic[Retriever]):
         **options: Unpack[RunOptions],
     ) -> Run:
         """`run_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-        asked = self._start(retriever, benchmark, options)
-        await asked.ask_concurrently(concurrency)
-        return asked.run()
+        return await self.run(retriever, benchmark, options, concurrency)
 
     @suggesting
     def evaluate_retriever(
-        self,
-        retriever: Retriever,
-        benchmark: Benchmark | str,
-        **options: Unpack[ScoreOptions],
+        self, retriever: Retriever, benchmark: Benchmark | str, **options: Unpack[ScoreOptions]
     ) -> Report:
         """Score a deployed retriever.
 
@@ -479,10 +465,9 @@ class RetrieverHooks(Generic[Retriever]):
 
         Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
         """
-        asked, report_of = self._scored(retriever, benchmark, options)
-        asked.ask_all()
-        return report_of(asked.run())
+        return finished(self.report(retriever, benchmark, options))
 
+    @suggesting
     async def aevaluate_retriever(
         self,
         retriever: Retriever,
@@ -492,49 +477,56 @@ class RetrieverHooks(Generic[Retriever]):
         **options: Unpack[ScoreOptions],
     ) -> Report:
         """`evaluate_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-        asked, report_of = self._scored(retriever, benchmark, options)
-        await asked.ask_concurrently(concurrency)
-        return report_of(asked.run())
+        return await self.report(retriever, benchmark, options, concurrency)
 
-    def _scored(
-        self, retriever: Retriever, benchmark: Benchmark | str, options: ScoreOptions
-    ) -> tuple[RetrieverRun, Callable[[Run], Report]]:
-        """A run, and what scores it; mistakes are found before the first question."""
+    async def run(
+        self,
+        retriever: Retriever,
+        benchmark: Benchmark | str,
+        options: Mapping[str, Any],
+        concurrency: int | None = None,
+    ) -> Run:
+        """The run; without `concurrency` nothing is awaited. Mistakes are found before the first question."""
+        check_foreign(retriever)
+        others = dict(options)
+        asking = {name: others.pop(name) for name in self.asking if name in others}
+        run = RetrieverRun(self.system(retriever, **asking), self._hits, benchmark, **others)
+        await run.ask_all(concurrency)
+        return run.run()
+
+    async def report(
+        self,
+        retriever: Retriever,
+        benchmark: Benchmark | str,
+        options: Mapping[str, Any],
+        concurrency: int | None = None,
+    ) -> Report:
+        """The scores; as `run`."""
         from chunkcore.evaluation.measures import measures_at, retrieval_measures
         from chunkcore.evaluation.scoring import Scorer
 
-        run: dict[str, Any] = dict(options)
-        measures, depths = run.pop("measures", None), run.pop("k", DEPTHS)
-        scorer = Scorer(_benchmark(benchmark), counter=run.pop("counter", "cl100k_base"))
+        others = dict(options)
+        measures, depths = others.pop("measures", None), others.pop("k", DEPTHS)
+        scorer = Scorer(_benchmark(benchmark), counter=others.pop("counter", "cl100k_base"))
         if measures is None:
-            usual = measures_at([depths] if isinstance(depths, int | str) else depths, ["token"])
-            has_pool = run.get("pool") is not None
-            chosen = [measure for measure in usual if has_pool or not measure.needs_pool]
+            chosen = measures_at([depths] if isinstance(depths, int | str) else depths, ["token"])
+            if others.get("pool") is None:
+                chosen = [measure for measure in chosen if not measure.needs_pool]
         else:
             chosen = list(retrieval_measures(measures))
-
-        def report_of(run: Run) -> Report:
-            report = scorer.score(run, chosen)
-            uncertain = [
-                f"{measure} is {measure.show(low)} to {measure.show(high)}"
-                for measure, (low, high) in report.bounds.items()
-                if low < high
-            ]
-            if uncertain:
-                warn_user(
-                    f"some hits may stand at other places of their text: {', '.join(uncertain)} (Report.bounds)",
-                    RetrievalWarning,
-                )
-            return report
-
-        return self._start(retriever, scorer.benchmark, cast(RunOptions, run)), report_of
-
-    def _start(
-        self, retriever: Retriever, benchmark: Benchmark | str, options: RunOptions
-    ) -> RetrieverRun:
-        """A run; mistakes are found before the first question."""
-        check_foreign(retriever)
-        return RetrieverRun(self.system(retriever), self._hits, benchmark, **options)
+        run = await self.run(retriever, scorer.benchmark, others, concurrency)
+        report = scorer.score(run, chosen)
+        uncertain = [
+            f"{measure} is {measure.show(low)} to {measure.show(high)}"
+            for measure, (low, high) in report.bounds.items()
+            if low < high
+        ]
+        if uncertain:
+            warn_user(
+                f"some hits may stand at other places of their text: {', '.join(uncertain)} (Report.bounds)",
+                RetrievalWarning,
+            )
+        return report
 
     def _hits(self, answer: object) -> list[Hit]:
         if not isinstance(answer, list | tuple):

@@ -4,113 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+
+def _by_guess(guesses: Mapping[str, str]) -> dict[str, str]:
+    """What each guess means: `guesses` has them by what is meant."""
+    return {guess: meant for meant, words in guesses.items() for guess in words.split()}
+
+
 # Options: the first that a thing has is suggested.
-OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "backup_separators": ("separators",),
-    "base_retriever": ("retriever",),
-    "breakpoint_threshold_amount": ("amount",),
-    "breakpoint_threshold_type": ("threshold",),
-    "budget": ("max_tokens",),
-    "buffer_size": ("buffer",),
-    "chunk_overlap": ("overlap",),
-    "chunk_size": ("size", "sentences"),
-    "docs": ("documents",),
-    "embed_model": ("embedder",),
-    "embedder": ("vectors",),
-    "embeddings": ("embedder", "vectors"),
-    "encoding_name": ("counter",),
-    "filter": ("where",),
-    "filters": ("where",),
-    "is_separator_regex": ("regex",),
-    "keep_separator": ("keep",),
-    "length_function": ("counter",),
-    "max_chunk_size": ("maximum", "size"),
-    "max_tokens": ("size",),
-    "metric": ("measures", "measure"),
-    "metrics": ("measures",),
-    "min_chunk_size": ("minimum",),
-    "model_name": ("counter",),
-    "paragraph_separator": ("separators",),
-    "secondary_chunking_regex": ("separators",),
-    "separator": ("separators",),
-    "similarity_top_k": ("k",),
-    "split_length": ("size",),
-    "split_overlap": ("overlap",),
-    "split_threshold": ("minimum",),
-    "split_unit": ("counter",),
-    "store": ("retriever", "document_store"),
-    "strip_whitespace": ("strip",),
-    "tokenizer": ("counter",),
-    "top_k": ("k",),
-    "top_n": ("k",),
-    "vector_store": ("retriever",),
-    "vectorstore": ("retriever",),
-}
+OPTIONS = _by_guess(
+    {
+        "amount": "breakpoint_threshold_amount",
+        "buffer": "buffer_size",
+        "counter": "encoding_name length_function model_name split_unit tokenizer",
+        "documents": "docs",
+        "embedder": "embed_model",
+        "embedder vectors": "embeddings",
+        "k": "similarity_top_k top_k top_n",
+        "keep": "keep_separator",
+        "max_tokens": "budget",
+        "maximum size": "max_chunk_size",
+        "measures": "metrics",
+        "measures measure": "metric",
+        "minimum": "min_chunk_size split_threshold",
+        "overlap": "chunk_overlap split_overlap",
+        "regex": "is_separator_regex",
+        "retriever": "base_retriever vector_store vectorstore",
+        "retriever document_store": "store",
+        "separators": "backup_separators paragraph_separator secondary_chunking_regex separator",
+        "size": "max_tokens split_length",
+        "size sentences": "chunk_size",
+        "strip": "strip_whitespace",
+        "threshold": "breakpoint_threshold_type",
+        "vectors": "embedder",
+        "where": "filter filters",
+    }
+)
 
-CHUNKERS = {
-    "character": "'recursive:counter=characters'",
-    "characters": "'recursive:counter=characters'",
-    "late": "the retriever 'late'",
-    "recursive_character": "'recursive:counter=characters'",
-    "recursivecharactertextsplitter": "'recursive:counter=characters'",
-    "semantic": "'cluster_semantic', or 'breakpoint', which is LangChain's and LlamaIndex' semantic splitter",
-    "token": "'fixed_token'",
-    "tokens": "'fixed_token'",
-}
+CHUNKERS = _by_guess(
+    {
+        "'cluster_semantic', or 'breakpoint', which is LangChain's and LlamaIndex' semantic splitter": "semantic",
+        "'fixed_token'": "token tokens",
+        "'recursive:counter=characters'": "character characters recursive_character recursivecharactertextsplitter",
+        "the retriever 'late'": "late",
+    }
+)
 
-RETRIEVERS = {
-    "embedding": "'dense'",
-    "ensemble": "'hybrid'",
-    "faiss": "'dense'",
-    "fusion": "'hybrid'",
-    "keyword": "'bm25'",
-    "keywords": "'bm25'",
-    "lexical": "'bm25'",
-    "mmr": "'dense'",
-    "rrf": "'hybrid'",
-    "semantic": "'dense'",
-    "similarity": "'dense'",
-    "sparse": "'bm25'",
-    "tf-idf": "'bm25'",
-    "tfidf": "'bm25'",
-    "vector": "'dense'",
-    "vectors": "'dense'",
-}
+RETRIEVERS = _by_guess(
+    {
+        "'bm25'": "keyword keywords lexical sparse tf-idf tfidf",
+        "'dense'": "embedding faiss mmr semantic similarity vector vectors",
+        "'hybrid'": "ensemble fusion rrf",
+    }
+)
 
 # Options of the command line; a text after the name says how it is used.
-FLAGS = {
-    "--budget": "--max-tokens",
-    "--chunk-overlap": "--chunker recursive:size=200,overlap=20",
-    "--chunk-size": "--chunker recursive:size=200",
-    "--chunk_size": "--chunker recursive:size=200",
-    "--documents": "--docs",
-    "--embedding-model": "--embedder",
-    "--filter": "--where",
-    "--folder": "--output",
-    "--format": "--output",
-    "--html": "--output",
-    "--metric": "--measure",
-    "--metrics": "--measure",
-    "--model": "--embedder",
-    "--n": "--count",
-    "--overlap": "--chunker recursive:size=200,overlap=20",
-    "--queries": "--questions",
-    "--questions": "--count",
-    "--save": "--output",
-    "--size": "--chunker recursive:size=200",
-    "--splitter": "--chunker",
-    "--strategy": "--chunker",
-    "--texts": "--docs",
-    "--tokens": "--max-tokens",
-    "--top": "-k",
-    "--top-k": "-k",
-    "--top_k": "-k",
-    "--topk": "-k",
-    "-n": "-k",
-}
+FLAGS = _by_guess(
+    {
+        "--chunker": "--splitter --strategy",
+        "--chunker recursive:size=200": "--chunk-size --chunk_size --size",
+        "--chunker recursive:size=200,overlap=20": "--chunk-overlap --overlap",
+        "--count": "--n --questions",
+        "--docs": "--documents --texts",
+        "--embedder": "--embedding-model --model",
+        "--max-tokens": "--budget --tokens",
+        "--measure": "--metric --metrics",
+        "--output": "--folder --format --html --save",
+        "--questions": "--queries",
+        "--where": "--filter",
+        "-k": "--top --top-k --top_k --topk -n",
+    }
+)
 
 # The same where a command cuts nothing.
-FLAGS_OF_BUDGETS = dict.fromkeys(("--chunk-size", "--chunk_size", "--size"), "--max-tokens")
+FLAGS_OF_BUDGETS = _by_guess({"--max-tokens": "--chunk-size --chunk_size --size"})
 
 # What a missing argument may be.
 EXAMPLES = {
@@ -121,34 +87,33 @@ EXAMPLES = {
     "QUESTION": '"how long is the warranty?"',
 }
 
-COMMANDS = {
-    "ask": "search",
-    "benchmark": "compare",
-    "eval": "compare",
-    "evaluate": "compare",
-    "demo": "compare, which without DOCS compares on the collection that ships",
-    "generate": "questions generate",
-    "help": "--help",
-    "init": "label, which gets questions for your documents",
-    "mcp": "serve",
-    "query": "search",
-    "report": "compare, which writes report.html",
-    "run": "compare",
-    "split": "chunk",
-    "validate": "questions check",
-    "verify": "questions check",
-    "version": "--version",
-}
+COMMANDS = _by_guess(
+    {
+        "--help": "help",
+        "--version": "version",
+        "chunk": "split",
+        "compare": "benchmark eval evaluate run",
+        "compare, which without DOCS compares on the collection that ships": "demo",
+        "compare, which writes report.html": "report",
+        "label, which gets questions for your documents": "init",
+        "questions check": "validate verify",
+        "questions generate": "generate",
+        "search": "ask query",
+        "serve": "mcp",
+    }
+)
 
 # Kinds of `chunkcore list`.
-KINDS = {
-    "metrics": "measures",
-    "models": "embedders",
-    "rerankers": "stages",
-    "searchers": "retrievers",
-    "splitters": "chunkers",
-    "tokenizers": "counters",
-}
+KINDS = _by_guess(
+    {
+        "chunkers": "splitters",
+        "counters": "tokenizers",
+        "embedders": "models",
+        "measures": "metrics",
+        "retrievers": "searchers",
+        "stages": "rerankers",
+    }
+)
 
 # Sizes without names, such as ChunkcoreTextSplitter(1000, 200).
 SIZES_BY_PLACE = 'sizes have names: {}(chunk_size=1000, chunk_overlap=200, counter="characters")'
@@ -166,28 +131,22 @@ NO_RETRIEVER = (
     "such as chunkadapters.langchain"
 )
 
-_FRAMEWORKS = ("langchain", "llamaindex", "haystack")
-_ALL = tuple(f"chunkadapters.{framework}" for framework in _FRAMEWORKS)
+_FRAMEWORKS = "chunkadapters.langchain and chunkadapters.llamaindex"
+_ALL = f"{_FRAMEWORKS} and chunkadapters.haystack"
 
 # Names that are sought in `chunkcore` or `chunkadapters`, and the modules that have them.
-HOMES: Mapping[str, tuple[str, ...]] = {
-    "ChunkcoreDocumentSplitter": ("chunkadapters.haystack",),
-    "ChunkcoreEmbeddings": ("chunkadapters.langchain",),
-    "ChunkcoreNodeParser": ("chunkadapters.llamaindex",),
-    "ChunkcoreTextSplitter": ("chunkadapters.langchain",),
-    "IndexRetriever": ("chunkadapters.langchain", "chunkadapters.llamaindex"),
-    "PassageCompressor": ("chunkadapters.langchain",),
-    "PassagePostprocessor": ("chunkadapters.llamaindex",),
-    "PassageRetriever": ("chunkadapters.langchain", "chunkadapters.llamaindex"),
-    "aevaluate_retriever": _ALL,
-    "compare_systems": ("chunkcore.study.comparing",),
-    "write_report": ("chunkcore.report",),
-    "as_embedder": _ALL,
-    "as_llm": _ALL,
-    "evaluate_retriever": _ALL,
-    "exact": ("chunkadapters.exact",),
-    "from_document": _ALL,
-}
+HOMES = _by_guess(
+    {
+        "chunkadapters.haystack": "ChunkcoreDocumentSplitter",
+        "chunkadapters.langchain": "ChunkcoreEmbeddings ChunkcoreTextSplitter PassageCompressor",
+        "chunkadapters.llamaindex": "ChunkcoreNodeParser PassagePostprocessor",
+        _FRAMEWORKS: "IndexRetriever PassageRetriever",
+        _ALL: "aevaluate_retriever as_embedder as_llm evaluate_retriever from_document",
+        "chunkadapters.exact": "exact",
+        "chunkcore.report": "write_report",
+        "chunkcore.study.comparing": "compare_systems",
+    }
+)
 
 
 def elsewhere(package: str, name: str) -> str:
@@ -196,5 +155,4 @@ def elsewhere(package: str, name: str) -> str:
     >>> elsewhere("chunkadapters", "ChunkcoreTextSplitter")
     'chunkadapters has no ChunkcoreTextSplitter: it is in chunkadapters.langchain'
     """
-    homes = " and ".join(HOMES.get(name, ()))
-    return f"{package} has no {name}: it is in {homes}" if homes else ""
+    return f"{package} has no {name}: it is in {HOMES[name]}" if name in HOMES else ""

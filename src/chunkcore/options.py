@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields
 from functools import lru_cache, partial, wraps
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, iscoroutinefunction, signature
 from numbers import Integral, Real
 from operator import ge, le
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -57,35 +57,55 @@ def check_option_names(owner: str, options: Iterable[str], names: Iterable[str])
 
 
 def suggesting(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """`function`, but no coroutine; an unknown argument raises an `OptionError` that suggests the right one.
+    """`function`; an unknown argument raises an `OptionError` that suggests the right one. Options of a TypedDict are
+    parameters of the signature that ``help`` shows.
 
     >>> suggesting(shown_default)(feild=3)
     Traceback (most recent call last):
     chunkcore.errors.OptionError: shown_default has no option 'feild': expected some of field; did you mean 'field'?
     """
+    shape = _written_out(function)
 
     @wraps(function)
     def call(*arguments: _P.args, **options: _P.kwargs) -> _R:
+        if iscoroutinefunction(function):  # which would raise when it is awaited
+            _check_call(function, shape, len(arguments), options)
         try:
             return function(*arguments, **options)
         except TypeError:
-            _check_call(function, len(arguments), options)
+            _check_call(function, shape, len(arguments), options)
             raise
 
+    call.__signature__ = shape  # type: ignore[attr-defined]
     return call
 
 
-def _check_call(function: Callable[..., Any], count: int, options: Iterable[str]) -> None:
+def _written_out(function: Callable[..., Any]) -> Signature:
+    """The signature, with options of a TypedDict as parameters."""
+    shape = signature(function)
+    parameters: list[Parameter] = []
+    for parameter in shape.parameters.values():
+        kind = str(parameter.annotation)
+        if not kind.startswith("Unpack["):
+            parameters.append(parameter)
+            continue
+        options = function.__globals__[kind.removeprefix("Unpack[").removesuffix("]")]
+        for name, value in options.__annotations__.items():
+            annotation = getattr(value, "__forward_arg__", value)
+            parameters.append(
+                Parameter(name, Parameter.KEYWORD_ONLY, default=..., annotation=annotation)
+            )
+    return shape.replace(parameters=parameters)
+
+
+def _check_call(
+    function: Callable[..., Any], shape: Signature, count: int, options: Iterable[str]
+) -> None:
     """Raise `OptionError`: `function` has no such option, or takes fewer than `count` arguments without a name."""
     by_place, by_name = [], []
-    for name, parameter in signature(function).parameters.items():
-        if parameter.kind is Parameter.VAR_KEYWORD:  # of a TypedDict: Unpack[RunOptions]
-            kind = parameter.annotation.removeprefix("Unpack[").removesuffix("]")
-            by_name += function.__globals__[kind].__annotations__
-        elif parameter.kind is Parameter.KEYWORD_ONLY:
-            by_name.append(name)
-        else:
-            by_place.append(name)
+    for name, parameter in shape.parameters.items():
+        names_of_kind = by_name if parameter.kind is Parameter.KEYWORD_ONLY else by_place
+        names_of_kind.append(name)
     owner = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
     names = [name for name in by_place + by_name if name != "self"]
     check_option_names(owner, options, names)
@@ -98,7 +118,7 @@ def _hints_of_guesses(names: Collection[str]) -> dict[str, str]:
     """The option among `names` that each guess means, as an error quotes it."""
     hints = {}
     for guess, options in guesses.OPTIONS.items():
-        meant = [option for option in options if option in names]
+        meant = [option for option in options.split() if option in names]
         if meant:
             hints[guess] = repr(meant[0])
     return hints

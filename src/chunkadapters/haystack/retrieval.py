@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from haystack import Document, Pipeline
 from haystack.core.component import Component
@@ -31,7 +31,6 @@ from chunkadapters.scores import (
     RetrieverHooks,
     RunOptions,
     ScoreOptions,
-    check_foreign,
 )
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.options import suggesting
@@ -102,15 +101,19 @@ def _sources(pipeline: Pipeline) -> list[str]:
     return names
 
 
-def _system(retriever: Component | Pipeline, options: AskOptions) -> DeployedRetriever:
+def _system(
+    retriever: Component | Pipeline,
+    text_embedder: Component | None = None,
+    query_socket: str | Sequence[str] | None = None,
+    documents_socket: str | None = None,
+    inputs: Mapping[str, object] | None = None,
+) -> DeployedRetriever:
     """A retriever component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
 
     Sockets are ``"component.input"`` in a pipeline and ``"input"`` of a component; docs/guides/haystack.md has the
     options.
     """
-    check_foreign(retriever)
-    given: Values = dict(options.get("inputs") or {})
-    text_embedder, query_socket = options.get("text_embedder"), options.get("query_socket")
+    given = dict(inputs or {})
     parts: list[object] = [retriever, text_embedder, given]
     embedding: _Embedding | None = None
     if isinstance(retriever, Pipeline):
@@ -118,32 +121,42 @@ def _system(retriever: Component | Pipeline, options: AskOptions) -> DeployedRet
             raise OptionError(
                 "a pipeline embeds the question itself: connect the text embedder in it"
             )
-        inputs, outputs = pipeline_sockets(retriever)
-        constant = given
+        sockets, constant = pipeline_sockets(retriever), given
         parts += [retriever.get_component(name) for name in retriever.graph.nodes]
     elif is_component(retriever):
-        inputs, outputs = sockets_of(retriever)
-        constant = {"": given}
-        embedding = _embedding(retriever, inputs, text_embedder)
+        sockets, constant = sockets_of(retriever), {"": given}
+        embedding = _embedding(retriever, sockets.inputs, text_embedder)
     else:
         raise DataError(
             f"expected a Haystack component or Pipeline, got {kind_of(retriever)}; a store is asked through its "
             "retriever"
         )
-    takes_text = any(socket.holds(str) for socket in inputs if socket.mandatory)
-    queries: list[Socket] = []
-    if takes_text or query_socket is not None or embedding is None:
-        queries = find_queries(inputs, query_socket)
-    documents = find_documents(outputs, options.get("documents_socket"))
-    answered = queries if embedding is None else [*queries, embedding.vector]
-    _check_inputs(inputs, answered, constant)
-    warm_up(retriever)
+    queries = _queries(sockets.inputs, query_socket, embedding)
+    documents = find_documents(sockets.outputs, documents_socket)
     asked = _Asked(retriever, constant, queries, documents, text_embedder, embedding)
+    asked.check_inputs(sockets.inputs)
+    warm_up(retriever)
 
     def filtered(where: Mapping[str, object]) -> DeployedRetriever:
-        return _system(retriever, {**options, "inputs": with_filter(retriever, given, where)})
+        return _system(
+            retriever,
+            text_embedder,
+            query_socket,
+            documents_socket,
+            with_filter(retriever, given, where),
+        )
 
     return DeployedRetriever(type(retriever).__name__, asked.ask, asked.aask, parts, filtered)
+
+
+def _queries(
+    inputs: Sequence[Socket], query_socket: str | Sequence[str] | None, embedding: _Embedding | None
+) -> list[Socket]:
+    """The inputs that take the question as a text; none of a component that takes its vector alone."""
+    takes_text = any(socket.holds(str) for socket in inputs if socket.mandatory)
+    if embedding is not None and query_socket is None and not takes_text:
+        return []
+    return find_queries(inputs, query_socket)
 
 
 @dataclass(frozen=True)
@@ -156,6 +169,28 @@ class _Asked:
     documents: Socket
     embedder: Component | None
     embedding: _Embedding | None
+
+    def check_inputs(self, inputs: Sequence[Socket]) -> None:
+        """Raise `OptionError` unless every mandatory input has a value, and every constant one is there."""
+        constant: set[str] = set()
+        for component, values in self.constant.items():
+            constant |= {str(Socket(component, key, None)) for key in values}
+        names = {str(socket) for socket in inputs}
+        unknown = sorted(constant - names)
+        if unknown:
+            raise OptionError(
+                f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(names))}"
+            )
+        answered = set(map(str, self.queries))
+        if self.embedding is not None:
+            answered.add(str(self.embedding.vector))
+        needed = {str(socket) for socket in inputs if socket.free and socket.mandatory}
+        missing = sorted(needed - constant - answered)
+        if missing:
+            raise OptionError(
+                f"nothing is given for the mandatory {', '.join(missing)}: say what, as inputs={{...}}, "
+                "or name it among query_socket if it takes the question too"
+            )
 
     def ask(self, question: str) -> object:
         return finished(self._answer(question, at_once(run)))
@@ -219,31 +254,6 @@ def _embedding(
     return _Embedding(wanted[0], find_queries(texts, None)[0].name, vectors[0].name)
 
 
-def _check_inputs(inputs: Sequence[Socket], answered: Sequence[Socket], constant: Values) -> None:
-    """Raise `OptionError` unless every mandatory input has a value, and every given one is there."""
-    given: set[str] = set()
-    for component, values in constant.items():
-        given |= {str(Socket(component, key, None)) for key in values}
-    names = {str(socket) for socket in inputs}
-    unknown = sorted(given - names)
-    if unknown:
-        raise OptionError(
-            f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(names))}"
-        )
-    needed = {str(socket) for socket in inputs if socket.free and socket.mandatory}
-    missing = sorted(needed - given - set(map(str, answered)))
-    if missing:
-        raise OptionError(
-            f"nothing is given for the mandatory {', '.join(missing)}: say what, as inputs={{...}}, "
-            "or name it among query_socket if it takes the question too"
-        )
-
-
-_hooks: RetrieverHooks[DeployedRetriever] = RetrieverHooks(
-    lambda system: system, hit_of, Document, "Haystack documents"
-)
-
-
 class AskOptions(TypedDict, total=False):
     """How a component or a pipeline is asked; see `run_retriever`."""
 
@@ -261,13 +271,9 @@ class HaystackScoreOptions(ScoreOptions, AskOptions, total=False):
     """How a component or a pipeline is asked, run and scored."""
 
 
-def _asked(
-    retriever: Component | Pipeline, options: HaystackRunOptions
-) -> tuple[DeployedRetriever, Values]:
-    """The retriever, asked by its options, and the other options."""
-    others: Values = dict(options)
-    ask: Values = {name: others.pop(name, None) for name in AskOptions.__annotations__}
-    return _system(retriever, cast(AskOptions, ask)), others
+_hooks: RetrieverHooks[Component | Pipeline] = RetrieverHooks(
+    _system, hit_of, Document, "Haystack documents", asking=AskOptions.__annotations__
+)
 
 
 @suggesting
@@ -292,10 +298,10 @@ def run_retriever(
     A question's filter (`Query.where`) goes to the ``filters`` of every retriever inside, beside its own filters. It is
     refused where one of them would not get it.
     """
-    system, run = _asked(retriever, options)
-    return _hooks.run_retriever(system, benchmark, **run)
+    return finished(_hooks.run(retriever, benchmark, options))
 
 
+@suggesting
 async def arun_retriever(
     retriever: Component | Pipeline,
     benchmark: Benchmark | str,
@@ -304,8 +310,7 @@ async def arun_retriever(
     **options: Unpack[HaystackRunOptions],
 ) -> Run:
     """`run_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-    system, run = _asked(retriever, options)
-    return await _hooks.arun_retriever(system, benchmark, concurrency=concurrency, **run)
+    return await _hooks.run(retriever, benchmark, options, concurrency)
 
 
 @suggesting
@@ -327,10 +332,10 @@ def evaluate_retriever(
 
     Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
     """
-    system, run = _asked(retriever, options)
-    return _hooks.evaluate_retriever(system, benchmark, **run)
+    return finished(_hooks.report(retriever, benchmark, options))
 
 
+@suggesting
 async def aevaluate_retriever(
     retriever: Component | Pipeline,
     benchmark: Benchmark | str,
@@ -339,5 +344,4 @@ async def aevaluate_retriever(
     **options: Unpack[HaystackScoreOptions],
 ) -> Report:
     """`evaluate_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-    system, run = _asked(retriever, options)
-    return await _hooks.aevaluate_retriever(system, benchmark, concurrency=concurrency, **run)
+    return await _hooks.report(retriever, benchmark, options, concurrency)
