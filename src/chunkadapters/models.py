@@ -19,7 +19,7 @@ from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionEr
 from chunkcore.models.base import Embedder, Fingerprinted, Vectors, check_vectors, embed
 from chunkcore.models.endpoint import SCHEMA_REFUSED, is_busy
 from chunkcore.models.llm import BadAnswerError, Message, Reply
-from chunkcore.models.llm.base import MeteredLLM, SchemaRefusedError
+from chunkcore.models.llm.base import Messages, MeteredLLM, Schema, SchemaRefusedError
 from chunkcore.options import check_number
 from chunkcore.plain import digest, encodable, plain
 
@@ -349,7 +349,7 @@ class BridgedLLM(MeteredLLM):
         super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
         self.model = model
 
-    def _complete(self, messages: Sequence[Message], schema: Mapping[str, object] | None) -> Reply:
+    def _complete(self, messages: Messages, schema: Schema | None) -> Reply:
         readable: list[Message] = [
             {"role": turn["role"], "content": encodable(turn["content"])} for turn in messages
         ]
@@ -362,7 +362,7 @@ class BridgedLLM(MeteredLLM):
             raise self._failed(error) from None
 
     @abstractmethod
-    def _ask(self, messages: Sequence[Message], schema: Mapping[str, object] | None) -> Reply:
+    def _ask(self, messages: Messages, schema: Schema | None) -> Reply:
         """Ask the model. `NotImplementedError` if it takes no schema."""
 
     def _failed(self, error: Exception) -> Exception:
@@ -395,7 +395,7 @@ def _is_a(error: Exception, *words: str) -> bool:
     return any(word in name for name in names for word in words)
 
 
-def titled(schema: Mapping[str, object]) -> dict[str, Any]:
+def titled(schema: Schema) -> dict[str, Any]:
     """The schema with a title and a description, which frameworks use as a function's name and purpose."""
     return {"title": "answer", "description": "The answer, as it was asked for.", **schema}
 

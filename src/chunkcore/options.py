@@ -102,10 +102,9 @@ def _check_call(
     function: Callable[..., Any], shape: Signature, count: int, options: Iterable[str]
 ) -> None:
     """Raise `OptionError`: `function` has no such option, or takes fewer than `count` arguments without a name."""
-    by_place, by_name = [], []
-    for name, parameter in shape.parameters.items():
-        names_of_kind = by_name if parameter.kind is Parameter.KEYWORD_ONLY else by_place
-        names_of_kind.append(name)
+    kinds = {name: parameter.kind for name, parameter in shape.parameters.items()}
+    by_name = [name for name, kind in kinds.items() if kind is Parameter.KEYWORD_ONLY]
+    by_place = [name for name in kinds if name not in by_name]
     owner = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
     names = [name for name in by_place + by_name if name != "self"]
     check_option_names(owner, options, names)

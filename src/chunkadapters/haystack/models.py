@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from haystack import Document
@@ -20,7 +19,8 @@ from chunkadapters.haystack.documents import (
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, titled
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models.endpoint import reply_of
-from chunkcore.models.llm import Message, Reply
+from chunkcore.models.llm import Reply
+from chunkcore.models.llm.base import Messages, Schema
 
 _FROM = {
     "system": ChatMessage.from_system,
@@ -168,7 +168,7 @@ class _LLM(BridgedLLM):
     def warm_up(self) -> None:
         warm_up(self.model)
 
-    def _ask(self, messages: Sequence[Message], schema: Mapping[str, object] | None) -> Reply:
+    def _ask(self, messages: Messages, schema: Schema | None) -> Reply:
         warm_up(self.model)
         options: dict[str, Any] = {}
         if schema is not None:

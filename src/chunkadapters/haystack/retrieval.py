@@ -113,7 +113,7 @@ def _system(
     Sockets are ``"component.input"`` in a pipeline and ``"input"`` of a component; docs/guides/haystack.md has the
     options.
     """
-    given = dict(inputs or {})
+    given: Values = dict(inputs or {})
     parts: list[object] = [retriever, text_embedder, given]
     embedding: _Embedding | None = None
     if isinstance(retriever, Pipeline):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from inspect import signature
 from typing import Any, TypeAlias, cast
 
@@ -25,7 +25,8 @@ from chunkadapters.models import BridgedEmbedder, BridgedLLM, embedded, json_tex
 from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, get_embedder
 from chunkcore.models.endpoint import reply_of
-from chunkcore.models.llm import Message, Reply
+from chunkcore.models.llm import Reply
+from chunkcore.models.llm.base import Messages, Schema
 
 
 class ChunkcoreEmbeddings(Embeddings):
@@ -118,7 +119,7 @@ class _LLM(BridgedLLM):
     framework, kinds = "langchain", (BaseLanguageModel, Runnable)
     model: Runnable[Any, Any]
 
-    def _ask(self, messages: Sequence[Message], schema: Mapping[str, object] | None) -> Reply:
+    def _ask(self, messages: Messages, schema: Schema | None) -> Reply:
         model = self.model
         if schema is not None:
             if not isinstance(model, BaseLanguageModel):

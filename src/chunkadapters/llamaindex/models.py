@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -18,7 +18,8 @@ from chunkadapters.models import BridgedEmbedder, BridgedLLM, embedded, json_tex
 from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, get_embedder
 from chunkcore.models.endpoint import reply_of
-from chunkcore.models.llm import Message, Reply
+from chunkcore.models.llm import Reply
+from chunkcore.models.llm.base import Messages, Schema
 
 
 class ChunkcoreEmbedding(BaseEmbedding):
@@ -141,7 +142,7 @@ class _LLM(BridgedLLM):
     framework, kinds = "llamaindex", (LLM,)
     model: LLM
 
-    def _ask(self, messages: Sequence[Message], schema: Mapping[str, object] | None) -> Reply:
+    def _ask(self, messages: Messages, schema: Schema | None) -> Reply:
         if schema is None:
             return _read(self.model.chat(_turns(messages)))
         model = self.model
@@ -156,7 +157,7 @@ class _LLM(BridgedLLM):
         return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens)
 
 
-def _turns(messages: Sequence[Message]) -> list[ChatMessage]:
+def _turns(messages: Messages) -> list[ChatMessage]:
     return [ChatMessage(role=turn["role"], content=turn["content"]) for turn in messages]
 
 
@@ -169,7 +170,7 @@ def _read(response: ChatResponse) -> Reply:
     )
 
 
-def _answering(schema: Mapping[str, object]) -> FunctionTool:
+def _answering(schema: Schema) -> FunctionTool:
     whole = titled(schema)
 
     class Answer(BaseModel):

@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from importlib import import_module
@@ -24,9 +24,11 @@ from chunkcore.models.llm.base import (
     LLM,
     BadAnswerError,
     CachedLLM,
-    Message,
+    Completion,
+    Messages,
     MeteredLLM,
     Reply,
+    Schema,
     SchemaRefusedError,
 )
 from chunkcore.options import check_number, check_option_names
@@ -104,9 +106,9 @@ def _read_whole(request: Any, response: Any, end: float) -> Any:
                 raise errors.ReadTimeout("the response takes too long", request=request)
     finally:
         response.close()
-    headers = [
-        pair for pair in response.headers.multi_items() if pair[0].lower() not in _OF_THE_BODY
-    ]
+    headers = response.headers.copy()
+    for name in _OF_THE_BODY:
+        headers.pop(name, None)
     return type(response)(
         response.status_code,
         headers=headers,
@@ -150,8 +152,7 @@ class Endpoint:
         self.tries = tries
         self.where = f"the model {model!r} at {self.url}"
         self.times = f", {tries} times" if tries != 1 else ""
-        self._client: Any = None
-        self._client_of = 0
+        self._clients: dict[int, Any] = {}  # a forked process must not use its parent's connections
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -180,20 +181,20 @@ class Endpoint:
 
     def redacted(self, text: str, *, least: int = 1) -> str:
         """An endpoint's text without the key, if the key has at least so many characters."""
-        key = os.environ.get(self.key_name, "") if self.key_name else ""
+        key = os.environ.get(self.key_name, "")
         return text.replace(key, "[key]") if len(key) >= least else text
 
     def _connected(self, openai: Any) -> Any:
         with self._lock:
-            # A forked process must not use its parent's connections.
-            if self._client is not None and self._client_of == os.getpid():
-                return self._client
+            client = self._clients.get(os.getpid())
+            if client is not None:
+                return client
             key = os.environ.get(self.key_name, "")
             if self.key_name and not key:
                 raise ModelError(
                     f"the environment variable {self.key_name} is to hold the key of {self.where}"
                 )
-            self._client = openai.OpenAI(
+            client = openai.OpenAI(
                 api_key=key or "none",
                 base_url=self.url,
                 timeout=self.timeout,
@@ -202,9 +203,9 @@ class Endpoint:
             )
             if not self.is_openai:
                 # The package reads them from the environment and would send them to any endpoint.
-                self._client.organization = self._client.project = None
-            self._client_of = os.getpid()
-            return self._client
+                client.organization = client.project = None
+            self._clients[os.getpid()] = client
+            return client
 
     def _broken(self, error: Exception) -> Exception:
         if isinstance(getattr(error.__cause__, "__cause__", None), TooLargeError):
@@ -224,8 +225,9 @@ class Endpoint:
                 f"{self.where} redirects to another address (HTTP {status}), to which nothing was sent. If you trust "
                 f"it, set {target.removesuffix(path)} as the address"
             )
-        said = f"answered with HTTP {status}{self.times}: {self._clean(error.message)}"
-        message = f"{self.where} {said}"
+        message = (
+            f"{self.where} answered with HTTP {status}{self.times}: {self._clean(error.message)}"
+        )
         code = str(getattr(error, "code", "") or "")
         if status in (401, 403) and code != "content_filter":
             key = "no key; name one with #key=NAME_API_KEY"
@@ -291,7 +293,6 @@ def read_address(
     What follows the # is never sent. Raises `OptionError`: a wrong option.
     """
     address, _, written = rest.partition("#")
-    model, at, url = address.rpartition("@")
     try:
         pairs = parse_qsl(written, keep_blank_values=True, strict_parsing=bool(written))
     except ValueError as error:
@@ -307,7 +308,8 @@ def read_address(
             raise OptionError(
                 f"the option {name} of {noun} is a number, got {echo(value)}"
             ) from error
-    return (model, url, options) if at else (url, "", options)
+    model, at, url = address.rpartition("@")
+    return model if at else url, url if at else "", options
 
 
 # ---- Embedding models
@@ -458,7 +460,7 @@ class OpenAILLM(MeteredLLM):
         )
         self._endpoint = endpoint
 
-    def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
+    def _complete(self, messages: Messages, schema: Schema | None) -> Reply:
         limit_name = "max_completion_tokens" if self._endpoint.is_openai else "max_tokens"
         request: dict[str, Any] = {"temperature": self.temperature, limit_name: self.max_tokens}
         if schema is not None:
@@ -507,16 +509,14 @@ _OUTPUT = (
 )
 _FINISH = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 _CUT_OFF = ("length", "max_tokens", "max_output_tokens", "model_length")
-_REFUSED = frozenset(
-    [
-        "content_filter",
-        "refusal",
-        "safety",
-        "recitation",
-        "blocklist",
-        "prohibited_content",
-        "guardrail_intervened",
-    ]
+_REFUSED = (
+    "content_filter",
+    "refusal",
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+    "guardrail_intervened",
 )
 
 
@@ -530,14 +530,12 @@ def reply_of(text: object, *sources: Any) -> Reply:
     """
     if not isinstance(text, str):
         raise BadAnswerError(f"expected a text, got {type(text).__name__}")
-    holders = [holder for holder in sources if holder is not None]
-    counts = [*_values(holders, _USAGE), *holders]
-    refusal = next(
-        (value for value in _values(holders, ("refusal",)) if isinstance(value, str) and value), ""
-    )
+    counts = [*_values(sources, _USAGE), *sources]
+    refusals = [value for value in _values(sources, ["refusal"]) if isinstance(value, str)]
+    refusal = "".join(refusals[:1])
     return Reply(
         text=str(text) or refusal,
-        finish="refusal" if refusal else _finish(holders),
+        finish="refusal" if refusal else _finish(sources),
         input_tokens=_first_number(counts, _INPUT),
         output_tokens=_first_number(counts, _OUTPUT),
     )
@@ -546,31 +544,32 @@ def reply_of(text: object, *sources: Any) -> Reply:
 def _finish(holders: Sequence[Any]) -> Literal["stop", "length", "refusal"]:
     for reason in _values(holders, _FINISH):
         word = str(getattr(reason, "value", reason)).lower()
-        if word in _CUT_OFF or word in _REFUSED:
-            return "length" if word in _CUT_OFF else "refusal"
+        if word in _CUT_OFF:
+            return "length"
+        if word in _REFUSED:
+            return "refusal"
     return "stop"
 
 
 def _first_number(holders: Sequence[Any], names: Sequence[str]) -> int | None:
-    return next(
-        (value for value in _values(holders, names) if type(value) is int and value >= 0), None
-    )
+    for value in _values(holders, names):
+        if type(value) is int and value >= 0:
+            return value
+    return None
 
 
 def _values(holders: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
-    """What mappings or objects have under these names, but for None."""
+    """What mappings or objects have under these names, but for None and empty texts."""
     for holder in holders:
         for name in names:
             value = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
-            if value is not None:
+            if value not in (None, ""):
                 yield value
 
 
 # ---- From a string to a model
 
-Function = Callable[
-    [Sequence[Message], Mapping[str, Any] | None], str | Reply | Awaitable[str | Reply]
-]
+Function = Callable[[Messages, Schema | None], Completion]
 
 # Each takes the text after "kind:" and returns the model.
 llms: Registry[Callable[[str], LLM]] = Registry("kind of language model", "chunkcore.llms")
@@ -602,9 +601,7 @@ class CallableLLM(MeteredLLM):
         )
         self.function = function
 
-    def _complete(
-        self, messages: Sequence[Message], schema: Mapping[str, Any] | None
-    ) -> str | Reply | Awaitable[str | Reply]:
+    def _complete(self, messages: Messages, schema: Schema | None) -> Completion:
         return self.function(messages, schema)
 
 
@@ -664,15 +661,15 @@ def _kind(spec: str) -> Callable[[str], LLM]:
 def _openai(rest: str) -> LLM:
     """A model behind an endpoint of OpenAI's protocol: openai:MODEL@URL."""
     model, cache = _parsed(rest)
-    return CachedLLM(model, LLMCache(cache)) if cache else model
+    return CachedLLM(model, LLMCache(Path(cache).expanduser())) if cache else model
 
 
-def _parsed(rest: str) -> tuple[OpenAILLM, Path | None]:
+def _parsed(rest: str) -> tuple[OpenAILLM, str]:
     model, url, options = read_address(rest, _LLM_READERS, "a language model")
     if not url:
         raise _no_llm(f"openai:{rest}", "")
-    cache = options.pop("cache", "")
-    return OpenAILLM(model, url, **options), Path(cache).expanduser() if cache else None
+    cache: str = options.pop("cache", "")
+    return OpenAILLM(model, url, **options), cache
 
 
 def _no_llm(spec: str, others: str) -> OptionError:

@@ -18,6 +18,7 @@ from typing import (
     Generic,
     Literal,
     Protocol,
+    TypeAlias,
     TypedDict,
     TypeVar,
     runtime_checkable,
@@ -74,6 +75,11 @@ class Reply:
     output_tokens: int | None = None
 
 
+Messages: TypeAlias = Sequence[Message]
+Schema: TypeAlias = Mapping[str, Any]  # of JSON
+Completion: TypeAlias = str | Reply | Awaitable[str | Reply]
+
+
 @runtime_checkable
 class LLM(Protocol):
     """Answers messages with text. Several threads may call it at once.
@@ -90,9 +96,7 @@ class LLM(Protocol):
     @property
     def fingerprint(self) -> str: ...
 
-    def complete(
-        self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None
-    ) -> str | Reply | Awaitable[str | Reply]:
+    def complete(self, messages: Messages, schema: Schema | None = None) -> Completion:
         """The answer, or an awaitable of it.
 
         With a schema the answer should be JSON of that schema; the caller checks it.
@@ -146,9 +150,9 @@ class Usage:
     def of(cls, tokens: int, reply: Reply) -> Usage:
         """One call: a question of `tokens` tokens and its answer; the endpoint's own counts where there are any."""
         read = tokens if reply.input_tokens is None else reply.input_tokens
-        written = (
-            count_text_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
-        )
+        written = reply.output_tokens
+        if written is None:
+            written = count_text_tokens(reply.text)
         return cls(calls=1, input_tokens=read, output_tokens=written)
 
     def cost(self, prices: Prices) -> float:
@@ -166,14 +170,13 @@ class Metered:
         with _lock:
             self.usage = self.usage + more
 
-    def count_call(self, messages: Sequence[Message], reply: Reply) -> None:
+    def count_call(self, messages: Messages, reply: Reply) -> None:
         """Add a question and its answer to the usage."""
-        self.count(
-            Usage.of(count_message_tokens(messages) if reply.input_tokens is None else 0, reply)
-        )
+        tokens = count_message_tokens(messages) if reply.input_tokens is None else 0
+        self.count(Usage.of(tokens, reply))
 
 
-def count_message_tokens(messages: Sequence[Message]) -> int:
+def count_message_tokens(messages: Messages) -> int:
     """The approximate tokens of a conversation: its texts as `cl100k_base`, and 4 a message."""
     return sum(count_text_tokens(message["content"]) + _TOKENS_A_MESSAGE for message in messages)
 
@@ -210,16 +213,15 @@ class MeteredLLM(Fingerprinted, Metered, ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # Locks and counts belong to the process.
-        state = vars(self).items()
-        return {name: value for name, value in state if name not in ("_places", "usage")}
+        state = dict(vars(self), _places=None)
+        state.pop("usage", None)
+        return state
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
         self._places = threading.BoundedSemaphore(self.concurrency)
 
-    def complete(
-        self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None
-    ) -> Reply:
+    def complete(self, messages: Messages, schema: Schema | None = None) -> Reply:
         """The answer; see `LLM.complete`."""
         with self._places:
             try:
@@ -232,12 +234,10 @@ class MeteredLLM(Fingerprinted, Metered, ABC):
         return reply
 
     @abstractmethod
-    def _complete(
-        self, messages: Sequence[Message], schema: Mapping[str, Any] | None
-    ) -> str | Reply | Awaitable[str | Reply]: ...
+    def _complete(self, messages: Messages, schema: Schema | None) -> Completion: ...
 
 
-def question_key(messages: Sequence[Message], schema: Mapping[str, Any] | None) -> bytes:
+def question_key(messages: Messages, schema: Schema | None) -> bytes:
     """The cache key of a question: 20 bytes from its messages and the schema of its answer."""
     return bytes.fromhex(digest([list(messages), schema], 20))
 
@@ -275,23 +275,19 @@ class CachedLLM:
         usage: Usage = getattr(self.llm, "usage", Usage())
         return usage + self._kept.usage
 
-    def complete(
-        self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None
-    ) -> str | Reply:
+    def complete(self, messages: Messages, schema: Schema | None = None) -> str | Reply:
         """The model's answer. The cache is not read: see `recall`."""
         answer: str | Reply = awaited(self.llm.complete(messages, schema))
         return answer
 
-    def recall(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> str | None:
+    def recall(self, messages: Messages, schema: Schema | None) -> str | None:
         """The cached answer; None where there is none."""
         answer = self.cache.fetch(self.fingerprint, question_key(messages, schema))
         if answer is not None:
             self._kept.count(Usage(kept_answers=1))
         return answer
 
-    def keep(
-        self, messages: Sequence[Message], schema: Mapping[str, Any] | None, answer: str
-    ) -> None:
+    def keep(self, messages: Messages, schema: Schema | None, answer: str) -> None:
         """Cache a valid answer."""
         self.cache.store(self.fingerprint, question_key(messages, schema), answer)
 
@@ -415,8 +411,8 @@ class Question(Generic[T]):
         assumed: the answer, as JSON values, that a dry run assumes.
     """
 
-    messages: Sequence[Message]
-    schema: Mapping[str, Any]
+    messages: Messages
+    schema: Schema
     read: Callable[[str], T]
     assumed: Any
 
@@ -427,7 +423,7 @@ class Estimator(Metered):
     name = fingerprint = "estimate"
     concurrency = 1
 
-    def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> str:
+    def complete(self, messages: Messages, schema: Schema | None = None) -> str:
         """Always an error: only a `Question` has an assumed answer."""
         raise NoAnswerError("an estimator answers no messages: ask it a Question")
 
@@ -472,9 +468,7 @@ def ask(llm: LLM, question: Question[T], *, retries: int = 2) -> T:
     raise NoAnswerError(f"the model was asked {times}, the last time: {problem}")
 
 
-def _reply(
-    llm: LLM, messages: Sequence[Message], schema: Mapping[str, Any], *, again: bool = True
-) -> Reply:
+def _reply(llm: LLM, messages: Messages, schema: Schema, *, again: bool = True) -> Reply:
     """The model's reply. A model that fails is asked once more."""
     try:
         answer = awaited(llm.complete(messages, schema))
@@ -488,11 +482,10 @@ def _reply(
         raise ModelError(
             f"the model {llm.name!r} failed: {type(error).__name__}: {error}"
         ) from error
-    reply = Reply(answer) if isinstance(answer, str) else answer
-    if isinstance(reply, Reply) and isinstance(reply.text, str):
-        return reply
-    seen = reply.text if isinstance(reply, Reply) else reply
-    raise BadAnswerError(f"expected a text, got {type(seen).__name__}")
+    reply = answer if isinstance(answer, Reply) else Reply(answer)
+    if not isinstance(reply.text, str):
+        raise BadAnswerError(f"expected a text, got {type(reply.text).__name__}")
+    return reply
 
 
 def _whole(reply: Reply) -> str:
@@ -516,7 +509,7 @@ def _correction(answer: str, problem: str) -> list[Message]:
     )
 
 
-def _sendable(messages: Sequence[Message]) -> list[Message]:
+def _sendable(messages: Messages) -> list[Message]:
     return [
         {"role": message["role"], "content": encodable(message["content"])} for message in messages
     ]
