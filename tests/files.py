@@ -137,7 +137,7 @@ def write_epub(path: Path, chapters: Mapping[str, str], **more: str) -> Path:
         '<rootfile full-path="OEBPS/content.opf"/></rootfiles></container>'
     )
     members = {"mimetype": "application/epub+zip", "META-INF/container.xml": container, "OEBPS/content.opf": package}
-    members |= {f"OEBPS/{name}": page for name, page in chapters.items()}
+    members |= {f"OEBPS/{name}": page for name, page in chapters.items() if page}
     return write_zip(path, members | {name.replace("_", "/", 1): part for name, part in more.items()})
 
 

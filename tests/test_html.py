@@ -245,6 +245,8 @@ def test_what_a_page_hides_is_no_word_and_entities_are_what_they_mean() -> None:
     ("page", "seen"),
     [
         ("<h2 hidden>no</h2>Tea", "Tea"),
+        ("<dialog>no</dialog>Tea<dialog open>hot</dialog>", "Tea hot"),
+        ("<p xmlns='http://www.w3.org/1999/xhtml'><script src='x'/>Tea", "Tea"),
         ("a<div style='color: red; DISPLAY : none'><div>no</div>no</div>b", "a b"),
         ("a<p style='visibility:hidden'>no</p>b<p class=hidden>c", "a b c"),
         ("<ruby>茶<rp>(</rp><rt>cha</rt><rp>)</rp></ruby>", "茶 cha"),
@@ -290,9 +292,11 @@ def test_a_word_that_marks_part_is_found_whole(name: str, text: str) -> None:
         ("<ol type=i start=4><li>black<li>4.5 green</ol>", "- iv. black\n- v. 4.5 green"),
         ("<ol type=A><li>black</ol><ol type=1><li>red</ol>", "- A. black\n\n1. red"),
         ("<ul type=i><li>4.5 green</ul>", "- 4.5 green"),
+        ("<ol start=0><li>4.5 red<li value=7>blue<li><li>white</ol>", "0. 4.5 red\n7. blue\n9. white"),
+        ("<ol reversed><li>red<ol type=a><li value=3>hot</ol><li value=-1>blue</ol>", "2. red\n   - c. hot\n-1. blue"),
     ],
 )
-def test_items_have_the_letters_that_a_browser_shows(page: str, text: str) -> None:
+def test_items_have_the_letters_and_numbers_that_a_browser_shows(page: str, text: str) -> None:
     assert visible_text(page) == text
 
 
@@ -310,6 +314,23 @@ PAGES = {
         "| Tea | a\\|b |\n| --- | --- |\n| - hot - iced | 90 |",
     ),
     "columns of a layout": ("<table><tr><td><h3>Tea</h3><td><ul><li>hot</ul></table>", "### Tea\n\n- hot"),
+    "parts of a table": (
+        "<table><thead><tr><th>tea<th>cups</thead><tr><th colspan=2>hot<tr><td>black<td>3<tbody><tr><td>sum<td>3",
+        "| tea | cups |\n| --- | --- |\n| hot | |\n| black | 3 |\n| sum | 3 |",
+    ),
+    "blocks of other names": ("<aside>Tea</aside><select><option>S<option>M", "Tea\n\nS\n\nM"),
+    "blocks by style": ("<b style='display: block'>Tea</b><b style='display:block'>hot</b>", "Tea\n\nhot"),
+    "XHTML": ("<div xmlns='http://www.w3.org/1999/xhtml'><script src='x'/>Tea</div>", "Tea"),
+    "blank lines": ("<p>Tea<p>&nbsp;<p>hot", "Tea\n\nhot"),
+    "shown to none": (
+        "<dialog>no</dialog><video>no</video><dialog open>Tea</dialog><math><mi>x</mi><annotation>no</annotation>"
+        "</math><span class='katex-html base'>x</span>",
+        "Tea\n\nx",
+    ),
+    "formulas": (
+        "<math><mfrac><mi>a</mi><mn>2</mn></mfrac><mo>=</mo><msup><mi>c</mi><mn>3</mn></msup></math>",
+        "a/2=c³",
+    ),
     "Outlook's list": ("<p><![if !supportLists]>1. <![endif]>Pour<?xml:namespace x /></p>", "1. Pour"),
 }
 

@@ -350,6 +350,7 @@ RUNNING = "headers and footers of its pages"
         (r"It is {\v not \plain hot.}", "It is hot.", {"texts marked as hidden or deleted": ()}),
         (r"{\pntext 1.\tab}It is {\pict\bin3 }}}{\mmath{\*\moMath {\mr E}}}", "1.\tIt is", {"equations": ()}),
         (r"It is {\footnote {\b hot {\header Tea", "It is\n\nhot", {RUNNING: ["Tea"]}),
+        (r"It is{\object{\*\objdata 0105}{\result {\b hot}}}", "It is\n\nhot", {}),
         (r"2{\super {\b 1}0}10\super\u8722?3\nosupersub 8m{\up6 2}{\super th}", "2¹⁰10⁻³8m²th", {}),
     ],
 )
@@ -434,10 +435,14 @@ def test_an_epub_in_the_order_of_its_spine(tmp_path):
     pytest.importorskip("markitdown")
     chapters = {
         "two.xhtml": "<html><body><h1>Of tea</h1><p><b>H</b><i>o</i>t &amp; sweet.</p><p hidden=>Жno</p></body></html>",
-        "one.xhtml": "<p>End.</p>",
+        "one%201.xhtml": "",
+        "no.xhtml": "",
     }
-    text = document_of(write_epub(tmp_path / "tea.epub", chapters)).text
-    assert text == "**Title:** Of tea\n**Authors:** A. Leaf\n\n# Of tea\n\nHot & sweet.\n\nEnd."
+    page = "<?xml version='1.0'?><title/><nav>No</nav><p><a href='#n'><sup>1</sup></a> End.<br/>Is it?</p>"
+    file = write_epub(tmp_path / "tea.epub", chapters, **{"OEBPS_one 1.xhtml": page})
+    document, notes = read_file(file)
+    text = "**Title:** Of tea\n**Authors:** A. Leaf\n\n# Of tea\n\nHot & sweet.\n\n¹ End.\nIs it?"
+    assert (document.text, notes) == (text, ("lacks its part no.xhtml",))
     locked = '<encryption><CipherReference URI="OEBPS/a.xhtml"/></encryption>'
     file = write_epub(tmp_path / "tea.epub", {"a.xhtml": "<p>Tea"}, **{"META-INF_encryption.xml": locked})
     with pytest.raises(UnreadError, match="DRM"):
@@ -518,6 +523,14 @@ def test_a_named_text_is_shown_but_as_an_attachment(disposition, text):
     mail = f"Content-Type: multipart/mixed; boundary=x\n\n--x\n\nCups\n--x\n{part}\n--x--"
     document, notes = readers["e-mail"]().read(mail.encode(), "a")
     assert (document.text, len(notes)) == (text, disposition == "attachment")
+
+
+def test_a_report_says_what_was_not_delivered():
+    part = "Content-Type: message/delivery-status\n\nReporting-MTA: dns; x\n\nStatus: 5.1.1\n"
+    mail = f"Content-Type: multipart/report; boundary=x\n\n--x\n\nReturned.\n--x\n{part}\n--x--"
+    assert readers["e-mail"]().read(mail.encode(), "a").document.text == (
+        "Returned.\n\nReporting-MTA: dns; x\nStatus: 5.1.1"
+    )
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ _LINE_ENDS = "\n\r"
 _GAP = 1000  # characters between two spans that are read for tags
 _INLINE = re.compile(
     r"(?:</?(?:a|abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|label|mark|q|s|samp|small|span|strike"
-    r"|strong|sub|sup|time|tt|u|var|wbr)(?:\s[^<>]*)?/?>|<!--(?:(?!-->).)*-->)+",
+    r"|strong|sub|sup|time|tt|u|var|wbr)"
+    r"(?:\s(?![^<>]*display\s*:\s*(?:block|flex|grid))[^<>]*)?/?>|<!--(?:(?!-->).)*-->)+",  # no block by its style
     re.DOTALL | re.IGNORECASE,
 )
 

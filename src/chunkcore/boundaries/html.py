@@ -23,7 +23,8 @@ _BLOCK_NAMES = """
     tr ul xmp"""
 BLOCK_TAGS = frozenset(_BLOCK_NAMES.split()).union(_HEADINGS)
 _UNREAD = frozenset(("script", "style", "template"))
-UNSEEN = frozenset((*_UNREAD, "head", "noscript", "iframe", "object", "embed", "nav"))
+_UNSEEN_NAMES = "annotation annotation-xml audio canvas embed head iframe nav noscript object video"
+UNSEEN = _UNREAD.union(_UNSEEN_NAMES.split())
 _LEADING = frozenset(("dt", "summary", "legend", "caption", *_HEADINGS))
 _PLAIN_CELL = frozenset(("", "td", "p", "div"))
 _LINES = frozenset(
@@ -36,7 +37,7 @@ _RAW = frozenset(
 _MARKUP = re.compile(r"</?[A-Za-z][^>]*>|<![^>]*>|<\?[^>]*>|</[^>]*>")
 _END_TAG = re.compile(r"</[A-Za-z][^>]*>")
 UNREAD = re.compile(
-    r"<(script|style|template)\b[^<>]*>.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)",
+    r"<(script|style|template)\b[^<>]*(?<!/)>.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 _TAG = re.compile(
@@ -45,13 +46,18 @@ _TAG = re.compile(
 )
 _ATTRIBUTE = re.compile(r"([^\s\"'=/]+)(?:\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s\"']+))?")
 _HIDING = re.compile(r"\bhidden\b|display\s*:\s*none", re.IGNORECASE)
-_MAY_HIDE = re.compile(rf"{_HIDING.pattern}|<rp\b", re.IGNORECASE)
+_MAY_HIDE = re.compile(rf"{_HIDING.pattern}|<(?:rp|dialog)\b", re.IGNORECASE)
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "wbr"))
 _PICTURE = re.compile(r"(?<=;base64,)[A-Za-z0-9+/=\s%]{200,}(?![A-Za-z0-9+/=])")
 _TITLE = 50  # nodes of a heading read for its title
 _NUMBER = re.compile(r"&#[xX]?\w+")
 _OTHER = re.compile(r"[^\x00-\x7f]")
+_XHTML = re.compile(r"<\?xml|xmlns=.http://www\.w3\.org/1999/xhtml")
+# Elements that XHTML closes at once, and HTML never.
+_CLOSED = re.compile(
+    rf"<(?:title|textarea|select|{'|'.join(sorted(UNSEEN))})(?:\s[^<>]*)?/>", re.IGNORECASE
+)
 _FORMATTING = re.compile(
     r"<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b[^<>]*>", re.IGNORECASE
 )
@@ -343,8 +349,14 @@ def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tupl
 
 
 def is_hidden(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Whether an element says itself that browsers do not show it; those show no <rp> where they know <ruby>."""
-    if name == "rp" or "hidden" in attributes:
+    """Whether an element says itself that browsers do not show it, or shows a formula of KaTeX that <math> has, too.
+
+    They show no <rp> where they know <ruby>, and no dialog before it is opened.
+    """
+    is_closed = name == "dialog" and "open" not in attributes
+    if name == "rp" or is_closed or "hidden" in attributes:
+        return True
+    if "katex-html" in str(attributes.get("class") or ""):
         return True
     return _HIDING_STYLE.search(str(attributes.get("style") or "")) is not None
 
@@ -370,7 +382,9 @@ def hidden_ranges(text: str) -> Iterator[tuple[int, int]]:
         elif name == "rp":
             end = text.find("<", tag.end())
             yield tag.start(), len(text) if end < 0 else end
-        elif _HIDING.search(tag["attributes"]) and not tag["attributes"].endswith("/"):
+        elif name != "dialog" and not _HIDING.search(tag["attributes"]):
+            continue
+        elif not tag["attributes"].endswith("/"):
             pairs = _ATTRIBUTE.findall(tag["attributes"])
             if is_hidden(name, {key.lower(): value for key, value in pairs}):
                 hidden, start, depth = name, tag.start(), 1
@@ -394,6 +408,8 @@ def parse_html(text: str, *, places: bool = True) -> Any:
     time.
     """
     justhtml = needed("justhtml", "structure", "read HTML")
+    if _XHTML.search(text, 0, 1000):
+        text = _CLOSED.sub(lambda match: " " * len(match[0]), text)
     # justhtml raises an error for non-ASCII digits in a character reference; HTML ignores them.
     readable = _NUMBER.sub(lambda match: _OTHER.sub("\ufffd", match[0]), _without_excess(text))
     return justhtml.JustHTML(

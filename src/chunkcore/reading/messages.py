@@ -67,6 +67,8 @@ class _Mail:
             parts = [child for child in payload if isinstance(child, Message)]
             if kind == "multipart/alternative":
                 self.add_best(parts)
+            elif kind == "message/delivery-status":
+                self.add_text("\n".join(child.as_string().strip() for child in parts))
             else:
                 for child in parts:
                     self.add(child)

@@ -10,15 +10,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from io import BytesIO
 from itertools import repeat
+from pathlib import Path
+from posixpath import dirname, join, normpath
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
 
-from chunkcore.boundaries.html import without_hidden
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import Reader, Reading, left_out, listed, readers
-from chunkcore.reading.visible import fenced, in_cell, numeral, raised
+from chunkcore.reading.encodings import decode_text
+from chunkcore.reading.visible import fenced, in_cell, numeral, raised, visible_text
 from chunkcore.text import Document, Mark, Span
 
 if TYPE_CHECKING:
@@ -166,7 +169,7 @@ def _text(element: _Element) -> str:
 
 @readers.register("EPUB")
 class Epub(_Packed):
-    """An e-book as Markdown: title and authors, then its chapters in reading order, without what they hide.
+    """An e-book as Markdown: title and authors, then what a reader sees of its chapters, in reading order.
 
     The extra ``office``.
     """
@@ -175,11 +178,21 @@ class Epub(_Packed):
     telling = b"application/epub+zip"
 
     def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
-        for name in members:
-            if name.endswith("html"):
-                shown = without_hidden(members[name].decode("latin-1"))
-                members[name] = shown.encode("latin-1")
-        return super().markdown(_packed(members), members, notes)
+        place = _xml(members["META-INF/container.xml"]).find(".//{*}rootfile").get("full-path")
+        package = _xml(members[place])
+        authors = ", ".join(filter(None, (author.text for author in package.iter("{*}creator"))))
+        head = {"Title": package.findtext(".//{*}title"), "Authors": authors}
+        blocks = ["\n".join(f"**{key}:** {value}" for key, value in head.items() if value)]
+        links = {item.get("id"): item.get("href", "") for item in package.iter("{*}item")}
+        for part in package.iter("{*}itemref"):
+            link = links.get(part.get("idref"), "")
+            paths = [normpath(join(dirname(place), form)) for form in (unquote(link), link)]
+            page = next((members[path] for path in paths if path in members), None)
+            if page is None:
+                notes.append(f"lacks its part {link}")
+            else:
+                blocks.append(visible_text(decode_text(page, Path(link))[0]))
+        return "\n\n".join(filter(None, blocks))
 
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -671,7 +684,7 @@ _TOKEN = re.compile(
     r"\\([a-z]+)(-?\d+)? ?|\\'[0-9a-f]{2}|\\.|[{}]|[^\\{}]+", re.DOTALL | re.IGNORECASE
 )
 _HIDING = ("v", "deleted")  # hidden by the writer, and deleted while changes were tracked
-_SHOWN = {"footnote": "", "shptxt": ""}  # footnotes and text boxes
+_SHOWN = dict.fromkeys(("footnote", "shptxt", "result"), "")  # notes, text boxes, what objects show
 _RUNNING = ("header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf")
 _DESTINATIONS = {
     **_SHOWN,

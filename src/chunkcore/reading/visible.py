@@ -265,6 +265,12 @@ def _between(pieces: Sequence[Sequence[int]], span: Span, *, shown: int) -> Span
 # ---- Pages as Markdown
 
 
+_CONVERTED_NAMES = """
+    article blockquote body caption dd div dl dt figcaption h1 h2 h3 h4 h5 h6 hr html li ol p pre section table tbody td
+    tfoot th thead title tr ul"""
+_PLAIN_BLOCKS = BLOCK_TAGS - set(_CONVERTED_NAMES.split())
+_WORDS = ("a", "b", "button", "em", "font", "i", "label", "span", "strong")
+_BLOCK_STYLE = re.compile(r"display\s*:\s*(?:block|flex|grid|list-item)", re.IGNORECASE)
 # A table with one of these in it holds a page's layout, if it has one row or a cell over so many characters.
 _BLOCKS = ["h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "pre", "blockquote"]
 _LONG_CELL = 200
@@ -326,8 +332,14 @@ def visible_text(html: str) -> str:
     soup = soup_of(parse_html(html, places=False).to_html(pretty=False), "html.parser")
     for element in soup.find_all(lambda tag: tag.name in UNSEEN or is_hidden(tag.name, tag.attrs)):
         element.decompose()
-    for item in soup.select("ol > li:first-child[value]"):
-        item.parent["start"] = item["value"]
+    for element in soup.find_all(_is_plain_block):
+        element.name = "div"
+    for numbered in soup.find_all("ol"):
+        _count(numbered)
+    for fraction in soup.select("mfrac > :last-child"):
+        fraction.insert_before("/")
+    for power in soup.select("msup > :last-child, msubsup > :last-child"):
+        power.name = "sup"
     for table in soup.find_all("table"):
         if _is_layout(table):
             _unfold(table)
@@ -337,7 +349,7 @@ def visible_text(html: str) -> str:
         text = converter.convert_soup(soup)
     except RecursionError:  # nested deeper than Python's stack
         text = soup.get_text("\n")
-    text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"[ \t\xa0]+$", "", text, flags=re.MULTILINE)
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
 
@@ -362,15 +374,23 @@ def _converter() -> Any:
         def convert_th(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             return str(super().convert_th(element, in_cell(text), parent_tags))
 
+        def convert_tr(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+            table = element.find_parent("table")
+            if table is None or table.find("tr") is not element:
+                return f"|{text}\n"
+            cells = element.find_all(["td", "th"])
+            rule = " --- |" * sum(_number(cell, "colspan") for cell in cells)
+            return f"|{text}\n|{rule}\n"
+
         def convert_li(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             item = str(super().convert_li(element, text, parent_tags))
             lists = element.parent
-            if lists is None or lists.name != "ol" or lists.get("type") not in _LETTERS:
+            if lists is None or lists.name != "ol" or not text.strip():
                 return item
-            form = _LETTERS[str(lists["type"])]
-            return re.sub(
-                r"\d+(?=\.)", lambda number: f"- {numeral(int(number[0]), form)}", item, count=1
-            )
+            number = str(element["value"])
+            if lists.get("type") in _LETTERS:
+                number = f"- {numeral(int(number), _LETTERS[str(lists['type'])])}"
+            return number + item[item.index(".") :]
 
         def convert_br(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             return " " if "_inline" in parent_tags else "\n"
@@ -389,7 +409,6 @@ def _converter() -> Any:
         strong_em_symbol="",
         escape_asterisks=False,
         escape_underscores=False,
-        table_infer_header=True,
         wrap=True,  # line ends of the source are spaces
         wrap_width=None,
     )
@@ -446,6 +465,29 @@ def fenced(text: str, language: str = "") -> str:
     fence = "`" * max(3, 1 + max(runs, default=0))
     code = text.strip("\n")
     return f"{fence}{language}\n{code}\n{fence}"
+
+
+def _is_plain_block(element: Tag) -> bool:
+    """Whether the converter would write a block as if it were a word."""
+    if element.name in _WORDS:
+        return _BLOCK_STYLE.search(str(element.get("style") or "")) is not None
+    return element.name in _PLAIN_BLOCKS
+
+
+def _count(numbered: Tag) -> None:
+    """Give each item of a numbered list the number that a browser shows."""
+    items = numbered.find_all("li", recursive=False)
+    step = -1 if numbered.has_attr("reversed") else 1
+    number = _stated(numbered, "start", 1 if step > 0 else len(items))
+    for item in items:
+        number = _stated(item, "value", number)
+        item["value"] = str(number)
+        number += step
+
+
+def _stated(element: Tag, name: str, otherwise: int) -> int:
+    value = str(element.get(name) or "")
+    return int(value) if re.fullmatch("-?[0-9]{1,9}", value) else otherwise
 
 
 def _is_layout(table: Tag) -> bool:
