@@ -32,6 +32,11 @@ SENTENCES = {
     ],
     "titles of scripts": ["डॉ. वर्मा आए।", "Он живёт на ул. Мира.", "Ông ở TP. Vinh."],
     "clauses": ["4.2.1. The Buyer pays.", "4.2.2. The Seller pays.", "Art. 9. The seat is Bergen.", "§ 3. It ends."],
+    "letters and verbs of India": ["ચા ગરમ છે.", "તે એમ. પટેલ.", "అది ఉంది.", "எம். ஜி. வந்தார்.", "चाय गरम है.", "के. राय आए."],
+    "korean date": ["2024. 1. 15. 회의가 열렸다.", "끝."],
+    "french quotation": ["« Venez ! » dit-il.", "Il dit : « Oui. »", "Bien."],
+    "german quotation": ["„Na?“", "»Nein.«", "Er ging."],
+    "notes": ["Tea is hot.¹", "It is sweet.²³", "End."],
     "lao": ["ບ້ານໃຫຍ່", "ນ້ຳໃສ"],
     "greek": ["Πού πας;", "Στο σπίτι."],
     "fullwidth": ["水は３．５度です．", "次です．"],
@@ -77,6 +82,9 @@ def test_lines_of_records_are_sentences_and_wrapped_lines_are_not() -> None:
 def test_chinese_and_japanese_need_no_space() -> None:
     assert split("你好！这是第二句。“真的吗？”第三句") == ["你好！", "这是第二句。", "“真的吗？”", "第三句"]
     assert split("「行く。」と言った。次。") == ["「行く。」と言った。", "次。"]
+    assert split("彼は「はい。行く。」と言った。「次。") == ["彼は「はい。行く。」と言った。", "「次。"]
+    assert len(split("「" + "行く。" * 99 + "」")) == 99
+    assert split("去吗?好!いつ?と言った。Yahoo!今") == ["去吗?", "好!", "いつ?と言った。", "Yahoo!今"]
 
 
 def test_lines_end_sentences_only_where_the_structure_says_so() -> None:

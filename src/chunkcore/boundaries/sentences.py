@@ -42,6 +42,8 @@ NEVER = _words(
     "σελ βλ κ.κ π.χ δηλ",
     "डॉ प्रो श्री पं मो एम एन एस एल आर ডা ড মো ดร นพ พญ ผศ รศ",
     "tp ts ths gs pgs bs",  # Vietnamese
+    # The letters M, N, S, L and R in Bengali, Gujarati, Tamil, Telugu, Kannada and Malayalam, as initials.
+    "এম এন এস এল আর એમ એન એસ એલ આર எம் என் எஸ் எல் ஆர் ఎం ఎన్ ఎస్ ఎల్ ఆర్ ಎಂ ಎನ್ ಎಸ್ ಎಲ್ ಆರ್ എം എൻ എസ് എൽ ആർ",
 )
 # Before a number only.
 BEFORE_NUMBER = _words(
@@ -49,6 +51,8 @@ BEFORE_NUMBER = _words(
     "obr rys rozdz dz sect sched para cl arts stk d.lgs ал παρ άρθρ nn rz bl anl app ex reg no nos núms αρ άρθ พ.ศ",
     "janv févr avr juil déc ene abr dic genn febbr giu lug ott fev dez",  # months
 )
+# One letter with marks in Hindi, Gujarati and Panjabi; others are initials.
+INDIC_VERBS = _words("है हैं हो हूँ हूं था थे थी थीं છે છો છું ਹੈ ਸੀ")
 # These end a sentence only before a word that often begins one.
 SELDOM = _words(
     "no p art v ch jr sr inc ltd co corp llc plc bros dept univ assn est etc al a.m p.m ph.d b.a m.a m.d u.s u.k u.n",
@@ -112,6 +116,7 @@ _RARE_FULL_STOPS = (  # beyond U+FFFF, where a set of `re` is ten times as slow
     r"\U00011ef8\U00011f43\U00011f44\U00016a6e\U00016a6f\U00016af5\U00016b37\U00016b38\U00016b44\U00016d6e\U00016d6f"
     r"\U00016e98\U0001bc9f\U0001da88"
 )
+_RAISED = "[¹²³⁰⁴-⁹]"  # of a note
 _LINES = r"\n\r\x0b\x0c\x85\u2028\u2029"
 
 
@@ -123,13 +128,16 @@ def _candidates(full_stops: str) -> re.Pattern[str]:
     """
     return re.compile(
         rf"[{_STOPS}{full_stops}{_LINES}](?:"
-        rf"(?P<stop>(?<=[{_STOPS}])[{_STOPS}]*[\"'’”»)\]}}*_]*(?:(?=(?P<next>\s+[\"'“‘«(\[{{¿¡*_]*)))?)"
+        rf"(?P<stop>(?<=[{_STOPS}])[{_STOPS}]*(?:\s(?=»(?:\s|$)))?[\"'‘’“”‹›«»)\]}}*_]*{_RAISED}*(?:(?=(?P<next>\s+[\"'“‘«(\[{{¿¡*_]*)))?)"
         rf"|(?P<full>(?<=[{full_stops}])[{full_stops}]*[\"'’”»)\]」』）】〉》〕］]*)"
         r"|(?P<line>\s*))"
     )
 
 
 _CANDIDATE = _candidates(_FULL_STOPS)
+_CJK = "\u3041-\u30ff\u4e00-\u9fff"
+_JAPANESE_GOES_ON = "とっのはがをにでもな、"
+_LONGEST_QUOTE = 200  # of Japanese, which is a part of its sentence
 _RARE_SCRIPTS = (b"\xf0\x90", b"\xf0\x91", b"\xf0\x96", b"\xf0\x9b", b"\xf0\x9d")
 # Sentence ends of other kinds, each with the first bytes of its script's characters in UTF-8: to look for bytes is
 # far quicker than `re`.
@@ -140,6 +148,10 @@ _OTHER_ENDS = (
             r"(?<=[\u0e01-\u0e5b])(?=[ \u3000]+[\u0e01-\u0e45\u0e47-\u0e5b])(?<![ \u3000])"
             r"|(?<=[\u0e81-\u0edf])(?=[ \u3000]+[\u0e81-\u0ec4\u0edc-\u0edf])"
         ),
+    ),
+    (  # a question or exclamation mark of ASCII between Chinese or Japanese signs
+        (b"\xe3", b"\xe4", b"\xe5", b"\xe6", b"\xe7", b"\xe8", b"\xe9"),
+        re.compile(rf"[!?]+(?<=[{_CJK}][!?])(?=[{_CJK}])(?![{_JAPANESE_GOES_ON}])"),
     ),
     (  # a Greek question mark that is written as a semicolon
         (b"\xce",),
@@ -157,9 +169,6 @@ _HEADING = re.compile(
 _LETTERS = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_]+(?=[\s,'’]|$)")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]$")
-_INDIC_INITIAL = re.compile(
-    r"[\u0904-\u0939\u0985-\u0dc6][\u0900-\u0903\u093a-\u0963\u0981-\u0dff]{0,3}$"
-)
 _CLAUSE = re.compile(
     rf"(?:§{{1,2}}\s*|(?:{CLAUSE_LABELS})\.?\s+)?"
     r"(?:\d{1,3}(?:\.\d{1,3})*[a-z]?|[^\W\d_]|[IVXLC]{1,7})",
@@ -181,7 +190,6 @@ _HEADING_OPENS = re.compile(
 )  # after a heading: no
 _START_TAG = re.compile(r"<[^/]")
 _OPENERS = "\"'“‘«([{¿¡*_-—–/"
-_JAPANESE_GOES_ON = frozenset("とっのはがをにでもな、")
 _LONGEST_ABBREVIATION = 24
 
 
@@ -318,8 +326,10 @@ def _cuts_at_marks(text: str, pattern: re.Pattern[str]) -> Iterator[int]:
 
 def _full_stop_ends(text: str, stop: re.Match[str], start: int) -> bool:
     end = stop.end()
+    if end - start < _LONGEST_QUOTE and text.count("「", start, end) > text.count("」", start, end):
+        return "」" not in text[end : start + _LONGEST_QUOTE]
     if text[end - 1] in "」』":  # Japanese sentences go on after some quotes
-        return text[end : end + 1] not in _JAPANESE_GOES_ON
+        return end == len(text) or text[end] not in _JAPANESE_GOES_ON
     if stop.group() != "．":
         return True
     is_decimal = text[end - 2 : end - 1].isdecimal() and text[end : end + 1].isdecimal()
@@ -352,13 +362,19 @@ def _word_ends(text: str, word: str, before: str, following: int) -> bool:
     _, article, lower = word.lower().replace("’", "'").rpartition("'")
     if lower in UNITS and before[-1:].isdecimal():
         return True
-    if lower in NEVER or _INDIC_INITIAL.match(word):
+    if lower in NEVER or _is_indic_initial(word):
         return False
     if lower in BEFORE_NUMBER or (article and lower in ("art", "al")):
         return not _NUMBER_NEXT.match(text, following)
     if lower in SELDOM or _DOTTED.match(word) or _is_ordinal(word, before):
         return _begins(text, following)
     return True
+
+
+def _is_indic_initial(word: str) -> bool:
+    """Whether a word is one letter of an Indian script with its marks, and no verb that ends sentences."""
+    is_indic = len(word) <= 4 and "\u0904" <= word[:1] <= "\u0dc6"
+    return is_indic and sum(map(str.isalpha, word)) == 1 and word not in INDIC_VERBS
 
 
 def _is_ordinal(numeral: str, before: str) -> bool:
@@ -375,6 +391,8 @@ def _goes_on_after_number(text: str, word: str, before: str, following: int) -> 
     if text[following].isdecimal():
         dates = (rest for number, rest in _DATES if number.fullmatch(word))
         return any(rest.match(text, following) for rest in dates)
+    if "\uac00" <= text[following] <= "\ud7a3" and before[:-1].isdecimal():  # Korean: 2024. 1. 15.
+        return True
     noun = _LETTERS.match(text, following)
     if len(word) > 2 or noun is None:
         return False
