@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
@@ -31,7 +31,7 @@ from chunkcore.retrieval.saved import Contents, Enough, SavedPlace, write_index
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.retrieval.where import Where, allowed_documents, comparable
 from chunkcore.run import RankedList, RankedPieces, Retrieved
-from chunkcore.spans import Flags, Numbers, Scores
+from chunkcore.spans import Numbers, Scores
 from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -170,6 +170,7 @@ class Index(ABC):
 
     Attributes:
         corpus: the chunks.
+        inner: the indexes whose hits this one ranks anew.
         nested: whether the answer to a smaller limit is a prefix of that to a larger one.
         method: the retriever that made the index.
         vectors: of its chunks and queries; None if it uses none.
@@ -187,8 +188,9 @@ class Index(ABC):
     base: SavedPlace | None = None
     enough: Enough | None = None
 
-    def __init__(self, corpus: ChunkedCorpus) -> None:
+    def __init__(self, corpus: ChunkedCorpus, *inner: Index) -> None:
         self.corpus = corpus
+        self.inner = inner
         self._parts: dict[bytes, Index] = {}
 
     @abstractmethod
@@ -282,26 +284,9 @@ class Index(ABC):
         both given and left out.
         """
         self._check_whole()
-        before = self.corpus
+        before, vectors = self.corpus, self.vectors
         chosen = before.chunker if chunker is None else get_chunker(chunker)
-        held = {document.id: document for document in before.documents}
-        known = _known_ids(held)
-        gone = set(map(known, [without] if isinstance(without, str) else without))
-        unknown = sorted(gone - held.keys())
-        if unknown:
-            raise DataError(f"the index has no document {unknown[0]!r}: nothing was deleted")
-        items = list(documents)
-        check_documents(items)
-        both = [document.id for document in items if document.id in gone]
-        if both:
-            raise OptionError(
-                f"update is given {both[0]!r} in documents and in without: leave one out"
-            )
-        for number, item in enumerate(items):
-            name = known(item.id)
-            if name != item.id and name not in gone:
-                items[number] = replace(item, id=name)
-        changed = [item for item in items if not _is_same(held.get(item.id), item)]
+        changed, gone = _changes(before.documents, documents, without)
         if not changed and before.chunker not in (None, chosen):
             raise OptionError(
                 "no document has changed, and unchanged ones are not cut again: index them anew with the chunker"
@@ -316,8 +301,11 @@ class Index(ABC):
                 )
             added = chunk_corpus(changed, chosen)
         gone.update(document.id for document in changed)
-        stays = np.array([name not in gone for name in held], dtype=np.bool_)
-        index = self._rebuilt(stays, added)
+        stays = np.array([document.id not in gone for document in before.documents], np.bool_)
+        corpus, places = ChunkedCorpus.joined(before, stays, added)
+        if vectors is not None:
+            vectors = vectors.updated(before, added, corpus, places)
+        index = self.method.index(corpus, vectors)
         index.enough = self.enough
         self.superseded = True
         index.base = self.base or self.saved_place
@@ -326,14 +314,6 @@ class Index(ABC):
     def delete(self, ids: Iterable[str]) -> Index:
         """A new index without these documents: ``index = index.delete(...)``. Raises `DataError`: no such id."""
         return self.update(without=ids)
-
-    def _rebuilt(self, stays: Flags, added: ChunkedCorpus) -> Index:
-        """The index of the documents that stay and of those of a corpus. Only what is added is embedded."""
-        before = self.corpus
-        corpus, places = ChunkedCorpus.joined(before, stays, added)
-        if self.vectors is None:
-            return self.method.index(corpus)
-        return self.method.index(corpus, self.vectors.updated(before, added, corpus, places))
 
     def _check_whole(self) -> None:
         """Raise `OptionError`: this is the part of an index that a filter allows."""
@@ -379,21 +359,12 @@ class Index(ABC):
         Raises `OptionError`: no list of strings, or a limit is under 1.
         """
         check_limits(k, max_tokens)
+        questions = _listed(queries)
+        if max_tokens is None:
+            return self.pieces(self.rank(questions, k or max(len(self.corpus), 1)))
         if sizes is None:
             sizes = self.corpus.token_counts
-        return self._answers(_listed(queries), k, max_tokens, sizes, counter)
-
-    def _answers(
-        self,
-        queries: Sequence[str],
-        k: int | None,
-        max_tokens: int | None,
-        sizes: Numbers,
-        counter: TokenCounter | None,
-    ) -> Sequence[Sequence[Retrieved]]:
-        if max_tokens is None:
-            return self.pieces(self.rank(queries, k or max(len(self.corpus), 1)))
-        return self.pieces(self.search_tokens(queries, k or FIRST_DEPTH, max_tokens, sizes))
+        return self.pieces(self.search_tokens(questions, k or FIRST_DEPTH, max_tokens, sizes))
 
     @suggesting
     def retrieve(
@@ -440,18 +411,17 @@ class Index(ABC):
         max_tokens: int | None,
     ) -> RankedList:
         """The answer of `retrieve`, whose arguments were checked."""
-        deep = len(self.corpus)
-        if k is not None:
-            deep = min(k, deep)
-        if not deep:
+        size = len(self.corpus)
+        if not size:
             return RankedList()
+        deep = min(k or size, size)
         if max_tokens is None:
             return RankedList(self.pieces(self.rank([query], deep))[0])
         sizes = self.corpus.token_counts
-        hits = self.search_tokens([query], min(deep, FIRST_DEPTH), max_tokens, sizes).best(deep)
+        hits = self.search_tokens([query], min(deep, FIRST_DEPTH), max_tokens, sizes)
         tokens = np.cumsum(sizes[hits.row(0)[0]])
         count = int(np.searchsorted(tokens, max_tokens, side="right"))
-        return RankedList(self.pieces(hits.best(count))[0])
+        return RankedList(self.pieces(hits.best(min(deep, count)))[0])
 
     def pieces(self, hits: Hits) -> RankedPieces:
         kept = hits.indices >= 0
@@ -471,14 +441,37 @@ def _listed(queries: Iterable[str]) -> list[str]:
     return questions
 
 
-def _known_ids(held: Collection[str]) -> Callable[[str], str]:
-    """What gives the id that a document has in an index, where its letters may be composed otherwise; else its name."""
-    composed = {normalize("NFC", name): name for name in held}
+def _changes(
+    held: Sequence[Document], documents: Iterable[Document], without: Iterable[str]
+) -> tuple[list[Document], set[str]]:
+    """The documents that are new or have changed, and the ids of those that an index loses.
+
+    An id whose letters are composed otherwise is that of the held document.
+    """
+    by_id = {document.id: document for document in held}
+    composed = {normalize("NFC", name): name for name in by_id}
 
     def known(name: str) -> str:
-        return name if name in held else composed.get(normalize("NFC", str(name)), name)
+        return name if name in by_id else composed.get(normalize("NFC", str(name)), name)
 
-    return known
+    gone = set(map(known, [without] if isinstance(without, str) else without))
+    unknown = sorted(gone - by_id.keys())
+    if unknown:
+        raise DataError(f"the index has no document {unknown[0]!r}: nothing was deleted")
+    items = list(documents)
+    check_documents(items)
+    changed = []
+    for item in items:
+        if item.id in gone:
+            raise OptionError(
+                f"update is given {item.id!r} in documents and in without: leave one out"
+            )
+        name = known(item.id)
+        if name != item.id and name not in gone:
+            item = replace(item, id=name)
+        if not _is_same(by_id.get(item.id), item):
+            changed.append(item)
+    return changed, gone
 
 
 def _is_same(held: Document | None, other: Document) -> bool:
@@ -510,17 +503,19 @@ class PassageIndex(Index):
     ) -> list[list[Retrieved]]:
         """Each query's passages, best first: at most `k`, of at most `max_tokens` in all; both None: 1,000 tokens."""
 
-    def _answers(
+    def answers(
         self,
-        queries: Sequence[str],
-        k: int | None,
-        max_tokens: int | None,
-        sizes: Numbers,
-        counter: TokenCounter | None,
+        queries: Iterable[str],
+        k: int | None = None,
+        max_tokens: int | None = None,
+        *,
+        sizes: Numbers | None = None,
+        counter: TokenCounter | None = None,
     ) -> Sequence[Sequence[Retrieved]]:
+        check_limits(k, max_tokens)
         if counter is None:
             counter = get_counter(self.counter)
-        return self.passages(queries, k, max_tokens, counter)
+        return self.passages(_listed(queries), k, max_tokens, counter)
 
     def best_pieces(
         self,
@@ -528,7 +523,7 @@ class PassageIndex(Index):
         k: int | None,
         max_tokens: int | None,
     ) -> RankedList:
-        return RankedList(self.passages([query], k, max_tokens, get_counter(self.counter))[0])
+        return RankedList(self.answers([query], k, max_tokens)[0])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

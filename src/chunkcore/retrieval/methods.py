@@ -55,9 +55,9 @@ class Dense(RetrievalMethod):
         corpus: ChunkedCorpus,
         vectors: TextVectors | None = None,
     ) -> Index:
-        vectors = vectors or TextVectors()
+        assert vectors is not None
         rows, owners = vectors.chunks(corpus, cluster_only=self.cluster_only)
-        return VectorIndex(corpus, vectors, rows, owners)
+        return VectorIndex(corpus, rows, owners)
 
 
 @retrievers.register("late")
@@ -78,18 +78,15 @@ class Late(RetrievalMethod):
         corpus: ChunkedCorpus,
         vectors: TextVectors | None = None,
     ) -> Index:
-        vectors = vectors or TextVectors()
-        return VectorIndex(corpus, vectors, *vectors.late(corpus))
+        assert vectors is not None
+        return VectorIndex(corpus, *vectors.late(corpus))
 
 
 class VectorIndex(Index):
     """Cosine similarity of vectors; several rows may belong to one chunk."""
 
-    def __init__(
-        self, corpus: ChunkedCorpus, vectors: TextVectors, rows: Rows, owners: Numbers
-    ) -> None:
+    def __init__(self, corpus: ChunkedCorpus, rows: Rows, owners: Numbers) -> None:
         super().__init__(corpus)
-        self._vectors = vectors
         self._rows = rows
         self._owners = owners
 
@@ -98,7 +95,8 @@ class VectorIndex(Index):
         queries: Sequence[str],
         k: int,
     ) -> Hits:
-        questions = self._vectors.queries(queries)
+        assert self.vectors is not None
+        questions = self.vectors.queries(queries)
         indices, scores = top_k_owners(
             questions, self._rows, self._owners, k, lengths=self._lengths
         )
@@ -260,19 +258,11 @@ class Hybrid(RetrievalMethod):
         corpus: ChunkedCorpus,
         vectors: TextVectors | None = None,
     ) -> Index:
-        return _Fused(corpus, [method.index(corpus, vectors) for method in self.methods], self)
+        return _Fused(corpus, *[method.index(corpus, vectors) for method in self.methods])
 
 
 class _Fused(Index):
-    def __init__(
-        self,
-        corpus: ChunkedCorpus,
-        indexes: Sequence[Index],
-        method: Hybrid,
-    ) -> None:
-        super().__init__(corpus)
-        self._indexes = indexes
-        self._method = method
+    method: Hybrid
 
     def rank(
         self,
@@ -280,7 +270,7 @@ class _Fused(Index):
         k: int,
     ) -> Hits:
         size = len(self.corpus)
-        depth = min(self._method.depth, size)
+        depth = min(self.method.depth, size)
         hits, full = self._at(queries, depth)
         while (full & (hits.counts < min(k, size))).any():
             depth = min(2 * depth, size)
@@ -296,13 +286,12 @@ class _Fused(Index):
         """The fused rankings, and of each whether a deeper one may have more."""
         if depth < 1:
             return Hits.of([]), np.zeros(0, dtype=np.bool_)
-        rankings = [index.rank(queries, depth) for index in self._indexes]
-        full = np.any([ranking.counts == depth for ranking in rankings], axis=0) & (
-            depth < len(self.corpus)
-        )
-        if self._method.fusion == "scores":
+        rankings = [index.rank(queries, depth) for index in self.inner]
+        full = np.any([ranking.counts == depth for ranking in rankings], axis=0)
+        full &= depth < len(self.corpus)
+        if self.method.fusion == "scores":
             return fuse_scores(rankings, depth), full
-        return fuse(rankings, self._method.k), full
+        return fuse(rankings, self.method.k), full
 
 
 def fuse(rankings: Sequence[Hits], k: int = 60) -> Hits:

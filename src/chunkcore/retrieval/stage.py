@@ -176,26 +176,18 @@ class PassageStage(Stage):
         corpus: ChunkedCorpus,
         vectors: TextVectors | None = None,
     ) -> Index:
-        return _Staged(corpus, self.method.index(corpus, vectors), self)
+        return _Staged(corpus, self.method.index(corpus, vectors))
 
 
 class _Staged(PassageIndex):
-    def __init__(
-        self,
-        corpus: ChunkedCorpus,
-        index: Index,
-        stage: PassageStage,
-    ) -> None:
-        super().__init__(corpus)
-        self._index = index
-        self._stage = stage
+    method: PassageStage
 
     def rank(
         self,
         queries: Sequence[str],
         k: int,
     ) -> Hits:
-        return self._index.rank(queries, k)
+        return self.inner[0].rank(queries, k)
 
     @cached_property
     def _layout(self) -> UnitLayout:
@@ -212,7 +204,7 @@ class _Staged(PassageIndex):
         answers: list[list[Retrieved]] = [[] for _ in queries]
         waiting = list(range(len(queries)))
         depth = FIRST_DEPTH if budget else k or 1
-        depth = min(max(self._stage.least_hits, depth), max(len(self.corpus), 1))
+        depth = min(max(self.method.least_hits, depth), max(len(self.corpus), 1))
         while waiting:
             hits = self.rank([queries[number] for number in waiting], depth)
             short = []
@@ -230,7 +222,7 @@ class _Staged(PassageIndex):
     ) -> tuple[list[Retrieved], bool]:
         """The passages of as many units as the budget holds, and whether it holds all."""
         worth: dict[int, float] = {}
-        for unit, value in self._stage.order(self._layout, hits, scores):
+        for unit, value in self.method.order(self._layout, hits, scores):
             worth.setdefault(int(unit), value)
         score_of = dict(zip(hits.tolist(), scores.tolist(), strict=True))
         pieces = self.corpus.retrieved
@@ -486,42 +478,31 @@ class Reranked(Stage):
         corpus: ChunkedCorpus,
         vectors: TextVectors | None = None,
     ) -> Index:
-        return _Reranking(
-            corpus, self.method.index(corpus, vectors), get_reranker(self.model), self.depth
-        )
+        get_reranker(self.model)  # before the first question
+        return _Reranking(corpus, self.method.index(corpus, vectors))
 
 
 class _Reranking(Index):
-    def __init__(
-        self,
-        corpus: ChunkedCorpus,
-        index: Index,
-        reranker: Reranker,
-        depth: int,
-    ) -> None:
-        super().__init__(corpus)
-        self._index = index
-        self._reranker = reranker
-        self._depth = depth
+    method: Reranked
 
     def rank(
         self,
         queries: Sequence[str],
         k: int,
     ) -> Hits:
-        hits = self._index.rank(queries, max(k, self._depth))
+        depth, texts = self.method.depth, self.corpus.texts
+        reranker = get_reranker(self.method.model)
+        hits = self.inner[0].rank(queries, max(k, depth))
+        first = hits.best(depth)
         rows = []
-        texts = self.corpus.texts
-        some = max(1, _AT_ONCE // self._depth)
+        some = max(1, _AT_ONCE // depth)
         for start in range(0, len(queries), some):
-            numbers = range(start, min(start + some, len(queries)))
-            lists = [hits.row(number)[0][: self._depth] for number in numbers]
-            pairs = [
-                (queries[start + i], texts[j])
-                for i, chunks in enumerate(lists)
-                for j in chunks.tolist()
-            ]
-            scores = rerank_scores(self._reranker, pairs)
+            lists, pairs = [], []
+            for number, query in enumerate(queries[start : start + some], start):
+                chunks, _ = first.row(number)
+                lists.append(chunks)
+                pairs += [(query, texts[chunk]) for chunk in chunks.tolist()]
+            scores = rerank_scores(reranker, pairs)
             for chunks in lists:
                 values, scores = np.split(scores, [len(chunks)])
                 order = np.argsort(-values, kind="stable")
