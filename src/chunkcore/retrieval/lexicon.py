@@ -360,6 +360,8 @@ class Postings:
 
     def selected(self, numbers: Numbers) -> Postings:
         """The postings of these texts, numbered from 0 in this order; the arrays are shared. For `of_word` only."""
+        if np.array_equal(numbers, np.arange(len(self.lengths))):
+            return self
         places = np.full(len(self.lengths), -1, dtype=np.int64)
         places[numbers] = np.arange(len(numbers))
         if self._places is not None:

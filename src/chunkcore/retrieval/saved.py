@@ -11,14 +11,13 @@ import hashlib
 import io
 import json
 import math
-import mmap
 import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, NamedTuple
@@ -43,8 +42,7 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 _LOCK = ".lock"
 SavedPlace = tuple[Path, str]  # the folder of a saved index, and the name of its data there
-_ROWS: dict[RowsKind, str] = {"texts": "vectors.npy", "late": "late.npy"}
-_NORMS = "norms-windows.npy"
+_ROWS: dict[RowsKind, str] = {"texts": "vectors.npy", "late": "late.npy", "norms": "norms.npy"}
 _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
 _DATA = re.compile("data-[0-9a-f]{16}")
 # What saves write beside the manifest.
@@ -159,10 +157,7 @@ def write_index(
             files = {name: _written(root / data / name, parts) for name, parts in _files(contents)}
             manifest = _manifest(contents, data, files)
             manifest["checksum"] = _checksum(manifest)
-            write_parts(
-                root / MANIFEST,
-                [json.dumps(manifest, indent=1).encode()],
-            )
+            write_parts(root / MANIFEST, [json.dumps(manifest, indent=1).encode()])
         except BaseException:
             if not _names(root, data):  # else only the manifest's folder could not be synced
                 shutil.rmtree(root / data, ignore_errors=True)
@@ -283,15 +278,9 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
     if vectors is not None:
         for kind, matrix in vectors.held(corpus).items():
             yield _ROWS[kind], _array_parts(matrix)
-        norms = vectors.norms(contents.retriever, corpus)
-        if norms is not None:
-            yield _NORMS, _array_parts(norms)
 
 
-def _json(
-    row: Mapping[str, Any],
-    name: str,
-) -> bytes:
+def _json(row: Mapping[str, Any], name: str) -> bytes:
     try:
         values = plain(row, _saved)
     except (TypeError, ValueError, RecursionError) as error:
@@ -343,11 +332,7 @@ def _written(
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def _manifest(
-    contents: Contents,
-    data: str,
-    files: Mapping[str, Any],
-) -> dict[str, Any]:
+def _manifest(contents: Contents, data: str, files: Mapping[str, Any]) -> dict[str, Any]:
     corpus = contents.corpus
     embedder = chunker = enough = None
     if contents.vectors is not None:
@@ -382,49 +367,27 @@ def _checksum(manifest: Mapping[str, Any]) -> str:
 # ---- Reading
 
 
-def _check(
-    path: Path,
-    expected: Mapping[str, Any],
-    data: bytes | memoryview,
-) -> None:
+def _check(path: Path, expected: Mapping[str, Any], data: bytes | memoryview) -> None:
     """Raise `DataError`: a file's bytes are not those that the manifest expects."""
     if len(data) != expected["bytes"] or hashlib.sha256(data).hexdigest() != expected["sha256"]:
         raise _damaged(path)
 
 
-def _mapped(
-    path: Path, expected: Mapping[str, Any] | None = None
-) -> tuple[mmap.mmap, NDArray[Any]]:
-    """A file of one array, mapped: its bytes, and the array. A later save may remove the file meanwhile.
-
-    The bytes are compared with what is `expected` before they are read as an array.
-    """
-    with path.open("rb") as opened:
-        data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-        if expected is not None:
-            _check(path, expected, memoryview(data))
-        np.lib.format.read_magic(opened)
-        shape, _, dtype = np.lib.format.read_array_header_1_0(opened)
-        return data, np.frombuffer(data, dtype, math.prod(shape), opened.tell()).reshape(shape)
+def _mapped(path: Path) -> NDArray[Any]:
+    """A file of one array, mapped. A later save may remove the file meanwhile."""
+    return np.asarray(np.lib.format.open_memmap(path, mode="r"))
 
 
 class _MappedRows(LazyRows):
     """Rows of a matrix in a file, read by memory map. The file's checksum is compared when a row is first read."""
 
-    def __init__(
-        self,
-        path: Path,
-        expected: Mapping[str, Any],
-    ) -> None:
-        self._path, self._expected = path, expected
-        self._mapped, self._rows = _mapped(path)
+    def __init__(self, path: Path, expected: Mapping[str, Any]) -> None:
+        self._rows = _mapped(path)
         self.shape = self._rows.shape
-        self._checked = False
+        self._check = cache(partial(_check, path, expected, np.memmap(path, mode="r").data))
 
     def __getitem__(self, rows: slice | Numbers) -> Floats:
-        if not self._checked:
-            _check(self._path, self._expected, memoryview(self._mapped))
-            self._checked = True
+        self._check()
         return self._rows[rows]
 
     def __reduce__(self) -> Any:
@@ -462,8 +425,6 @@ class OpenedFolder:
         for kind, name in _ROWS.items():
             if name in files:
                 vectors.hold(corpus, _MappedRows(folder / name, files[name]), kind)
-        if _NORMS in files:
-            vectors.hold_norms(self.manifest["retriever"], corpus, self._array(_NORMS))
         return corpus, vectors
 
     def _corpus(self) -> ChunkedCorpus:
@@ -501,13 +462,12 @@ class OpenedFolder:
         return data
 
     def _array(self, name: str) -> NDArray[Any]:
-        return _mapped(self.folder / self.manifest["data"] / name, self.manifest["files"][name])[1]
+        path = self.folder / self.manifest["data"] / name
+        _check(path, self.manifest["files"][name], np.memmap(path, mode="r").data)
+        return _mapped(path)
 
 
-def _document(
-    row: Mapping[str, Any],
-    data: memoryview,
-) -> Document:
+def _document(row: Mapping[str, Any], data: memoryview) -> Document:
     text = bytes(data[row["begin"] : row["begin"] + row["bytes"]])
     marks = tuple(map(Mark.from_dict, row["marks"]))
     return Document(row["id"], text.decode("utf-8", "surrogatepass"), row["metadata"], marks)

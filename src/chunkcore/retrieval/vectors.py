@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import chain, islice
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,7 +35,7 @@ EMBEDDED_AT_ONCE = 512  # texts, between two calls of `progress`
 MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
 WORKING = 64 * 2**20  # bytes that a search works in, roughly
 _LONGEST = 1e15  # of a vector: products of longer ones may be too large for float32
-RowsKind = Literal["texts", "late"]  # `TextVectors.texts` and `TextVectors.late`
+RowsKind = Literal["texts", "late", "norms"]  # see these methods of `TextVectors`
 OTHER_QUESTIONS = (  # what they have in common with a collection is chance
     "What is the capital of Mongolia?",
     "How is sourdough bread baked?",
@@ -56,14 +56,31 @@ OTHER_QUESTIONS = (  # what they have in common with a collection is chance
 )
 
 
-@runtime_checkable
-class Rows(Protocol):
-    """A matrix of floats that is read in slices of rows: an array, or `SelectedRows`."""
+class LazyRows(ABC):
+    """Rows that are read when somebody needs them."""
 
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, rows: slice | Numbers, /) -> Floats: ...
+    shape: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @abstractmethod
+    def __getitem__(self, rows: slice | Numbers) -> Floats: ...
+
+    def __array__(
+        self,
+        dtype: np.dtype[np.floating] | None = None,
+        copy: bool | None = None,
+    ) -> Floats:
+        return self[:] if dtype is None else self[:].astype(dtype, copy=False)
+
+
+Rows: TypeAlias = Floats | LazyRows  # a matrix of floats that is read in slices of rows
+
+
+def as_rows(values: ArrayLike | Rows) -> Rows:
+    """An array-like as an array; lazy rows unchanged."""
+    return values if isinstance(values, LazyRows) else np.asarray(values)
 
 
 def top_k(
@@ -75,16 +92,15 @@ def top_k(
 ) -> Best:
     """The `k` vectors nearest to each query by cosine similarity, best first; ties by index.
 
-    A float32 matrix product finds candidates. Each is scored again in float64, in an order that depends on the two
-    vectors only, and rounded to float32. So equal vectors have equal scores, at any block size and thread count. A zero
-    vector has similarity 0 to everything. Time O(q·n·d), working memory of about 64 MB.
+    A float32 product finds candidates. Each is scored again in float64, in an order that depends on the two vectors
+    only, and rounded to float32: equal vectors have equal scores, at any block size and thread count. A zero vector has
+    similarity 0 to everything. Time O(q·n·d), working memory of about 64 MB.
 
     Args:
         queries: shape (q, d).
         vectors: shape (n, d); an array, or `Rows` read block by block.
         k: how many; n if fewer.
-        lengths: the vectors' `search_lengths`, where they are searched again and again: one question takes a tenth
-            of the time. The result is the same.
+        lengths: the vectors' `search_lengths`, where they are searched again and again: ten times as fast.
 
     Returns indices (int64) and similarities (float32), each of shape (q, min(k, n)).
 
@@ -131,23 +147,13 @@ def search_lengths(vectors: ArrayLike | Rows, what: str = "vectors") -> Scores:
     return lengths
 
 
-def as_rows(values: ArrayLike | Rows) -> Rows:
-    """An array-like as an array; `Rows` unchanged."""
-    return values if isinstance(values, Rows) else np.asarray(values)
-
-
 class Best(NamedTuple):
     """The best of each query so far: int64 and float32, each of shape (queries, k); -1 and -inf for none."""
 
     indices: Numbers
     scores: Vectors
 
-    def add(
-        self,
-        rows: Numbers,
-        indices: Numbers,
-        scores: Vectors,
-    ) -> None:
+    def add(self, rows: Numbers, indices: Numbers, scores: Vectors) -> None:
         """Add candidates of the queries `rows`; ties by index."""
         new = np.unique(rows)
         held, place = np.nonzero(self.indices[new] >= 0)
@@ -204,25 +210,6 @@ def _candidates(
     return rows, columns
 
 
-class LazyRows(ABC):
-    """Rows that are read when somebody needs them."""
-
-    shape: tuple[int, ...]
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    @abstractmethod
-    def __getitem__(self, rows: slice | Numbers) -> Floats: ...
-
-    def __array__(
-        self,
-        dtype: np.dtype[np.floating] | None = None,
-        copy: bool | None = None,
-    ) -> Floats:
-        return self[:] if dtype is None else self[:].astype(dtype, copy=False)
-
-
 class SelectedRows(LazyRows):
     """Rows of a matrix in any order, with repeats; copied on read.
 
@@ -230,41 +217,37 @@ class SelectedRows(LazyRows):
     [[3.0], [1.0]]
     """
 
-    def __init__(self, rows: Floats, numbers: Numbers) -> None:
-        self._rows = rows
-        self._numbers = numbers
-        self.shape = (len(numbers), rows.shape[1])
+    def __init__(self, matrix: Floats, numbers: Numbers) -> None:
+        self.matrix, self.numbers = matrix, numbers
+        self.shape = (len(numbers), matrix.shape[1])
 
     def __getitem__(self, rows: slice | Numbers) -> Floats:
-        selected = self._rows[self._numbers[rows]]
-        release(self._rows)
+        selected = self.matrix[self.numbers[rows]]
+        release(self.matrix)
         return selected
-
-    def products(self, vector: Floats) -> Floats:
-        """See `products`. A mapped matrix stays in memory, for the next question."""
-        if not len(self):
-            return np.zeros(0, dtype=self._rows.dtype)
-        first = int(self._numbers.min())
-        values = _dots(self._rows[first : int(self._numbers.max()) + 1], vector)
-        return values[self._numbers - first]
 
 
 def select_rows(rows: Rows, numbers: Numbers) -> SelectedRows:
     """These rows, without a copy of a matrix."""
     if isinstance(rows, SelectedRows):
-        return SelectedRows(rows._rows, rows._numbers[numbers])
+        return SelectedRows(rows.matrix, rows.numbers[numbers])
     return SelectedRows(np.asarray(rows), numbers)
 
 
 def products(rows: Rows, vector: Floats) -> Floats:
-    """The inner products of the rows with the vector, without a copy of a matrix.
+    """The inner products of the rows with the vector, without a copy of a matrix, which stays in memory.
 
     >>> products(SelectedRows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1])), np.array([1.0, 1.0])).tolist()
     [7.0, 3.0, 7.0]
     """
-    if isinstance(rows, SelectedRows):
-        return rows.products(vector)
-    return _dots(np.asarray(rows), vector)
+    if not isinstance(rows, SelectedRows):
+        return _dots(np.asarray(rows), vector)
+    numbers = rows.numbers
+    if not len(numbers):
+        return np.zeros(0)
+    first = int(numbers.min())
+    values = _dots(rows.matrix[first : int(numbers.max()) + 1], vector)
+    return np.asarray(values[numbers - first])
 
 
 def top_k_owners(
@@ -277,9 +260,8 @@ def top_k_owners(
 ) -> tuple[Numbers, Vectors]:
     """The `k` owners nearest to each query by the best of their vectors, best first; ties by number.
 
-    A query whose best vectors have fewer than k owners is searched twice as deep, until it has k. `owners` is the owner
-    of each vector, ascending; each number from 0 to the last occurs; `lengths` is as for `top_k`. Returns owners
-    (int64) and cosine similarities (float32), each of shape (q, min(k, owners)).
+    `owners` is the owner of each vector, ascending; each number from 0 to the last occurs; `lengths` is as for `top_k`.
+    Returns owners (int64) and cosine similarities (float32), each of shape (q, min(k, owners)).
 
     Raises `ModelError`: see `top_k`.
 
@@ -295,19 +277,18 @@ def top_k_owners(
     width = min(k, count)
     best = np.zeros((len(left), width), dtype=np.int64)
     values = np.zeros((len(left), width), dtype=np.float32)
-    open_ = list(range(len(left)))
-    deep = width
-    while open_:
+    deep, short = width, np.arange(len(left))
+    while len(short):  # these queries have fewer owners, and are searched twice as deep
         deep = min(2 * deep, len(rows))
-        indices, scores = top_k(left[open_], rows, deep, lengths=lengths)
-        still_open = []
-        for query, row, similarities in zip(open_, owner_of[indices], scores, strict=True):
+        indices, scores = top_k(left[short], rows, deep, lengths=lengths)
+        counts = []
+        for query, row, similarities in zip(short, owner_of[indices], scores, strict=True):
             _, place = np.unique(row, return_index=True)
             first = np.sort(place)[:width]  # where an owner is met first
-            best[query, : len(first)], values[query, : len(first)] = row[first], similarities[first]
-            if len(first) < width:
-                still_open.append(query)
-        open_ = still_open
+            counts.append(len(first))
+            best[query, : len(first)] = row[first]
+            values[query, : len(first)] = similarities[first]
+        short = short[np.array(counts) < width]
     return best, values
 
 
@@ -343,7 +324,6 @@ class TextVectors:
         self._progress: Progress = progress or no_progress
         self._fingerprint = fingerprint
         self._held: list[tuple[ChunkedCorpus, RowsKind, Rows]] = []
-        self._norms: dict[str, tuple[ChunkedCorpus, Scores]] = {}
         self._queries: tuple[dict[str, int], Vectors] = {}, np.zeros((0, 1), dtype=np.float32)
         self._ahead = 0  # texts that `embed_ahead` embedded
 
@@ -369,7 +349,7 @@ class TextVectors:
         rows: Rows,
         kind: RowsKind = "texts",
     ) -> None:
-        """Take the vectors of a corpus, which are not computed again: in memory, or read by memory map."""
+        """Take the vectors of a corpus, or what was measured on them, which are not computed again."""
         self._held.append((corpus, kind, rows))
 
     def held(self, corpus: ChunkedCorpus) -> dict[RowsKind, Rows]:
@@ -385,7 +365,7 @@ class TextVectors:
     ) -> TextVectors:
         """The vectors of `ChunkedCorpus.joined`, of each kind that is held of `before`: only `added` is embedded."""
         vectors = TextVectors(self.embedder)
-        for kind in self.held(before):
+        for kind in self.held(before).keys() - {"norms"}:
             rows, owners = self._rows(before, kind)
             chunks = places[owners]
             stays = np.flatnonzero(chunks >= 0)
@@ -397,33 +377,16 @@ class TextVectors:
             vectors.hold(joined, matrix[np.argsort(chunks, kind="stable")], kind)
         return vectors
 
-    def _rows(
-        self,
-        corpus: ChunkedCorpus,
-        kind: RowsKind,
-    ) -> tuple[Rows, Numbers]:
+    def _rows(self, corpus: ChunkedCorpus, kind: RowsKind) -> tuple[Rows, Numbers]:
         """The vectors of a kind, and the chunk of each."""
         return self.late(corpus) if kind == "late" else (self.texts(corpus), corpus.owners)
 
-    def hold_norms(
-        self,
-        retriever: str,
-        corpus: ChunkedCorpus,
-        norms: Scores,
-    ) -> None:
-        """Take what an index of this retriever's name measured on a corpus's vectors: a column a chunk."""
-        self._norms[retriever] = corpus, norms
-
-    def norms(
-        self,
-        retriever: str,
-        corpus: ChunkedCorpus,
-    ) -> Scores | None:
-        """What an index of this retriever's name measured on the vectors of a corpus, or of its whole; or None."""
-        held, norms = self._norms.get(retriever, (None, None))
-        if norms is None or held is corpus:
-            return norms
-        return norms[:, corpus.places] if held is corpus.parent else None
+    def norms(self, corpus: ChunkedCorpus) -> Rows | None:
+        """What `Passages` measured on the vectors of a corpus, or of its whole, a row a chunk; None: nothing yet."""
+        if corpus.parent is None:
+            return self.held(corpus).get("norms")
+        norms = self.held(corpus.parent).get("norms")
+        return None if norms is None else norms[corpus.places]
 
     def chunks(
         self,
@@ -492,8 +455,7 @@ class TextVectors:
         order = np.arange(len(texts))
         if len(corpora) > 1:
             order = _mixed(self._lengths(texts))
-        row = np.empty_like(order)
-        row[order] = np.arange(len(order))
+        row = np.argsort(order)
         matrix = concatenate(
             self._embedded(LazySequence(texts.__getitem__, order.tolist())),
             np.float32,
@@ -562,13 +524,8 @@ def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], l
     bases = np.cumsum([0, *map(len, sequences)])
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    row = np.empty_like(order)
-    row[order] = np.arange(len(order))
-    firsts = first[order]
-    owners = np.searchsorted(bases, firsts, side="right") - 1
-    places = firsts - bases[owners]
-    texts = LazySequence(partial(_text_at, sequences, owners, places), range(len(order)))
-    return texts, np.split(row[which], bases[1:-1])
+    texts = LazySequence(partial(_text_at, sequences, bases), first[order].tolist())
+    return texts, np.split(np.argsort(order)[which], bases[1:-1])
 
 
 def _mixed(lengths: Numbers) -> Numbers:
@@ -582,14 +539,10 @@ def _mixed(lengths: Numbers) -> Numbers:
     return np.concatenate([order[:0], *islice(turns, len(groups))])
 
 
-def _text_at(
-    sequences: Sequence[Sequence[str]],
-    owners: Numbers,
-    places: Numbers,
-    number: int,
-) -> str:
-    # No lambda: an index is pickled with it.
-    return sequences[int(owners[number])][int(places[number])]
+def _text_at(sequences: Sequence[Sequence[str]], begins: Numbers, number: int) -> str:
+    """The text of this number among those of all sequences. No lambda: an index is pickled with it."""
+    owner = int(np.searchsorted(begins, number, side="right")) - 1
+    return sequences[owner][int(number - begins[owner])]
 
 
 def chunk_vectors(

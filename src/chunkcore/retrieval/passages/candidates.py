@@ -112,7 +112,7 @@ class Question:
         units, corpus = self.units, self.units.corpus
         spans, document = units.spans(unit), units.documents[unit]
         name, source = units.names[document], units.given[document]
-        place = int(unit if units.order is None else units.order[unit])
+        place = int(units.order[unit])
         chunk = corpus.special.get(place)
         if chunk is None:
             place_in_document = f"{spans[0].start}-{spans[0].end}"
@@ -150,7 +150,7 @@ class Question:
         document = units.documents[unit]
         begin, source = units.begins[document], units.given[document]
         if source is not None and unit not in self.cut:
-            place = int(unit if units.order is None else units.order[unit])
+            place = int(units.order[unit])
             chunk, reader = units.corpus.special.get(place), units.readers[document]
             if chunk is not None and place in units.corpus.repeating:
                 header = chunk.spans[: units.corpus.repeating[place]]

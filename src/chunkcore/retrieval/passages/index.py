@@ -180,10 +180,10 @@ class WindowIndex(PassageIndex):
         self.questions_kept: int = max(1, _KEPT // (8 * len(self.units) + _SHARED))
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
-            measured = self._vectors.norms(options.name, corpus)
-            self._dense = DenseWindows(self.units, rows, measured)
-            if measured is None:
-                self._vectors.hold_norms(options.name, corpus, self._dense.measured)
+            norms = self._vectors.norms(corpus)
+            self._dense = DenseWindows(self.units, rows, norms)
+            if norms is None:
+                self._vectors.hold(corpus, self._dense.norms, "norms")
         if "lexical" in self._shares:
             _ = self._lexical
 
@@ -202,7 +202,7 @@ class WindowIndex(PassageIndex):
         rows = []
         for question in self._questions(queries):
             best = best_of(question.scores, k)
-            rows.append((self.units.chunks(best), question.scores[best]))
+            rows.append((self.units.order[best], question.scores[best]))
         return Hits.of(rows)
 
     def _questions(self, queries: Sequence[str]) -> Iterator[Question]:
@@ -330,7 +330,7 @@ class WindowIndex(PassageIndex):
             lead = float(np.sqrt(scores[best[0]].clip(0)) - np.sqrt(others.max().clip(0)))
         form = self._options.words
         texts = [
-            word_keys(self.corpus[chunk].text, form) for chunk in self.units.chunks(best).tolist()
+            word_keys(self.corpus[chunk].text, form) for chunk in self.units.order[best].tolist()
         ]
         keys = word_keys(question, form)
         phrase = phrase_share(keys, lexical.word_weights(question), texts)
@@ -345,7 +345,7 @@ class WindowIndex(PassageIndex):
             return None
         best = int(shares.argmax())
         start, end = self.units.windows(1)
-        chunks = self.units.chunks(np.arange(start[best], end[best])).tolist()
+        chunks = self.units.order[start[best] : end[best]].tolist()
         around = " ".join(self.corpus[chunk].text for chunk in chunks)
         return self.corpus[chunks[0]].document_id if has_decisive_words(around, evidence) else None
 

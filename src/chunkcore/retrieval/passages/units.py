@@ -61,7 +61,7 @@ class Units:
 
     Attributes:
         corpus: the chunks.
-        order: the units' chunk numbers; None for 0, 1, 2, ...
+        order: the units' chunk numbers.
         firsts: each document's first unit, and the number of all.
         documents: the number of each unit's document, among those with units.
         numbers: of each document with units, its number in the corpus.
@@ -97,8 +97,7 @@ class Units:
                 f"at {other.start}, before chunk {one.index} ends at {one.end}; cut without overlap, such as with "
                 "sentence:size=50, or use another retriever"
             )
-        is_in_order = bool((np.diff(order) == 1).all())
-        self.order: Numbers | None = None if is_in_order else order
+        self.order: Numbers = order
         firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
         self.firsts: Numbers = np.append(firsts, len(order)).astype(np.int64)
         self.documents: Numbers = np.repeat(np.arange(len(firsts)), np.diff(self.firsts))
@@ -114,7 +113,7 @@ class Units:
         self.begins: Numbers = np.cumsum(self._lengths) - self._lengths
         self.starts: Numbers = starts + self.begins[self.documents]
         self.ends: Numbers = ends + self.begins[self.documents]
-        self.tokens: Numbers = self.by_unit(corpus.token_counts)
+        self.tokens: Numbers = corpus.token_counts[order]
         self.mean_tokens = max(1.0, float(self.tokens.sum()) / max(1, len(order)))
         self.counter = get_counter(counter)
         self.sizes: Numbers = np.full(len(order), -1, dtype=np.int32)
@@ -126,14 +125,6 @@ class Units:
         return int(self.firsts[-1])
 
     # ---- Windows
-
-    def chunks(self, units: Numbers) -> Numbers:
-        """The units' chunk numbers."""
-        return units if self.order is None else self.order[units]
-
-    def by_unit(self, values: NDArray[Any]) -> NDArray[Any]:
-        """One value a chunk as one value a unit."""
-        return values if self.order is None else values[self.order]
 
     def windows(self, scale: Scale) -> tuple[Places, Places]:
         """The first unit of each unit's window, and the one after its last."""
@@ -172,7 +163,7 @@ class Units:
 
     def spans(self, unit: int) -> tuple[Span, ...]:
         """A unit's place in its document, without the header of a table that is repeated before its rows."""
-        number = int(unit if self.order is None else self.order[unit])
+        number = int(self.order[unit])
         chunk = self.corpus.special.get(number)
         if chunk is not None:
             return chunk.spans[self.corpus.repeating.get(number, 0) :]

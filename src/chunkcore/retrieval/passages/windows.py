@@ -58,7 +58,7 @@ class DenseWindows:
         self,
         units: Units,
         rows: Rows,
-        measured: Scores | None = None,
+        norms: Rows | None = None,
     ) -> None:
         self._units = units
         self._rows = rows
@@ -67,25 +67,23 @@ class DenseWindows:
         self._windows = [units.windows(scale) for scale in self._scales]
         # The last row is of each unit's own vector.
         self._inverse = np.zeros((len(self._scales) + 1, len(units)))
-        if measured is None:
+        if norms is None:
             self._measure()
         else:
-            self._inverse[:] = measured if units.order is None else measured[:, units.order]
+            self._inverse[:] = norms[units.order].T
 
     @property
-    def measured(self) -> Scores:
-        """The inverse lengths, which take a pass over the vectors to find: a row a scale, a column a chunk."""
-        if self._units.order is None:
-            return self._inverse
-        by_chunk = np.empty_like(self._inverse)
-        by_chunk[:, self._units.order] = self._inverse
+    def norms(self) -> Scores:
+        """The inverse lengths, which take a pass over the vectors to find: a row a chunk, a column a scale."""
+        by_chunk: Scores = np.empty(self._inverse.T.shape)
+        by_chunk[self._units.order] = self._inverse.T
         return by_chunk
 
     def _measure(self) -> None:
         units = self._units
         for first, last in units.blocks(VECTORS):
             block = np.arange(first, last)
-            vectors = np.asarray(self._rows[units.chunks(block)], dtype=np.float64)
+            vectors = np.asarray(self._rows[units.order[block]], dtype=np.float64)
             inverse = _inverse_lengths(vectors, np.zeros(len(block)))
             self._inverse[-1, first:last] = inverse
             sums = _running(vectors * (inverse * self._weights[block])[:, None])
@@ -104,7 +102,7 @@ class DenseWindows:
                 "same model"
             )
         length = float(np.linalg.norm(question.astype(np.float64))) or 1.0
-        products_of_units = self._units.by_unit(products(self._rows, question))
+        products_of_units = products(self._rows, question)[self._units.order]
         cosines: Scores = products_of_units * self._inverse[-1] / length
         return cosines
 
@@ -263,8 +261,7 @@ class LexicalWindows:
         self.form = form
         self._units = units
         self._size = len(units)
-        postings = units.corpus.postings(form)
-        self._postings = postings if units.order is None else postings.selected(units.order)
+        self._postings = units.corpus.postings(form).selected(units.order)
         self._real: type[np.floating] = np.float64 if len(units) <= WIDE else np.float32
         self._weights_of: dict[str, list[float]] = {}  # of words that questions had
         self._counts: dict[str, int] = {}  # of units that have such a word
