@@ -241,6 +241,8 @@ def test_another_page_of_the_browser_changes_nothing(server: LabelServer) -> Non
         ("mark", {"number": 10**30, "evidence": []}, 400),
         ("add", {"question": " "}, 400),
         ("add", {"question": "x" * 10_001}, 400),
+        ("add", {"question": 5}, 400),
+        ("text?document=x&at=0", None, 400),
         ("nowhere", {"a": 1}, 404),
         ("text?document=7&at=0", None, 400),
         ("nowhere", None, 404),
@@ -252,6 +254,15 @@ def test_a_wrong_request_gets_one_sentence_and_changes_nothing(server, path, bod
     assert found[0] == status
     assert 0 < len(found[1]["error"]) < 300
     assert server.questions.states() == before
+
+
+def test_a_fault_of_the_program_is_no_wrong_request(
+    server: LabelServer, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "retriever", None)
+    status, found, _ = ask(server, "search?words=fox")
+    assert (status, "the terminal shows where" in found["error"]) == (500, True)
+    assert "AttributeError" in capfd.readouterr().err
 
 
 def test_an_odd_address_is_an_error_without_a_traceback(server: LabelServer, capfd: pytest.CaptureFixture[str]) -> None:

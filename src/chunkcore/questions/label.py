@@ -10,13 +10,14 @@ import re
 import secrets
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from itertools import count, pairwise
+from operator import index
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -454,12 +455,14 @@ class _Requests(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Send the page or an answer as JSON; or one sentence, when the request or the work fails."""
         try:
-            answer = self._answer(self._path())
+            answer = self._asked()()
         except ChunkcoreError as error:
             status = getattr(error, "status", HTTPStatus.BAD_REQUEST)
             self._send(status, {"error": page_text(str(error))})
-        except (AttributeError, LookupError, TypeError, ValueError):
-            self._send(HTTPStatus.BAD_REQUEST, {"error": "the page asks for nothing of this kind"})
+        except Exception:  # noqa: BLE001  # the page must hear of it
+            self.server.handle_error(self.request, self.client_address)
+            advice = "this failed by a fault of the program; the terminal shows where"
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": advice})
         else:
             self._send(HTTPStatus.OK, answer)
 
@@ -476,33 +479,45 @@ class _Requests(BaseHTTPRequestHandler):
             return rest
         raise _RefusedError(HTTPStatus.FORBIDDEN, "open the address that the command printed")
 
-    def _answer(self, path: str) -> dict[str, Any] | None:
-        """The answer to the page; None: the page."""
+    def _asked(self) -> Callable[[], dict[str, Any] | None]:
+        """What gives the answer to the page; None stands for the page. Raises `ChunkcoreError`: it asks wrongly."""
+        try:
+            work = self._read_request(self._path())
+        except ChunkcoreError:
+            raise
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise DataError("the page asks for nothing of this kind") from error
+        if work is None:
+            raise _RefusedError(HTTPStatus.NOT_FOUND, "there is no such page")
+        return work
+
+    def _read_request(self, path: str) -> Callable[[], dict[str, Any] | None] | None:
+        """What gives the answer; None for an unknown path. Raises what Python raises for a wrong request."""
         server, questions = self.server, self.server.questions
         if self.command == "POST":
             body = self._body()
             if path == "add":
-                return questions.state(questions.add(body["question"]))
+                question = body["question"].strip()
+                return lambda: questions.state(questions.add(question))
             if path == "mark":
-                spans = [
-                    (piece["document"], piece["start"], piece["end"]) for piece in body["evidence"]
-                ]
+                spans = [_place(piece) for piece in body["evidence"]]
+                number, version = index(body["number"]), str(body["version"])
                 is_without = body.get("without_evidence") is True
-                version = str(body["version"])
-                return questions.mark(
-                    body["number"], spans, without_evidence=is_without, version=version
+                return lambda: questions.mark(
+                    number, spans, without_evidence=is_without, version=version
                 )
-        else:
-            query = dict(parse_qsl(urlsplit(self.path).query))
-            if path == "":
-                return None
-            if path == "all":
-                return server.all()
-            if path == "search":
-                return server.search(query.get("words", ""))
-            if path == "text":
-                return server.text(int(query["document"]), int(query["at"]))
-        raise _RefusedError(HTTPStatus.NOT_FOUND, "there is no such page")
+            return None
+        query = dict(parse_qsl(urlsplit(self.path).query))
+        if path == "":
+            return lambda: None
+        if path == "all":
+            return server.all
+        if path == "search":
+            return lambda: server.search(query.get("words", ""))
+        if path == "text":
+            number, at = int(query["document"]), int(query["at"])
+            return lambda: server.text(number, at)
+        return None
 
     def _body(self) -> dict[str, Any]:
         if self.headers.get("Origin") != f"http://{self.headers.get('Host')}":
@@ -537,6 +552,11 @@ class _Requests(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+
+def _place(piece: Mapping[str, Any]) -> tuple[int, int, int]:
+    """A place as a request has it. Raises `TypeError`: a number is no whole one."""
+    return index(piece["document"]), index(piece["start"]), index(piece["end"])
 
 
 class _RefusedError(ChunkcoreError):
