@@ -128,6 +128,11 @@ CUTS: dict[str, list[tuple[str, dict[str, Any], list[str]]]] = {
         (ROW, {"size": 8}, ["| name | unit |\n|---|---|", "| a | one two three |"]),
         (ROW, {"size": 4}, ["| name | unit", "|\n|---|---|", "| a | one", "two three |"]),
     ],
+    "what opens a part stays with it": [
+        ("One two.\n\n::: {.a}\n\nThree four.\n\n:::", {"size": 4}, ["One two.", "::: {.a}\n\nThree four.", ":::"]),
+        ("One two.\n\n<Tabs>\n\nThree four.", {"size": 3}, ["One two.", "<Tabs>\n\nThree four."]),
+        ("One two.\n\n<Tab/>\n\nThree four.", {"size": 3}, ["One two.\n\n<Tab/>", "Three four."]),
+    ],
     "a small chunk takes parts of the next block, or joins across the weaker cut": [
         ("One.\n\nTwo three four. Five.", {"size": 4}, ["One.", "Two three four. Five."]),
         ("One.\n\nTwo three. Four five six.", {"size": 5, "minimum": 3}, ["One.\n\nTwo three.", "Four five six."]),
@@ -153,6 +158,8 @@ def test_chunks_by_hand(rule: str) -> None:
         ("# A\n\n## B\n\nText.", {}, [["A", "B"]]),
         (QUOTED, {}, [["A"]]),
         ("# A\n\n## B\n\nOne.\n\n## C\n\nTwo.", {"size": 20, "minimum": 20}, [["A"]]),  # what they share
+        ("<h1 align=center>A <i>b</i></h1>\n\nOne.\n\n## C {#c .d}\n\nTwo.", {}, [["A b"], ["A b", "C"]]),
+        ("- <h1>A</h1>\n\n<h1>B</h1> C\n\nOne.", {}, [[]]),
         ("## The `x` *and* y ##\n\nText.\n\nTwo\nlines\n===\n\nText.", {}, [["The `x` *and* y"], ["Two lines"]]),
     ],
 )

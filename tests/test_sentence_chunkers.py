@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
+from chunkcore.boundaries.sentences import heading_numbers, sentence_ranges
 from chunkcore.chunkers import FixedSentences, Sentence, get_chunker
 from chunkcore.models.loading import EmbedderCounter
 from chunkcore.text import Document, Mark, Span
@@ -70,12 +71,36 @@ def words_of(text: str, size: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "head", ["* Rent {}", "\\section{{Rent {}}}", "== Rent {} ==", "RENT {}", "{} Rent", "Rent {}\n====="]
+    "head",
+    ["* Rent {}", "\\section{{Rent {}}}", "== Rent {} ==", "RENT {}", "{} Rent", "Rent {}\n=====", "CHAPTER {}."],
 )
 def test_a_heading_is_in_the_chunk_of_its_section(head: str) -> None:
     text = "\n\n".join(f"{head.format(number)}\n\n" + "The rent is due. " * number for number in range(1, 9))
     for size in range(8, 20):
         assert not any(chunk.endswith(head.format(number)) for chunk in words_of(text, size) for number in range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("head", "line"), [("#+TITLE: Rent\n\n", "* Rent {}"), ("", "\\begin{{rent{}}}"), ("", "::: {{.rent{}}}")]
+)
+def test_a_line_that_begins_what_follows_at_once_is_in_its_chunk(head: str, line: str) -> None:
+    text = head + "\n\n".join(f"{line.format(number)}\n- " + "The rent is due. " * number for number in range(1, 9))
+    for size in range(10, 20):
+        assert not any(chunk.endswith(line.format(number)) for chunk in words_of(text, size) for number in range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("#+TITLE: Tea\n\n* Tea\nHot.", [0, 1]),
+        ("Tea.\n* p < 5\nHot.", []),
+        ("#+TITLE: Tea\n\n* red\n* hot\nIt is.", [0]),
+        ("Tea.\n\nCHAPTER I.\n\nHot.", [1]),
+        ("Tea.\n\nCHAPTER I. Tea.\n\nHot.", []),
+    ],
+)
+def test_stars_and_full_stops_are_of_headings_where_nothing_else_has_them(text: str, numbers: list[int]) -> None:
+    assert heading_numbers(text, sentence_ranges(text)) == numbers
 
 
 @pytest.mark.parametrize("end", ["\n", "\n\n"])

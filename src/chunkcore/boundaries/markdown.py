@@ -25,6 +25,13 @@ _FRONT_END = re.compile(r"(?:(?<=\n)|(?<=\r))(?:---|\+\+\+|\.\.\.)[ \t]*(?:\r\n?
 _TABLE_TAG = re.compile(r"<(?P<end>/?)(?P<name>table|tr)\b", re.IGNORECASE)
 _TABLE = re.compile(r"<table\b.*?<tr\b", re.IGNORECASE | re.DOTALL)
 _CELL = re.compile(r"<td\b", re.IGNORECASE)
+_HTML_HEADING = re.compile(r"\s*<(h[1-6])\b[^<>]*>(.*?)</\1>\s*", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile("<[^<>]*>")
+_ATTRIBUTES = re.compile(
+    r"[ \t]*\{:?[ \t]*[#.][^{}]*\}$"
+)  # of a heading, as in "Tea {#tea .green}"
+# A line that begins a part: a tag of HTML or JSX, or a fence of Pandoc or Docusaurus.
+_OPENS = re.compile(r"[ \t]*(?:<[A-Za-z][^<>\n]*(?<!/)>|:{3,}[ \t]*[{\w][^\n]*)")
 _MATH = {"$$": "$$", "\\[": "\\]"}
 _MAX_NESTING = 24  # levels of lists (two each) and quotes; the parser's work per line grows with it
 _CONTAINERS = {"bullet_list", "ordered_list", "list_item", "blockquote"}
@@ -129,8 +136,8 @@ class _Reader:
             parts = partial(self.blocks, node.children, *kept, path)
         is_code = node.kind in ("fence", "code_block", "html_block", "table", "math")
         text: Literal["sentences", "lines"] = "lines" if is_code else "sentences"
-        leads = node.kind == "heading"
-        whole = leads or is_code
+        leads = node.kind == "heading" or _OPENS.fullmatch(self.text, *kept) is not None
+        whole = node.kind == "heading" or is_code
         return Block(
             *kept, path, whole=whole, leads=leads, level=node.level, parts=parts, text=text
         )
@@ -201,12 +208,15 @@ def _nodes(text: str) -> list[_Node]:
         if token.nesting < 0:
             inside.pop()
         elif token.type == "inline":
-            inside[-1][-1].title = " ".join(token.content.split())
+            inside[-1][-1].title = _ATTRIBUTES.sub("", " ".join(token.content.split()))
         elif token.map:
-            kind = token.type.removesuffix("_open")
+            kind, tag, title = token.type.removesuffix("_open"), token.tag, ""
+            if kind == "html_block" and (heading := _HTML_HEADING.fullmatch(token.content)):
+                kind, tag = "heading", heading[1]
+                title = " ".join(_TAG.sub("", heading[2]).split())
             sets_path = kind == "heading" and token.level == 0
-            level = int(token.tag[1]) if sets_path else 0
-            node = _Node(kind, token.map[0], token.map[1], level)
+            level = int(tag[1]) if sets_path else 0
+            node = _Node(kind, token.map[0], token.map[1], level, title)
             inside[-1].append(node)
             if kind in _CONTAINERS:
                 inside.append(node.children)

@@ -518,6 +518,14 @@ _MARKED = re.compile(
     r"|\\(?:part|chapter|(?:sub){0,2}section|(?:sub)?paragraph)\*?[{\[]"  # LaTeX
 )
 
+_CHAPTER = re.compile(
+    rf"(?:{CLAUSE_LABELS}|Book|Volume|Act|Scene|Canto|Letter) (?:\d+|[IVXLC]+)\.", re.IGNORECASE
+)
+_ORG = re.compile(r"\*{1,6} +[^\s*]")
+_ORG_FILE = re.compile(r"^(?:#\+[A-Za-z]+(?:_\w+)?:|:PROPERTIES:|\*\* TODO )", re.MULTILINE)
+# What begins an environment of LaTeX, a directive of reStructuredText, a block of Org, a division or a table of a wiki.
+_OPENER = re.compile(r"\\begin\{|\.\. [\w:+-]+::|#\+begin_|:{3,}[ \t]*[{\w]|\{\|", re.IGNORECASE)
+
 # A fenced block, or, of Markdown and of HTML, the level and the title.
 _MARKED_HEADING = re.compile(
     r"^ {0,3}(?:```|~~~).*?(?:^ {0,3}(?:```|~~~)|\Z)"
@@ -619,6 +627,7 @@ def heading_numbers(text: str, sentences: Ranges) -> list[int]:
     [0]
     """
     numbers: list[int] = []
+    is_org_file = _ORG_FILE.search(text) is not None
     starts, ends = sentences.T.tolist()
     short = (sentences[:-1, 1] - sentences[:-1, 0] <= _LONGEST_HEADING).nonzero()[0]
     for number in short.tolist():
@@ -635,19 +644,32 @@ def heading_numbers(text: str, sentences: Ranges) -> list[int]:
             continue
         is_alone = before.count("\n") > 1 and after.count("\n") > 1
         is_underlined = _UNDERLINE.fullmatch(text, following, ends[number + 1]) is not None
-        if is_underlined or _is_heading(line, is_alone=is_alone):
+        is_org = is_org_file and line[0] == "*" and _is_org_heading(text, start, following)
+        if is_underlined or is_org or _is_heading(line, is_alone=is_alone):
             numbers.append(number)
     return _without_lists(numbers)
+
+
+def _is_org_heading(text: str, start: int, following: int) -> bool:
+    """Whether a line with stars stands between lines without: those of a list follow one another."""
+    if not _ORG.match(text, start) or text[following] in "*\n" or text[following - 1] != "\n":
+        return False
+    before = text[:start].rstrip()
+    return not before[before.rfind("\n") + 1 :].lstrip().startswith("*")
 
 
 def _is_heading(line: str, *, is_alone: bool) -> bool:
     if not line[0].isalnum():  # nearly never
         if _UNDERLINE.fullmatch(line):
             return True
+        if _OPENER.match(line):
+            return True
         if _MARKED.match(line):
             return is_alone or line[0] in "\\=#"
     if not is_alone and not line.isupper():
         return False
+    if is_alone and _CHAPTER.fullmatch(line):
+        return True
     return line[-1] not in _ENDING and not _BULLET.match(line) and any(map(str.isalpha, line))
 
 
