@@ -21,7 +21,9 @@ from chunkadapters.exact import Aligned, exact, exact_chunker
 from chunkadapters.haystack import ChunkcoreDocumentSplitter
 from chunkadapters.langchain import ChunkcoreTextSplitter
 from chunkadapters.llamaindex import ChunkcoreNodeParser
+from chunkadapters.llamaindex.retrieval import hit_of
 from chunkcore import Chunk, DataError, Document, get_chunker
+from chunkcore.locating import Locator
 from chunkcore.tokens import TiktokenCounter
 from haystack import Document as HaystackDocument
 from haystack.components.preprocessors import DocumentSplitter, HierarchicalDocumentSplitter, RecursiveDocumentSplitter
@@ -219,8 +221,10 @@ def test_parents_and_children_stay_and_children_are_placed_in_their_parents() ->
 def test_what_a_parser_writes_into_its_nodes_stays() -> None:
     windows = exact(SentenceWindowNodeParser.from_defaults(window_size=1))
     text = "The fox naps. The dog runs. The fox naps. The end."
-    nodes = windows.get_nodes_from_documents([LlamaDocument(text=text)])
+    nodes = windows.get_nodes_from_documents([LlamaDocument(text=text, id_="d")])
     assert [node.start_char_idx for node in nodes] == [0, 14, 28, 42]
+    locator = Locator({"d": Document("d", text)})
+    assert {locator.locate(hit_of(node)).kind for node in nodes} == {"placed"}
     assert nodes[0].metadata["window"].split() == ["The", "fox", "naps.", "The", "dog", "runs."]
     assert {"window", "original_text"} <= set(nodes[0].excluded_llm_metadata_keys)
     (first, second) = exact(MarkdownNodeParser()).get_nodes_from_documents(

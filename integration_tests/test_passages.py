@@ -514,6 +514,44 @@ def test_a_retriever_is_asked_for_more_hits_where_it_takes_their_number() -> Non
         assert [part.similarity_top_k for part in (fused, child)] == [3, 2]
 
 
+def finished(ask: Callable[[str], Any]) -> Callable[[str], Any]:
+    return lambda question: asyncio.run(ask(question))
+
+
+@pytest.mark.parametrize("way", ["at once", "awaited"])
+def test_a_retriever_that_refuses_so_many_hits_is_asked_for_its_own_number(way: str) -> None:
+    tea = Document("tea", "Tea is hot.")
+
+    class Strict(Store):
+        def similarity_search(self, query: str, k: int = 4, **options: Any) -> list[Any]:
+            if k > 60 or options:
+                raise ValueError(f"expected at most 60, got {k}")
+            return super().similarity_search(query, k)
+
+        async def asimilarity_search(self, query: str, k: int = 4, **options: Any) -> list[Any]:
+            return self.similarity_search(query, k, **options)
+
+    class StrictNodes(LlamaRetriever):
+        similarity_top_k = 2
+
+        def _retrieve(self, query_bundle: Any) -> list[Any]:
+            if self.similarity_top_k > 60:
+                raise ValueError("expected at most 60")
+            return [NodeWithScore(node=TextNode(text="Tea is hot.", metadata={"file_name": "tea"}))]
+
+    store = Strict(DeterministicFakeEmbedding(size=8))
+    store.add_documents([LangChainDocument(page_content="Tea is hot.", metadata={"source": "tea"})])
+    lines = langchain.PassageRetriever(store.as_retriever(), documents=[tea])
+    nodes = llamaindex.PassageRetriever(StrictNodes(), documents=[tea])
+    awaited: list[Any] = [lines.ainvoke, nodes.aretrieve]
+    asks = [lines.invoke, nodes.retrieve] if way == "at once" else [finished(ask) for ask in awaited]
+    for ask, name in zip(asks, ("VectorStoreRetriever", "StrictNodes"), strict=True):
+        with pytest.warns(PassageWarning, match=rf"{name} gives no 100 hits \(expected at most 60.*fetch_k=None"):
+            assert len(ask("tea")) == 1
+    with pytest.raises(ValueError, match="expected at most 60"):
+        lines.invoke("tea", filter={"level": 1})
+
+
 # ---- Where hits stand
 
 

@@ -352,14 +352,23 @@ class LocalIndex:
 
     def warn_of_few(self, retriever: object, count: int, fetch_k: int | None) -> None:
         """Warn once of a retriever that gives fewer hits than asked for, and cannot be asked for more."""
-        if fetch_k is None or count >= fetch_k or self._has_warned:
-            return
-        self._has_warned = True
-        warn_user(
-            f"{type(retriever).__name__} takes no number of hits in a call, and gave {count}: let it give about "
-            f"{fetch_k} by its own options, or give fetch_k=None",
-            PassageWarning,
+        if fetch_k is not None and count < fetch_k:
+            self._warn_once(
+                f"{type(retriever).__name__} takes no number of hits in a call, and gave {count}: let it give about "
+                f"{fetch_k} by its own options, or give fetch_k=None"
+            )
+
+    def warn_of_refusal(self, retriever: object, fetch_k: int | None, error: Exception) -> None:
+        """Warn once of a retriever that answered only as it is, with its own number of hits."""
+        self._warn_once(
+            f"{type(retriever).__name__} gives no {fetch_k} hits ({error!s:.200}), and gave as many as it gives by "
+            "itself: give the fetch_k that it can give, or fetch_k=None"
         )
+
+    def _warn_once(self, message: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warn_user(message, PassageWarning)
 
     def __deepcopy__(self, memo: object) -> LocalIndex:
         return self  # nothing in it changes but what was warned of
@@ -404,6 +413,12 @@ class OneSentence:
                 if name in vars(self):  # pydantic checks an object after it has changed it
                     vars(self)[name] = before
                 raise
+
+
+_ADVICE = {
+    "elsewhere": "Index the documents that the retriever searches",
+    "ambiguous": "Let the splitter state its chunks' places: chunkadapters.exact makes it do so",
+}
 
 
 class OpenedIndex(HitIndex):
@@ -544,7 +559,7 @@ class OpenedIndex(HitIndex):
                 self._warn_once(
                     kind,
                     f"{len(lost)} of {len(hits)} hits have no certain place in the index and stay as they are, such "
-                    f"as {hit.text[:40]!r}: {verdict.reason}. Index the documents that the retriever searches",
+                    f"as {hit.text[:40]!r}: {verdict.reason}. {_ADVICE[kind]}",
                 )
 
     def _warn_once(self, reason: str, message: str) -> None:

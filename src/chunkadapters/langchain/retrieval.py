@@ -391,8 +391,14 @@ class PassageRetriever(BaseRetriever, _Shown):
         **arguments: Any,
     ) -> list[Document]:
         behind = Behind.of(self, self._local_index(), k, max_tokens)
-        retriever, arguments = self._asked(behind, arguments)
-        hits = retriever.invoke(query, {"callbacks": run_manager.get_child()}, **arguments)
+        self._check_call(behind, arguments)
+        retriever, number = self._deep() or (self.retriever, {})
+        config: RunnableConfig = {"callbacks": run_manager.get_child()}
+        try:
+            hits = retriever.invoke(query, config, **{**number, **arguments})
+        except ValueError as error:  # of some that have fewer
+            hits = self.retriever.invoke(query, config, **arguments)
+            behind.index.warn_of_refusal(self.retriever, self.fetch_k, error)
         return self._passages(query, hits, behind, arguments)
 
     async def _aget_relevant_documents(
@@ -405,12 +411,18 @@ class PassageRetriever(BaseRetriever, _Shown):
         **arguments: Any,
     ) -> list[Document]:
         behind = Behind.of(self, self._local_index(), k, max_tokens)
-        retriever, arguments = self._asked(behind, arguments)
-        hits = await retriever.ainvoke(query, {"callbacks": run_manager.get_child()}, **arguments)
+        self._check_call(behind, arguments)
+        retriever, number = self._deep() or (self.retriever, {})
+        config: RunnableConfig = {"callbacks": run_manager.get_child()}
+        try:
+            hits = await retriever.ainvoke(query, config, **{**number, **arguments})
+        except ValueError as error:
+            hits = await self.retriever.ainvoke(query, config, **arguments)
+            behind.index.warn_of_refusal(self.retriever, self.fetch_k, error)
         return await asyncio.to_thread(self._passages, query, hits, behind, arguments)
 
-    def _asked(self, behind: Behind, arguments: dict[str, Any]) -> tuple[Question, dict[str, Any]]:
-        """The retriever to ask, and the arguments for it: a call's, and the number of hits."""
+    def _check_call(self, behind: Behind, arguments: Mapping[str, object]) -> None:
+        """Raise `OptionError`: arguments of a call that something would drop, or that the index does not obey."""
         if arguments:
             behind.check_call(arguments)
             dropped_by = dropping(self.retriever, arguments)
@@ -418,8 +430,6 @@ class PassageRetriever(BaseRetriever, _Shown):
                 raise OptionError(
                     f"{type(dropped_by).__name__} takes no {', '.join(arguments)} in a call: give it its own options"
                 )
-        retriever, number = self._deep() or (self.retriever, {})
-        return retriever, {**number, **arguments}
 
     def _deep(self) -> tuple[Question, dict[str, Any]] | None:
         """The retriever that gives `fetch_k` hits, with the argument for it; None if it takes no number."""

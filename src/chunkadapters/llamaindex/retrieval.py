@@ -60,7 +60,7 @@ from chunkadapters.llamaindex.node_parser import (
     stated_place,
     text_of,
 )
-from chunkadapters.places import ALSO_IN, Metadata, is_derived
+from chunkadapters.places import ALSO_IN, LOCATED, Metadata, is_derived
 from chunkadapters.scores import (
     Ask,
     AsyncAsk,
@@ -95,8 +95,10 @@ def hit_of(node_or_hit: BaseNode | NodeWithScore) -> Hit:
         text=text,
         score=score_of(getattr(node_or_hit, "score", None)),
         names=names_of(node.ref_doc_id, *(metadata.get(key) for key in _NAMING_KEYS)),
-        # LlamaIndex' own splitters search for their nodes, whose ids are UUIDs with dashes.
-        stated=KEYS.stated(stated_place(node), text, searched="-" in node.node_id),
+        # LlamaIndex' own splitters search for their nodes, whose ids are UUIDs with dashes; `exact` says how it placed.
+        stated=KEYS.stated(
+            stated_place(node), text, searched="-" in node.node_id and LOCATED not in metadata
+        ),
         derived=is_derived(metadata),
         document=document,
         metadata=metadata,
@@ -413,20 +415,31 @@ class PassageRetriever(BaseRetriever):
         super().__setattr__(name, value)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        nodes = _deep(self.retriever, self.fetch_k).retrieve(query_bundle)
+        try:
+            nodes = _deep(self.retriever, self.fetch_k).retrieve(query_bundle)
+        except ValueError as error:  # of some that have fewer
+            nodes = self.retriever.retrieve(query_bundle)
+            self._index.warn_of_refusal(self.retriever, self.fetch_k, error)
         return self._passages(query_bundle, nodes)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        nodes = await _deep(self.retriever, self.fetch_k).aretrieve(query_bundle)
+        try:
+            nodes = await _deep(self.retriever, self.fetch_k).aretrieve(query_bundle)
+        except ValueError as error:
+            nodes = await self.retriever.aretrieve(query_bundle)
+            self._index.warn_of_refusal(self.retriever, self.fetch_k, error)
         return await asyncio.to_thread(self._passages, query_bundle, nodes)
 
     def _passages(
         self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
     ) -> list[NodeWithScore]:
         if not _takes_k(self.retriever):
-            index = self.options._behind().index
-            index.warn_of_few(self.retriever, len(nodes), self.fetch_k)
+            self._index.warn_of_few(self.retriever, len(nodes), self.fetch_k)
         return self.options.postprocess_nodes(nodes, query_bundle)
+
+    @property
+    def _index(self) -> LocalIndex:
+        return self.options._behind().index
 
 
 def _takes_k(retriever: BaseRetriever) -> bool:
