@@ -226,6 +226,7 @@ RECORDS = {  # texts with records, each of which fits
     "a.ini": ("{}", "[tea{}]\nheat = 3", "\n"),
     "a.xml": ("<teas><!-- <tea> -->{}</teas>", "<tea a='{}'><heat/>3</tea>", ""),
     "a.kt": ("class Tea {{\n{}}}\n", "    fun pour{}() {{\n        a()\n\n        b()\n    }}\n", "\n"),
+    "b.kt": ("class Tea {{\n{}}}\n", "    // Pours\n    @Hot\n    fun pour{}() = a(1, 2)\n", ""),
     "a.cs": ("class Tea\n{{\n{}}}\n", "    void Pour{}()\n    {{\n        A();\n\n        B();\n    }}\n", "\n"),
     "a.rb": ("class Tea\n{}end\n", "  def pour{}\n    a\n\n    b\n  end\n", "\n"),
 }

@@ -623,7 +623,12 @@ def test_a_notebook_is_its_texts_and_code_without_pictures(tmp_path):
     ]
     file = tmp_path / "tea.ipynb"
     file.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}))
-    assert document_of(file).text == "# Tea\n![x](data:)\n\n```python\nprint('hot')\n```"
+    document, notes = read_file(file)
+    assert document.text == "# Tea\n![x](data:)\n\n```python\nprint('hot')\n```"
+    assert notes == ("outputs of its cells are left out",)
+    cells = [{"cell_type": "heading", "level": 2, "source": "Tea"}, {"cell_type": "code", "input": ["x <- 1"]}]
+    file.write_text(json.dumps({"worksheets": [{"cells": cells}], "metadata": {"kernelspec": {"language": "R"}}}))
+    assert document_of(file).text == "## Tea\n\n```r\nx <- 1\n```"
     long = [{"cell_type": "code", "source": "x = 1\n" * 50_000}]
     file.write_text(json.dumps({"cells": long, "metadata": {}, "nbformat": 4}))
     tracemalloc.start()

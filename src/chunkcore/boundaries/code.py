@@ -34,6 +34,9 @@ _SECTION = re.compile(
 )
 _WITH_SECTIONS = ("toml", "ini")
 _BLANK = re.compile(r"(?:\r\n?|\n)(?:[ \t\f]*(?:\r\n?|\n))+")
+_LEADS = re.compile(
+    r"//|/\*|\*/|\* |--|;|#[\s!]|@\w[^;{]*$|\[[^\]]*\]$"
+)  # comments and annotations
 _CLOSES = re.compile(
     r"[\])}]|</|(?:end|fi|done|esac|else|elif|elsif|except|catch|finally|rescue|ensure)\b"
 )
@@ -133,7 +136,7 @@ def _indent(text: str, row: tuple[int, int]) -> int:
 
 
 def _beginnings(text: str, rows: Sequence[tuple[int, int]]) -> list[int]:
-    """Where the lines of the least indent begin that close nothing and open no block of the line before them."""
+    """Where the lines of the least indent begin that close nothing, open no block and follow no comment."""
     indents = [_indent(text, row) for row in rows]
     least = min(indents, default=0)
     begins = []
@@ -141,7 +144,7 @@ def _beginnings(text: str, rows: Sequence[tuple[int, int]]) -> list[int]:
     for (start, end), indent in zip(rows, indents, strict=True):
         line = text[start:end].strip()
         opens = _ALONE.match(line) and before and not before.endswith(_OPENED)
-        if indent == least and not _CLOSES.match(line) and not opens:
+        if indent == least and not (opens or _CLOSES.match(line) or _LEADS.match(before)):
             begins.append(start)
         before = line
     return begins

@@ -630,27 +630,32 @@ _PICTURE = re.compile(r"data:[\w.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
 
 @readers.register("notebook")
 class Notebook(Reader):
-    """A Jupyter notebook as Markdown: its texts and code; no outputs, no pictures."""
+    """A Jupyter notebook as Markdown: its texts and code; no pictures, and a note of outputs."""
 
     endings = ("ipynb",)
 
     def read(self, data: bytes, name: str) -> Reading:
         notebook = json.loads(data.decode("utf-8-sig"))
-        metadata = notebook.get("metadata", {})
-        language = metadata.get("kernelspec", {}).get("language")
-        language = language or metadata.get("language_info", {}).get("name") or "python"
+        metadata = notebook.get("metadata") or {}
+        kernel, info = metadata.get("kernelspec") or {}, metadata.get("language_info") or {}
+        language = kernel.get("language") or info.get("name") or "python"
         blocks = []
-        for cell in notebook["cells"]:
-            source = "".join(cell.get("source", ""))
-            kind = cell.get("cell_type")
-            if kind == "markdown":
-                blocks.append(source.strip("\n"))
-            elif source.strip():
-                blocks.append(fenced(source, str(language).lower() if kind == "code" else ""))
+        notes: tuple[str, ...] = ()
+        for sheet in notebook.get("worksheets") or [notebook]:  # sheets before version 4
+            for cell in sheet["cells"]:
+                source = "".join(cell.get("source") or cell.get("input") or "")
+                kind = cell.get("cell_type")
+                if kind in ("markdown", "heading"):
+                    marks = "#" * cell.get("level", 1) + " " if kind == "heading" else ""
+                    blocks.append(marks + source.strip("\n"))
+                elif source.strip():
+                    blocks.append(fenced(source, str(language).lower() if kind == "code" else ""))
+                if cell.get("outputs"):
+                    notes = ("outputs of its cells are left out",)
         text = "\n\n".join(filter(str.strip, blocks)).strip()
         if not text:
             raise UnreadError(name, "is a notebook without a text: take it out")
-        return Reading(Document(name, _PICTURE.sub("data:", text), {"format": "markdown"}))
+        return Reading(Document(name, _PICTURE.sub("data:", text), {"format": "markdown"}), notes)
 
 
 class _Refused(Reader):
