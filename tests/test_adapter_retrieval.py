@@ -115,6 +115,7 @@ class Keyed:
 class Client:
     def __init__(self, api_key: str) -> None:
         self.api_key = api_key
+        self.vector_key = "is wrong"  # a store's, no secret
 
 
 @both

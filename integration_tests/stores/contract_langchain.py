@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
 from chunkadapters.places import PlaceKeys
+from chunkcore import ChunkcoreError
 
 from integration_tests.stores.collection import (
     BUDGET,
@@ -50,6 +52,8 @@ class LangChainContract:
     again = "written over"
     # What comes back of ODD; or the text of the exception with which it is refused.
     odd: ClassVar[Mapping[str, Any] | str] = ODD
+    # With what a filter of a question is refused, if it is.
+    unfiltered = ""
     # By what index() names chunks in the store.
     key_encoder: Any = "sha256"
 
@@ -82,6 +86,21 @@ class LangChainContract:
 
         store.add_documents(chunks_of(texts()))
         assert_found_by_spans(run_retriever(store.as_retriever(search_kwargs={"k": DEPTH}), benchmark()))
+
+    def test_a_questions_filter_is_obeyed_or_refused(self, store):
+        from chunkadapters.langchain import run_retriever
+
+        store.add_documents(chunks_of(texts(), level=2, open=True))
+        (name, _) = texts()
+        where = {"source_id": name, "level": 2.0, "open": True}
+        asked = replace(benchmark(), queries=[replace(query, where=where) for query in benchmark().queries])
+        retriever = store.as_retriever(search_kwargs={"k": DEPTH})
+        if self.unfiltered:
+            with pytest.raises(ChunkcoreError, match=self.unfiltered):
+                run_retriever(retriever, asked, retries=0)
+            return
+        answers = run_retriever(retriever, asked).results.values()
+        assert {piece.document_id for pieces in answers for piece in pieces} == {name}
 
     def test_its_hits_become_passages(self, store):
         from chunkadapters.langchain import PassageRetriever

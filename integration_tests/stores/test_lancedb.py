@@ -18,6 +18,7 @@ class TestLangChain(LangChainContract):
     """Answers without ids. A table has the keys of what was added first: others are refused, absent ones are None."""
 
     again = "twice"
+    unfiltered = r"No field named source_id.*form_of\(filter\)"
 
     def identify(self, found):
         return None
@@ -48,6 +49,7 @@ class TestLangChainsOwnPackage(LangChainContract):
     """Answers without ids; the database's address stands over each chunk's source; arguments of a call are ignored."""
 
     again = "twice"
+    unfiltered = "the retriever ignored the filter"
 
     def identify(self, found):
         return None

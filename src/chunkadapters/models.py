@@ -57,7 +57,9 @@ def finished(coroutine: Coroutine[Any, Any, T]) -> T:
 # ---- Identity and secrets: caches and ids are keyed by a model's settings, without its keys and passwords
 
 _SECRET = re.compile(
-    r"key$|secret|passw|credential|(^|_)(token|auth|sas)(_|$)|authori[sz]ation|bearer|cookie|header|connection_string",
+    # A store's keys of texts, ids and vectors are no secrets.
+    r"(?<!text_)(?<!document_)(?<!payload_)(?<!id_)(?<!vector_)(?<!sharding)key$|"
+    r"secret|passw|credential|(^|_)(token|auth|sas)(_|$)|authori[sz]ation|bearer|cookie|header|connection_string",
     re.IGNORECASE,
 )
 # Settings that do not change the answers.

@@ -167,6 +167,7 @@ class DeployedRetriever:
         aask: the same, asynchronously.
         parts: what the retriever is made of; no message repeats its secrets.
         filtered: the same retriever with the filter of one question; None if it takes none.
+        advice: what to do where it answers no question.
     """
 
     name: str
@@ -174,6 +175,7 @@ class DeployedRetriever:
     aask: AsyncAsk
     parts: object = None
     filtered: Callable[[Mapping[str, object]], DeployedRetriever] | None = None
+    advice: str = ""
 
 
 class RunOptions(TypedDict, total=False):
@@ -315,7 +317,7 @@ class RetrieverRun:
         first, failure = next(iter(self._failures.items()))
         raise ModelError(
             f"the retriever answered none of the first {len(self._failures)} questions, each asked "
-            f"{self.retries + 1} times; {first}: {failure}"
+            f"{self.retries + 1} times; {first}: {failure}{self._systems[0].advice}"
         )
 
     def run(self) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from importlib import import_module
 from inspect import signature
 from typing import Any, TypeAlias, cast
 
@@ -182,6 +183,31 @@ def with_filter(runnable: AnyRunnable) -> AnyRunnable | None:
             if isinstance(options, Mapping) and options.get("filter"):
                 return part
     return None
+
+
+def filter_in_form(runnable: AnyRunnable, where: Mapping[str, Any]) -> object:
+    """Equal values of metadata in the form of the vector store inside, where that is Chroma or Qdrant; else `where`."""
+    stores = [
+        part.vectorstore for part in _reached(runnable) if isinstance(part, VectorStoreRetriever)
+    ]
+    if len(stores) != 1:
+        return where
+    names = {cls.__name__ for cls in type(stores[0]).__mro__}
+    if "Chroma" in names and len(where) > 1:
+        return {"$and": [{key: value} for key, value in where.items()]}
+    if "QdrantVectorStore" not in names:
+        return where
+    models = import_module("qdrant_client.models")
+    store: Any = stores[0]
+    conditions = []
+    for key, value in where.items():
+        condition = models.FieldCondition(key=f"{store.metadata_payload_key}.{key}")
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            condition.range = models.Range(gte=value, lte=value)
+        else:
+            condition.match = models.MatchValue(value=value)
+        conditions.append(condition)
+    return models.Filter(must=conditions)
 
 
 Called: TypeAlias = "tuple[AnyRunnable, RunnableConfig | None]"  # with what it is called

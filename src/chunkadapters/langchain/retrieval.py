@@ -38,6 +38,7 @@ from chunkadapters.behind import (
 )
 from chunkadapters.langchain.models import (
     dropping,
+    filter_in_form,
     stated_k,
     with_filter,
 )
@@ -101,7 +102,7 @@ def _system(retriever: Runnable[str, list[Document]], **arguments: Any) -> Deplo
                 f"a question has a filter (where), which would replace that of {type(replaced).__name__}: give each "
                 "question both, and the retriever none"
             )
-        return _system(retriever, filter=_Filter(where))
+        return _system(retriever, filter=filter_in_form(retriever, _Filter(where)))
 
     def ask(question: str) -> list[Document]:
         return retriever.invoke(question, **arguments)
@@ -109,7 +110,13 @@ def _system(retriever: Runnable[str, list[Document]], **arguments: Any) -> Deplo
     async def aask(question: str) -> list[Document]:
         return await retriever.ainvoke(question, **arguments)
 
-    return DeployedRetriever(retriever.get_name(), ask, aask, retriever, filtered)
+    advice = ""
+    if arguments:
+        advice = (
+            "; the retriever got the question's filter (where) as filter=. If its store wants another form, give "
+            "RunnableLambda(lambda question, filter: retriever.invoke(question, filter=form_of(filter)))"
+        )
+    return DeployedRetriever(retriever.get_name(), ask, aask, retriever, filtered, advice)
 
 
 class _Filter(dict[str, object]):
