@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -60,6 +61,25 @@ def test_a_short_document_is_one_chunk() -> None:
 )
 def test_the_strategy_is_picked_by_what_is_said_of_a_document_then_by_its_looks(document, strategy):
     assert strategies_of(document) == {strategy}
+
+
+SAID = "The gate is open now. " * 20
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", f'id,text\n1,"{SAID}"\n2,"{SAID}"\n'),
+        ("a.md", f"| id | text |\n|---|---|\n| 1 | {SAID}|\n| 2 | {SAID}|\n"),
+        ("a.json", f'{{"id": 1, "text": "{SAID}"}}'),
+        ("a.xml", f"<a><p>{SAID}<b>gate</b> {SAID}</p></a>"),
+        ("a.py", f'x = """{SAID}"""\n'),
+    ],
+)
+def test_a_row_or_line_over_the_maximum_is_cut_between_its_sentences(name, text):
+    chunks = [chunk.text for chunk in Auto(size=20, counter="words").chunk(Document(name, text))]
+    assert len(chunks) > 5
+    assert not any(re.search("(The|The gate|is|open)$", chunk) for chunk in chunks)
 
 
 @pytest.mark.parametrize(

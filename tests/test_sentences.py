@@ -60,6 +60,7 @@ def test_sentences_of_a_page_end_at_its_blocks_and_headings() -> None:
     sentences = ["<!doctype html>", "<title>T</title>", "<h1>Harbour</h1>", "<p>Boats pay&nbsp;5 &amp; leave."]
     sentences.append("We close</p>")
     sentences += ["<ul><li>One", "<li>Two</ul>", "<h2>Tides</h2>", "High at <b>noon</b>", "<br>low at six", "<div>Now"]
+    sentences += ["<table><tr><td>Gate <td>open", "<tr><th>Lock <td>shut</table>"]
     sentences += ["<div>then</div>", "later</div></html>"]
     assert split(" ".join(sentences)) == sentences
     assert split("To mark up, write <p>this</p> <p>that</p>") == ["To mark up, write <p>this</p> <p>that</p>"]

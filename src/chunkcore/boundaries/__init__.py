@@ -78,7 +78,7 @@ def table_blocks(text: str) -> list[Block]:
         if kept is None:
             continue
         above = header is None
-        blocks.append(Block(*kept, whole=True, leads=above, header=header, text="words"))
+        blocks.append(Block(*kept, whole=True, leads=above, header=header))
         if above and length == usual and not text.startswith(_ABOVE_HEADER, kept[0]):
             header = kept
     return blocks

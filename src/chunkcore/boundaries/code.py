@@ -80,8 +80,8 @@ def _blocks(
     for number, kept in enumerate(between(text, start, end, cuts)):
         if kept:
             leads = has_head and number == 0
-            inner = None if leads else partial(parts, *kept)
-            blocks.append(Block(*kept, whole=True, leads=leads, parts=inner, text="lines"))
+            inner = partial(_line_blocks, text, *kept) if leads else partial(parts, *kept)
+            blocks.append(Block(*kept, whole=True, leads=leads, parts=inner))
     return blocks
 
 
@@ -151,7 +151,7 @@ def _beginnings(text: str, rows: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _line_blocks(text: str, start: int, end: int) -> list[Block]:
-    return [Block(first, last, text="words") for first, last in lines(text, start, end)]
+    return [Block(first, last, whole=True) for first, last in lines(text, start, end)]
 
 
 def _paragraphs(text: str, start: int, end: int) -> list[Block]:

@@ -186,7 +186,7 @@ def _table(
     if first:
         blocks.append(Block(*first, path, whole=True, leads=True, text="words"))
     kept = [row for row in rows if row]
-    blocks += [Block(*row, path, whole=True, header=header, text="words") for row in kept]
+    blocks += [Block(*row, path, whole=True, header=header) for row in kept]
     return blocks
 
 

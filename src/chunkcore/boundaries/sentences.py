@@ -182,8 +182,8 @@ _DATES = (
     (re.compile(r"\d{1,2}\.\d{1,2}"), re.compile(r"\d{4}|\d+\Z")),
     (re.compile(r".{1,2}"), re.compile(r"\d{1,2}\.(?:\s|$)|\d{4}\b")),
 )
-_BLOCK_EDGE = re.compile(
-    rf"(?:</?(?:br|{'|'.join(sorted(BLOCK_TAGS))})\b[^<>]*>\s*)+", re.IGNORECASE
+_BLOCK_EDGE = re.compile(  # cells of a row are one block
+    rf"(?:</?(?:br|{'|'.join(sorted(BLOCK_TAGS - {'td', 'th'}))})\b[^<>]*>\s*)+", re.IGNORECASE
 )
 _HEADING_OPENS = re.compile(
     r"(?:<(?!/?h[1-6])[^<>]*>\s*)*<h[1-6]\b", re.IGNORECASE
