@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -107,17 +107,6 @@ def written_show(show: Show) -> str:
     if callable(show):
         raise OptionError("show is a function, which cannot be written down")
     return show
-
-
-class PassageOptions(Protocol):
-    """What the frameworks' classes have of the options of `Behind`."""
-
-    show: Show
-    max_tokens: MaxTokens
-    k: int | None
-    balance: float
-    counter: TokenCounterLike
-    order: Order
 
 
 @dataclass(frozen=True)
@@ -233,21 +222,19 @@ class Behind:
     @classmethod
     def of(
         cls,
-        options: PassageOptions,
+        options: object,
         index: LocalIndex,
         k: int | None = None,
         max_tokens: MaxTokens | None = None,
     ) -> Behind:
         """With the options of a framework's object; `k` and `max_tokens` are those of a call."""
-        return cls(
-            index,
-            show=options.show,
-            max_tokens=options.max_tokens if max_tokens is None else max_tokens,
-            k=options.k if k is None else k,
-            balance=options.balance,
-            counter=options.counter,
-            order=options.order,
-        )
+        names = ("show", "max_tokens", "k", "balance", "counter", "order")
+        values = {name: getattr(options, name) for name in names}
+        if k is not None:
+            values["k"] = k
+        if max_tokens is not None:
+            values["max_tokens"] = max_tokens
+        return cls(index, **values)
 
     def check_call(self, arguments: Collection[str]) -> None:
         """Raise `OptionError`: arguments for the retriever, while text is shown that they may hide."""
@@ -467,12 +454,7 @@ class OpenedIndex(HitIndex):
             counter=options.limits.token_counter,
             order=options.order,
         )
-        passages = []
-        for retrieved in answer:
-            if retrieved.spans:
-                passages.append(self._passage(retrieved, pieces, whole))
-            else:
-                passages.append(Passage(retrieved, None, (_number_of(retrieved, pieces),)))
+        passages = [self._passage(retrieved, pieces, whole) for retrieved in answer]
         for number in textless:
             passages.insert(number, Passage(pieces[number], None, (number,)))
         return passages[: options.limits.k]
@@ -484,27 +466,36 @@ class OpenedIndex(HitIndex):
         document is shown whole.
         """
         verdicts = self._locator.locate_all(hits)
-        whole: Collection[str] = ()
-        if show == "all":
-            whole = self.documents.keys()
-        elif show != "hits":
-            whole = {verdict.piece.document_id for verdict in verdicts if verdict.piece.spans}
-            if callable(show):
-                shown = {name: show(own_copy(self.documents[name].metadata)) for name in whole}
-                whole = {name for name, answer in shown.items() if truth("show", answer, name)}
+        whole = self._whole(verdicts, show)
         pieces = []
         for hit, verdict in zip(hits, verdicts, strict=True):
             piece = verdict.piece
             is_sure = verdict.kind == "placed" and not hit.derived
-            has_place = piece.spans and (is_sure or piece.document_id in whole)
-            pieces.append(piece if has_place and hit.text.strip() else unplaced(hit))
+            is_shown = is_sure or piece.document_id in whole
+            if not (piece.spans and is_shown and hit.text.strip()):
+                piece = unplaced(hit)
+            pieces.append(piece)
         self._warn(hits, verdicts, whole)
         return pieces, whole
+
+    def _whole(self, verdicts: Sequence[Verdict], show: Show) -> Collection[str]:
+        """The documents that are shown whole."""
+        if show == "hits":
+            return ()
+        if show == "all":
+            return self.documents
+        names = {verdict.piece.document_id for verdict in verdicts if verdict.piece.spans}
+        if not callable(show):
+            return names
+        shown = {name: show(own_copy(self.documents[name].metadata)) for name in names}
+        return [name for name, answer in shown.items() if truth("show", answer, name)]
 
     def _passage(
         self, retrieved: Retrieved, pieces: Sequence[Retrieved], whole: Collection[str]
     ) -> Passage:
         """A passage of the answer, with the numbers of its document's hits."""
+        if not retrieved.spans:
+            return Passage(retrieved, None, (_number_of(retrieved, pieces),))
         name = retrieved.document_id
         inside: list[int] = []
         others: list[int] = []
@@ -645,5 +636,5 @@ def _numbered(documents: Sequence[Document]) -> list[Document]:
         name = document.id
         while name in counts and document.id in numbers:
             name = f"{document.id}#{next(numbers[document.id])}"
-        rows.append(document if name == document.id else replace(document, id=name))
+        rows.append(replace(document, id=name))
     return rows

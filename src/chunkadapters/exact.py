@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast, overload
+from itertools import starmap
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, overload
 
 from chunkadapters.configuration import NamedFunction
 from chunkadapters.places import LOCATED, Metadata, Origin, PlaceKeys, chunk_records
@@ -110,45 +111,54 @@ def place_pieces(text: str, pieces: Sequence[SplitPiece], unplaced: Unplaced) ->
     """
     if not text or not pieces:
         return []
-    drafts = _counted(text, pieces)
-    if drafts:
-        return drafts
+    return _counted(text, pieces) or _sought(text, pieces, unplaced)
+
+
+def _counted(text: str, pieces: Sequence[SplitPiece]) -> list[Draft]:
+    """The pieces at their stated starts; [] if they are not the whole text there, in order and without a gap."""
+    drafts = []
+    before = reached = 0
+    for piece in pieces:
+        start = piece.start
+        if start is None or not before <= start <= reached:
+            return []
+        if not text.startswith(piece.text, start):
+            return []
+        span = Span(start, start + len(piece.text))
+        before, reached = start, max(reached, span.end)
+        drafts.append(Draft((span,), dict(piece.metadata)))
+    return drafts if reached == len(text) else []
+
+
+def _sought(text: str, pieces: Sequence[SplitPiece], unplaced: Unplaced) -> list[Draft]:
+    """The pieces where their texts stand in order."""
     aligner = Aligner([Document("text", text)], similarity=SIMILARITY)
-    located = aligner.locate_in_order([piece.text for piece in pieces], document_id="text")
+    texts = [piece.text for piece in pieces]
+    located = aligner.locate_in_order(texts, document_id="text")
     following = [len(text)]  # where the next placed piece starts, from the last piece to the first
     for hit in reversed(located[1:]):
         following.append(hit.spans[0].start if hit.spans else following[-1])
+    drafts = []
     end = 0
-    for piece, hit, next_start in zip(pieces, located, reversed(following), strict=True):
-        spans = hit.spans
-        if not spans and unplaced == "refuse":
+    for piece, hit in zip(pieces, located, strict=True):
+        spans, next_start = hit.spans, following.pop()
+        is_verbatim = False
+        if spans:
+            is_verbatim = spans[0].slice(text) == piece.text
+        elif unplaced == "refuse":
             raise DataError(
                 f"the splitter gave a piece that stands nowhere in its text: {piece.text[:80]!r}; configure it so that "
                 'it keeps the text, or mark such pieces by unplaced="mark"'
             )
-        if not spans:
+        else:
             begin = min(end, len(text) - 1)
             spans = (Span(begin, max(begin + 1, next_start)),)
         end = spans[-1].end
         metadata = dict(piece.metadata)
         if hit.match != "exact":
             metadata[LOCATED] = hit.match
-        is_verbatim = bool(hit.spans) and spans[0].slice(text) == piece.text
         drafts.append(Draft(spans, metadata, derived=None if is_verbatim else piece.text))
     return drafts
-
-
-def _counted(text: str, pieces: Sequence[SplitPiece]) -> list[Draft]:
-    """The pieces at their stated starts; [] if they are not the whole text there, in order and without a gap."""
-    drafts = []
-    before = end = 0
-    for piece in pieces:
-        start = piece.start
-        if start is None or not before <= start <= end or not text.startswith(piece.text, start):
-            return []
-        before, end = start, max(end, start + len(piece.text))
-        drafts.append(Draft((Span(start, start + len(piece.text)),), dict(piece.metadata)))
-    return drafts if end == len(text) else []
 
 
 def placed_records(
@@ -161,9 +171,16 @@ def placed_records(
     """The pieces of a document as chunks, and the metadata to write beside the splitter's own."""
     drafts = place_pieces(document.text, pieces, unplaced)
     chunks = []
-    for index, (piece, draft) in enumerate(zip(pieces, drafts, strict=True)):
-        where, derived = (document.id, index, draft.spans), draft.derived is not None
-        chunks.append(Chunk(*where, piece.text, 0, metadata=draft.metadata, derived=derived))
+    for piece, draft in zip(pieces, drafts, strict=True):
+        place = (document.id, len(chunks), draft.spans)
+        chunk = Chunk(
+            *place,
+            piece.text,
+            token_count=0,
+            metadata=draft.metadata,
+            derived=draft.derived is not None,
+        )
+        chunks.append(chunk)
     records = chunk_records(document, chunks, origin, {}, keys, set())
     return chunks, [record for _, _, record in records]
 
@@ -201,14 +218,15 @@ class Aligned(Chunker):
             object.__setattr__(self, "split", NamedFunction(self.split))
 
     def cut(self, source: TokenizedText) -> list[Draft]:
-        split = cast("Callable[[str], Sequence[str | tuple[Any, ...]]]", self.split)
-        pieces = map(_as_piece, split(source.text))
-        return place_pieces(source.text, [piece for piece in pieces if piece.text], self.unplaced)
+        split: Any = self.split
+        pieces = [_as_piece(item) for item in split(source.text)]
+        filled = [piece for piece in pieces if piece.text]
+        return place_pieces(source.text, filled, self.unplaced)
 
 
-def _as_piece(item: str | tuple[Any, ...]) -> SplitPiece:
+def _as_piece(item: Any) -> SplitPiece:
     is_row = isinstance(item, tuple) and 2 <= len(item) <= 3
-    piece = SplitPiece(*item) if is_row else SplitPiece(item)  # type: ignore[arg-type]
+    piece = SplitPiece(*item) if is_row else SplitPiece(item)
     if not isinstance(piece.text, str) or not isinstance(piece.metadata, Mapping):
         raise DataError(
             f"expected the splitter to give texts, or texts with their metadata, got {type(item).__name__}"
@@ -262,11 +280,12 @@ def _joined(text: str, pieces: Iterable[PieceRange], joiner: str, *, strip: bool
     joined = joiner.join([text[start:end] for start, end in ranges])
     if strip:
         joined = joined.strip()
+        first, last = ranges[0], ranges[-1]
         # Of pieces of white space alone the joiners stay.
-        ranges = _trimmed(text, ranges) or [(ranges[0][1], ranges[-1][0])]
+        ranges = _trimmed(text, ranges) or [(first[1], last[0])]
     if not joined:
         return None
-    spans = tuple(Span(start, end) for start, end in ranges)
+    spans = tuple(starmap(Span, ranges))
     is_source = text_of_spans(text, merge_touching(spans)) == joined
     return Draft(spans, derived=None if is_source else joined)
 
@@ -275,7 +294,8 @@ def _trimmed(text: str, ranges: Iterable[PieceRange]) -> list[PieceRange]:
     """The ranges without white space ones, and without white space at both ends."""
     kept = [(start, end) for start, end in ranges if not text[start:end].isspace()]
     if kept:
-        (first_start, first_end), (last_start, last_end) = kept[0], kept[-1]
-        kept[0] = (trim(text, first_start, first_end)[0], first_end)
-        kept[-1] = (kept[-1][0], trim(text, last_start, last_end)[1])
+        start, _ = trim(text, *kept[0])
+        _, end = trim(text, *kept[-1])
+        kept[0] = (start, kept[0][1])
+        kept[-1] = (kept[-1][0], end)
     return kept

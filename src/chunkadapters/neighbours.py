@@ -44,6 +44,9 @@ class _Region:
     def name(self) -> str:
         return f"{self.document_id} from character {self.start}"
 
+    def with_text(self, more: str) -> _Region:
+        return replace(self, text=self.text + more)
+
 
 class StoreIndex(HitIndex):
     """In place of an index on this machine: what a store has around its hits (docs/guides/passages.md).
@@ -100,19 +103,24 @@ class StoreIndex(HitIndex):
         return show != "hits"
 
     def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
-        placed = {hit: _parts(hit) for hit in hits}
-        asking = [hit for hit in hits if placed[hit]]
+        parts: list[_Region] = []
+        asking = []
+        for hit in hits:
+            parts_here = _parts(hit)
+            if parts_here:
+                parts += parts_here
+                asking.append(hit)
         around: list[_Region] = []
         if asking and options.show != "hits":
-            around = [_region_of(piece) for piece in self._neighbours(asking)]
-        parts = [part for hit in asking for part in placed[hit]]
+            around = list(map(_region_of, self._neighbours(asking)))
         regions = self._regions(parts, around)
         by_name = {region.name: region for region in regions}
         documents = [Document(name, region.text) for name, region in by_name.items()]
         corpus = chunk_corpus(documents, UNITS, workers=1)  # few and short: threads would cost more
         opened = OpenedIndex(get_retriever("passages:lexical").index(corpus))
         opened._warned = self._warned
-        answer = opened.behind(question, [_into_region(hit, regions) for hit in hits], options)
+        inside = [_into_region(hit, regions) for hit in hits]
+        answer = opened.behind(question, inside, options)
         return [_out_of_region(passage, by_name) for passage in answer]
 
     def _regions(self, parts: Sequence[_Region], around: Sequence[_Region]) -> list[_Region]:
@@ -121,20 +129,21 @@ class StoreIndex(HitIndex):
         regions: list[_Region] = []
         torn: set[str] = set()
         for part in sorted({*parts, *around}):
-            before = regions[-1] if regions else None
-            if before is None or part.document_id != before.document_id:
+            name = part.document_id
+            before = regions.pop() if regions and regions[-1].document_id == name else None
+            if before is None:
                 regions.append(part)
-            elif part.start < before.end:
+                continue
+            gap = part.start - before.end
+            if gap < 0:
                 if not _agree(before, part):
-                    torn.add(part.document_id)
-                more = part.text[before.end - part.start :]
-                regions[-1] = replace(before, text=before.text + more)
-            elif part.document_id in confirmed and part.start <= before.end + _GAP:
-                gap = part.start - before.end
+                    torn.add(name)
+                regions.append(before.with_text(part.text[-gap:]))
+            elif name in confirmed and gap <= _GAP:
                 white_space = "\n".ljust(gap) if gap > 1 else " " * gap
-                regions[-1] = replace(before, text=before.text + white_space + part.text)
+                regions.append(before.with_text(white_space + part.text))
             else:
-                regions.append(part)
+                regions += [before, part]
         if torn - self._warned:
             self._warned |= torn
             warn_user(
@@ -156,25 +165,29 @@ def _parts(hit: Hit) -> list[_Region]:
     offsets = offsets_within(hit.text, hit.spans)
     if offsets is None or not hit.document or hit.derived:
         return []
-    return [
-        _Region(hit.document, span.start, hit.text[offset : offset + len(span)])
-        for offset, span in zip(offsets, hit.spans, strict=True)
-    ]
+    parts = []
+    for offset, span in zip(offsets, hit.spans, strict=True):
+        text = hit.text[offset : offset + len(span)]
+        parts.append(_Region(hit.document, span.start, text))
+    return parts
 
 
 def _region_of(piece: Retrieved) -> _Region:
-    is_piece = isinstance(piece, Retrieved) and len(piece.spans) == 1
-    if not is_piece or len(piece.spans[0]) != len(piece.text):
-        raise DataError(
-            f"neighbours gives Retrieved(document_id, (span,), text=...) with the span's text, got {piece!r}"
-        )
-    return _Region(piece.document_id, piece.spans[0].start, piece.text)
+    if isinstance(piece, Retrieved) and len(piece.spans) == 1:
+        (span,) = piece.spans
+        if len(span) == len(piece.text):
+            return _Region(piece.document_id, span.start, piece.text)
+    raise DataError(
+        f"neighbours gives Retrieved(document_id, (span,), text=...) with the span's text, got {piece!r}"
+    )
 
 
 def _into_region(hit: Hit, regions: Iterable[_Region]) -> Hit:
     """The hit with its place in a region; without a name and place if none holds it."""
-    for region in regions if hit.spans else ():
-        is_inside = all(region.start <= a.start and a.end <= region.end for a in hit.spans)
+    start = min((span.start for span in hit.spans), default=-1)
+    end = max((span.end for span in hit.spans), default=-1)
+    for region in regions:
+        is_inside = region.start <= start and end <= region.end
         if is_inside and region.document_id == hit.document:
             stated = StatedPlace(shifted(hit.spans, -region.start))
             return replace(hit, names=(region.name,), stated=stated, document=region.name)
@@ -188,10 +201,12 @@ def _out_of_region(passage: Passage, regions: dict[str, _Region]) -> Passage:
 
     def moved(piece: Retrieved) -> Retrieved:
         place = regions[piece.document_id]
-        parts, sources = (tuple(map(moved, pieces)) for pieces in (piece.parts, piece.sources))
-        spans = shifted(piece.spans, place.start)
         return replace(
-            piece, document_id=place.document_id, spans=spans, parts=parts, sources=sources
+            piece,
+            document_id=place.document_id,
+            spans=shifted(piece.spans, place.start),
+            parts=tuple(map(moved, piece.parts)),
+            sources=tuple(map(moved, piece.sources)),
         )
 
     document = Document(region.document_id, region.text)

@@ -7,13 +7,14 @@ keys and is the codec; `Origin` adds offsets up through a chain of splitters.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, zip_longest
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import DataError, echo
@@ -38,6 +39,8 @@ from chunkcore.text import (
 )
 
 Metadata: TypeAlias = dict[Any, Any]  # of a framework's document: any values
+MetadataLike: TypeAlias = Mapping[Any, Any]  # which are only read
+Spans: TypeAlias = tuple[Span, ...]
 
 CONTEXT = "context"
 DERIVED = "derived"
@@ -84,7 +87,7 @@ class Origin:
     """Where the parts of a text stand in its source.
 
     Attributes:
-        parts: the offset in the text and the span in the source of each part, ascending; None if unknown.
+        parts: the offset in the text and the span in the source of each part, ascending.
         shift: for a text of one part, its offset in the source minus its offset in the text.
         passage: for a text that a model wrote, what it was written from: the place of each of its parts.
 
@@ -92,14 +95,14 @@ class Origin:
     (Span(start=103, end=108),)
     """
 
-    parts: tuple[tuple[int, Span], ...] | None
+    parts: tuple[tuple[int, Span], ...] = ()
     shift: int | None = None
-    passage: tuple[Span, ...] = ()
+    passage: Spans = ()
 
     @classmethod
     def at(cls, start: int) -> Origin:
         """A text at one place of its source."""
-        return cls(parts=(), shift=start)
+        return cls(shift=start)
 
     @classmethod
     def of_spans(cls, text: str, spans: Sequence[Span]) -> Origin:
@@ -112,9 +115,9 @@ class Origin:
             return NOWHERE
         if len(spans) == 1:
             return cls.at(spans[0].start)
-        return cls(parts=tuple(zip(offsets, spans, strict=True)))
+        return cls(tuple(zip(offsets, spans, strict=True)))
 
-    def place(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    def place(self, spans: Spans) -> Spans:
         """Spans of the text as spans of the source; () if their place is not known."""
         if self.passage:
             return self.passage
@@ -122,35 +125,37 @@ class Origin:
             return shifted(spans, self.shift) if self.shift else spans
         placed = []
         for span in spans:
-            for offset, part in self.parts or ():
-                start, end = max(span.start, offset), min(span.end, offset + len(part))
+            for offset, part in self.parts:
+                start = max(span.start, offset)
+                end = min(span.end, offset + len(part))
                 if start < end:
-                    placed.append(Span(part.start + start - offset, part.start + end - offset))
+                    placed += shifted([Span(start, end)], part.start - offset)
         return merge_touching(placed)
 
 
 WHOLE = Origin.at(0)  # of a text that is its own source
-NOWHERE = Origin(parts=None)  # of a text without a known place
+NOWHERE = Origin()  # of a text without a known place
 
 
-def is_derived(metadata: Mapping[str, object]) -> bool:
+def is_derived(metadata: MetadataLike) -> bool:
     """Whether a model wrote the text, by metadata that a store may have made a number or a text of."""
     return str(metadata.get(DERIVED)).lower() in ("true", "1", "1.0")
 
 
-def part_of(source: str, metadata: Mapping[str, object]) -> str:
+def part_of(source: str, metadata: MetadataLike) -> str:
     """The name of a source's part, such as a page: places refer to it."""
-    # The pages of a chunk are no parts: its place is in the whole document.
-    no_parts = ("page", "page_number") if PAGES in metadata else ()
-    keys = [key for key in _PARTS if key in metadata and key not in no_parts]
-    parts = []
-    for key in keys:
-        number = whole_number(metadata[key])  # stores turn 2 into 2.0
-        parts.append(f"#{key}={metadata[key] if number is None else number}")
-    return source + "".join(parts)
+    name = source
+    for key in _PARTS:
+        # The pages of a chunk are no parts: its place is in the whole document.
+        if key not in metadata or (key in PAGE_KEYS and PAGES in metadata):
+            continue
+        value = metadata[key]
+        number = whole_number(value)  # stores turn 2 into 2.0
+        name += f"#{key}={value}" if number is None else f"#{key}={number}"
+    return name
 
 
-def chunk_place(chunk: Chunk, origin: Origin) -> tuple[Span, ...]:
+def chunk_place(chunk: Chunk, origin: Origin) -> Spans:
     """The chunk's place in the source; () for a piece whose place `exact` does not know."""
     return () if chunk.metadata.get(LOCATED) in UNKNOWN_PLACE else origin.place(chunk.spans)
 
@@ -173,18 +178,15 @@ class PlaceKeys:
 
     def write(self, spans: Sequence[Span]) -> Metadata:
         """The place as metadata, with `spans` only if there are several; {} for no place."""
-        if len(spans) == 1:
-            return {self.start: spans[0].start, self.end: spans[0].end}
         if not spans:
             return {}
-        start, end = min(span.start for span in spans), max(span.end for span in spans)
-        # Most vector stores keep only strings and numbers.
-        written = ",".join(f"{span.start}-{span.end}" for span in spans)
-        return {self.start: start, self.end: end, self.spans: written}
+        place: Metadata = dict(zip((self.start, self.end), _ends_of(spans), strict=True))
+        if len(spans) > 1:
+            # Most vector stores keep only strings and numbers.
+            place[self.spans] = ",".join(f"{span.start}-{span.end}" for span in spans)
+        return place
 
-    def stated(
-        self, metadata: Mapping[str, object], text: str, *, searched: bool = False
-    ) -> StatedPlace:
+    def stated(self, metadata: MetadataLike, text: str, *, searched: bool = False) -> StatedPlace:
         """The place that metadata state for a text; the text gives the end if only the start is there.
 
         Negative ends state no place: LangChain writes -1 where it finds a chunk nowhere. Spans whose ends are not the
@@ -193,35 +195,39 @@ class PlaceKeys:
         >>> PlaceKeys("start", "end").stated({"start": "chapter 1"}, "tea").problem
         "start is 'chapter 1', no whole number"
         """
+        try:
+            spans = self._read(metadata, len(text))
+        except ValueError as problem:
+            return StatedPlace((), str(problem))
+        return StatedPlace(spans, searched=searched) if spans else NO_PLACE
+
+    def _read(self, metadata: MetadataLike, length: int) -> Spans:
+        """The stated spans of a text of this length. Raises `ValueError`: what is stated cannot be read."""
         numbers = []
         for key in (self.start, self.end):
             value = metadata.get(key)
-            number = None if value is None else whole_number(value)
-            if value is not None and number is None:
-                return StatedPlace((), f"{key} is {echo(value)}, no whole number")
+            number = whole_number(value)
+            if number is None and value is not None:
+                raise ValueError(f"{key} is {echo(value)}, no whole number")
             numbers.append(number)
         first, last = numbers
         written = metadata.get(self.spans)
-        several: tuple[Span, ...] = ()
-        if written is not None:
-            several = read_spans(written)
-        if several:
-            ends = min(span.start for span in several), max(span.end for span in several)
-            if (first, last) in ((None, None), ends):
-                return StatedPlace(several, searched=searched)
-        elif first is None and last is None and written is not None:
-            return StatedPlace((), f"{self.spans} is {echo(written)}, no spans")
+        several = read_spans(written)
+        if first is last is None:
+            if several or written is None:
+                return several
+            raise ValueError(f"{self.spans} is {echo(written)}, no spans")
+        if several and (first, last) == _ends_of(several):
+            return several
         if first is None or first < 0:
-            return NO_PLACE
-        last = first + len(text) if last is None else last
-        return StatedPlace((Span(first, last),), searched=searched) if first < last else NO_PLACE
+            return ()
+        end = first + length if last is None else last
+        return (Span(first, end),) if first < end else ()
 
-    def origin(self, metadata: Mapping[str, object], text: str) -> Origin:
+    def origin(self, metadata: MetadataLike, text: str) -> Origin:
         """Where a text stands, by its metadata. Of a derived text, its place is the whole passage."""
         spans = self.stated(metadata, text).spans
-        if is_derived(metadata):
-            return Origin(parts=None, passage=spans)
-        return Origin.of_spans(text, spans)
+        return Origin(passage=spans) if is_derived(metadata) else Origin.of_spans(text, spans)
 
     def write_pages(
         self, marks: Sequence[Mark], spans: Sequence[Span], parent: Collection[Any]
@@ -235,7 +241,7 @@ class PlaceKeys:
         if not numbers:
             return {}
         first = numbers[0]
-        pages: dict[str, Any] = {PAGES: ", ".join(map(str, numbers))}
+        pages: Metadata = {PAGES: ", ".join(map(str, numbers))}
         if self.page == "page_number":
             pages["page_number"] = first
         else:
@@ -246,7 +252,11 @@ class PlaceKeys:
         return _beside(parent, pages)
 
 
-def _beside(parent: Collection[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def _ends_of(spans: Sequence[Span]) -> tuple[int, int]:
+    return min(span.start for span in spans), max(span.end for span in spans)
+
+
+def _beside(parent: Collection[Any], values: Metadata) -> Metadata:
     """The values, with the prefix ``chunk_`` before the keys that the parent has."""
     return {f"chunk_{key}" if key in parent else key: value for key, value in values.items()}
 
@@ -256,16 +266,17 @@ def _beside(parent: Collection[Any], values: Mapping[str, Any]) -> dict[str, Any
 
 def with_page_marks(document: Document) -> Metadata:
     """The document's metadata with its page marks as ``page_marks``, for a framework's document of the same text."""
+    metadata = dict(document.metadata)
     pages = []
     for mark in page_marks(document.marks):
-        label = filter(None, [mark.data.get("label")])
-        pages.append([mark.data["number"], mark.span.start, mark.span.end, *label])
-    if not pages:
-        return dict(document.metadata)
-    return {**document.metadata, PAGE_MARKS: json.dumps(pages, separators=(",", ":"))}
+        page = [mark.data["number"], mark.span.start, mark.span.end, mark.data.get("label")]
+        pages.append(page if page[-1] else page[:-1])
+    if pages:
+        metadata[PAGE_MARKS] = json.dumps(pages, separators=(",", ":"))
+    return metadata
 
 
-def marks_of(metadata: Mapping[str, object]) -> tuple[Mark, ...]:
+def marks_of(metadata: MetadataLike) -> tuple[Mark, ...]:
     """The marks of `with_page_marks`; () if there are none, or they are not readable.
 
     >>> marks_of({"page_marks": '[[3,0,1800,"iii"]]'})
@@ -275,20 +286,23 @@ def marks_of(metadata: Mapping[str, object]) -> tuple[Mark, ...]:
     if not isinstance(written, str):
         return ()
     try:
-        return tuple(_page_mark(*row) for row in json.loads(written))
+        rows = json.loads(written)
+        return tuple(_page_mark(*row) for row in rows)
     except (ValueError, TypeError, RecursionError, DataError):
         return ()
 
 
 def _page_mark(number: Any, start: int, end: int, label: str = "") -> Mark:
-    data = {"number": int(number)}
-    return Mark("page", Span(start, end), {**data, "label": label} if label else data)
+    data: dict[str, object] = {"number": int(number)}
+    if label:
+        data["label"] = label
+    return Mark("page", Span(start, end), data)
 
 
 # ---- Everything else that a chunk says of itself
 
 
-def chunk_metadata(chunk: Chunk, parent: Mapping[str, object], origin: Origin) -> Metadata:
+def chunk_metadata(chunk: Chunk, parent: MetadataLike, origin: Origin) -> Metadata:
     """What a chunk says of itself, flat. No key that its document (`parent`) has is overwritten.
 
     - the chunker's metadata: a list of strings becomes ``"a > b"``, any other nested value its JSON;
@@ -300,12 +314,14 @@ def chunk_metadata(chunk: Chunk, parent: Mapping[str, object], origin: Origin) -
     >>> chunk_metadata(chunk, {"context": "mine"}, Origin.at(0))
     {'headings': 'A > B', 'chunk_context': 'Of drinks.'}
     """
-    values = dict(chunk.metadata)
+    values: Metadata = {}
+    for key, value in chunk.metadata.items():
+        flat = _flat(value)
+        if flat not in (None, ""):
+            values[key] = flat
     if chunk.context:
         values[CONTEXT] = chunk.context
-    flat = {key: _flat(value) for key, value in values.items()}
-    kept = {key: value for key, value in flat.items() if value not in (None, "")}
-    metadata = _beside(parent, kept)
+    metadata = _beside(parent, values)
     if chunk.derived or origin.passage:
         metadata[DERIVED] = True
     return metadata
@@ -313,9 +329,11 @@ def chunk_metadata(chunk: Chunk, parent: Mapping[str, object], origin: Origin) -
 
 def _flat(value: object) -> Any:
     value = plain(value)
+    if not isinstance(value, dict | list):
+        return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return " > ".join(value)
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def are_columns(chunks: Sequence[Chunk]) -> TypeGuard[DocumentChunks]:
@@ -326,7 +344,8 @@ def are_columns(chunks: Sequence[Chunk]) -> TypeGuard[DocumentChunks]:
 def ranges_of(chunks: Sequence[Chunk]) -> Sequence[Sequence[int]]:
     """Where each chunk's first span starts and its last one ends."""
     if are_columns(chunks):
-        return cast("list[list[int]]", chunks.ranges.tolist())
+        ranges: list[list[int]] = chunks.ranges.tolist()
+        return ranges
     return [(chunk.spans[0].start, chunk.spans[-1].end) for chunk in chunks]
 
 
@@ -349,7 +368,7 @@ def chunk_records(
     document: Document,
     chunks: Sequence[Chunk],
     origin: Origin,
-    parent: Mapping[str, object],
+    parent: MetadataLike,
     keys: PlaceKeys,
     taken: set[str],
 ) -> Iterator[tuple[str, str, Metadata]]:
@@ -362,7 +381,9 @@ def chunk_records(
     marks, text = marks_of(document.metadata), document.text
     ranges = ranges_of(chunks)
     following = document.metadata.get(WHITE_SPACE)
-    gaps = white_space_after(text, ranges, following if isinstance(following, str) else "")
+    if not isinstance(following, str):
+        following = ""
+    gaps = white_space_after(text, ranges, following)
     shift = origin.shift
     if are_columns(chunks) and shift is not None and not marks:
         # Without a `Chunk` object for each, the adapters take three quarters of the time.
@@ -381,17 +402,16 @@ def chunk_records(
         yield chunk.text, unused_id(chunk.id, taken), record
 
 
+_FLAT_TYPES = {str, int, float, bool, type(None)}
+
+
 def copier(metadata: Metadata) -> Callable[[], Metadata]:
     """A function that makes deep copies, and fast ones of flat metadata."""
-    is_flat = all(
-        value is None or type(value) in (str, int, float, bool) for value in metadata.values()
-    )
+    is_flat = _FLAT_TYPES.issuperset(map(type, metadata.values()))
     return metadata.copy if is_flat else partial(deepcopy, metadata)
 
 
-def inherited(
-    metadata: Mapping[str, object], *, of_a_chunk: bool, drop: Sequence[str] = ()
-) -> Metadata:
+def inherited(metadata: MetadataLike, *, of_a_chunk: bool, drop: Sequence[str] = ()) -> Metadata:
     """The metadata that a chunk inherits, as a copy.
 
     From a chunk that is cut again: all but its own spans, white space and the keys to `drop`. From a source
@@ -418,7 +438,7 @@ PAGE_KEYS = ("page", "page_label", "page_number")
 class _Page(NamedTuple):
     source: str
     text: str
-    metadata: Mapping[Any, Any]
+    metadata: MetadataLike
     number: int | None = None
     label: str = ""
 
@@ -454,10 +474,10 @@ def join_pages_by_source(documents: object, *, separator: str = "\n") -> list[Do
     """`join_pages` for the pages of several files, in the order of their first pages."""
     if isinstance(documents, str | Mapping) or not isinstance(documents, Iterable):
         raise DataError(f"expected a list of documents, got {type(documents).__name__}")
-    sources: dict[str, list[_Page]] = {}
+    sources: dict[str, list[_Page]] = defaultdict(list)
     for number, document in enumerate(documents):
         for page in _pages(document, number):
-            sources.setdefault(page.source, []).append(page)
+            sources[page.source].append(page)
     if not sources:
         raise DataError("expected at least one document, got none")
     return [_joined(source, pages, separator) for source, pages in sources.items()]
@@ -476,7 +496,7 @@ def _pages(document: object, number: int) -> list[_Page]:
             "Haystack's documents"
         )
     candidates = [metadata.get(key) for key in NAMING_KEYS]
-    if any(key in metadata for key in PAGE_KEYS):
+    if not metadata.keys().isdisjoint(PAGE_KEYS):
         candidates.append("document")
     identity = getattr(document, "id", None) or f"document-{number}"
     source = names_of(*candidates, str(identity))[0]
@@ -487,18 +507,18 @@ def _pages(document: object, number: int) -> list[_Page]:
     return [_Page(source, text, metadata, first, label)]
 
 
-def _page_of(metadata: Mapping[str, object]) -> tuple[int | None, str]:
+def _page_of(metadata: MetadataLike) -> tuple[int | None, str]:
     """A page's number, from 1, and its label, as loaders write them."""
     label = str(metadata.get("page_label") or "")
     number = whole_number(metadata.get("page_number"))
+    if number is not None:
+        return number, label
     index = whole_number(metadata.get("page"))
-    if number is None and index is not None:
-        number = index + 1
-    if number is None and not label:
-        label = str(metadata.get("page_number") or "")
-    if number is None and label.isdecimal() and label.isascii():
-        number = int(label)
-    return number, label
+    if index is not None:
+        return index + 1, label
+    label = label or str(metadata.get("page_number") or "")
+    is_number = label.isdecimal() and label.isascii()
+    return int(label) if is_number else None, label
 
 
 def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
@@ -524,24 +544,26 @@ def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
     return Document(source, separator.join(texts), metadata, tuple(marks))
 
 
-def shared_items(mappings: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
+def shared_items(mappings: Sequence[MetadataLike]) -> Metadata:
     """The items that all mappings have.
 
     >>> shared_items([{"a": 1, "b": 2}, {"a": 1, "b": 3}])
     {'a': 1}
     """
-    shared = dict(mappings[0]) if mappings else {}
-    for other in mappings[1:]:
-        for key in list(shared):
-            if key not in other or not _equal(shared[key], other[key]):
-                del shared[key]
+    first, *others = mappings or [{}]
+    shared = dict(first)
+    for other in others:
+        shared = {key: value for key, value in shared.items() if _has(other, key, value)}
     return shared
 
 
-def _equal(one: object, other: object) -> bool:
+def _has(mapping: MetadataLike, key: object, value: object) -> bool:
+    if key not in mapping:
+        return False
+    other = mapping[key]
     try:
-        return bool(one == other)
+        return bool(value == other)
     except ValueError:  # NumPy's arrays
         with suppress(TypeError):
-            return bool(plain(one) == plain(other))
+            return bool(plain(value) == plain(other))
         return False

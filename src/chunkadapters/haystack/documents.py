@@ -95,6 +95,7 @@ def has_text(document: Document) -> bool:
 
 
 Values: TypeAlias = dict[str, Any]
+DocumentLists: TypeAlias = dict[str, list[Document]]
 
 
 class Serialized:

@@ -86,8 +86,10 @@ def hit_of(document: Document) -> Hit:
 
 # ---- Scores
 
+Question = Runnable[str, list[Document]]
 
-def _system(retriever: Runnable[str, list[Document]], **arguments: Any) -> DeployedRetriever:
+
+def _system(retriever: Question, **arguments: Any) -> DeployedRetriever:
     """A retriever that is asked with these arguments; a filter of one question is the argument ``filter``."""
     if not isinstance(retriever, Runnable):
         raise DataError(
@@ -128,7 +130,7 @@ class _Filter(dict[str, object]):
         return bool(allowed)
 
 
-_hooks: RetrieverHooks[Runnable[str, list[Document]]] = RetrieverHooks(
+_hooks: RetrieverHooks[Question] = RetrieverHooks(
     _system, hit_of, Document, "LangChain documents", "; .pick() the documents' key"
 )
 run_retriever = _hooks.run_retriever
@@ -137,7 +139,8 @@ evaluate_retriever = _hooks.evaluate_retriever
 aevaluate_retriever = _hooks.aevaluate_retriever
 
 
-Evaluator = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
+Values = dict[str, Any]
+Evaluator = Callable[[Values, Values], Values]
 
 
 def langsmith_evaluator(
@@ -167,7 +170,7 @@ def langsmith_evaluator(
     parsed = list(retrieval_measures(measures))
     scorer = QuestionScorer(benchmark, counter)
 
-    def score_spans(inputs: dict[str, Any], outputs: dict[str, Any]) -> dict[str, Any]:
+    def score_spans(inputs: Values, outputs: Values) -> Values:
         question, documents = inputs[question_key], outputs[documents_key]
         hits = [hit_of(_as_document(document)) for document in documents]
         rows = zip(parsed, scorer.scores(question, hits, parsed), strict=True)
@@ -211,7 +214,6 @@ def _document(passage: Passage, hits: Sequence[Document]) -> Document:
 
 
 Documents = Iterable[Document | CoreDocument]
-Question = Runnable[str, list[Document]]
 
 
 class _Indexed(OneSentence, BaseModel):
@@ -345,13 +347,13 @@ class PassageRetriever(BaseRetriever, _Shown):
     ['Tea is hot. It boils. Ice is cold.']
     """
 
-    retriever: Runnable[str, list[Document]]
+    retriever: Question
     fetch_k: int | None = Field(default=FETCH_K, ge=1)
 
     @suggesting
     def __init__(
         self,
-        retriever: Runnable[str, list[Document]],
+        retriever: Question,
         index: IndexLike | None = None,
         *,
         documents: Documents | None = None,
@@ -438,7 +440,7 @@ class PassageRetriever(BaseRetriever, _Shown):
                     f"{type(dropped_by).__name__} takes no {', '.join(arguments)} in a call: give it its own options"
                 )
 
-    def _deep(self) -> tuple[Question, dict[str, Any]] | None:
+    def _deep(self) -> tuple[Question, Values] | None:
         """The retriever that gives `fetch_k` hits, with the argument for it; None if it takes no number."""
         retriever = self.retriever
         if self.fetch_k is None or isinstance(retriever, _Indexed):

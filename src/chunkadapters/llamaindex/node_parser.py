@@ -55,6 +55,7 @@ from chunkadapters.places import (
     Metadata,
     Origin,
     PlaceKeys,
+    Spans,
     chunk_records,
     copier,
     inherited,
@@ -63,7 +64,7 @@ from chunkadapters.places import (
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError, warn_user
 from chunkcore.guesses import SIZES_BY_PLACE
-from chunkcore.text import Chunk, Span
+from chunkcore.text import Chunk
 from chunkcore.text import Document as CoreDocument
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def from_document(document: CoreDocument) -> Document:
     )
 
 
-def node_place(spans: tuple[Span, ...]) -> tuple[Metadata, Metadata]:
+def node_place(spans: Spans) -> tuple[Metadata, Metadata]:
     """A place as a node's attributes and metadata; None for both attributes if unknown."""
     metadata = KEYS.write(spans)
     return {key: metadata.pop(key, None) for key in (KEYS.start, KEYS.end)}, metadata
@@ -109,9 +110,7 @@ def stated_place(node: BaseNode) -> Metadata:
 _PASSAGE = "passage"
 
 
-def source_of_passage(
-    source: RelatedNodeInfo, passage_id: str, spans: tuple[Span, ...]
-) -> RelatedNodeInfo:
+def source_of_passage(source: RelatedNodeInfo, passage_id: str, spans: Spans) -> RelatedNodeInfo:
     """The relationship of a passage with its document, which has the passage's spans if there are several.
 
     LlamaIndex copies a node's metadata to all nodes that are cut from it, and to citations. Of a relationship's

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, get_embedder
 from chunkcore.plain import text_key
 from chunkcore.spans import Numbers, Ranges, as_ranges, union_ranges
 from chunkcore.text import Chunk, Document, Span
+
+Spans: TypeAlias = tuple[Span, ...]
 
 _LONGEST = 8192  # tokens of a window, for a model that states no limit
 _AT_ONCE = 8192  # tokens in one call of the model
@@ -77,9 +80,9 @@ class LateEmbedder:
         to do. Raises `DataError`: a chunk's document is missing, or too short; `ModelError`: the model failed twice.
         """
         texts = {document.id: document.text for document in documents}
-        rows: dict[str, list[int]] = {}
+        rows: dict[str, list[int]] = defaultdict(list)
         for row, chunk in enumerate(chunks):
-            rows.setdefault(chunk.document_id, []).append(row)
+            rows[chunk.document_id].append(row)
         missing = rows.keys() - texts.keys()
         if missing:
             raise DataError(
@@ -97,10 +100,10 @@ class LateEmbedder:
                 progress(len(order), len(chunks))
         return np.concatenate(vectors)[np.argsort(order)]
 
-    def embed_spans(self, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
+    def embed_spans(self, text: str, groups: Sequence[Spans]) -> Vectors:
         """One row for each group of spans of the text: float32. Raises as `embed_chunks`."""
         for spans in groups:
-            if spans and max(span.end for span in spans) > len(text):
+            if any(span.end > len(text) for span in spans):
                 raise DataError(
                     f"the spans {spans} end after the text, at {len(text)}: give the text that was cut"
                 )
@@ -109,11 +112,7 @@ class LateEmbedder:
         if self.cache is None:
             return self._read(text, groups)
         model = f"{self.embedder.fingerprint}:late"
-        before = f"{text_key(text).hex()}:{self.window}:"
-        keys = [
-            text_key(before + ",".join(f"{a.start}-{a.end}" for a in spans), "late")
-            for spans in groups
-        ]
+        keys = self._keys(text, groups)
         is_kept, vectors = self.cache.fetch(model, keys)
         missing = np.flatnonzero(~is_kept).tolist()
         if missing:
@@ -124,39 +123,49 @@ class LateEmbedder:
             vectors[missing] = fresh
         return vectors
 
+    def _keys(self, text: str, groups: Sequence[Spans]) -> list[bytes]:
+        before = f"{text_key(text).hex()}:{self.window}:"
+        keys = []
+        for spans in groups:
+            places = ",".join(f"{span.start}-{span.end}" for span in spans)
+            keys.append(text_key(before + places, "late"))
+        return keys
+
     def tokens_read(self, text: str) -> int:
         """How many tokens the model reads of a document; tokens in two windows count twice."""
         tokens = self.embedder.tokenize(text)
-        windows = _windows(tokens, self.window)
-        return sum(tokens.before + window.end - window.start + tokens.after for window in windows)
+        own = [window.end - window.start for window in _windows(tokens, self.window)]
+        return sum(own) + len(own) * (tokens.before + tokens.after)
 
-    def _read(self, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
+    def _read(self, text: str, groups: Sequence[Spans]) -> Vectors:
         tokens = self.embedder.tokenize(text)
         if len(tokens.ids) == tokens.before + tokens.after:
-            return np.zeros((len(groups), embed(self.embedder, ["a"]).shape[1]), dtype=np.float32)
+            row = embed(self.embedder, ["a"])
+            return np.repeat(np.zeros_like(row), len(groups), axis=0)
         ranges, owners = _token_ranges(tokens, groups)
-        counts = np.bincount(owners, ranges[:, 1] - ranges[:, 0], minlength=len(groups))
+        lengths = np.diff(ranges)[:, 0]
+        counts = np.bincount(owners, lengths, minlength=len(groups))
         sums = _sums(self._rows(tokens), ranges, owners, len(groups))
-        return (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
+        means: Vectors = (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
+        return means
 
     def _rows(self, tokens: TextTokens) -> Iterator[tuple[int, Vectors]]:
         """The vectors of all tokens in order, in blocks, each with the number of its first token."""
-        total = len(tokens.ids)
+        stop = len(tokens.ids) - tokens.after
+        head, tail = tokens.ids[: tokens.before], tokens.ids[stop:]
         windows = _windows(tokens, self.window)
         some = max(1, _AT_ONCE // self.window)
-        head, tail = tokens.ids[: tokens.before], tokens.ids[total - tokens.after :]
         for place in range(0, len(windows), some):
             batch = windows[place : place + some]
-            sequences = [
-                np.concatenate((head, tokens.ids[window.start : window.end], tail))
-                for window in batch
-            ]
+            sequences = []
+            for window in batch:
+                own = tokens.ids[window.start : window.end]
+                sequences.append(np.concatenate((head, own, tail)))
             answers = embed_tokens(self.embedder, sequences)
-            shifts = [tokens.before - window.start for window in batch]
-            kept = [
-                rows[window.first + shift : window.last + shift]
-                for window, shift, rows in zip(batch, shifts, answers, strict=True)
-            ]
+            kept = []
+            for window, rows in zip(batch, answers, strict=True):
+                shift = tokens.before - window.start
+                kept.append(rows[window.first + shift : window.last + shift])
             yield batch[0].first, np.concatenate(kept)
 
 
@@ -180,20 +189,22 @@ def _windows(tokens: TextTokens, window: int) -> list[_Window]:
     room = window - before - tokens.after
     overlap = room // 2
     stop = total - tokens.after
-    starts = list(range(before, max(before + 1, stop - overlap), room - overlap))
+    last = max(before + 1, stop - overlap)
+    starts = list(range(before, last, room - overlap))
     starts[-1] = max(before, stop - room)  # the last window moves back until it is full
     ends = [min(start + room, stop) for start in starts]
-    shared = zip(starts[1:], ends, strict=False)
-    edges = [0, *(start + (end - start + 1) // 2 for start, end in shared), total]
-    return [_Window(*edge) for edge in zip(starts, ends, edges, edges[1:], strict=False)]
+    middles = [(start + end + 1) // 2 for start, end in zip(starts[1:], ends, strict=False)]
+    return list(map(_Window, starts, ends, [0, *middles], [*middles, total]))
 
 
-def _token_ranges(tokens: TextTokens, groups: Sequence[tuple[Span, ...]]) -> tuple[Ranges, Numbers]:
+def _token_ranges(tokens: TextTokens, groups: Sequence[Spans]) -> tuple[Ranges, Numbers]:
     """The tokens of each group as ranges of token numbers, sorted by start, and each range's group."""
     # Special tokens stand where the document's first and last token do.
     count = len(tokens.ids)
-    stand_ins = np.clip(np.arange(count), tokens.before, count - tokens.after - 1)
-    starts, ends = tokens.starts[stand_ins], tokens.ends[stand_ins]
+    last = count - tokens.after - 1
+    stand_ins = np.clip(np.arange(count), tokens.before, last)
+    starts = tokens.starts[stand_ins]
+    ends = tokens.ends[stand_ins]
     token_ranges = []
     owners = []
     for owner, spans in enumerate(groups):
@@ -223,7 +234,7 @@ def _sums(
             np.searchsorted(reach, start, side="right"),
             np.searchsorted(ranges[:, 0], start + len(vectors)),
         )
-        inside = np.clip(ranges[here] - start, 0, len(vectors))
-        np.add.at(sums, owners[here], running[inside[:, 1]] - running[inside[:, 0]])
+        first, last = np.clip(ranges[here] - start, 0, len(vectors)).T
+        np.add.at(sums, owners[here], running[last] - running[first])
     assert sums is not None  # a text has at least one window
     return sums

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from haystack import Document, component
 
-from chunkadapters.haystack.documents import Serialized, check_documents
+from chunkadapters.haystack.documents import DocumentLists, Serialized, check_documents
 from chunkadapters.models import embedded
 from chunkcore.models import DEFAULT_MODEL, Embedder, get_embedder
 
@@ -31,7 +31,7 @@ class ChunkcoreDocumentEmbedder(Serialized):
         self.meta_fields_to_embed = meta_fields_to_embed or []
 
     @component.output_types(documents=list[Document])
-    def run(self, documents: list[Document]) -> dict[str, list[Document]]:
+    def run(self, documents: list[Document]) -> DocumentLists:
         """Embed documents. Returns ``{"documents": copies with embeddings}``. Raises `TypeError` or `ModelError`."""
         check_documents(self, documents)
         rows = embedded(self._embedder, [self._text(document) for document in documents])

@@ -37,6 +37,7 @@ from chunkadapters.haystack.documents import (
     KEYS,
     OF_ONE_CHUNK,
     ROOT,
+    DocumentLists,
     Serialized,
     check_documents,
     core_document,
@@ -52,6 +53,7 @@ from chunkadapters.places import (
     WHITE_SPACE,
     WHOLE,
     Metadata,
+    MetadataLike,
     Origin,
     are_columns,
     chunk_place,
@@ -153,7 +155,7 @@ class ChunkcoreDocumentSplitter(Serialized):
             warm_up(getattr(self.chunker, name))
 
     @component.output_types(documents=list[Document])
-    def run(self, documents: list[Document]) -> dict[str, list[Document]]:
+    def run(self, documents: list[Document]) -> DocumentLists:
         """Split documents. Returns ``{"documents": chunks}``, in the documents' order.
 
         Documents with empty content are skipped with a warning. Raises `TypeError`: not a list of `Document`; or
@@ -312,7 +314,7 @@ class ChunkcoreExactSplitter(Serialized):
         warm_up(self.splitter)
 
     @component.output_types(documents=list[Document])
-    def run(self, documents: list[Document]) -> dict[str, list[Document]]:
+    def run(self, documents: list[Document]) -> DocumentLists:
         """Split documents. Returns ``{"documents": chunks}``, in the documents' order. Raises `TypeError`."""
         check_documents(self, documents)
         self.warm_up()
@@ -374,7 +376,7 @@ def _write_overlap(left: Document, right: Document) -> None:
             other.meta["_split_overlap"].append({"doc_id": one.id, "range": place})
 
 
-def _without_place(meta: Mapping[str, object]) -> Metadata:
+def _without_place(meta: MetadataLike) -> Metadata:
     return {key: value for key, value in meta.items() if key not in _PLACES}
 
 
@@ -462,7 +464,7 @@ def _same(stored: Document, chunk: Document) -> bool:
     return stored.content == chunk.content and _comparable(stored.meta) == _comparable(kept)
 
 
-def _comparable(meta: Mapping[str, object]) -> str:
+def _comparable(meta: MetadataLike) -> str:
     """Metadata as what they say: of 44 stores make 44.0 or "44", of tuples lists, of dates texts; they drop null."""
     stated = {key: value for key, value in meta.items() if value is not None}
     return json.dumps(plain(stated, _as_said), sort_keys=True)

@@ -23,6 +23,7 @@ from chunkadapters.behind import (
 from chunkadapters.haystack.documents import (
     KEYS,
     OF_ONE_CHUNK,
+    DocumentLists,
     Serialized,
     check_documents,
     core_document,
@@ -130,7 +131,7 @@ class ChunkcorePassageRanker(Indexed):
         return {**Indexed._arguments(self), "show": written_show(self.show)}
 
     @component.output_types(documents=list[Document])
-    def run(self, query: str, documents: list[Document]) -> dict[str, list[Document]]:
+    def run(self, query: str, documents: list[Document]) -> DocumentLists:
         """Make passages. Returns ``{"documents": passages}``, best first.
 
         `documents` are a retriever's answer, best first. Raises `TypeError`.

@@ -11,6 +11,7 @@ from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 
 from chunkadapters.behind import IndexLike, Limits, TokenCounterLike
+from chunkadapters.haystack.documents import DocumentLists
 from chunkcore.errors import OptionError, echo
 from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.where import check_values
@@ -79,7 +80,7 @@ class ChunkcoreIndexRetriever(Indexed):
         self._find_index()
 
     @component.output_types(documents=list[Document])
-    def run(self, query: str, filters: dict[str, Any] | None = None) -> dict[str, list[Document]]:
+    def run(self, query: str, filters: dict[str, Any] | None = None) -> DocumentLists:
         """Search. Returns ``{"documents": passages}``, best first."""
         _check_filters(filters)
         chosen = filters or self.filters or {}
