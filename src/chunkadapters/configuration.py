@@ -6,7 +6,7 @@ import inspect
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -42,6 +42,7 @@ _FRAMEWORKS = (
     "nltk",
 )
 _DEPTH = 4
+_PLAIN_KINDS = (str, int, Mapping, list, tuple, set, frozenset, type(None))
 
 
 def described(value: object, depth: int = _DEPTH) -> Any:
@@ -58,32 +59,36 @@ def described(value: object, depth: int = _DEPTH) -> Any:
 
 def _described_object(depth: int, value: object) -> Any:
     """For `plain`: an object as its class and what it holds; other values as they are."""
-    if value is None or isinstance(value, str | int | Mapping | list | tuple | set | frozenset):
-        return value
-    cls = type(value)
-    place = f"{cls.__module__}.{cls.__qualname__}"
     if isinstance(value, float | bytes):
         return repr(value)
-    if isinstance(value, re.Pattern):
-        return [place, value.pattern, value.flags]
-    if isinstance(value, partial):
-        return [place, described((value.func, value.args, value.keywords), depth)]
-    if place.startswith("tiktoken."):
-        return [place, getattr(value, "name", "")]
+    if isinstance(value, _PLAIN_KINDS):
+        return value
     if inspect.isroutine(value) or isinstance(value, type):
         return _described_function(value, depth)
+    cls = type(value)
+    place = f"{cls.__module__}.{cls.__qualname__}"
+    if isinstance(value, re.Pattern):
+        return [place, value.pattern, value.flags]
     fingerprint = getattr(value, "fingerprint", None)
-    if isinstance(fingerprint, str):
-        return [place, fingerprint]
-    if depth and hasattr(value, "__dict__"):
-        # Names with two underscores are a framework's own state, such as a Haystack component's connections.
-        attributes = {
-            name: item
-            for name, item in sorted(vars(value).items())
-            if not name.startswith("__") and not _IRRELEVANT.search(name)
-        }
-        return [place, described(attributes, depth - 1)]
-    return [place, uuid4().hex]
+    held: object = uuid4().hex
+    if isinstance(value, partial):
+        held = described((value.func, value.args, value.keywords), depth)
+    elif place.startswith("tiktoken."):
+        held = getattr(value, "name", "")
+    elif isinstance(fingerprint, str):
+        held = fingerprint
+    elif depth and hasattr(value, "__dict__"):
+        held = described(_attributes(value), depth - 1)
+    return [place, held]
+
+
+def _attributes(value: object) -> dict[str, object]:
+    # Names with two underscores are a framework's own state, such as a Haystack component's connections.
+    return {
+        name: item
+        for name, item in sorted(vars(value).items())
+        if not name.startswith("__") and not _IRRELEVANT.search(name)
+    }
 
 
 def _described_function(function: Callable[..., object], depth: int) -> Any:
@@ -134,10 +139,9 @@ class FunctionCounter(TokenCounter):
         return int(count)
 
     def boundaries(self, text: str) -> Numbers:
-        spread: Numbers = np.linspace(0, len(text), self.count(text), endpoint=False).astype(
-            np.int64
-        )
-        return spread
+        count = self.count(text)
+        spread = np.linspace(0, len(text), count, endpoint=False)
+        return spread.astype(np.int64)
 
 
 def counter_of(length: Callable[[str], int]) -> TokenCounter:
@@ -151,9 +155,8 @@ def counter_of(length: Callable[[str], int]) -> TokenCounter:
     owner: Any = getattr(length, "__self__", None)
     if isinstance(owner, TokenCounter) and getattr(length, "__func__", None) is type(owner).count:
         return owner
-    if getattr(length, "__qualname__", "").endswith(
-        "._tiktoken_encoder"
-    ):  # of LangChain's from_tiktoken_encoder
+    # Of LangChain's from_tiktoken_encoder.
+    if getattr(length, "__qualname__", "").endswith("._tiktoken_encoder"):
         variables = inspect.getclosurevars(length).nonlocals
         if not variables.get("allowed_special"):
             return TiktokenCounter(variables["enc"].name)
@@ -164,10 +167,8 @@ def tokenizer_of(tokenizer: Callable[[str], Sequence[Any]]) -> TokenCounter:
     """The counter of a function from text to tokens; a fast one for tiktoken's."""
     call = getattr(tokenizer, "func", tokenizer)
     owner: Any = getattr(call, "__self__", None)
-    if type(owner).__module__.startswith("tiktoken") and getattr(call, "__name__", "") in (
-        "encode",
-        "encode_ordinary",
-    ):
+    is_encode = getattr(call, "__name__", "") in ("encode", "encode_ordinary")
+    if is_encode and type(owner).__module__.startswith("tiktoken"):
         return TiktokenCounter(owner.name)
     return FunctionCounter(partial(_count_tokens, tokenizer))
 
@@ -228,7 +229,7 @@ def build(
     chunker: Chunker | str = DEFAULT_CHUNKER,
     options: Mapping[str, object] | None = None,
     fit_to: Embedder | None = None,
-    as_model: Callable[[object], object] | None = None,
+    as_model: Callable[[object], object] = lambda value: value,
 ) -> Chunker:
     """The chunker.
 
@@ -253,25 +254,23 @@ def build(
             )
         return chunker
     name, stated = split_spec(chunker)
-    options = merged(stated, options)
-    framework = name.partition("_")[0]
-    if framework in ("langchain", "llamaindex"):  # a configuration may name a chunker of `exact`
-        with suppress(ImportError):
-            import_module(f"chunkadapters.{framework}.exact")
-    options = _translated(name, options)
+    options = _translated(name, merged(stated, options))
     for option, value in options.items():
-        if isinstance(value, str) and value.startswith(_BRIDGED):  # none can be built from it
-            raise OptionError(
-                f"{option}: {value!r} is what a configuration calls a model that was given as an object: give the "
-                f"object again, as {option}=..."
-            )
-        if as_model is not None:
-            options[option] = as_model(value)
+        _check_buildable(option, value)
+        options[option] = as_model(value)
     if fit_to is not None:
         options = sized_options(name, options, fit_to)
         if options.get("counter") == "embedder":
             options["counter"] = EmbedderCounter(fit_to)
     return get_chunker(name, **options)
+
+
+def _check_buildable(option: str, value: object) -> None:
+    if isinstance(value, str) and value.startswith(_BRIDGED):
+        raise OptionError(
+            f"{option}: {value!r} is what a configuration calls a model that was given as an object: give the "
+            f"object again, as {option}=..."
+        )
 
 
 # Values of options that are no framework's models.
@@ -303,10 +302,12 @@ def options_of(chunker: Chunker) -> dict[str, Any]:
 
 
 def _translated(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    framework = name.partition("_")[0]
+    if framework in ("langchain", "llamaindex"):  # a configuration may name a chunker of `exact`
+        with suppress(ImportError):
+            import_module(f"chunkadapters.{framework}.exact")
     cls = chunkers.find(name)
-    if cls is None:
-        return options
-    accepted = cls.option_names()
+    accepted: Collection[str] = () if cls is None else cls.option_names()
     for alias, option in _ALIASES.items():
         if alias not in options or alias in accepted or option not in accepted:
             continue
@@ -372,7 +373,9 @@ def warn_on_truncation(
     for chunks in chunked:
         counts = embedder.count_tokens([chunk.text for chunk in chunks])
         over = counts[counts > most] - most
-        total, cut, lost = total + len(chunks), cut + len(over), lost + int(over.sum())
+        total += len(chunks)
+        cut += len(over)
+        lost += int(over.sum())
         yield chunks
     if cut:
         warn_user(

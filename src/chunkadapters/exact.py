@@ -170,7 +170,7 @@ def placed_records(
 ) -> tuple[list[Chunk], list[Metadata]]:
     """The pieces of a document as chunks, and the metadata to write beside the splitter's own."""
     drafts = place_pieces(document.text, pieces, unplaced)
-    chunks = []
+    chunks: list[Chunk] = []
     for piece, draft in zip(pieces, drafts, strict=True):
         place = (document.id, len(chunks), draft.spans)
         chunk = Chunk(

@@ -138,7 +138,8 @@ def _settings(model: object, kinds: tuple[type, ...], depth: int, unknown: list[
     cls = type(model)
     settings = {}
     for key, value in _state(model).items():
-        if value is None or key.startswith("__") or _SECRET.search(key) or _IRRELEVANT.search(key):
+        is_hidden = key.startswith("__") or _SECRET.search(key) or _IRRELEVANT.search(key)
+        if value is None or is_hidden:
             continue
         if isinstance(value, kinds) and depth:
             settings[key] = _settings(value, kinds, depth - 1, unknown)
@@ -158,8 +159,12 @@ def _public(value: object) -> Any:
     if isinstance(value, str):
         return _without_user(value)
     if isinstance(value, Mapping):
-        kept = {key: _public(item) for key, item in value.items() if not _SECRET.search(str(key))}
-        return {key: item for key, item in kept.items() if item is not None}
+        kept = {}
+        for key, item in value.items():
+            public = _public(item)
+            if public is not None and not _SECRET.search(str(key)):
+                kept[key] = public
+        return kept
     if isinstance(value, int | float | PurePath | list | tuple | set | frozenset):
         return value
     fingerprint = getattr(value, "fingerprint", None)
@@ -201,15 +206,19 @@ def secrets_within(*roots: Any) -> tuple[str, ...]:
     seen: dict[int, Any] = {}  # holds the objects, so that no id is used twice
     while ahead and len(seen) < _MOST_OBJECTS:
         name, item = ahead.pop(0)
-        if isinstance(item, str) and "://" in item and "@" in item:
-            secrets.add(urlsplit(item).password or "")
-        elif isinstance(item, str):
-            secrets.add(item if _SECRET.search(name) else "")
+        if isinstance(item, str):
+            secrets.add(_secret_in(name, item))
         elif id(item) not in seen:
             seen[id(item)] = item
             ahead += _within(name, item)
     kept = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
     return tuple(sorted(kept, key=len, reverse=True))
+
+
+def _secret_in(name: str, text: str) -> str:
+    if "://" in text and "@" in text:
+        return urlsplit(text).password or ""
+    return text if _SECRET.search(name) else ""
 
 
 def _within(name: str, item: Any) -> Iterable[tuple[str, Any]]:
@@ -221,9 +230,8 @@ def _within(name: str, item: Any) -> Iterable[tuple[str, Any]]:
     elif isinstance(item, list | tuple):
         return [(name, inner) for inner in item]
     elif isinstance(item, Mapping):
-        if _SECRET.search(name):
-            return [(name, inner) for inner in item.values()]
-        return [(str(key), inner) for key, inner in item.items()]
+        names = [name] * len(item) if _SECRET.search(name) else map(str, item)
+        return zip(names, item.values(), strict=True)
     elif hasattr(item, "__dict__") and not isinstance(item, type | ModuleType):
         return _state(item).items()
     return []

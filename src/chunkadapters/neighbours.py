@@ -130,20 +130,24 @@ class StoreIndex(HitIndex):
         torn: set[str] = set()
         for part in sorted({*parts, *around}):
             name = part.document_id
-            before = regions.pop() if regions and regions[-1].document_id == name else None
-            if before is None:
+            if not regions or regions[-1].document_id != name:
                 regions.append(part)
                 continue
+            before = regions[-1]
             gap = part.start - before.end
             if gap < 0:
                 if not _agree(before, part):
                     torn.add(name)
-                regions.append(before.with_text(part.text[-gap:]))
-            elif name in confirmed and gap <= _GAP:
+                regions[-1] = before.with_text(part.text[-gap:])
+            elif gap <= _GAP and name in confirmed:
                 white_space = "\n".ljust(gap) if gap > 1 else " " * gap
-                regions.append(before.with_text(white_space + part.text))
+                regions[-1] = before.with_text(white_space + part.text)
             else:
-                regions += [before, part]
+                regions.append(part)
+        self._warn_of(torn)
+        return [region for region in regions if region.document_id not in torn]
+
+    def _warn_of(self, torn: set[str]) -> None:
         if torn - self._warned:
             self._warned |= torn
             warn_user(
@@ -151,7 +155,6 @@ class StoreIndex(HitIndex):
                 "Was it written anew, or does the store write one name over those of its documents?",
                 PassageWarning,
             )
-        return [region for region in regions if region.document_id not in torn]
 
 
 def _agree(before: _Region, part: _Region) -> bool:

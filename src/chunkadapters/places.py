@@ -123,7 +123,7 @@ class Origin:
             return self.passage
         if self.shift is not None:
             return shifted(spans, self.shift) if self.shift else spans
-        placed = []
+        placed: list[Span] = []
         for span in spans:
             for offset, part in self.parts:
                 start = max(span.start, offset)
@@ -203,21 +203,12 @@ class PlaceKeys:
 
     def _read(self, metadata: MetadataLike, length: int) -> Spans:
         """The stated spans of a text of this length. Raises `ValueError`: what is stated cannot be read."""
-        numbers = []
-        for key in (self.start, self.end):
-            value = metadata.get(key)
-            number = whole_number(value)
-            if number is None and value is not None:
-                raise ValueError(f"{key} is {echo(value)}, no whole number")
-            numbers.append(number)
-        first, last = numbers
+        first, last = _stated_number(metadata, self.start), _stated_number(metadata, self.end)
         written = metadata.get(self.spans)
         several = read_spans(written)
-        if first is last is None:
-            if several or written is None:
-                return several
+        if first is last is None and written is not None and not several:
             raise ValueError(f"{self.spans} is {echo(written)}, no spans")
-        if several and (first, last) == _ends_of(several):
+        if several and (first, last) in ((None, None), _ends_of(several)):
             return several
         if first is None or first < 0:
             return ()
@@ -250,6 +241,14 @@ class PlaceKeys:
         if self.page == "page":
             pages["page"] = first - 1
         return _beside(parent, pages)
+
+
+def _stated_number(metadata: MetadataLike, key: str) -> int | None:
+    value = metadata.get(key)
+    number = whole_number(value)
+    if number is None and value is not None:
+        raise ValueError(f"{key} is {echo(value)}, no whole number")
+    return number
 
 
 def _ends_of(spans: Sequence[Span]) -> tuple[int, int]:
@@ -485,9 +484,7 @@ def join_pages_by_source(documents: object, *, separator: str = "\n") -> list[Do
 
 def _pages(document: object, number: int) -> list[_Page]:
     """The pages of a framework's document, which is the `number`-th."""
-    metadata = getattr(document, "metadata", None)
-    if not isinstance(metadata, Mapping):
-        metadata = getattr(document, "meta", None)
+    metadata = getattr(document, "metadata", getattr(document, "meta", None))
     texts = [getattr(document, key, None) for key in ("page_content", "text", "content")]
     text = next(filter(None, texts), "")
     if not isinstance(metadata, Mapping) or not isinstance(text, str):
@@ -501,10 +498,10 @@ def _pages(document: object, number: int) -> list[_Page]:
     identity = getattr(document, "id", None) or f"document-{number}"
     source = names_of(*candidates, str(identity))[0]
     first, label = _page_of(metadata)
-    if "\f" in text and hasattr(document, "meta"):
-        parts = enumerate(text.split("\f"), first or 1)
-        return [_Page(source, part, metadata, page) for page, part in parts]
-    return [_Page(source, text, metadata, first, label)]
+    parts = text.split("\f") if hasattr(document, "meta") else [text]
+    if len(parts) == 1:
+        return [_Page(source, text, metadata, first, label)]
+    return [_Page(source, part, metadata, page) for page, part in enumerate(parts, first or 1)]
 
 
 def _page_of(metadata: MetadataLike) -> tuple[int | None, str]:

@@ -76,9 +76,8 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
             raise UnreadError(path, _OUTSIDE)
         path = target
     is_pipe = pipes and path.is_fifo()
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
-        descriptor = os.open(path, flags if is_pipe else flags | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, _WAITING if is_pipe else _WAITING | _NOT_WAITING)
     except OSError as error:
         if error.errno != errno.ENXIO:  # a socket
             raise
@@ -87,12 +86,18 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
     if is_pipe or (stat.S_ISREG(state.st_mode) and state.st_dev not in _system_devices()):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    if stat.S_ISDIR(state.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
-    kind = "pipe" if stat.S_ISFIFO(state.st_mode) else "device"
-    raise DataError(f"{path} is a {kind}: {_REGULAR}")
+    raise _no_file(path, state.st_mode)
 
 
+def _no_file(path: Path, mode: int) -> Exception:
+    if stat.S_ISDIR(mode):
+        return IsADirectoryError(errno.EISDIR, "is a folder", str(path))
+    kind = "pipe" if stat.S_ISFIFO(mode) else "device"
+    return DataError(f"{path} is a {kind}: {_REGULAR}")
+
+
+_WAITING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NOT_WAITING = getattr(os, "O_NONBLOCK", 0)
 _OUTSIDE = "is a link out of the folder: copy the file in, or allow links (--follow-links, follow_links=True)"
 _REGULAR = "expected a file or a folder, or - for standard input"
 
@@ -179,17 +184,7 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
 
     Raises `DataError`: a column is missing, a row is longer than the header, the file is no CSV; or as `text_lines`.
     """
-    # Lines keep their newlines, so that line feeds inside quotes survive.
-    is_tsv = path.suffix.lower() == ".tsv"
-    lines = (line for _, line in text_lines(path))
-    first = next(lines, "")
-    delimiters = "\t" if is_tsv else ",;\t"
-    reader = csv.DictReader(
-        chain([first], lines),
-        delimiter=next((sign for sign in delimiters if sign in first), delimiters[0]),
-        quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL,
-        strict=True,
-    )
+    reader = _csv_reader(path)
     try:
         header = reader.fieldnames or []
         missing = [column for column in columns if column not in header]
@@ -198,7 +193,8 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
                 f"{path} lacks the column {' and '.join(missing)}, got {', '.join(header) or 'none'}"
             )
         for row in reader:
-            if beyond := row.get(reader.restkey):
+            beyond = row.get(reader.restkey)
+            if beyond:
                 raise DataError(
                     f"{path}, line {reader.line_num}: {len(header) + len(beyond)} values, but the header names "
                     f"{len(header)} columns: put quotes around values with commas"
@@ -206,6 +202,17 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
             yield reader.line_num, row
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.reader.line_num}: not CSV ({error})") from error
+
+
+def _csv_reader(path: Path) -> Any:
+    # Lines keep their newlines, so that line feeds inside quotes survive.
+    lines = (line for _, line in text_lines(path))
+    first = next(lines, "")
+    rows = chain([first], lines)
+    if path.suffix.lower() == ".tsv":
+        return csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
+    sign = next((sign for sign in ",;\t" if sign in first), ",")
+    return csv.DictReader(rows, delimiter=sign, strict=True)
 
 
 def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:

@@ -36,25 +36,29 @@ def plain(value: object, prepare: Callable[[Any], object] | None = None) -> Any:
     """
     if prepare is not None:
         value = prepare(value)
-    if isinstance(value, Enum):
-        value = value.value
-    if hasattr(value, "tolist"):
-        value = value.tolist()
+    value = _opened(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, str | int | float | None):
         return value
-    if isinstance(value, PurePath):
-        return str(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain(item, prepare) for key, item in value.items()}
-    if isinstance(value, set | frozenset):
-        value = sorted(value, key=repr)
     if isinstance(value, list | tuple):
         return [plain(item, prepare) for item in value]
     raise TypeError(f"a {type(value).__name__} is no JSON value")
+
+
+def _opened(value: Any) -> Any:
+    """The value of an enum, the numbers of an array, the text of a path, the fields of a dataclass, a set as a list."""
+    if isinstance(value, Enum):
+        value = value.value
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, PurePath):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return sorted(value, key=repr) if isinstance(value, set | frozenset) else value
 
 
 def digest(value: object, size: int = 16) -> str:

@@ -108,11 +108,7 @@ def _system(
     documents_socket: str | None = None,
     inputs: Mapping[str, object] | None = None,
 ) -> DeployedRetriever:
-    """A retriever component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
-
-    Sockets are ``"component.input"`` in a pipeline and ``"input"`` of a component; docs/guides/haystack.md has the
-    options.
-    """
+    """A retriever component, or a `Pipeline`; docs/guides/haystack.md has the options."""
     given: Values = dict(inputs or {})
     parts: list[object] = [retriever, text_embedder, given]
     embedding: _Embedding | None = None
@@ -138,13 +134,8 @@ def _system(
     warm_up(retriever)
 
     def filtered(where: Mapping[str, object]) -> DeployedRetriever:
-        return _system(
-            retriever,
-            text_embedder,
-            query_socket,
-            documents_socket,
-            with_filter(retriever, given, where),
-        )
+        narrowed = with_filter(retriever, given, where)
+        return _system(retriever, text_embedder, query_socket, documents_socket, narrowed)
 
     return DeployedRetriever(type(retriever).__name__, asked.ask, asked.aask, parts, filtered)
 

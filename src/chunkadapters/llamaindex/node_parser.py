@@ -501,13 +501,17 @@ class PlacedNodeParser(_InThread):
                 origin = origin_of(document, source.text)
             else:
                 start = getattr(parent, KEYS.start, None)
-                derived = parent.metadata.get(DERIVED)
-                origin = NOWHERE if start is None or derived else Origin.at(start)
+                is_known = start is not None and not parent.metadata.get(DERIVED)
+                origin = Origin(shift=start) if is_known else NOWHERE
             pieces = [SplitPiece(text_of(child)) for child in children]
             _, records = placed_records(source, pieces, origin, KEYS, self.unplaced)
             for child, record in zip(children, records, strict=True):
-                child.start_char_idx = record.pop(KEYS.start, None)
-                child.end_char_idx = record.pop(KEYS.end, None)
-                child.metadata.update(record)
-                for field, keys in _unread(child, record).items():
-                    setattr(child, field, keys)
+                _write_place(child, record)
+
+
+def _write_place(node: TextNode, record: Metadata) -> None:
+    node.start_char_idx = record.pop(KEYS.start, None)
+    node.end_char_idx = record.pop(KEYS.end, None)
+    node.metadata.update(record)
+    for field, keys in _unread(node, record).items():
+        setattr(node, field, keys)

@@ -171,8 +171,7 @@ def _both(
                 f"a question has a filter (where) with {value} for {key!r}, and LlamaIndex' filters have only texts "
                 "and numbers"
             )
-        assert isinstance(value, str | int | float)  # as `check_filter` says
-        parts.append(MetadataFilter(key=key, value=value))
+        parts.append(MetadataFilter(key=key, value=value))  # type: ignore[arg-type]  # a text or a number
     return MetadataFilters(filters=parts)
 
 
@@ -251,17 +250,23 @@ class _Sources:
             source.metadata[ALSO_IN] = metadata.pop(ALSO_IN)
         if passage.is_whole and document.id in self.nodes:
             nodes.append(self.nodes[document.id])
-        values, _ = node_place(passage.retrieved.spans)
-        values["metadata"] = metadata
-        # Keys that one of the nodes keeps from a model.
-        for field in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
-            values[field] = sorted(set().union(*(getattr(node, field) for node in nodes)))
-        for template in ("text_template", "metadata_template", "metadata_separator"):
-            if nodes and hasattr(nodes[0], template):
-                values[template] = getattr(nodes[0], template)
+        place, _ = node_place(passage.retrieved.spans)
+        values = {**place, **_shown(nodes), "metadata": metadata}
         node = _PassageNode(id_=passage.id, text=text, **values)
         node.relationships[NodeRelationship.SOURCE] = source
         return NodeWithScore(node=node, score=passage.retrieved.score)
+
+
+def _shown(nodes: Sequence[BaseNode]) -> Metadata:
+    """How models see the nodes: without the keys that one of them keeps from a model, in the first one's form."""
+    values: Metadata = {}
+    for field in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
+        values[field] = sorted(set().union(*(getattr(node, field) for node in nodes)))
+    for template in ("text_template", "metadata_template", "metadata_separator"):
+        for node in nodes[:1]:
+            if hasattr(node, template):
+                values[template] = getattr(node, template)
+    return values
 
 
 class PassagePostprocessor(OneSentence, BaseNodePostprocessor):
@@ -577,23 +582,13 @@ def update_index(
     >>> update_index(index, [Document(id_="a", text="The tea is hot. The sea is cold.")], parser)
     IndexUpdate(kept=1, moved=0, new=1, deleted=0)
     """
-    if index.vector_store.stores_text and not getattr(index, "_store_nodes_override", False):
-        raise DataError(
-            f"the index keeps no nodes beside its {type(index.vector_store).__name__}, so that it cannot be told what "
-            "is in it: build it with store_nodes_override=True"
-        )
-    old = _indexed(index, [document.node_id for document in documents])
+    old = _indexed(index, documents)
     nodes = parser.get_nodes_from_documents([document for document in documents if document.text])
-    stated = {node_id: _stated(node) for node_id, node in old.items()}
+    stated = {name: _stated(node) for name, node in old.items()}
     written = [node for node in nodes if stated.get(node.node_id) != _stated(node)]
-    before = {_read(node) for node in old.values()}
-    moved = sum(_read(node) in before for node in written)
-    by_text = _vectors(index, old.values())
-    for node in written:
-        node.embedding = by_text.get(_read(node))
-    vectors = embed_nodes(written, index._embed_model)
-    for node in written:
-        node.embedding = vectors[node.node_id]
+    known = set(map(_read, old.values()))
+    moved = sum(_read(node) in known for node in written)
+    _embed(index, written, old)
     _delete(index, [node.node_id for node in written if node.node_id in old])
     index.insert_nodes(written)
     gone = old.keys() - {node.node_id for node in nodes}
@@ -602,15 +597,24 @@ def update_index(
     return IndexUpdate(kept, moved, new=len(written) - moved, deleted=len(gone))
 
 
+Nodes = dict[str, BaseNode]
+
+
 def _delete(index: VectorStoreIndex, node_ids: list[str]) -> None:
     if node_ids:
         index.delete_nodes(node_ids, delete_from_docstore=True)
 
 
-def _indexed(index: VectorStoreIndex, document_ids: Iterable[str]) -> dict[str, BaseNode]:
-    nodes: dict[str, BaseNode] = {}
-    for document_id in document_ids:
-        info = index.docstore.get_ref_doc_info(document_id)
+def _indexed(index: VectorStoreIndex, documents: Iterable[Document]) -> Nodes:
+    """The nodes of these documents by id. Raises `DataError`: the index keeps none."""
+    if index.vector_store.stores_text and not getattr(index, "_store_nodes_override", False):
+        raise DataError(
+            f"the index keeps no nodes beside its {type(index.vector_store).__name__}, so that it cannot be told what "
+            "is in it: build it with store_nodes_override=True"
+        )
+    nodes: Nodes = {}
+    for document in documents:
+        info = index.docstore.get_ref_doc_info(document.node_id)
         stored = index.docstore.get_nodes(info.node_ids, raise_error=False) if info else []
         nodes.update((node.node_id, node) for node in stored if node is not None)
     return nodes
@@ -627,9 +631,14 @@ def _stated(node: BaseNode) -> tuple[str, Metadata, list[str]]:
     return _read(node), node.metadata, neighbours
 
 
-def _vectors(index: VectorStoreIndex, nodes: Iterable[BaseNode]) -> Mapping[str, list[float]]:
+def _embed(index: VectorStoreIndex, nodes: list[BaseNode], old: Nodes) -> None:
+    """Give the nodes their vectors: those of old nodes of the same text, or new ones."""
     store = index.vector_store
-    if not isinstance(store, SimpleVectorStore):
-        return {}
-    by_id = store.data.embedding_dict
-    return {_read(node): by_id[node.node_id] for node in nodes if node.node_id in by_id}
+    if isinstance(store, SimpleVectorStore):
+        vectors = store.data.embedding_dict
+        by_text = {_read(node): vectors[name] for name, node in old.items() if name in vectors}
+        for node in nodes:
+            node.embedding = by_text.get(_read(node))
+    embedded = embed_nodes(nodes, index._embed_model)
+    for node in nodes:
+        node.embedding = embedded[node.node_id]

@@ -60,6 +60,16 @@ class Systems:
         bool, options.flag("Stop no system that is surely behind.", "--every-question")
     ] = False
 
+    def retrievers(self) -> Sequence[str]:
+        """Those named, or the default ones; without any model, those that compare words alone."""
+        from chunkcore.models.loading import is_installed
+        from chunkcore.study.comparing import DEFAULT_RETRIEVERS, WITHOUT_MODEL
+
+        if self.retriever or self.embedder or is_installed():
+            return self.retriever or DEFAULT_RETRIEVERS
+        running.say(_NO_MODEL, err=True)
+        return WITHOUT_MODEL
+
 
 @options.grouped
 def compare(
@@ -86,10 +96,8 @@ def compare(
     """
     from chunkcore.evaluation.results import ModelPrices
     from chunkcore.evaluation.run_files import write_runs
-    from chunkcore.models.loading import DEFAULT_MODEL, is_installed, quickest
+    from chunkcore.models.loading import DEFAULT_MODEL, quickest
     from chunkcore.study.comparing import (
-        DEFAULT_RETRIEVERS,
-        WITHOUT_MODEL,
         build_chunkers,
         compare_systems,
         default_chunkers,
@@ -105,10 +113,7 @@ def compare(
         extras=systems.extras,
         every_question=systems.every_question or save_runs is not None,
     )
-    retrievers = systems.retriever or DEFAULT_RETRIEVERS
-    if not (systems.retriever or systems.embedder or is_installed()):
-        retrievers = WITHOUT_MODEL
-        running.say(_NO_MODEL, err=True)
+    retrievers = systems.retrievers()
     chunkers = systems.chunker or default_chunkers(retrievers)
     options.check_output(output)
     if save_runs is not None:

@@ -56,7 +56,8 @@ def sorted_batches(
 def padded(rows: Sequence[NDArray[Any]], padding: int = 0) -> tuple[Numbers, Numbers]:
     """Rows of token ids as a matrix, and its mask: 1 for a token, 0 for padding."""
     shape = (len(rows), max(map(len, rows)))
-    ids, mask = np.full(shape, padding, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    ids = np.full(shape, padding, dtype=np.int64)
+    mask = np.zeros_like(ids)
     for number, row in enumerate(rows):
         ids[number, : len(row)] = row
         mask[number, : len(row)] = 1
@@ -76,7 +77,9 @@ def in_batches(
     for batch in sorted_batches([len(window) for window in windows], size=size, total=total):
         rows = infer([windows[place] for place in batch])
         for place, row in zip(batch.tolist(), rows, strict=True):
-            answers[place] = row[: len(windows[place])] if row.ndim == 2 else row
+            if row.ndim == 2:
+                row = row[: len(windows[place])]
+            answers[place] = row
     return [answers[place] for place in range(len(windows))]
 
 
@@ -219,8 +222,8 @@ def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Ve
             raise ModelError(
                 f"the model {echo(name)} answered {count} sequences with {len(answer)} matrices"
             )
-        pairs = zip(answer, windows, strict=True)
-        return [check_vectors(rows, len(ids), model=name, what="tokens") for rows, ids in pairs]
+        check = partial(check_vectors, model=name, what="tokens")
+        return list(map(check, answer, map(len, windows)))
 
     failed = f"the model {echo(name)} failed on {count} sequences of tokens"
     return ask_twice(lambda: list(embedder.embed_tokens(windows)), check, failed)
@@ -302,7 +305,8 @@ def text_tokens(
     of_text = np.flatnonzero(~is_special & (places[:, 1] > 0))
     before = last = int(np.argmin(np.append(is_special, False)))  # the first that is not special
     if len(of_text):
-        before, last = int(of_text[0]), int(of_text[-1]) + 1
+        before = int(of_text[0])
+        last = int(of_text[-1]) + 1
     places[:before] = 0
     places[last:] = len(text)
     # A few tokenizers step back by a character; searches need ascending offsets.

@@ -54,13 +54,14 @@ def import_openvino() -> Any:
     `MissingExtraError`: openvino is not installed.
     """
     hidden = "openvino_telemetry"  # without it, openvino uses a stub that does nothing
-    before = {name: module for name, module in sys.modules.items() if name == hidden}
+    before = sys.modules.pop(hidden, None)
     sys.modules[hidden] = None  # type: ignore[assignment]  # makes its import fail
     try:
         return needed("openvino", "models", "embed text without PyTorch")
     finally:
         del sys.modules[hidden]
-        sys.modules.update(before)
+        if before is not None:
+            sys.modules[hidden] = before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,24 +111,25 @@ def _settings(path: Path) -> BertFolder:
     for name, known in _KNOWN.items():
         kind = config[name]
         _check(kind in known, f"its {name} is {echo(kind)}; expected {' or '.join(known)}")
-    modules = {
-        module["type"].rpartition(".")[2]: module["path"]
-        for module in _read(path / "modules.json", shape=list)
-    }
-    kinds = list(modules)
+    modules = {}
+    for module in _read(path / "modules.json", shape=list):
+        kind = module["type"].rpartition(".")[2]
+        modules[kind] = module["path"]
     _check(
-        kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]),
-        f"its modules are {', '.join(kinds)}; expected Transformer and Pooling",
+        list(modules) in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]),
+        f"its modules are {', '.join(modules)}; expected Transformer and Pooling",
     )
     _check(modules["Transformer"] in ("", "."), "its Transformer is in another folder")
     limits = _read(path / "sentence_bert_config.json", optional=True)
     _check(not limits.get("do_lower_case"), "its texts are lowercased before the tokenizer")
     positions = _whole(config, "max_position_embeddings")
-    limit = limits.get("max_seq_length") or positions
+    limits["max_seq_length"] = limits.get("max_seq_length") or positions
     prompts = _read(path / "config_sentence_transformers.json", optional=True)
-    is_by_name = isinstance(prompts.get("prompts") or {}, dict)
-    _check(is_by_name, "its prompts are not strings by name")
-    hidden, heads = _whole(config, "hidden_size"), _whole(config, "num_attention_heads")
+    by_name = prompts.get("prompts") or {}
+    _check(isinstance(by_name, dict), "its prompts are not strings by name")
+    prompt_of = partial(choose_prompt, by_name, prompts.get("default_prompt_name"))
+    hidden = _whole(config, "hidden_size")
+    heads = _whole(config, "num_attention_heads")
     _check(hidden % heads == 0, f"its hidden_size {hidden} cannot be shared by {heads} heads")
     return BertFolder(
         path=path,
@@ -138,9 +140,9 @@ def _settings(path: Path) -> BertFolder:
         activation=_ACTIVATIONS[config["hidden_act"]],
         pooling=_pooling(_read(path / modules["Pooling"] / "config.json")),
         normalize="Normalize" in modules,
-        max_tokens=min(_whole({"max_seq_length": limit}, "max_seq_length"), positions),
-        document_prompt=_prompt(prompts, DOCUMENT_PROMPTS),
-        query_prompt=_prompt(prompts, ["query"]),
+        max_tokens=min(_whole(limits, "max_seq_length"), positions),
+        document_prompt=prompt_of(DOCUMENT_PROMPTS),
+        query_prompt=prompt_of(["query"]),
     )
 
 
@@ -168,21 +170,14 @@ def _whole(config: dict[str, Any], name: str) -> int:
 
 def _pooling(config: dict[str, Any]) -> str:
     _check(config.get("include_prompt", True), "its pooling leaves out the prompt")
-    active = [
-        _POOLINGS.get(name, name)
-        for name, value in config.items()
-        if name.startswith("pooling_mode_") and value is True
-    ]
+    chosen = [name for name in config if name.startswith("pooling_mode_") and config[name] is True]
+    active = [_POOLINGS.get(name, name) for name in chosen]
     modes = config.get("pooling_mode", active) or ["mean"]
     if isinstance(modes, str):
         modes = [modes]
     problem = f"its pooling is {' + '.join(modes)}; expected mean or cls"
     _check(modes in (["mean"], ["cls"]), problem)
     return str(modes[0])
-
-
-def _prompt(config: dict[str, Any], names: Sequence[str]) -> str:
-    return choose_prompt(config.get("prompts"), config.get("default_prompt_name"), names)
 
 
 class _Bert:
@@ -196,11 +191,11 @@ class _Bert:
 
     def model(self, openvino: Any, *, pooled: bool) -> Any:
         """One row a text; without `pooled` one a token, shape (texts, tokens, hidden)."""
-        ids = self.op.parameter([-1, -1], np.int32, name="ids")
-        mask = self.op.parameter([-1, -1], np.float32, name="mask")
+        ids = self.op.parameter([-1, -1], np.int32)
+        mask = self.op.parameter([-1, -1], np.float32)
         # A large negative number before the softmax becomes 0.
-        hidden = self.op.subtract(mask, self.number(1))
-        bias = self.op.unsqueeze(self.op.multiply(hidden, self.number(1e9)), [1, 2])
+        hidden = (mask - self.number(1)) * self.number(1e9)
+        bias = self.op.unsqueeze(hidden, [1, 2])
         x = self.embeddings(ids)
         for layer in range(self.folder.layers):
             x = self.layer(x, bias, f"encoder.layer.{layer}")
@@ -217,41 +212,45 @@ class _Bert:
         segment = self.tensor("embeddings.token_type_embeddings.weight")[0]
         positions = self.tensor("embeddings.position_embeddings.weight") + segment
         words = self.op.gather(self.constant("embeddings.word_embeddings.weight"), ids, 0)
-        return self.normalized(words + self.op.gather(positions, places, 0), "embeddings.LayerNorm")
+        x = words + self.op.gather(positions, places, 0)
+        return self.normalized(x, "embeddings.LayerNorm")
 
     def layer(self, x: Any, bias: Any, name: str) -> Any:
         attended = self.attention(x, bias, f"{name}.attention.self")
         x = x + self.linear(attended, f"{name}.attention.output.dense")
         x = self.normalized(x, f"{name}.attention.output.LayerNorm")
-        wide = self.op.gelu(self.linear(x, f"{name}.intermediate.dense"), self.folder.activation)
-        return self.normalized(
-            x + self.linear(wide, f"{name}.output.dense"), f"{name}.output.LayerNorm"
-        )
+        wide = self.linear(x, f"{name}.intermediate.dense")
+        wide = self.op.gelu(wide, self.folder.activation)
+        x = x + self.linear(wide, f"{name}.output.dense")
+        return self.normalized(x, f"{name}.output.LayerNorm")
 
     def attention(self, x: Any, bias: Any, name: str) -> Any:
         """softmax(q kᵀ / √d + bias) v, by heads; the operation divides by √d."""
-        heads = [0, 0, self.folder.heads, self.folder.hidden // self.folder.heads]
+        heads, hidden = self.folder.heads, self.folder.hidden
         by_head = []
         for part in ("query", "key", "value"):
-            parted = self.op.reshape(self.linear(x, f"{name}.{part}"), heads, True)
+            parted = self.linear(x, f"{name}.{part}")
+            parted = self.op.reshape(parted, [0, 0, heads, hidden // heads], True)
             by_head.append(self.op.transpose(parted, [0, 2, 1, 3]))
         mixed = self.op.scaled_dot_product_attention(*by_head, bias)
         together = self.op.transpose(mixed, [0, 2, 1, 3])
-        return self.op.reshape(together, [0, 0, self.folder.hidden], True)
+        return self.op.reshape(together, [0, 0, hidden], True)
 
     def pooled(self, x: Any, mask: Any) -> Any:
         if self.folder.pooling == "cls":
             return self.op.gather(x, 0, 1)
         weight = self.op.unsqueeze(mask, [2])
         count = self.op.reduce_sum(weight, [1])
-        return self.op.reduce_sum(x * weight, [1]) / self.op.maximum(count, self.number(1e-9))
+        count = self.op.maximum(count, self.number(1e-9))
+        return self.op.reduce_sum(x * weight, [1]) / count
 
     def linear(self, x: Any, name: str) -> Any:
         matrix = self.constant(f"{name}.weight")
         return self.op.matmul(x, matrix, False, True) + self.tensor(f"{name}.bias")
 
     def normalized(self, x: Any, name: str) -> Any:
-        centred = self.op.mvn(x, [-1], True, self.folder.epsilon, "inside_sqrt")
+        epsilon = self.folder.epsilon
+        centred = self.op.mvn(x, [-1], True, epsilon, "inside_sqrt")
         return centred * self.tensor(f"{name}.weight") + self.tensor(f"{name}.bias")
 
     def number(self, value: float) -> Any:
@@ -270,27 +269,26 @@ class _Bert:
 
 def has_bf16() -> bool:
     """Whether openvino is installed and this CPU multiplies numbers of 16 bits: about twice as fast as of 32."""
-    return find_spec("openvino") is not None and _has_bf16(import_openvino().Core())
-
-
-def _has_bf16(core: Any) -> bool:
+    if find_spec("openvino") is None:
+        return False
+    core = import_openvino().Core()
     return "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 def _compile(folder: BertFolder, precision: Precision, *, pooled: bool) -> Any:
     openvino = import_openvino()
     safetensors = needed("safetensors.numpy", "models", "read a model's weights")
-    core = openvino.Core()
     # Without the hint openvino would choose, and vectors would differ between processors.
     options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision}
-    if precision != "f32" and not _has_bf16(core):
+    if precision != "f32" and not has_bf16():
         raise OptionError(
             f"this CPU has no arithmetic of 16 bits, which {precision} needs: use openvino:{folder.path}"
         )
     try:
         weights = safetensors.load_file(folder.path / "model.safetensors")
         graph = _Bert(folder, weights).model(openvino, pooled=pooled)
-        return core.compile_model(graph, "CPU", options).create_infer_request()
+        compiled = openvino.Core().compile_model(graph, "CPU", options)
+        return compiled.create_infer_request()
     except Exception as error:  # of a damaged file, or of weights that do not fit config.json
         raise _unbuildable(folder.path, error) from error
 
@@ -364,8 +362,9 @@ class OpenVinoEmbedder(TokenizerEmbedder):
         ready = self._ready(texts, prompt)
         tokens: list[NDArray[np.int32]] = []  # the tokenizer's objects take ten times the memory
         for start in range(0, len(ready), _TOKENIZED_AT_ONCE):
-            encodings = self._tokenizer.encode_batch_fast(ready[start : start + _TOKENIZED_AT_ONCE])
-            tokens.extend(np.array(encoding.ids, dtype=np.int32) for encoding in encodings)
+            some = ready[start : start + _TOKENIZED_AT_ONCE]
+            encodings = self._tokenizer.encode_batch_fast(some)
+            tokens += [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
         infer = partial(self._infer, self._request)
         rows = in_batches(tokens, _BATCH_TEXTS, _BATCH_TOKENS, infer)
         return np.array(rows, dtype=np.float32).reshape(len(rows), self._folder.hidden)

@@ -34,13 +34,18 @@ class ChunkcoreDocumentEmbedder(Serialized):
     def run(self, documents: list[Document]) -> DocumentLists:
         """Embed documents. Returns ``{"documents": copies with embeddings}``. Raises `TypeError` or `ModelError`."""
         check_documents(self, documents)
-        rows = embedded(self._embedder, [self._text(document) for document in documents])
-        pairs = zip(documents, rows, strict=True)
-        return {"documents": [replace(document, embedding=row) for document, row in pairs]}
+        rows = embedded(self._embedder, list(map(self._text, documents)))
+        copies = []
+        for document, row in zip(documents, rows, strict=True):
+            copies.append(replace(document, embedding=row))
+        return {"documents": copies}
 
     def _text(self, document: Document) -> str:
-        values = [document.meta.get(key) for key in self.meta_fields_to_embed]
-        lines = [str(value) for value in values if value is not None]
+        lines = []
+        for key in self.meta_fields_to_embed:
+            value = document.meta.get(key)
+            if value is not None:
+                lines.append(str(value))
         return "\n".join([*lines, document.content or ""])
 
 
@@ -59,4 +64,5 @@ class ChunkcoreTextEmbedder(Serialized):
             raise TypeError(
                 f"ChunkcoreTextEmbedder expects a string as input, got {type(text).__name__}"
             )
-        return {"embedding": embedded(self._embedder, [text], queries=True)[0]}
+        (row,) = embedded(self._embedder, [text], queries=True)
+        return {"embedding": row}

@@ -15,7 +15,6 @@ from functools import partial
 from itertools import pairwise, repeat
 from typing import Any
 
-import numpy as np
 from haystack import Document, component
 from haystack.core.component import Component
 from haystack.core.serialization import component_to_dict
@@ -67,8 +66,8 @@ from chunkcore.chunkers import Chunker
 from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import OptionError
 from chunkcore.plain import digest, plain
+from chunkcore.spans import as_table
 from chunkcore.text import Chunk, Span
-from chunkcore.text import Document as CoreDocument
 
 
 @component
@@ -137,9 +136,10 @@ class ChunkcoreDocumentSplitter(Serialized):
 
     def _arguments(self) -> dict[str, object]:
         """All options, so that changed defaults do not change a stored pipeline."""
-        arguments: dict[str, Any] = {"chunker": self.chunker.name, "options": self.options}
-        for name, value in self.options.items():
-            if isinstance(value, str) and value.startswith("function:"):
+        options = self.options
+        arguments: dict[str, object] = {"chunker": self.chunker.name, "options": options}
+        for name, value in options.items():
+            if str(value).startswith("function:"):
                 raise OptionError(
                     f"{name} is a function, which cannot be written down: name a chunker without one"
                 )
@@ -177,26 +177,28 @@ class ChunkcoreDocumentSplitter(Serialized):
         chunked = chunks_of(self.chunker, sources, self._fit_to)
         taken: set[str] = set()
         split: list[Document] = []
-        for document, source, chunks in zip(kept, sources, chunked, strict=True):
-            split += self._documents(document, source, chunks, taken)
+        for document, chunks in zip(kept, chunked, strict=True):
+            split += self._documents(document, chunks, taken)
         return {"documents": split}
 
     def _documents(
-        self, document: Document, source: CoreDocument, chunks: Sequence[Chunk], taken: set[str]
+        self, document: Document, chunks: Sequence[Chunk], taken: set[str]
     ) -> list[Document]:
         if self.keep_white_space:
             chunks = _with_white_space(document, chunks)
         is_chunk = KEYS.start in document.meta
         parent = inherited(document.meta, of_a_chunk=is_chunk, drop=OF_ONE_CHUNK)
+        source = core_document(document)
         records = chunk_records(source, chunks, WHOLE, parent, KEYS, taken)
         pages, roots = page_numbers(document, chunks), root_places(document, chunks)
         context = f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT
         copied = copier(parent)
-        split = []
-        for number, (row, page, root) in enumerate(zip(records, pages, roots, strict=True)):
+        split: list[Document] = []
+        for row, page, root in zip(records, pages, roots, strict=True):
             text, chunk_id, record = row
-            place = {"source_id": document.id, "split_id": number, "page_number": page}
-            meta = {**copied(), **place, **record, **root}
+            meta = copied()
+            meta |= {"source_id": document.id, "split_id": len(split), "page_number": page}
+            meta |= record | root
             # 64 digits of what it says: Haystack's own ids fail on surrogates and differ between runs. The text counts
             # because a store that skips duplicates would keep the old text of an edited document.
             said = str(record.get(context, ""))
@@ -214,8 +216,10 @@ def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[Metadat
         return
     for chunk in chunks:
         root = chunk_place(chunk, origin)
-        is_stated = root and (chain or len(root) > 1)
-        yield {"root_source_id": root_id, **ROOT.write(root)} if is_stated else {}
+        place: Metadata = {}
+        if root and (chain or len(root) > 1):
+            place = {"root_source_id": root_id, **ROOT.write(root)}
+        yield place
 
 
 def _root(document: Document) -> tuple[str, Origin] | None:
@@ -229,7 +233,8 @@ def _root(document: Document) -> tuple[str, Origin] | None:
     if "source_id" not in meta or KEYS.start not in meta:
         return None
     # `spans` without a root are inherited from a chunk of several places whose root is not known.
-    return meta["source_id"], NOWHERE if SPANS in meta else KEYS.origin(meta, text)
+    origin = NOWHERE if SPANS in meta else KEYS.origin(meta, text)
+    return meta["source_id"], origin
 
 
 def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
@@ -240,20 +245,17 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
     text, chain = document.content or "", _root(document)
     if chain is not None and chain[1].parts:
         return chunks
-    gaps = [len(gap) for gap in white_space_after(text, ranges_of(chunks))]
+    before = ranges_of(chunks)
+    ranges: list[tuple[int, int]] = []
+    for (start, end), gap in zip(before, white_space_after(text, before), strict=True):
+        begin = 0 if not ranges and text[:start].isspace() else start
+        ranges.append((begin, end + len(gap)))
     if are_columns(chunks):
-        ranges = chunks.ranges.copy()
-        ranges[:, 1] += np.array(gaps, dtype=np.int64)
-        if len(ranges) and text[: ranges[0, 0]].isspace():
-            ranges[0, 0] = 0
-        return DocumentChunks(chunks.document, ranges, chunks.counts, chunks.fingerprint)
+        return DocumentChunks(chunks.document, as_table(ranges), chunks.counts, chunks.fingerprint)
     extended: list[Chunk] = []
-    for chunk, gap in zip(chunks, gaps, strict=True):
+    for chunk, (start, end) in zip(chunks, ranges, strict=True):
         if len(chunk.spans) == 1 and not chunk.derived:
-            (span,) = chunk.spans
-            begin = 0 if not extended and text[: span.start].isspace() else span.start
-            longer = Span(begin, span.end + gap)
-            chunk = replace(chunk, spans=(longer,), text=longer.slice(text))
+            chunk = replace(chunk, spans=(Span(start, end),), text=text[start:end])
         extended.append(chunk)
     return extended
 
@@ -264,15 +266,19 @@ def page_numbers(document: Document, chunks: Sequence[Chunk]) -> list[int]:
     A parent's page number is that of its first such character, and so includes its leading form feeds.
     """
     text = document.content or ""
+    first = 1
     stated = document.meta.get("page_number")
-    first = stated - _leading_breaks(text) if type(stated) is int else 1
+    if type(stated) is int:
+        first = stated - _leading_breaks(text)
     if "\f" not in text:
         return [first] * len(chunks)
     breaks = [place for place, character in enumerate(text) if character == "\f"]
     pages = []
     for chunk in chunks:
         page = first + bisect_left(breaks, chunk.spans[0].start)
-        pages.append(page if chunk.derived else page + _leading_breaks(chunk.text))
+        if not chunk.derived:
+            page += _leading_breaks(chunk.text)
+        pages.append(page)
     return pages
 
 
@@ -327,15 +333,14 @@ class ChunkcoreExactSplitter(Serialized):
 
     def _placed(self, document: Document, chunks: Sequence[Document]) -> list[Document]:
         by_source: dict[str, list[int]] = defaultdict(list)
+        placed = list(chunks)
         for place, chunk in enumerate(chunks):
-            if chunk.content and chunk.id != document.id:
+            if not chunk.content:
+                # As of Haystack's DocumentSplitter by tokens: it stands nowhere.
+                placed[place] = replace(chunk, meta=_without_place(chunk.meta))
+            elif chunk.id != document.id:
                 by_source[chunk.meta.get("source_id", document.id)].append(place)
         parents = {chunk.id: chunk for chunk in (*chunks, document)}
-        # An empty chunk, as of Haystack's DocumentSplitter by tokens, stands nowhere.
-        placed = [
-            chunk if chunk.content else replace(chunk, meta=_without_place(chunk.meta))
-            for chunk in chunks
-        ]
         for source_id, places in by_source.items():
             parent = parents.get(source_id, document)
             children = self._children(parent, [chunks[place] for place in places])
@@ -345,18 +350,20 @@ class ChunkcoreExactSplitter(Serialized):
 
     def _children(self, parent: Document, chunks: Sequence[Document]) -> list[Document]:
         source = core_document(parent)
-        pieces = [
-            SplitPiece(chunk.content or "", start=chunk.meta.get(KEYS.start)) for chunk in chunks
-        ]
+        pieces = []
+        for chunk in chunks:
+            start = chunk.meta.get(KEYS.start)
+            pieces.append(SplitPiece(chunk.content or "", start=start))
         cut, records = placed_records(source, pieces, WHOLE, KEYS, self.unplaced)
         placed: list[Document] = []
         pages, roots = page_numbers(parent, cut), root_places(parent, cut)
         for chunk, record, page, root in zip(chunks, records, pages, roots, strict=True):
-            kept = {key: value for key, value in chunk.meta.items() if key != KEYS.start}
-            meta = {**kept, "source_id": parent.id, **record, **root}
+            meta = dict(chunk.meta)
+            meta.pop(KEYS.start, None)
+            meta |= {"source_id": parent.id, **record, **root}
             if KEYS.start in record and "page_number" not in record:
                 meta["page_number"] = page
-            if "_split_overlap" in kept:
+            if "_split_overlap" in meta:
                 meta["_split_overlap"] = []
             placed.append(replace(chunk, meta=meta))
         for left, right in pairwise(placed):
@@ -366,14 +373,16 @@ class ChunkcoreExactSplitter(Serialized):
 
 def _write_overlap(left: Document, right: Document) -> None:
     """The characters that two neighbours share, as Haystack's splitters write them, if they do."""
-    both = (left.meta, right.meta)
-    if "_split_overlap" not in left.meta or not all(KEYS.start in meta for meta in both):
+    start = right.meta.get(KEYS.start)
+    if "_split_overlap" not in left.meta or start is None or KEYS.start not in left.meta:
         return
-    start, end = right.meta[KEYS.start], min(meta[KEYS.end] for meta in both)
+    end = min(left.meta[KEYS.end], right.meta[KEYS.end])
+    if start >= end:
+        return
     for one, other in ((left, right), (right, left)):
-        if start < end:
-            place = start - one.meta[KEYS.start], end - one.meta[KEYS.start]
-            other.meta["_split_overlap"].append({"doc_id": one.id, "range": place})
+        begin = one.meta[KEYS.start]
+        shared = {"doc_id": one.id, "range": (start - begin, end - begin)}
+        other.meta["_split_overlap"].append(shared)
 
 
 def _without_place(meta: MetadataLike) -> Metadata:
@@ -433,31 +442,39 @@ class ChunkcoreIndexUpdater(Serialized):
                     "ChunkcoreIndexUpdater compares chunks by their source, and document ID "
                     f"{chunk.id} has no source_id; put it after a splitter"
                 )
-        sources = sorted({chunk.meta["source_id"] for chunk in documents} | set(source_ids or ()))
-        filters = {"field": "meta.source_id", "operator": "in", "value": sources}
+        sources = {chunk.meta["source_id"] for chunk in documents}.union(source_ids or ())
+        filters = {"field": "meta.source_id", "operator": "in", "value": sorted(sources)}
         stored = self.document_store.filter_documents(filters=filters) if sources else []
         by_id = {chunk.id: chunk for chunk in stored}
-        by_content: dict[str, Document] = {}
-        for chunk in stored:
-            if chunk.embedding is not None or chunk.sparse_embedding is not None:
-                by_content.setdefault(_content(chunk), chunk)
+        changed = [chunk for chunk in documents if not _same(by_id.get(chunk.id), chunk)]
+        vectors = _vectors(stored)
         fresh, moved = [], []
-        for chunk in documents:
-            if chunk.id in by_id and _same(by_id[chunk.id], chunk):
-                continue
-            equal = by_content.get(_content(chunk))
-            if equal is None:
+        for chunk in changed:
+            known = vectors.get(_content(chunk))
+            if known is None:
                 fresh.append(chunk)
             else:
-                dense, sparse = equal.embedding, equal.sparse_embedding
-                moved.append(replace(chunk, embedding=dense, sparse_embedding=sparse))
+                moved.append(replace(chunk, **known))
         stale = sorted(by_id.keys() - {chunk.id for chunk in documents})
-        unchanged = len(documents) - len(fresh) - len(moved)
+        unchanged = len(documents) - len(changed)
         return {"documents": fresh, "moved": moved, "stale": stale, "unchanged": unchanged}
 
 
-def _same(stored: Document, chunk: Document) -> bool:
+def _vectors(stored: Sequence[Document]) -> dict[str, Metadata]:
+    """The vectors of documents that have some, by what they are of; the first of several counts."""
+    vectors: dict[str, Metadata] = {}
+    for chunk in stored:
+        dense, sparse = chunk.embedding, chunk.sparse_embedding
+        if dense is not None or sparse is not None:
+            known = {"embedding": dense, "sparse_embedding": sparse}
+            vectors.setdefault(_content(chunk), known)
+    return vectors
+
+
+def _same(stored: Document | None, chunk: Document) -> bool:
     """Whether the store has the chunk; some stores keep no ``_split_overlap``."""
+    if stored is None:
+        return False
     kept = dict(chunk.meta)
     if "_split_overlap" not in stored.meta:
         kept.pop("_split_overlap", None)
@@ -477,7 +494,7 @@ def _as_said(value: Any) -> object:
         return str(int(value)) if value % 1 == 0 else str(value)  # never of NaN and infinity
     if isinstance(value, str):
         return value.removesuffix(".0")
-    return value if value is None or isinstance(value, Mapping | list | tuple | set) else str(value)
+    return value if isinstance(value, Mapping | list | tuple | set | None) else str(value)
 
 
 def _content(chunk: Document) -> str:
@@ -502,19 +519,19 @@ def exact_chunker(splitter: Component, unplaced: Unplaced = "mark") -> Chunker:
     """The chunker with the splitter's texts."""
     if isinstance(splitter, ChunkcoreDocumentSplitter):
         return splitter.chunker
-    component = exact(splitter, unplaced)
-    return Aligned(
-        split=partial(_pieces, getattr(component, "splitter", component)), unplaced=unplaced
-    )
+    component: Any = exact(splitter, unplaced)
+    return Aligned(split=partial(_pieces, component.splitter), unplaced=unplaced)
 
 
 def _pieces(splitter: Component, text: str) -> list[SplitPiece]:
     if not text:
         return []
     warm_up(splitter)
+    documents = splitter.run(documents=[Document(content=text)])["documents"]
     pieces = []
-    for document in splitter.run(documents=[Document(content=text)])["documents"]:
+    for document in documents:
         kept = _without_place(document.meta)
         kept.pop("source_id", None)
-        pieces.append(SplitPiece(document.content or "", kept, document.meta.get(KEYS.start)))
+        start = document.meta.get(KEYS.start)
+        pieces.append(SplitPiece(document.content or "", kept, start))
     return pieces
