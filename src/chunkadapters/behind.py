@@ -150,7 +150,7 @@ class Passage:
             values = {key: value for key, value in values.items() if key not in _OF_A_SECTION}
             values = {**self.document.metadata, **values}
         gone = {keys.start, keys.end, keys.spans, *BOOKKEEPING, PAGE_MARKS, *drop}
-        pages: Metadata = {}
+        pages = {}
         if self.document.marks:
             marks = tuple(page_marks(self.document.marks))
             pages = keys.write_pages(marks, self.retrieved.spans, ())
@@ -564,7 +564,7 @@ def _answer(index: Index, question: str, limits: Limits) -> list[Retrieved]:
     if limits.max_tokens == "auto":
         return list(index.retrieve(question, limits.k, "auto"))
     left = Budget(limits.max_tokens, limits.token_counter)
-    fitting: list[Retrieved] = []
+    fitting = []
     for piece in _pieces(index, question, limits, limits.max_tokens):
         if not left.fits(piece.text):
             fitting += cut_unit(piece, left)

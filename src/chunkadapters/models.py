@@ -200,7 +200,7 @@ def _label(model: object, kinds: tuple[type, ...]) -> str:
 
 def secrets_within(*roots: Any) -> tuple[str, ...]:
     """Every secret of the objects and of what they hold, longest first: for `without_secrets`."""
-    secrets: set[str] = set()
+    secrets = set()
     # With names, of which some are those of secrets.
     ahead: list[tuple[str, Any]] = [("", root) for root in roots]
     seen: dict[int, Any] = {}  # holds the objects, so that no id is used twice

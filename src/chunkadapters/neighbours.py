@@ -103,14 +103,14 @@ class StoreIndex(HitIndex):
         return show != "hits"
 
     def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
-        parts: list[_Region] = []
+        parts = []
         asking = []
         for hit in hits:
             parts_here = _parts(hit)
             if parts_here:
                 parts += parts_here
                 asking.append(hit)
-        around: list[_Region] = []
+        around = []
         if asking and options.show != "hits":
             around = list(map(_region_of, self._neighbours(asking)))
         regions = self._regions(parts, around)
@@ -127,7 +127,7 @@ class StoreIndex(HitIndex):
         """Texts that overlap, touch or almost touch, joined; none of a document that has two texts at one place."""
         confirmed = {region.document_id for region in around}
         regions: list[_Region] = []
-        torn: set[str] = set()
+        torn = set()
         for part in sorted({*parts, *around}):
             name = part.document_id
             if not regions or regions[-1].document_id != name:

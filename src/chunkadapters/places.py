@@ -313,7 +313,7 @@ def chunk_metadata(chunk: Chunk, parent: MetadataLike, origin: Origin) -> Metada
     >>> chunk_metadata(chunk, {"context": "mine"}, Origin.at(0))
     {'headings': 'A > B', 'chunk_context': 'Of drinks.'}
     """
-    values: Metadata = {}
+    values = {}
     for key, value in chunk.metadata.items():
         flat = _flat(value)
         if flat not in (None, ""):
@@ -473,7 +473,7 @@ def join_pages_by_source(documents: object, *, separator: str = "\n") -> list[Do
     """`join_pages` for the pages of several files, in the order of their first pages."""
     if isinstance(documents, str | Mapping) or not isinstance(documents, Iterable):
         raise DataError(f"expected a list of documents, got {type(documents).__name__}")
-    sources: dict[str, list[_Page]] = defaultdict(list)
+    sources = defaultdict(list)
     for number, document in enumerate(documents):
         for page in _pages(document, number):
             sources[page.source].append(page)
@@ -519,8 +519,8 @@ def _page_of(metadata: MetadataLike) -> tuple[int | None, str]:
 
 
 def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
-    texts: list[str] = []
-    marks: list[Mark] = []
+    texts = []
+    marks = []
     end = number = 0
     # Elements of one page, as some loaders give, are one page.
     for (stated, label), group in groupby(pages, key=lambda page: (page.number, page.label)):

@@ -62,7 +62,7 @@ class BenchmarkPlaces:
 
     def _quoted(self, query: Query, hit: Hit, verdict: Verdict) -> Retrieved | None:
         name, certainty = verdict.document, 1.0
-        parts: list[Retrieved] = []
+        parts = []
         for evidence in query.evidence:
             document_id = evidence.document_id
             words = evidence.span.slice(self.documents[document_id].text)

@@ -72,10 +72,7 @@ class ChunkcoreError(Exception):
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(
-            *(
-                shortened(argument) if isinstance(argument, str) else argument
-                for argument in arguments
-            )
+            *[shortened(each) if isinstance(each, str) else each for each in arguments]
         )
 
 
@@ -103,10 +100,11 @@ def suggestion(
     hints = []
     for name in wrong if isinstance(wrong, list) else [wrong]:
         lower = str(name)[:100].casefold()
+        if lower in guesses:
+            hints.append(guesses[lower])
+            continue
         near = get_close_matches(lower, list(by_lower_case), n=1)
-        hints += (
-            [guesses[lower]] if lower in guesses else [repr(by_lower_case[match]) for match in near]
-        )
+        hints += [repr(by_lower_case[match]) for match in near]
     return f"; did you mean {' and '.join(dict.fromkeys(hints))}?" if hints else ""
 
 

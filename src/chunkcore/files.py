@@ -275,7 +275,7 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
 
 def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
     """`write_parts` of several files: all are on the disk before the first is moved, so a full disk changes none."""
-    unfinished: dict[Path, Path] = {}
+    unfinished = {}
     path = Path()
     try:
         for path, parts in contents.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from itertools import starmap
+from itertools import chain, starmap
 from numbers import Real
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -102,8 +102,10 @@ class RankedList(FrameList[Retrieved]):
 
     def tidy(self) -> dict[str, Sequence[Any]]:
         """A row a piece: rank, document, start, end, score, parts, text, how it was located; tokens by cl100k_base."""
-        tokens = get_counter("cl100k_base").count_many([piece.text for piece in self]).tolist()
-        return columns_of(_HIT, starmap(_hit, enumerate(self, 1))) | {"tokens": tokens}
+        texts = [piece.text for piece in self]
+        columns = columns_of(_HIT, starmap(_hit, enumerate(self, 1)))
+        columns["tokens"] = get_counter("cl100k_base").count_many(texts).tolist()
+        return columns
 
 
 _HIT = ("rank", "document", "start", "end", "score", "parts", "text", "match")
@@ -163,7 +165,8 @@ class RankedPieces(LazySequence[int, LazySequence[int, Retrieved]]):
         scores: NDArray[np.float64],
     ) -> None:
         super().__init__(self._row, range(len(counts)))
-        self.pieces, self.counts, self.numbers, self.scores = pieces, counts, numbers, scores
+        self.pieces, self.counts = pieces, counts
+        self.numbers, self.scores = numbers, scores
         self.starts: Numbers = np.cumsum(counts) - counts
 
     def of_rows(self, rows: Sequence[int]) -> RankedPieces:
@@ -178,14 +181,16 @@ class RankedPieces(LazySequence[int, LazySequence[int, Retrieved]]):
     def read(self) -> dict[int, Retrieved]:
         """The pieces that are answers, by number."""
         # All at once, in their order: no document is read from its file twice.
-        return {number: self.pieces[number] for number in sorted(set(self.numbers.tolist()))}
+        return {number: self.pieces[number] for number in np.unique(self.numbers).tolist()}
 
     def _row(self, row: int) -> LazySequence[int, Retrieved]:
         start = int(self.starts[row])
-        return LazySequence(self._piece, range(start, start + int(self.counts[row])))
+        stop = start + int(self.counts[row])
+        return LazySequence(self._piece, range(start, stop))
 
     def _piece(self, place: int) -> Retrieved:
-        return self.read[int(self.numbers[place])].with_score(float(self.scores[place]))
+        piece = self.read[int(self.numbers[place])]
+        return piece.with_score(float(self.scores[place]))
 
 
 class Answers(Mapping[str, Sequence[Retrieved]]):
@@ -199,10 +204,11 @@ class Answers(Mapping[str, Sequence[Retrieved]]):
     def of(cls, ids: Sequence[str], results: Sequence[Sequence[Retrieved]]) -> Answers:
         if isinstance(results, RankedPieces):
             return cls(ids, results)
-        pieces = [piece for row in results for piece in row]
-        counts = np.array([len(row) for row in results], dtype=np.int64)
+        pieces = list(chain.from_iterable(results))
+        counts = np.array(list(map(len, results)), dtype=np.int64)
         scores = np.array([piece.score for piece in pieces], dtype=np.float64)
-        return cls(ids, RankedPieces(pieces, counts, np.arange(len(pieces)), scores))
+        numbers = np.arange(len(pieces))
+        return cls(ids, RankedPieces(pieces, counts, numbers, scores))
 
     def __getitem__(self, query: str) -> Sequence[Retrieved]:
         return self.ranked[self.rows[query]]

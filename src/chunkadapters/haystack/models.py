@@ -170,7 +170,7 @@ class _LLM(BridgedLLM):
 
     def _ask(self, messages: Messages, schema: Schema | None) -> Reply:
         warm_up(self.model)
-        options: dict[str, Any] = {}
+        options = {}
         if schema is not None:
             # By name: the class itself takes a second to import.
             if not any(cls.__name__ == "OpenAIChatGenerator" for cls in type(self.model).__mro__):

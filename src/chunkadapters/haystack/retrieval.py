@@ -48,7 +48,7 @@ def with_filter(
 
     Raises `OptionError`: a retriever inside has no input for it.
     """
-    conditions: list[object] = []
+    conditions = []
     for key, value in where.items():
         conditions.append({"field": f"meta.{key}", "operator": "==", "value": value})
     if not isinstance(retriever, Pipeline):
@@ -163,7 +163,7 @@ class _Asked:
 
     def check_inputs(self, inputs: Sequence[Socket]) -> None:
         """Raise `OptionError` unless every mandatory input has a value, and every constant one is there."""
-        constant: set[str] = set()
+        constant = set()
         for component, values in self.constant.items():
             constant |= {str(Socket(component, key, None)) for key in values}
         names = {str(socket) for socket in inputs}

@@ -216,7 +216,7 @@ Called: TypeAlias = "tuple[AnyRunnable, RunnableConfig | None]"  # with what it 
 def _reached(runnable: AnyRunnable, config: RunnableConfig | None = None) -> Iterator[AnyRunnable]:
     """The runnable, and all inside of it that get the arguments of its call."""
     yield runnable
-    called: list[Called] = []
+    called = []
     if isinstance(runnable, _WRAPPERS):
         called = _called_by(runnable, config)
     elif isinstance(runnable, BaseRetriever):

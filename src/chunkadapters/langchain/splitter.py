@@ -193,7 +193,7 @@ class ChunkcoreTextSplitter(TextSplitter):
     def _split(self, sources: Sequence[_Source]) -> list[Document]:
         _warn_of_shared_sources(sources)
         chunked = chunks_of(self.chunker, [source.document for source in sources], self._fit_to)
-        documents: list[Document] = []
+        documents = []
         taken: set[str] = set()
         for source, chunks in zip(sources, chunked, strict=True):
             documents += self._documents(source, chunks, taken)
@@ -234,7 +234,7 @@ def from_document(document: CoreDocument) -> Document:
 
 def _warn_of_shared_sources(sources: Iterable[_Source]) -> None:
     """Warn of documents that differ from others of their source only by text: offsets are in each of them."""
-    texts: dict[str, set[str]] = defaultdict(set)
+    texts = defaultdict(set)
     for source in sources:
         has_part = part_of(source.id, source.metadata) != source.id
         if source.document_id is None and not source.is_chunk and not has_part:

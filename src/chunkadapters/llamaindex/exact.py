@@ -115,8 +115,8 @@ class _Merged(Joined, ABC):
 
     def _pieces(self, source: TokenizedText) -> tuple[list[PieceRange], list[int]]:
         """The pieces of a text and their sizes; only a piece that cannot be cut is over the size."""
-        pieces: list[PieceRange] = []
-        sizes: list[int] = []
+        pieces = []
+        sizes = []
         waiting = [((0, len(source.text)), source.count(0, len(source.text)), False)]
         while waiting:
             piece, size, is_whole = waiting.pop()
@@ -135,7 +135,7 @@ class _Merged(Joined, ABC):
         return pieces, sizes
 
     def _cut(self, text: str, start: int, end: int) -> list[PieceRange]:
-        parts: list[PieceRange] = []
+        parts = []
         for cut in self._cuts:
             parts = cut(text, start, end)
             if len(parts) > 1:

@@ -160,7 +160,7 @@ def _chunk_beside_metadata(
 
     Raises `OptionError` without room left.
     """
-    smaller: dict[int, Chunker] = {}
+    smaller = {}
     for document, node in zip(documents, nodes, strict=True):
         texts = map(node.get_metadata_str, (MetadataMode.LLM, MetadataMode.EMBED))
         taken = chunker.token_counter.count(max(texts, key=len))
@@ -362,7 +362,7 @@ class ChunkcoreNodeParser(_InThread):
         self, parent: BaseNode, document: CoreDocument, chunks: Sequence[Chunk], taken: set[str]
     ) -> list[TextNode]:
         pattern = _pattern(parent)
-        metadata: Metadata = {}
+        metadata = {}
         if self.include_metadata:
             metadata = inherited(parent.metadata, of_a_chunk=_is_chunk(parent))
         origin = origin_of(parent, document.text)
@@ -474,7 +474,7 @@ class PlacedNodeParser(_InThread):
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
-        placed: list[BaseNode] = []
+        placed = []
         for node in nodes:
             parts = self.parser([node], show_progress=show_progress, **kwargs)
             self._place(node, parts)
@@ -488,7 +488,7 @@ class PlacedNodeParser(_InThread):
 
     def _place(self, document: BaseNode, nodes: Sequence[BaseNode]) -> None:
         """Write the places of all nodes; parents come before their children."""
-        siblings: dict[str, list[TextNode]] = defaultdict(list)
+        siblings = defaultdict(list)
         for node in nodes:
             if isinstance(node, TextNode) and text_of(node):
                 relation = node.relationships.get(NodeRelationship.PARENT)

@@ -156,7 +156,7 @@ def _both(
     filters: MetadataFilters | None, where: Mapping[str, object], name: str
 ) -> MetadataFilters:
     """A retriever's own filters and those of one question."""
-    parts: list[MetadataFilter | MetadataFilters] = []
+    parts = []
     if filters is not None:
         parts += filters.filters
         # Stores take one condition for all filters, and LlamaIndex' own no filters within filters.
@@ -259,7 +259,7 @@ class _Sources:
 
 def _shown(nodes: Sequence[BaseNode]) -> Metadata:
     """How models see the nodes: without the keys that one of them keeps from a model, in the first one's form."""
-    values: Metadata = {}
+    values = {}
     for field in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
         values[field] = sorted(set().union(*(getattr(node, field) for node in nodes)))
     for template in ("text_template", "metadata_template", "metadata_separator"):

@@ -42,7 +42,7 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters: list[inspect.Parameter] = []
+    parameters = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
             types = get_type_hints(groups[name], include_extras=True)

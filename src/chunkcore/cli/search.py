@@ -323,7 +323,7 @@ def _read(files: Iterable[Path], *, follow_links: bool) -> list[Document]:
     from chunkcore.text import Document
 
     places: dict[str, Path] = {}
-    documents: list[Document] = []
+    documents = []
     for path in files:
         if path == _STANDARD:
             text = decoded(sys.stdin.buffer.read(), Path("standard input"))

@@ -298,7 +298,7 @@ def read_address(
     except ValueError as error:
         raise OptionError(f"expected option=value&option=value after the # of {noun}") from error
     check_option_names(noun, dict(pairs), readers)
-    options: dict[str, Any] = {}
+    options = {}
     for name, value in pairs:
         if name in options:
             raise OptionError(f"the option {name} of {noun} is given twice; keep one")

@@ -80,7 +80,7 @@ class LateEmbedder:
         to do. Raises `DataError`: a chunk's document is missing, or too short; `ModelError`: the model failed twice.
         """
         texts = {document.id: document.text for document in documents}
-        rows: dict[str, list[int]] = defaultdict(list)
+        rows = defaultdict(list)
         for row, chunk in enumerate(chunks):
             rows[chunk.document_id].append(row)
         missing = rows.keys() - texts.keys()
@@ -91,7 +91,7 @@ class LateEmbedder:
         if not chunks:
             return np.empty((0, 0), dtype=np.float32)
         vectors = []
-        order: list[int] = []
+        order = []
         for name, rows_here in rows.items():
             spans = [chunks[row].spans for row in rows_here]
             vectors.append(self.embed_spans(texts[name], spans))

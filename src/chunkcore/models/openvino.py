@@ -360,7 +360,7 @@ class OpenVinoEmbedder(TokenizerEmbedder):
 
     def _embed(self, texts: Sequence[str], prompt: str) -> Vectors:
         ready = self._ready(texts, prompt)
-        tokens: list[NDArray[np.int32]] = []  # the tokenizer's objects take ten times the memory
+        tokens = []  # the tokenizer's objects take ten times the memory
         for start in range(0, len(ready), _TOKENIZED_AT_ONCE):
             some = ready[start : start + _TOKENIZED_AT_ONCE]
             encodings = self._tokenizer.encode_batch_fast(some)

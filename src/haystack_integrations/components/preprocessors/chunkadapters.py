@@ -175,8 +175,8 @@ class ChunkcoreDocumentSplitter(Serialized):
             is_chunk = KEYS.start in document.meta
             sources.append(chunkable(core_document(document), is_chunk=is_chunk))
         chunked = chunks_of(self.chunker, sources, self._fit_to)
-        taken: set[str] = set()
-        split: list[Document] = []
+        taken = set()
+        split = []
         for document, chunks in zip(kept, chunked, strict=True):
             split += self._documents(document, chunks, taken)
         return {"documents": split}
@@ -193,7 +193,7 @@ class ChunkcoreDocumentSplitter(Serialized):
         pages, roots = page_numbers(document, chunks), root_places(document, chunks)
         context = f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT
         copied = copier(parent)
-        split: list[Document] = []
+        split = []
         for row, page, root in zip(records, pages, roots, strict=True):
             text, chunk_id, record = row
             meta = copied()
@@ -216,7 +216,7 @@ def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[Metadat
         return
     for chunk in chunks:
         root = chunk_place(chunk, origin)
-        place: Metadata = {}
+        place = {}
         if root and (chain or len(root) > 1):
             place = {"root_source_id": root_id, **ROOT.write(root)}
         yield place
@@ -246,13 +246,13 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
     if chain is not None and chain[1].parts:
         return chunks
     before = ranges_of(chunks)
-    ranges: list[tuple[int, int]] = []
+    ranges = []
     for (start, end), gap in zip(before, white_space_after(text, before), strict=True):
         begin = 0 if not ranges and text[:start].isspace() else start
         ranges.append((begin, end + len(gap)))
     if are_columns(chunks):
         return DocumentChunks(chunks.document, as_table(ranges), chunks.counts, chunks.fingerprint)
-    extended: list[Chunk] = []
+    extended = []
     for chunk, (start, end) in zip(chunks, ranges, strict=True):
         if len(chunk.spans) == 1 and not chunk.derived:
             chunk = replace(chunk, spans=(Span(start, end),), text=text[start:end])
@@ -324,7 +324,7 @@ class ChunkcoreExactSplitter(Serialized):
         """Split documents. Returns ``{"documents": chunks}``, in the documents' order. Raises `TypeError`."""
         check_documents(self, documents)
         self.warm_up()
-        split: list[Document] = []
+        split = []
         for document in documents:
             if document.content is None or has_text(document):
                 chunks = self.splitter.run(documents=[document])["documents"]
@@ -332,7 +332,7 @@ class ChunkcoreExactSplitter(Serialized):
         return {"documents": split}
 
     def _placed(self, document: Document, chunks: Sequence[Document]) -> list[Document]:
-        by_source: dict[str, list[int]] = defaultdict(list)
+        by_source = defaultdict(list)
         placed = list(chunks)
         for place, chunk in enumerate(chunks):
             if not chunk.content:
@@ -355,7 +355,7 @@ class ChunkcoreExactSplitter(Serialized):
             start = chunk.meta.get(KEYS.start)
             pieces.append(SplitPiece(chunk.content or "", start=start))
         cut, records = placed_records(source, pieces, WHOLE, KEYS, self.unplaced)
-        placed: list[Document] = []
+        placed = []
         pages, roots = page_numbers(parent, cut), root_places(parent, cut)
         for chunk, record, page, root in zip(chunks, records, pages, roots, strict=True):
             meta = dict(chunk.meta)
@@ -462,7 +462,7 @@ class ChunkcoreIndexUpdater(Serialized):
 
 def _vectors(stored: Sequence[Document]) -> dict[str, Metadata]:
     """The vectors of documents that have some, by what they are of; the first of several counts."""
-    vectors: dict[str, Metadata] = {}
+    vectors = {}
     for chunk in stored:
         dense, sparse = chunk.embedding, chunk.sparse_embedding
         if dense is not None or sparse is not None:
