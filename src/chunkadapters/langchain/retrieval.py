@@ -86,10 +86,10 @@ def hit_of(document: Document) -> Hit:
 
 # ---- Scores
 
-Question = Runnable[str, list[Document]]
+AnyRetriever = Runnable[str, list[Document]]
 
 
-def _system(retriever: Question, **arguments: Any) -> DeployedRetriever:
+def _system(retriever: AnyRetriever, **arguments: Any) -> DeployedRetriever:
     """A retriever that is asked with these arguments; a filter of one question is the argument ``filter``."""
     if not isinstance(retriever, Runnable):
         raise DataError(
@@ -130,7 +130,7 @@ class _Filter(dict[str, object]):
         return bool(allowed)
 
 
-_hooks: RetrieverHooks[Question] = RetrieverHooks(
+_hooks: RetrieverHooks[AnyRetriever] = RetrieverHooks(
     _system, hit_of, Document, "LangChain documents", "; .pick() the documents' key"
 )
 run_retriever = _hooks.run_retriever
@@ -347,13 +347,13 @@ class PassageRetriever(BaseRetriever, _Shown):
     ['Tea is hot. It boils. Ice is cold.']
     """
 
-    retriever: Question
+    retriever: AnyRetriever
     fetch_k: int | None = Field(default=FETCH_K, ge=1)
 
     @suggesting
     def __init__(
         self,
-        retriever: Question,
+        retriever: AnyRetriever,
         index: IndexLike | None = None,
         *,
         documents: Documents | None = None,
@@ -440,7 +440,7 @@ class PassageRetriever(BaseRetriever, _Shown):
                     f"{type(dropped_by).__name__} takes no {', '.join(arguments)} in a call: give it its own options"
                 )
 
-    def _deep(self) -> tuple[Question, Values] | None:
+    def _deep(self) -> tuple[AnyRetriever, Values] | None:
         """The retriever that gives `fetch_k` hits, with the argument for it; None if it takes no number."""
         retriever = self.retriever
         if self.fetch_k is None or isinstance(retriever, _Indexed):

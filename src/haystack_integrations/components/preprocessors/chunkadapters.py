@@ -175,7 +175,7 @@ class ChunkcoreDocumentSplitter(Serialized):
             is_chunk = KEYS.start in document.meta
             sources.append(chunkable(core_document(document), is_chunk=is_chunk))
         chunked = chunks_of(self.chunker, sources, self._fit_to)
-        taken = set()
+        taken: set[str] = set()
         split = []
         for document, chunks in zip(kept, chunked, strict=True):
             split += self._documents(document, chunks, taken)
@@ -193,7 +193,7 @@ class ChunkcoreDocumentSplitter(Serialized):
         pages, roots = page_numbers(document, chunks), root_places(document, chunks)
         context = f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT
         copied = copier(parent)
-        split = []
+        split: list[Document] = []
         for row, page, root in zip(records, pages, roots, strict=True):
             text, chunk_id, record = row
             meta = copied()
@@ -246,7 +246,7 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
     if chain is not None and chain[1].parts:
         return chunks
     before = ranges_of(chunks)
-    ranges = []
+    ranges: list[tuple[int, int]] = []
     for (start, end), gap in zip(before, white_space_after(text, before), strict=True):
         begin = 0 if not ranges and text[:start].isspace() else start
         ranges.append((begin, end + len(gap)))
@@ -462,7 +462,7 @@ class ChunkcoreIndexUpdater(Serialized):
 
 def _vectors(stored: Sequence[Document]) -> dict[str, Metadata]:
     """The vectors of documents that have some, by what they are of; the first of several counts."""
-    vectors = {}
+    vectors: dict[str, Metadata] = {}
     for chunk in stored:
         dense, sparse = chunk.embedding, chunk.sparse_embedding
         if dense is not None or sparse is not None:
