@@ -234,6 +234,36 @@ def test_several_spans_are_text_or_a_list_or_lost(spans):
     assert found.piece.spans in ((Span(0, 26), Span(37, 46)), (Span(0, 27), Span(37, 46)))
 
 
+HEADER = TABLE[:26]
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "expected"),
+    [
+        (f"{HEADER}\n| b | 2 |", TABLE, [(0, 26), (37, 46)]),
+        (f"{HEADER}\n| b | 2 |\n| a | 1 |", TABLE, [(0, 26), (37, 56)]),
+        (f"{HEADER}\n| b | 2 |", f"{HEADER}\n| c | 3 |\n\n{TABLE}", [(38, 64), (75, 84)]),
+        ("a,b\n5,6", "a,b\n1,2\n3,4\n5,6", [(0, 3), (12, 15)]),
+        ("a\n" * 4 + "c", "a\n" * 4 + "b\nc", [(0, 7), (10, 11)]),
+        ("a\n" * 5 + "c", "a\n" * 5 + "b\nc", []),
+        ("a,b\n5,6", "a,b\n1,2\n\n5,6", []),
+        ("a,b\n5,6", "a,b\n1,2\n5,6\n5,6", []),
+        ("a,b\n5,6", "5,6\na,b\n1,2", []),
+    ],
+)
+def test_rows_stand_below_the_header_that_a_splitter_repeats(text, source, expected):
+    found = verdict(text, {}, source)
+    assert [(span.start, span.end) for span in found.piece.spans] == expected
+    assert found.kind == ("placed" if expected else "elsewhere")
+
+
+def test_the_place_of_rows_alone_is_right_for_rows_below_a_repeated_header():
+    text = f"{HEADER}\n| b | 2 |"
+    for start, reason in ((37, ""), (27, "another text stands at its stated place")):
+        found = verdict(text, {"start": start, "end": start + 9})
+        assert (found.piece.spans, found.reason) == ((Span(0, 26), Span(37, 46)), reason)
+
+
 def test_a_splitter_that_searched_may_mean_another_occurrence():
     stated = StatedPlace((Span(27, 36),), searched=True)
     found = Locator({"t.md": Document("t.md", TABLE)}).locate(Hit("| a | 1 |", names=("t.md",), stated=stated))

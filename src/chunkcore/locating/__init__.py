@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 from chunkcore.errors import DataError
 from chunkcore.locating.alignment import Aligner, unlocated
 from chunkcore.locating.text_search import cuts_words, occurrences, squeeze, wording
-from chunkcore.run import Retrieved
+from chunkcore.run import MatchKind, Retrieved
 from chunkcore.text import Document, Span, text_of_spans
 
 _LONGEST_NUMBER = 40  # characters: longer numbers are no places
@@ -128,6 +128,28 @@ def spans_between(source: str, text: str, place: Span) -> tuple[Span, ...]:
             last = Span(place.end - rest, place.end)
             if text.endswith(last.slice(source)) and text_of_spans(source, (first, last)) == text:
                 return first, last
+    return ()
+
+
+_HEADER = 4  # lines of a table's header, at most
+
+
+def rows_below_header(source: str, text: str) -> tuple[Span, ...]:
+    r"""The spans of a table's header and of later rows, where a splitter puts the one above the others; () elsewhere.
+
+    >>> rows_below_header("| a |\n|---|\n| 1 |\n| 2 |", "| a |\n|---|\n| 2 |")
+    (Span(start=0, end=11), Span(start=18, end=23))
+    """
+    lines = text.split("\n")
+    for count in range(1, min(len(lines), _HEADER + 1)):
+        header, rows = "\n".join(lines[:count]), "\n".join(lines[count:])
+        starts = list(islice(occurrences(source, rows), 2))
+        begin = source.rfind(header, 0, starts[0]) if len(starts) == 1 else -1
+        if begin < 0 or "\n\n" in source[begin : starts[0]]:  # of another table
+            continue
+        spans = Span(begin, begin + len(header)), Span(starts[0], starts[0] + len(rows))
+        if text_of_spans(source, spans) == text:
+            return spans
     return ()
 
 
@@ -462,6 +484,11 @@ class Locator:
         if len(starts) == 1:
             span = Span(starts[0], starts[0] + len(hit.text))
             return Retrieved(document_id, (span,), hit.score, hit.text, match="exact")
+        spans = () if starts else rows_below_header(source, hit.text)
+        if spans:
+            is_stated = hit.spans[:1] and hit.spans[0].start == spans[1].start  # the rows alone
+            match: MatchKind = "spans" if is_stated else "exact"
+            return Retrieved(document_id, spans, hit.score, hit.text, match=match)
         aligner = self._aligner("" if self._lenient else document_id)
         piece = aligner.locate(hit.text, document_id=document_id, spans=hit.spans, score=hit.score)
         has_text = self._has_text(piece)
