@@ -100,10 +100,9 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
     ) -> ChunkedCorpus:
         """Chunks without `Chunk` objects, such as a saved index has."""
         corpus = cls((), documents, chunker=chunker)
-        corpus.columns = columns
-        corpus.fingerprint = fingerprint
-        corpus.special = dict(special or {})
-        corpus.made_postings = dict(postings or {})
+        corpus.columns, corpus.fingerprint = columns, fingerprint
+        corpus.special.update(special or {})
+        corpus.made_postings.update(postings or {})
         return corpus
 
     @classmethod
@@ -113,19 +112,15 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         """The chunks of each document, as its chunker cuts them."""
         corpus = cls((), documents, chunker=chunker)
         first = 0
-        lengths, ranges, tokens = [], [np.zeros((0, 2), dtype=np.int64)], [corpus.places]
-        for chunks in chunked:
+        columns = [corpus.columns]
+        for number, chunks in enumerate(chunked):
             for place, chunk in chunks.special.items():
                 corpus.special[first + place] = chunk
-            lengths.append(len(chunks.counts))
-            first += lengths[-1]
-            ranges.append(chunks.ranges)
-            tokens.append(chunks.counts)
-        counts = np.array(lengths, dtype=np.int64)
-        numbers = np.repeat(np.arange(len(counts)), counts)
-        indices = np.concatenate([corpus.places, *map(np.arange, lengths)])
-        starts, ends = np.concatenate(ranges).T
-        corpus.columns = np.stack((numbers, indices, starts, ends, np.concatenate(tokens)))
+            count = len(chunks.counts)
+            first += count
+            place_in_corpus = np.full(count, number), np.arange(count)
+            columns.append(np.vstack((*place_in_corpus, chunks.ranges.T, chunks.counts)))
+        corpus.columns = np.concatenate(columns, axis=1)
         if first:
             corpus.fingerprint = chunker.fingerprint
         return corpus
@@ -155,10 +150,13 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         if len(added) and len(chunks) == len(added):
             first = added
         of_corpus, of_added = np.split(places, [len(corpus)])
+        special = added.special
+        if added.fingerprint != first.fingerprint:  # that of all chunks that are not held whole
+            special = dict(enumerate(added))
         joined = cls.of_columns(
             [both[number] for number in documents.tolist()],
             columns[:, chunks],
-            special=_moved(corpus.special, of_corpus) | _moved(added._whole(first), of_added),
+            special=_moved(corpus.special, of_corpus) | _moved(special, of_added),
             fingerprint=first.fingerprint,
             chunker=first._chunker,
         )
@@ -166,10 +164,6 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
             parts = (words, of_corpus), (added.postings(form), of_added)
             joined.made_postings[form] = Postings.joined(parts, len(chunks))
         return joined, places
-
-    def _whole(self, other: ChunkedCorpus) -> Mapping[int, Chunk]:
-        """The chunks that are held whole in another corpus: those of another fingerprint are."""
-        return self.special if self.fingerprint == other.fingerprint else dict(enumerate(self))
 
     @property
     def chunker(self) -> Chunker | None:
@@ -263,9 +257,10 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
                 continue
             before = self[place - 1]
             if before.document_id == chunk.document_id:
-                shared = takewhile(partial(_is_in, before.spans), chunk.spans[:-1])
-                counts[place] = sum(1 for _ in shared)
-        return {place: count for place, count in counts.items() if count}
+                shared = list(takewhile(partial(_is_in, before.spans), chunk.spans[:-1]))
+                if shared:
+                    counts[place] = len(shared)
+        return counts
 
     @property
     def extents(self) -> Ranges:

@@ -8,6 +8,7 @@ import unicodedata
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import chain, count, pairwise
 from typing import Any
@@ -251,8 +252,17 @@ def _cut(word: str, letters: int) -> str:
     return word[:letters]
 
 
+@dataclass(frozen=True, eq=False)
 class Postings:
     """Which texts have which words, and how often: an inverted index as arrays.
+
+    Attributes:
+        keys: `text_key` of each distinct word, sorted; a word's number is its place here.
+        begins: where each word's postings begin, and the number of all.
+        texts: the text of each posting, ascending for each word.
+        counts: how often the word is in it.
+        lengths: the words of each text.
+        places: of a selection each text's number in it, -1 for a text outside.
 
     >>> postings = Postings.of(["a fox and a hen", "", "the fox"])
     >>> [postings.of_word(word)[0].tolist() for word in ("fox", "a", "cow")]
@@ -261,31 +271,15 @@ class Postings:
     [0]
     """
 
-    def __init__(
-        self,
-        keys: Keys,
-        begins: Numbers,
-        texts: NDArray[np.int32],
-        counts: NDArray[Any],
-        lengths: Numbers,
-        *,
-        places: Numbers | None = None,
-    ) -> None:
-        self.keys = (
-            keys  # `text_key` of each distinct word, sorted; a word's number is its place here
-        )
-        self.begins = begins  # where each word's postings begin, and the number of all
-        self.texts = texts  # the text of each posting, ascending for each word
-        self.counts = counts  # how often the word is in it
-        self.lengths = lengths  # the words of each text
-        self._places = places  # of a selection: each text's number in it, -1 for a text outside
+    keys: Keys
+    begins: Numbers
+    texts: NDArray[np.int32]
+    counts: NDArray[Any]
+    lengths: Numbers
+    places: Numbers | None = None
 
     @classmethod
-    def of(
-        cls,
-        texts: Iterable[str],
-        form: str = "whole",
-    ) -> Postings:
+    def of(cls, texts: Iterable[str], form: str = "whole") -> Postings:
         """Of the texts' `word_keys`. Time O(n log n) in the words, 12 bytes of memory a word."""
         numbers: defaultdict[str, int] = defaultdict(count().__next__)
         occurrences, lengths, sizes_of_texts = array("i"), array("q"), array("q")
@@ -317,11 +311,7 @@ class Postings:
 
     @classmethod
     def _sorted(
-        cls,
-        keys: Keys,
-        places: Numbers,
-        counts: NDArray[Any],
-        lengths: Numbers,
+        cls, keys: Keys, places: Numbers, counts: NDArray[Any], lengths: Numbers
     ) -> Postings:
         """`places`: word number x texts + text, ascending."""
         size = max(1, len(lengths))
@@ -332,11 +322,7 @@ class Postings:
         return cls(keys, begins, texts, counts.astype(kind), lengths)
 
     @classmethod
-    def joined(
-        cls,
-        parts: Sequence[tuple[Postings, Numbers]],
-        size: int,
-    ) -> Postings:
+    def joined(cls, parts: Sequence[tuple[Postings, Numbers]], size: int) -> Postings:
         """The texts of several as one index of `size` texts. Each comes with its texts' new numbers, -1 for none."""
         keys, which = np.unique(
             np.concatenate([part.keys for part, _ in parts]), return_inverse=True
@@ -364,11 +350,9 @@ class Postings:
             return self
         places = np.full(len(self.lengths), -1, dtype=np.int64)
         places[numbers] = np.arange(len(numbers))
-        if self._places is not None:
-            places = np.where(self._places >= 0, places[self._places], -1)
-        return Postings(
-            self.keys, self.begins, self.texts, self.counts, self.lengths[numbers], places=places
-        )
+        if self.places is not None:
+            places = np.where(self.places >= 0, places[self.places], -1)
+        return replace(self, lengths=self.lengths[numbers], places=places)
 
     def of_word(self, key: str) -> tuple[Numbers, NDArray[Any]]:
         """The texts that have the word, ascending, and how often each has it."""
@@ -377,9 +361,9 @@ class Postings:
         is_known = number < len(self.keys) and self.keys[number] == name
         rows = slice(*self.begins[number : number + 2]) if is_known else slice(0)
         texts, counts = self.texts[rows].astype(np.int64), self.counts[rows]
-        if self._places is None:
+        if self.places is None:
             return texts, counts
-        texts = self._places[texts]
+        texts = self.places[texts]
         inside = np.flatnonzero(texts >= 0)
         order = inside[np.argsort(texts[inside], kind="stable")]
         return texts[order], counts[order]

@@ -16,7 +16,6 @@ from chunkcore.retrieval.base import Budget, best_of
 from chunkcore.retrieval.lexicon import HAS_UNSPACED, without_tags, word_keys
 from chunkcore.retrieval.passages.assembly import (
     Row,
-    RunTokens,
     header_tokens,
     passages_of,
     with_table_headers,
@@ -26,7 +25,7 @@ from chunkcore.retrieval.passages.units import Header, Shown, Units
 from chunkcore.retrieval.passages.windows import LexicalWindows
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores, as_ranges
-from chunkcore.text import Document, Span, chunk_id, text_of_spans
+from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import TokenCounter
 
 FEW = 10  # units, among fewer of which no score stands out
@@ -43,16 +42,6 @@ _MOST_DOCUMENTS = 2  # other ones that have the name
 _MOST_HOLDERS = 8  # units of these that have it
 
 Place = tuple[str, tuple[Span, ...]]  # the document, and spans in it
-
-
-@dataclass
-class Counted:
-    """Tokens by a counter: of whole units, -1 for one not counted yet, of cut ones, and of runs of units."""
-
-    counter: TokenCounter
-    whole: Numbers
-    cut: dict[int, int] = field(default_factory=dict)
-    runs: RunTokens = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -87,7 +76,6 @@ class Question:
     has_answer: bool | None = None
     first: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     last: tuple[TokenCounter, int, Answer] | None = None
-    _counted: Counted | None = None
     _pieces: dict[int, Retrieved] = field(default_factory=dict)
     reached: dict[int, range] = field(default_factory=dict)
     _headers: dict[int, Header] = field(default_factory=dict)
@@ -109,37 +97,18 @@ class Question:
         """What is shown of a unit."""
         if unit in self._pieces:
             return self._pieces[unit]
-        units, corpus = self.units, self.units.corpus
-        spans, document = units.spans(unit), units.documents[unit]
-        name, source = units.names[document], units.given[document]
-        place = int(units.order[unit])
-        chunk = corpus.special.get(place)
-        if chunk is None:
-            place_in_document = f"{spans[0].start}-{spans[0].end}"
-            identity = chunk_id(name, corpus.fingerprint or "", place_in_document)
-        else:
-            identity = chunk.id
-        shown = self.cut.get(unit) or spans
+        units = self.units
+        chunk, spans = units.corpus.item(int(units.order[unit])), units.spans(unit)
+        source = units.given[units.documents[unit]]
+        shown, text = self.cut.get(unit) or spans, chunk.text
         if source is not None:
             text = text_of_spans(source.text, shown)
-        else:
-            chunk = corpus[place]
-            text = chunk.text
-            if len(spans) == 1 and spans != chunk.spans:
-                text = text[-len(spans[0]) :]
-        piece = Retrieved(name, shown, float(self.scores[unit]), text, id=identity)
+        elif len(spans) == 1 and spans != chunk.spans:
+            text = text[-len(spans[0]) :]
+        score = float(self.scores[unit])
+        piece = Retrieved(chunk.document_id, shown, score, text, id=chunk.id)
         self._pieces[unit] = piece
         return piece
-
-    def counted(self, counter: TokenCounter) -> Counted:
-        """The tokens that were counted: those of the last counter, and of whole units by the index's."""
-        counted = self._counted  # another thread may ask meanwhile
-        if counted is None or counted.counter is not counter:
-            usual, whole = self.units.counter, self.units.sizes
-            if type(counter) is not type(usual) or counter.name != usual.name:
-                whole = np.full_like(whole, -1)
-            self._counted = counted = Counted(counter, whole)
-        return counted
 
     def header(self, unit: int) -> Header:
         """The header of a table that a unit repeats, or that stands above its rows; () if it is not shown whole."""
@@ -150,10 +119,10 @@ class Question:
         document = units.documents[unit]
         begin, source = units.begins[document], units.given[document]
         if source is not None and unit not in self.cut:
-            place = int(units.order[unit])
-            chunk, reader = units.corpus.special.get(place), units.readers[document]
-            if chunk is not None and place in units.corpus.repeating:
-                header = chunk.spans[: units.corpus.repeating[place]]
+            place, reader = int(units.order[unit]), units.readers[document]
+            repeated = units.corpus.repeating.get(place)
+            if repeated:
+                header = units.corpus.special[place].spans[:repeated]
             elif reader is not None:
                 header = reader(source.text, int(units.starts[unit] - begin))
         if header:
@@ -222,9 +191,16 @@ class Answer:
         self.question = question
         self.scores = question.scores.copy()
         self._copies: dict[Place, list[int]] = {}  # units that say the same as one of the answer
-        self._counted = question.counted(budget.counter)
+        self._counter = budget.counter
+        usual = question.units.counter
+        self._is_usual = type(usual) is type(self._counter) and usual.name == self._counter.name
+        self._tokens = np.full_like(question.units.sizes, -1)  # of what is shown; -1: not counted
+        if self._is_usual:
+            self._tokens[:] = question.units.sizes
+            self._tokens[list(question.cut)] = -1
         self._said = Said(question.claims)
-        self._read: set[int] = set()
+        self._headers: dict[tuple[str, Span], Header] = {}  # of rows of tables
+        self._read: set[int] = set()  # units of which is known whether they are copies
         is_given = least is not None
         if least is None:
             least = self._least()
@@ -233,27 +209,30 @@ class Answer:
         units, sizes = self._candidates(budget, least)
         if self._copies and not is_given:
             least = self._least()
-        pieces = []
-        for unit in units.tolist():
-            piece, score = question.piece(unit), float(self.scores[unit])
-            pieces.append(piece if piece.score == score else replace(piece, score=score))
-        row = Row(
-            pieces,
-            sizes.tolist(),
-            self._joined(units),
-            least,
-            list(map(question.units.goes_on, units.tolist())),
-            self._counted.runs,
-        )
-        self._headers = self._headers_of(units)
         sources, reserved = question.units.sources, 0
+        row = self._row(units, sizes, least)
         if self._headers:
-            best = pieces[int(self.scores[units].argmax())]
+            best = row.units[int(self.scores[units].argmax())]
             header = self._headers.get((best.document_id, best.spans[0]), ())
             reserved = header_tokens(best, header, budget, sources)
         budget.left -= reserved
         self._passages = passages_of(row, budget, sources)
         self._left = budget.left + reserved
+
+    def _row(self, units: Numbers, sizes: Numbers, least: float) -> Row:
+        """The units of which passages are made; those that are rows of a table leave their header."""
+        question, pieces = self.question, []
+        for unit in units.tolist():
+            piece, score = question.piece(unit), float(self.scores[unit])
+            if piece.score != score:
+                piece = piece.with_score(score)
+            pieces.append(piece)
+            header = question.header(unit)
+            if header:
+                self._headers[piece.document_id, piece.spans[0]] = header
+        goes_on = [question.units.goes_on(unit) for unit in units.tolist()]
+        joined = self._joined(units)
+        return Row(pieces, sizes.tolist(), joined, least, goes_on)
 
     def passages(self, budget: Budget, k: int | None = None) -> list[Retrieved]:
         """The first `k` passages with their tables' headers, and the places that say the same as their parts."""
@@ -268,21 +247,21 @@ class Answer:
                 text = without_tags(Document(passage.document_id, text))
             if not text.strip():
                 continue
-            same = []
+            copies: list[int] = []
             for part in passage.parts:
-                for unit in self._copies.get((part.document_id, part.spans), ()):
-                    piece = self.question.piece(unit)
-                    same.append(Retrieved(piece.document_id, piece.spans, text=piece.text))
-            whole.append(replace(passage, sources=tuple(same)) if same else passage)
+                copies += self._copies.get((part.document_id, part.spans), ())
+            if copies:
+                pieces = map(self.question.piece, copies)
+                same = [Retrieved(piece.document_id, piece.spans, text=piece.text) for piece in pieces]
+                passage = replace(passage, sources=tuple(same))
+            whole.append(passage)
         return whole
 
     def _least(self) -> float:
         """A unit with a lower score becomes no part of a passage. Among few units, any with a word of the query may."""
         question = self.question
         best = float(self.scores.max(initial=0.0))
-        least = -math.inf
-        if best > 0:
-            least = _LEAST * best
+        least = _LEAST * best or -math.inf
         count = len(self.scores) - sum(map(len, self._copies.values()))
         if count < FEW and question.lexical is not None:
             for units in question.lexical.with_words(question.text):
@@ -324,7 +303,7 @@ class Answer:
             copies = sum(map(len, self._copies.values()))
             if count >= most or sizes.sum() > budget.left or copies > _MOST_COPIES:
                 return units, sizes
-            count = min(2 * count, most)
+            count *= 2
 
     def _with_needed(self, units: Numbers) -> Numbers:
         """These units, their neighbours, and what a reader needs with each, as far as it is shown."""
@@ -363,18 +342,14 @@ class Answer:
 
     def _sizes(self, units: Numbers) -> Numbers:
         """The tokens of what is shown of units. Those of whole units, by the index's counter, are counted once."""
-        question, counted, numbers = self.question, self._counted, units.tolist()
-        new = [unit for unit in numbers if counted.whole[unit] < 0 and unit not in question.cut]
+        new = units[self._tokens[units] < 0].tolist()
         if new:
-            texts = [question.piece(unit).text for unit in new]
-            counted.whole[new] = counted.counter.count_many(texts)
-        tokens = counted.whole[units]
-        for place, unit in enumerate(numbers):
-            if unit in question.cut:
-                if unit not in counted.cut:
-                    counted.cut[unit] = counted.counter.count(question.piece(unit).text)
-                tokens[place] = counted.cut[unit]
-        return tokens
+            texts = [self.question.piece(unit).text for unit in new]
+            self._tokens[new] = self._counter.count_many(texts)
+            if self._is_usual:
+                whole = [unit for unit in new if unit not in self.question.cut]
+                self.question.units.sizes[whole] = self._tokens[whole]
+        return self._tokens[units]
 
     def _joined(self, units: Numbers) -> list[bool]:
         """Of each of the units, whether the next one is its neighbour, and what is between them shown."""
@@ -389,16 +364,6 @@ class Answer:
                 ends[place] = begin + cut[unit][-1].end
         is_shown = self.question.shown.covers(ends[:-1], starts[1:])
         return [*(is_next & is_shown).tolist(), False]
-
-    def _headers_of(self, units: Numbers) -> dict[tuple[str, Span], Header]:
-        """The header of each of these units that are rows of a table, by its document and its first span of rows."""
-        headers = {}
-        for unit in units.tolist():
-            header = self.question.header(unit)
-            if header:
-                piece = self.question.piece(unit)
-                headers[piece.document_id, piece.spans[0]] = header
-        return headers
 
 
 # ---- Names that link documents

@@ -148,16 +148,15 @@ class Units:
         best = np.sort(best)
         least = scores[best].min()
         documents = self.documents[best]
-        gains = np.bincount(documents - documents[0], scores[best] - least)
-        parts = [best[:1]]
+        gains = np.bincount(documents, scores[best] - least)
+        units = best[:1].tolist()
         for before, unit in pairwise(best.tolist()):
-            document = self.documents[unit]
-            between = scores[before + 1 : unit]
+            document, between = self.documents[unit], scores[before + 1 : unit]
             cost = least * len(between) - between.sum()
-            if self.documents[before] == document and cost < gains[document - documents[0]]:
-                parts.append(np.arange(before + 1, unit))
-            parts.append(np.array([unit]))
-        return np.concatenate(parts)
+            if self.documents[before] == document and cost < gains[document]:
+                units += range(before + 1, unit)
+            units.append(unit)
+        return np.array(units)
 
     # ---- Texts
 
@@ -174,9 +173,9 @@ class Units:
         """Whether a reader needs the next unit of the document, too: see the function `goes_on`."""
         known = int(self._goes_on[unit])
         if known < 0:
-            known = 0
             number = self.documents[unit]
             document = self.given[number]
+            known = 0
             if document is not None and unit + 1 < self.firsts[number + 1]:
                 after = int(self.starts[unit + 1] - self.begins[number])
                 known = goes_on(document.text, self.spans(unit)[-1], after)
