@@ -25,7 +25,7 @@ from chunkcore.retrieval.passages.units import Header, Shown, Units
 from chunkcore.retrieval.passages.windows import LexicalWindows
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores, as_ranges
-from chunkcore.text import Document, Span, text_of_spans
+from chunkcore.text import Document, Span, chunk_id, text_of_spans
 from chunkcore.tokens import TokenCounter
 
 FEW = 10  # units, among fewer of which no score stands out
@@ -97,16 +97,21 @@ class Question:
         """What is shown of a unit."""
         if unit in self._pieces:
             return self._pieces[unit]
-        units = self.units
-        chunk, spans = units.corpus.item(int(units.order[unit])), units.spans(unit)
-        source = units.given[units.documents[unit]]
-        shown, text = self.cut.get(unit) or spans, chunk.text
+        units, corpus = self.units, self.units.corpus
+        spans, document = units.spans(unit), units.documents[unit]
+        name, source = units.names[document], units.given[document]
+        chunk = corpus.special.get(int(units.order[unit]))
+        shown = self.cut.get(unit) or spans
+        if chunk is not None:
+            identity, text = chunk.id, chunk.text
+        else:
+            span_of_chunk = f"{spans[0].start}-{spans[0].end}"
+            identity = chunk_id(name, corpus.fingerprint or "", span_of_chunk)
         if source is not None:
             text = text_of_spans(source.text, shown)
-        elif len(spans) == 1 and spans != chunk.spans:
+        elif chunk is not None and len(spans) == 1 and spans != chunk.spans:
             text = text[-len(spans[0]) :]
-        score = float(self.scores[unit])
-        piece = Retrieved(chunk.document_id, shown, score, text, id=chunk.id)
+        piece = Retrieved(name, shown, float(self.scores[unit]), text, id=identity)
         self._pieces[unit] = piece
         return piece
 
