@@ -257,7 +257,9 @@ class Answer:
                 copies += self._copies.get((part.document_id, part.spans), ())
             if copies:
                 pieces = map(self.question.piece, copies)
-                same = [Retrieved(piece.document_id, piece.spans, text=piece.text) for piece in pieces]
+                same = [
+                    Retrieved(piece.document_id, piece.spans, text=piece.text) for piece in pieces
+                ]
                 passage = replace(passage, sources=tuple(same))
             whole.append(passage)
         return whole
