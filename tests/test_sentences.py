@@ -33,6 +33,8 @@ SENTENCES = {
     "titles of scripts": ["डॉ. वर्मा आए।", "Он живёт на ул. Мира.", "Ông ở TP. Vinh."],
     "clauses": ["4.2.1. The Buyer pays.", "4.2.2. The Seller pays.", "Art. 9. The seat is Bergen.", "§ 3. It ends."],
     "letters and verbs of India": ["ચા ગરમ છે.", "તે એમ. પટેલ.", "అది ఉంది.", "எம். ஜி. வந்தார்.", "चाय गरम है.", "के. राय आए."],
+    "georgian": ["ჩაი ცხელია.", "დალიე."],
+    "streets": ["Er wohnt in der Hauptstr. 5.", "O eng. Sá veio.", "Вул. Лесі, буд. 5.", "Bw. Juma alikuja."],
     "korean date": ["2024. 1. 15. 회의가 열렸다.", "끝."],
     "french quotation": ["« Venez ! » dit-il.", "Il dit : « Oui. »", "Bien."],
     "german quotation": ["„Na?“", "»Nein.«", "Er ging."],
@@ -84,6 +86,8 @@ def test_chinese_and_japanese_need_no_space() -> None:
     assert split("你好！这是第二句。“真的吗？”第三句") == ["你好！", "这是第二句。", "“真的吗？”", "第三句"]
     assert split("「行く。」と言った。次。") == ["「行く。」と言った。", "次。"]
     assert split("彼は「はい。行く。」と言った。「次。") == ["彼は「はい。行く。」と言った。", "「次。"]
+    assert split("茶（緑茶。）を飲む。（注。）次。") == ["茶（緑茶。）を飲む。", "（注。）", "次。"]
+    assert split("เด็กๆ ชอบชา") == ["เด็กๆ ชอบชา"]
     assert len(split("「" + "行く。" * 99 + "」")) == 99
     assert split("去吗?好!いつ?と言った。Yahoo!今") == ["去吗?", "好!", "いつ?と言った。", "Yahoo!今"]
 

@@ -33,7 +33,7 @@ NEVER = _words(
     "nr nos vol vols fig figs eq eqs sec ch pp cf vs viz eg ie e.g i.e approx op ed eds trans",
     "z.b d.h u.a bzw vgl ca dipl ing hr frl abs ziff rn rdn bspw evtl inkl sog i.v.m i.d.r",  # German
     "mmes mlle mme mgr chap pág págs sra srta sr. dña exmo núm avda av p.ej",  # French, Spanish, Portuguese
-    "sig dott dott.ssa sig.ra dra ee avv geom pag pagg cfr artt",  # Italian
+    "eng bw sig dott dott.ssa sig.ra dra ee avv geom pag pagg cfr artt",  # Italian
     "dhr mevr mw drs ir blz bijv t.ex bl.a f.eks jfr",  # Dutch, Swedish, Danish, Norwegian
     "ust ul pkt zob por np tj tzn tzw m.in św inż hab płk čl odst ods písm čís např napr tzv popř",  # Polish, Czech
     "mudr judr phdr rndr ifj özv kb ún krt alin pct dl dna",  # Slovak, Hungarian, Romanian
@@ -48,7 +48,7 @@ NEVER = _words(
 # Before a number only.
 BEFORE_NUMBER = _words(
     "tab kap cap lit lett poz par str pos anm abb aufl bd tel kl klo godz hod sz bek old md mom luk jg jh sid",
-    "obr rys rozdz dz sect sched para cl arts stk d.lgs ал παρ άρθρ nn rz bl anl app ex reg no nos núms αρ άρθ พ.ศ",
+    "буд obr rys rozdz dz sect sched para cl arts stk d.lgs ал παρ άρθρ nn rz bl anl app ex reg no nos núms αρ άρθ พ.ศ",
     "janv févr avr juil déc ene abr dic genn febbr giu lug ott fev dez",  # months
 )
 # One letter with marks in Hindi, Gujarati and Panjabi; others are initials.
@@ -145,8 +145,8 @@ _OTHER_ENDS = (
     (  # a space in Thai or Lao
         (b"\xe0\xb8", b"\xe0\xb9", b"\xe0\xba", b"\xe0\xbb"),
         re.compile(
-            r"(?<=[\u0e01-\u0e5b])(?=[ \u3000]+[\u0e01-\u0e45\u0e47-\u0e5b])(?<![ \u3000])"
-            r"|(?<=[\u0e81-\u0edf])(?=[ \u3000]+[\u0e81-\u0ec4\u0edc-\u0edf])"
+            r"(?<=[\u0e01-\u0e45\u0e47-\u0e5b])(?=[ \u3000]+[\u0e01-\u0e45\u0e47-\u0e5b])(?<![ \u3000])"
+            r"|(?<=[\u0e81-\u0ec4\u0ec8-\u0edf])(?=[ \u3000]+[\u0e81-\u0ec4\u0edc-\u0edf])"
         ),
     ),
     (  # a question or exclamation mark of ASCII between Chinese or Japanese signs
@@ -307,7 +307,10 @@ def _cuts_at_marks(text: str, pattern: re.Pattern[str]) -> Iterator[int]:
         if kind == "stop":
             following = candidate.end("next")
             # Inside a word (3.14, a.b/c, v1.2), at the end of the text, or before a small letter.
-            if following < 0 or following == length or text[following].islower():
+            if following < 0 or following == length:
+                continue
+            letter = text[following]
+            if letter.islower() and not "\u10d0" <= letter <= "\u10ff":  # Georgian has no capitals
                 continue
             stop, end = candidate.span()
             is_period = text[stop] == "." and text[stop + 1] != "."
@@ -328,7 +331,7 @@ def _full_stop_ends(text: str, stop: re.Match[str], start: int) -> bool:
     end = stop.end()
     if end - start < _LONGEST_QUOTE and text.count("「", start, end) > text.count("」", start, end):
         return "」" not in text[end : start + _LONGEST_QUOTE]
-    if text[end - 1] in "」』":  # Japanese sentences go on after some quotes
+    if text[end - 1] in "」』）》〉】":  # Japanese sentences go on after some quotes
         return end == len(text) or text[end] not in _JAPANESE_GOES_ON
     if stop.group() != "．":
         return True
@@ -343,7 +346,7 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
     if begin > start:
         word = text[begin:stop].rpartition(" ")[2]
         is_usual = len(word) > 3 and word.isalpha() and not word.isupper()
-        if is_usual and word.lower() not in ABBREVIATIONS:
+        if is_usual and word.lower() not in ABBREVIATIONS and not word.endswith("str"):
             return True  # as nearly always, in a quarter of the time of the rules below
     words = text[begin:stop].rsplit(None, 2)
     if begin == start and len(words) < 3 and _CLAUSE.fullmatch(" ".join(words)):
@@ -364,7 +367,7 @@ def _word_ends(text: str, word: str, before: str, following: int) -> bool:
         return True
     if lower in NEVER or _is_indic_initial(word):
         return False
-    if lower in BEFORE_NUMBER or (article and lower in ("art", "al")):
+    if lower in BEFORE_NUMBER or lower.endswith("str") or (article and lower in ("art", "al")):
         return not _NUMBER_NEXT.match(text, following)
     if lower in SELDOM or _DOTTED.match(word) or _is_ordinal(word, before):
         return _begins(text, following)
