@@ -222,6 +222,7 @@ RECORDS = {  # texts with records, each of which fits
     "a.json": ('[{{"name": 0, "list": [1, "]"]}}, {} ]', '{{"name": {}, "list": [1, "]"]}}', ", "),
     "b.json": ('{{\n  "teas": [\n{}\n  ]\n}}', '    {{\n      "name": {},\n      "heat": 3\n    }}', ",\n"),
     "a.yaml": ("teas:\n{}\n", "- name: {}\n  heat: 3", "\n"),
+    "b.yaml": ("{}", "---\nname: {}\n\nlist:\n  - heat: 3", "\n"),
     "a.toml": ("title = 1\n{}\n", "# about\n[[tea]]\nname = {}\n\nheat = 3", "\n"),
     "a.ini": ("{}", "[tea{}]\nheat = 3", "\n"),
     "a.xml": ("<teas><!-- <tea> -->{}</teas>", "<tea a='{}'><heat/>3</tea>", ""),

@@ -272,7 +272,10 @@ HIDDEN = ("texts marked as hidden are left out",)
         (run("shown", '<w:vanish w:val="0"/>'), "shown!", ()),
         (run("secret", '<w:rStyle w:val="Based"/>'), "!", HIDDEN),
         (paragraph("secret", "Based") + paragraph("Tea"), "Tea", HIDDEN),
-        ("<w:p><w:r><w:t>one</w:t><w:cr/><w:t>two</w:t><w:ptab/><w:t>three</w:t></w:r></w:p>", "one two three", ()),
+        ('<w:p><w:r><w:t>1</w:t><w:cr/><w:t>2</w:t><w:ptab/><w:t>3</w:t><w:br w:type="page"/><w:t>4</w:t></w:r></w:p>',
+         "1 2 3 4", ()),
+        ("<w:p><w:bdo><w:r><w:ruby><w:rt><w:r><w:t>cha</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>茶</w:t></w:r></w:rubyBase>"
+         "</w:ruby></w:r></w:bdo></w:p>", "茶", ()),
         ('<w:p><w:fldSimple w:instr="REF t"><w:r><w:t>Tea</w:t></w:r></w:fldSimple></w:p>', "Tea", ()),
         (f"<w:p><m:oMath {MATH}><m:f>{LETTERS.format('num', 1)}{LETTERS.format('den', 2)}</m:f></m:oMath></w:p>",
          r"$\frac{1}{2}$", ()),
@@ -693,7 +696,11 @@ def test_a_page_declares_its_encoding(tmp_path):
 
 
 def test_binary_files_are_no_text(tmp_path):
-    for data in (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)), b"PK\x03\x04\x00\x00\x00\xff\xfe\x00"):
+    for data in (
+        b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)),
+        b"PK\x03\x04\x00\x00\x00\xff\xfe\x00",
+        b"a.txt" + bytes(9),
+    ):
         (tmp_path / "a.bin").write_bytes(data)
         with pytest.raises(NoTextError):
             read_file(tmp_path / "a.bin")

@@ -43,6 +43,11 @@ def test_rows_cover_any_text(text: str) -> None:
     check_blocks(text, table_blocks(text))
 
 
+def test_separators_in_quotes_do_not_count() -> None:
+    text = '"kind, of tea";"price\nin euro";"note"\n' + "item;1,5;text\n" * 6
+    assert table_blocks(text)[1].header == (0, 37)
+
+
 @pytest.mark.parametrize("above", ["sep=;\n", "Teas of May\n\n", "Teas of May;;\n;;\n", "# by hand\n# on Monday\n", ""])
 def test_the_header_is_the_first_row_of_the_usual_length(above: str) -> None:
     text = above + "kind;heat;cups\n" + "".join(f"sort {number};{number};2\n" for number in range(50))

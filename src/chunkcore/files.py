@@ -222,13 +222,19 @@ def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
         NoTextError: the bytes are binary.
         DataError: they are text in another encoding than UTF-8.
     """
+    nulls = data.count(b"\x00")
+    kind = path.suffix.lower() if 0 < len(path.suffix) < 12 else "its kind"
+    binary = NoTextError(
+        path, f"is no text, and there is no reader for {kind}: convert it, or take it out"
+    )
+    is_wide = data.startswith(_UTF_16_OR_32)
+    if 4 * nulls > len(data) and not is_wide:  # as in an archive of texts
+        raise binary
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        if data.startswith(_PDF) or (b"\x00" in data and not data.startswith(_UTF_16_OR_32)):
-            kind = path.suffix.lower() if len(path.suffix) < 12 else ""
-            reason = f"is no text, and there is no reader for {kind or 'its kind'}: convert it, or take it out"
-            raise NoTextError(path, reason) from error
+        if data.startswith(_PDF) or (nulls and not is_wide):
+            raise binary from error
         number = line or data.count(b"\n", 0, error.start) + 1
         place = f"byte {before + error.start} is 0x{data[error.start]:02x}"
         raise DataError(

@@ -87,11 +87,13 @@ def table_blocks(text: str) -> list[Block]:
 _SAMPLE = 50  # rows that say how a table is written
 _ABOVE_HEADER = ("sep=", "# ")
 _DELIMITERS = "\t;|,"
+_QUOTED = re.compile(f'(?<![^\\n\\r{_DELIMITERS}])"(?:[^"]|"")*"')
 
 
 def _delimiter(text: str) -> str:
-    """The character that most of the first lines have in the same number; or what ``sep=`` says."""
-    sample = [line[0] for line in islice(_LINE.finditer(text), _SAMPLE)]
+    """The character that most of the first lines have in the same number, but in quotes; or what ``sep=`` says."""
+    begin = "".join(line[0] for line in islice(_LINE.finditer(text), _SAMPLE))
+    sample = [line[0] for line in _LINE.finditer(_QUOTED.sub("", begin))]
     stated = sample[0].strip()
     if stated.startswith("sep=") and len(stated) == 5:
         return stated[-1]

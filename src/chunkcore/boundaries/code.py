@@ -33,6 +33,7 @@ _SECTION = re.compile(
     r"^(?:[^\S\n]*[#;].*\n)*(?P<head>[ \t]*\[.*\][ \t]*(?:[#;].*)?$)?", re.MULTILINE
 )
 _WITH_SECTIONS = ("toml", "ini")
+_YAML_DOCUMENT = re.compile(r"^---(?!\S)", re.MULTILINE)
 _BLANK = re.compile(r"(?:\r\n?|\n)(?:[ \t\f]*(?:\r\n?|\n))+")
 _LEADS = re.compile(
     r"//|/\*|\*/|\* |--|;|#[\s!]|@\w[^;{]*$|\[[^\]]*\]$"
@@ -62,9 +63,18 @@ def nested_blocks(text: str, language: str) -> list[Block]:
     if language in _WITH_SECTIONS:
         cuts = [section.start() for section in _SECTION.finditer(text) if section["head"]]
         return _blocks(text, 0, len(text), cuts, partial(_paragraphs, text))
-    cuts = [gap.end() for gap in _BLANK.finditer(text)]
-    outer = [cut for cut in cuts if cut < len(text) and text[cut] not in " \t}])"]
-    return _blocks(text, 0, len(text), outer, partial(_indented, text))
+    if language == "yaml":
+        cuts = [document.start() for document in _YAML_DOCUMENT.finditer(text, 1)]
+        if cuts:
+            return _blocks(text, 0, len(text), cuts, partial(_outer, text))
+    return _outer(text, 0, len(text))
+
+
+def _outer(text: str, start: int, end: int) -> list[Block]:
+    """The parts between blank lines, but those that begin with white space or a closing bracket."""
+    cuts = [gap.end() for gap in _BLANK.finditer(text, start, end)]
+    outer = [cut for cut in cuts if cut < end and text[cut] not in " \t}])"]
+    return _blocks(text, start, end, outer, partial(_indented, text))
 
 
 def _blocks(

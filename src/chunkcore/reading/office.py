@@ -374,12 +374,13 @@ _COMPATIBLE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _SPACES = {"w": _W[1:-1], "mc": _COMPATIBLE[1:-1]}
 _DOCUMENT = "word/document.xml"
 _PARTS = (_DOCUMENT, "word/footnotes.xml", "word/endnotes.xml")
+_AROUND_TEXT = ("fldSimple", "bdo", "dir", "ruby", "rubyBase")
 # Elements that mammoth leaves out with their text, or, of a cell that goes on below, with its column.
 _READ_AS = {
     f"{_W}cr": f"{_W}br",
     f"{_W}ptab": f"{_W}tab",
-    f"{_W}fldSimple": f"{_W}smartTag",
     f"{_W}vMerge": f"{_W}noWrap",
+    **dict.fromkeys((_W + name for name in _AROUND_TEXT), f"{_W}smartTag"),
 }
 _NUMBER = "\ue000"  # stands around the number of a list's item while the file is converted
 _ITEM = re.compile(f"(\\d+\\. )?{_NUMBER}([^{_NUMBER}]*){_NUMBER}")
@@ -407,6 +408,8 @@ class Docx(_Packed):
             _escape_cells(root, _W)
             for node in root.iter(*_READ_AS):
                 node.tag = _READ_AS[str(node.tag)]
+            for line_end in root.iter(f"{_W}br"):  # of a page or a column, too
+                line_end.attrib.pop(f"{_W}type", None)
             if name == _DOCUMENT:
                 _move_boxes(root)
                 _write_numbers(root, _Lists(members))
