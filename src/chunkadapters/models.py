@@ -16,7 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 import numpy as np
 
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionError
-from chunkcore.models.base import Embedder, Fingerprinted, Vectors, check_vectors, embed
+from chunkcore.models.base import NO_VECTORS, Embedder, Fingerprinted, Vectors, check_vectors, embed
 from chunkcore.models.endpoint import SCHEMA_REFUSED, is_busy
 from chunkcore.models.llm import BadAnswerError, Message, Reply
 from chunkcore.models.llm.base import Messages, MeteredLLM, Schema, SchemaRefusedError
@@ -308,7 +308,7 @@ class BridgedEmbedder(Fingerprinted):
 
     def _embed(self, texts: Sequence[str], ask: Callable[[list[str]], Any]) -> Vectors:
         if not texts:
-            return np.empty((0, 0), dtype=np.float32)
+            return NO_VECTORS
         try:
             answer = ask([encodable(text) for text in texts])
         except ChunkcoreError:

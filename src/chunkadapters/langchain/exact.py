@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from chunkcore.boundaries.separators import (
 from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, chunkers
 from chunkcore.errors import OptionError, warn_user
 from chunkcore.packing import pack
+from chunkcore.spans import Ranges
 from chunkcore.tokens import TiktokenCounter, TokenizedText
 
 _KEEPS: dict[bool | str, Keep] = {"end": "end", "start": "start", True: "start", False: "drop"}
@@ -71,12 +73,7 @@ def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:
             ExactWarning,
         )
         keep = "end" if is_recursive else keep
-    options: dict[str, Any] = {
-        **sizes,
-        "counter": counter,
-        "keep": keep,
-        "strip": splitter._strip_whitespace,
-    }
+    options = {**sizes, "counter": counter, "keep": keep, "strip": splitter._strip_whitespace}
     if is_recursive and keep != "drop":
         return Recursive(
             separators=tuple(splitter._separators), regex=splitter._is_separator_regex, **options
@@ -155,15 +152,16 @@ class LangChainCharacter(Joined):
         sizes = source.counts(pieces[:, 0], pieces[:, 1])
         around = self.regex and self.separator_text.startswith(_LOOK_AROUND)
         gap = source.counter.count("" if around else self.joiner)
-        packed = pack(np.append(0, np.cumsum(sizes + gap)), self.size, self.overlap, gap=gap)
+        sums = np.append(0, np.cumsum(sizes + gap))
+        packed = pack(sums, self.size, self.overlap, gap=gap)
         rows = pieces.tolist()
         if self.regex and self.keep == "drop" and _is_lossy(self.separator_text):
             # The document's own text stands between the pieces of a chunk.
             rows = [(rows[first][0], rows[last - 1][1]) for first, last in packed]
-            packed = [(number, number + 1) for number in range(len(rows))]
+            packed = list(pairwise(range(len(rows) + 1)))
         return self._drafts(source.text, rows, packed, strip=self.strip)
 
-    def _pieces(self, source: TokenizedText) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _pieces(self, source: TokenizedText) -> Ranges:
         separator, parts = self.separator_text, source.parts
         if not separator:
             places = characters(parts)

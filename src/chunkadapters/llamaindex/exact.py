@@ -10,7 +10,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
-import numpy as np
 from llama_index.core.node_parser import (
     NodeParser,
     SentenceSplitter,
@@ -26,9 +25,11 @@ from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, PlacedNode
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError, SizeError
+from chunkcore.spans import as_table
 from chunkcore.tokens import TokenizedText
 
-Cut = Callable[[str, int, int], list[PieceRange]]
+Cut = Callable[[str], list[PieceRange]]
+Sentences = Callable[[str], Sequence[str]]
 
 
 def exact(
@@ -87,7 +88,7 @@ def _nodes(parser: NodeParser, text: str) -> list[tuple[str, dict[str, Any]]]:
     return [(text_of(node), node.metadata) for node in nodes]
 
 
-def _sentences(function: Callable[[str], list[str]]) -> Callable[[str], Sequence[str]] | str:
+def _sentences(function: Sentences) -> Sentences | str:
     is_default = getattr(function, "__qualname__", "").startswith("split_by_sentence_tokenizer.")
     return "punkt" if is_default else NamedFunction(function)
 
@@ -117,7 +118,8 @@ class _Merged(Joined, ABC):
         """The pieces of a text and their sizes; only a piece that cannot be cut is over the size."""
         pieces = []
         sizes = []
-        waiting = [((0, len(source.text)), source.count(0, len(source.text)), False)]
+        end = len(source.text)
+        waiting = [((0, end), source.count(0, end), False)]
         while waiting:
             piece, size, is_whole = waiting.pop()
             if size <= self.size or is_whole:
@@ -125,22 +127,19 @@ class _Merged(Joined, ABC):
                 sizes.append(size)
                 continue
             parts = self._cut(source.text, *piece)
-            table = np.array(parts, dtype=np.int64).reshape(-1, 2)
-            counts = source.counts(table[:, 0], table[:, 1]).tolist()
-            only = len(parts) == 1
-            waiting.extend(
-                (part, count, only)
-                for part, count in zip(reversed(parts), reversed(counts), strict=True)
-            )
+            starts, ends = as_table(parts).T
+            counts = source.counts(starts, ends).tolist()
+            only = [len(parts) == 1] * len(parts)
+            waiting += reversed(list(zip(parts, counts, only, strict=True)))
         return pieces, sizes
 
     def _cut(self, text: str, start: int, end: int) -> list[PieceRange]:
         parts = []
         for cut in self._cuts:
-            parts = cut(text, start, end)
+            parts = cut(text[start:end])
             if len(parts) > 1:
                 break
-        return parts
+        return [(start + first, start + last) for first, last in parts]
 
 
 @chunkers.register("llamaindex_sentence")
@@ -170,7 +169,7 @@ class LlamaIndexSentence(_Merged):
 
     overlap: int = 200
     paragraph_separator: str = "\n\n\n"
-    sentences: Callable[[str], Sequence[str]] | str = "punkt"
+    sentences: Sentences | str = "punkt"
     phrase_regex: str = "[^,.;。？！]+[,.;。？！]?|[,.;。？！]"
     word_separator: str = " "
 
@@ -239,9 +238,8 @@ class LlamaIndexToken(_Merged):
     ['one two', 'two three']
     """
 
-    beside_metadata: ClassVar[int] = (
-        2  # tokens that the original reserves between metadata and text
-    )
+    # Tokens that the original reserves between metadata and text.
+    beside_metadata: ClassVar[int] = 2
 
     separators: tuple[str, ...] = (" ", "\n")
     strip: bool = True  # type: ignore[misc]  # an option here
@@ -267,50 +265,41 @@ class LlamaIndexToken(_Merged):
             yield begin, len(sizes)
 
 
-def _by_separator(separator: str, text: str, start: int, end: int) -> list[PieceRange]:
+def _by_separator(separator: str, text: str) -> list[PieceRange]:
     """Each piece but the first begins with the separator; an empty separator cuts nothing."""
     if not separator:
-        return [(start, end)]
-    edges = [
-        start,
-        *(match.start() for match in re.compile(re.escape(separator)).finditer(text, start, end)),
-        end,
-    ]
-    return [(a, b) for a, b in pairwise(edges) if a < b]
+        return [(0, len(text))]
+    matches = re.finditer(re.escape(separator), text)
+    edges = [0, *(match.start() for match in matches), len(text)]
+    return [(first, last) for first, last in pairwise(edges) if first < last]
 
 
-def _by_regex(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[PieceRange]:
+def _by_regex(pattern: re.Pattern[str], text: str) -> list[PieceRange]:
     """The matches of `re.findall`: of the group, if the pattern has one."""
     if pattern.groups > 1:
         raise OptionError(
             f"a regular expression of phrases has one group at most, got {pattern.pattern!r}"
         )
-    phrases = (
-        match.span(pattern.groups) for match in finder(pattern, end - start)(text[start:end])
-    )
-    return [(start + a, start + b) for a, b in phrases if a < b]
+    matches = finder(pattern, len(text))(text)
+    phrases = [match.span(pattern.groups) for match in matches]
+    return [(first, last) for first, last in phrases if first < last]
 
 
-def _by_character(text: str, start: int, end: int) -> list[PieceRange]:
-    return [(place, place + 1) for place in range(start, end)]
+def _by_character(text: str) -> list[PieceRange]:
+    return list(pairwise(range(len(text) + 1)))
 
 
-def _by_function(
-    split: Callable[[str], Sequence[str]], text: str, start: int, end: int
-) -> list[PieceRange]:
-    whole = text[start:end]
-    parts = [
-        part for part in split(whole) if part
-    ]  # an empty one would count as a cut, without an end
-    tail = len(whole) - sum(map(len, parts))
-    place = tail if tail >= 0 and whole.endswith("".join(parts)) else 0
+def _by_function(split: Sentences, text: str) -> list[PieceRange]:
+    parts = list(filter(None, split(text)))  # an empty one would count as a cut, without an end
+    tail = len(text) - sum(map(len, parts))
+    place = tail if tail >= 0 and text.endswith("".join(parts)) else 0
     pieces = []
     for part in parts:
-        at = whole.find(part, place)
-        if at < 0:
+        start = text.find(part, place)
+        if start < 0:
             raise DataError(
                 f"the sentence splitter gave a text that is not in its paragraph: {part[:80]!r}"
             )
-        place = at + len(part)
-        pieces.append((start + at, start + place))
+        place = start + len(part)
+        pieces.append((start, place))
     return pieces

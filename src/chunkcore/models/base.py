@@ -25,6 +25,7 @@ from chunkcore.tokens.tokenized import splits_at_space
 T = TypeVar("T")
 
 Vectors = NDArray[np.float32]
+NO_VECTORS: Vectors = np.empty((0, 0), dtype=np.float32)
 _SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model"}  # of a model's files
 _UNREAD = "data_config.json"
 
@@ -182,7 +183,7 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) ->
     if isinstance(texts, str):
         raise OptionError(f"texts are a list of strings, got one: [{echo(texts)}]")
     if not texts:
-        return np.empty((0, 0), dtype=np.float32)
+        return NO_VECTORS
     unique, places = distinct(texts)
     method = embedder.embed_queries if queries else embedder.embed_documents
     vectors = ask_twice(

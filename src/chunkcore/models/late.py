@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, OptionError
-from chunkcore.models.base import Embedder, TextTokens, TokenEmbedder, Vectors, embed, embed_tokens
+from chunkcore.models.base import (
+    NO_VECTORS,
+    Embedder,
+    TextTokens,
+    TokenEmbedder,
+    Vectors,
+    embed,
+    embed_tokens,
+)
 from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, get_embedder, tokenizing
 from chunkcore.plain import text_key
@@ -89,7 +97,7 @@ class LateEmbedder:
                 f"documents of {len(missing)} ids are missing, such as {min(missing)!r}: give the documents"
             )
         if not chunks:
-            return np.empty((0, 0), dtype=np.float32)
+            return NO_VECTORS
         vectors = []
         order = []
         for name, rows_here in rows.items():
@@ -108,7 +116,7 @@ class LateEmbedder:
                     f"the spans {spans} end after the text, at {len(text)}: give the text that was cut"
                 )
         if not groups:
-            return np.empty((0, 0), dtype=np.float32)
+            return NO_VECTORS
         if self.cache is None:
             return self._read(text, groups)
         model = f"{self.embedder.fingerprint}:late"
