@@ -103,7 +103,11 @@ class SplitPiece(NamedTuple):
     start: int | None = None
 
 
-def place_pieces(text: str, pieces: Sequence[SplitPiece], unplaced: Unplaced) -> list[Draft]:
+def place_pieces(
+    text: str,
+    pieces: Sequence[SplitPiece],
+    unplaced: Unplaced,
+) -> list[Draft]:
     """The pieces with their places in the text; see `Aligned`. Raises `DataError` for a refused piece.
 
     Stated starts are taken if the pieces, there, are the whole text without a gap. Of several equally good places the
@@ -130,7 +134,11 @@ def _counted(text: str, pieces: Sequence[SplitPiece]) -> list[Draft]:
     return drafts if reached == len(text) else []
 
 
-def _sought(text: str, pieces: Sequence[SplitPiece], unplaced: Unplaced) -> list[Draft]:
+def _sought(
+    text: str,
+    pieces: Sequence[SplitPiece],
+    unplaced: Unplaced,
+) -> list[Draft]:
     """The pieces where their texts stand in order."""
     aligner = Aligner([Document("text", text)], similarity=SIMILARITY)
     texts = [piece.text for piece in pieces]
@@ -249,7 +257,12 @@ class Joined(Chunker):
     cuts_source: ClassVar[bool] = True
 
     def _drafts(
-        self, text: str, pieces: Sequence[PieceRange], rows: Iterable[PieceRange], *, strip: bool
+        self,
+        text: str,
+        pieces: Sequence[PieceRange],
+        rows: Iterable[PieceRange],
+        *,
+        strip: bool,
     ) -> list[Draft]:
         """The chunks of rows; a row is the index of its first piece and the one after its last."""
         drafts = []
@@ -260,7 +273,13 @@ class Joined(Chunker):
         return drafts
 
 
-def _joined(text: str, pieces: Iterable[PieceRange], joiner: str, *, strip: bool) -> Draft | None:
+def _joined(
+    text: str,
+    pieces: Iterable[PieceRange],
+    joiner: str,
+    *,
+    strip: bool,
+) -> Draft | None:
     """A chunk of pieces joined by a string; None if nothing is left of it.
 
     Pieces separated by exactly the joiner share a span; others have one each. If the original's text differs from the

@@ -130,7 +130,12 @@ def _state(model: object) -> dict[str, Any]:
     return getattr(model, "__dict__", {}) | (private if isinstance(private, dict) else {})
 
 
-def _settings(model: object, kinds: tuple[type, ...], depth: int, unknown: list[str]) -> list[Any]:
+def _settings(
+    model: object,
+    kinds: tuple[type, ...],
+    depth: int,
+    unknown: list[str],
+) -> list[Any]:
     """The class and its settings, with those of wrapped models, as JSON values.
 
     Without secrets, time-outs and the like, and objects that cannot be expressed so, whose classes go to `unknown`.
@@ -237,7 +242,11 @@ def _within(name: str, item: Any) -> Iterable[tuple[str, Any]]:
     return []
 
 
-def without_secrets(message: object, secrets: tuple[str, ...], longest: int = 300) -> str:
+def without_secrets(
+    message: object,
+    secrets: tuple[str, ...],
+    longest: int = 300,
+) -> str:
     r"""A message on one short line, without the secrets.
 
     >>> without_secrets("Wrong key\n sk-12345!", ("sk-12345",))
@@ -253,7 +262,10 @@ def without_secrets(message: object, secrets: tuple[str, ...], longest: int = 30
 
 
 def embedded(
-    embedder: Embedder, texts: Sequence[str], *, queries: bool = False
+    embedder: Embedder,
+    texts: Sequence[str],
+    *,
+    queries: bool = False,
 ) -> list[list[float]]:
     """The vectors of the texts as lists, as the frameworks have them."""
     vectors: list[list[float]] = embed(embedder, texts, queries=queries).tolist()
@@ -283,7 +295,11 @@ class BridgedEmbedder(Fingerprinted):
     kinds: ClassVar[tuple[type, ...]] = ()
 
     def __init__(
-        self, model: object, name: str | None, fingerprint: str | None, max_tokens: int | None
+        self,
+        model: object,
+        name: str | None,
+        fingerprint: str | None,
+        max_tokens: int | None,
     ) -> None:
         if max_tokens is not None:
             check_number("max_tokens", max_tokens, 1)
@@ -306,7 +322,11 @@ class BridgedEmbedder(Fingerprinted):
         ask = getattr(self.model, self.methods[1])
         return [ask(text) for text in texts]
 
-    def _embed(self, texts: Sequence[str], ask: Callable[[list[str]], Any]) -> Vectors:
+    def _embed(
+        self,
+        texts: Sequence[str],
+        ask: Callable[[list[str]], Any],
+    ) -> Vectors:
         if not texts:
             return NO_VECTORS
         try:
@@ -353,7 +373,11 @@ class BridgedLLM(MeteredLLM):
     kinds: ClassVar[tuple[type, ...]] = ()
 
     def __init__(
-        self, model: object, name: str | None, fingerprint: str | None, concurrency: int
+        self,
+        model: object,
+        name: str | None,
+        fingerprint: str | None,
+        concurrency: int,
     ) -> None:
         name, fingerprint = identify(self.framework, model, self.kinds, name, fingerprint)
         super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)

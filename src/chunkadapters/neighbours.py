@@ -88,7 +88,12 @@ class StoreIndex(HitIndex):
         self._neighbours = neighbours
         self._warned: set[str] = set()
 
-    def passages(self, question: str, limits: Limits, where: Where | None = None) -> list[Passage]:
+    def passages(
+        self,
+        question: str,
+        limits: Limits,
+        where: Where | None = None,
+    ) -> list[Passage]:
         raise OptionError(
             "StoreIndex answers behind a retriever: it has no texts of its own to search"
         )
@@ -102,7 +107,12 @@ class StoreIndex(HitIndex):
     def shows_more(self, show: Show) -> bool:
         return show != "hits"
 
-    def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
+    def behind(
+        self,
+        question: str,
+        hits: Sequence[Hit],
+        options: Behind,
+    ) -> list[Passage]:
         parts = []
         asking = []
         for hit in hits:
@@ -123,7 +133,11 @@ class StoreIndex(HitIndex):
         answer = opened.behind(question, inside, options)
         return [_out_of_region(passage, by_name) for passage in answer]
 
-    def _regions(self, parts: Sequence[_Region], around: Sequence[_Region]) -> list[_Region]:
+    def _regions(
+        self,
+        parts: Sequence[_Region],
+        around: Sequence[_Region],
+    ) -> list[_Region]:
         """Texts that overlap, touch or almost touch, joined; none of a document that has two texts at one place."""
         confirmed = {region.document_id for region in around}
         regions: list[_Region] = []

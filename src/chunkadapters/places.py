@@ -186,7 +186,13 @@ class PlaceKeys:
             place[self.spans] = ",".join(f"{span.start}-{span.end}" for span in spans)
         return place
 
-    def stated(self, metadata: MetadataLike, text: str, *, searched: bool = False) -> StatedPlace:
+    def stated(
+        self,
+        metadata: MetadataLike,
+        text: str,
+        *,
+        searched: bool = False,
+    ) -> StatedPlace:
         """The place that metadata state for a text; the text gives the end if only the start is there.
 
         Negative ends state no place: LangChain writes -1 where it finds a chunk nowhere. Spans whose ends are not the
@@ -221,7 +227,10 @@ class PlaceKeys:
         return Origin(passage=spans) if is_derived(metadata) else Origin.of_spans(text, spans)
 
     def write_pages(
-        self, marks: Sequence[Mark], spans: Sequence[Span], parent: Collection[Any]
+        self,
+        marks: Sequence[Mark],
+        spans: Sequence[Span],
+        parent: Collection[Any],
     ) -> Metadata:
         """The first page under the framework's own key, and all under ``pages``; {} without page marks.
 
@@ -291,7 +300,12 @@ def marks_of(metadata: MetadataLike) -> tuple[Mark, ...]:
         return ()
 
 
-def _page_mark(number: Any, start: int, end: int, label: str = "") -> Mark:
+def _page_mark(
+    number: Any,
+    start: int,
+    end: int,
+    label: str = "",
+) -> Mark:
     data: dict[str, object] = {"number": int(number)}
     if label:
         data["label"] = label
@@ -349,7 +363,9 @@ def ranges_of(chunks: Sequence[Chunk]) -> Sequence[Sequence[int]]:
 
 
 def white_space_after(
-    text: str, ranges: Sequence[Sequence[int]], following: str = ""
+    text: str,
+    ranges: Sequence[Sequence[int]],
+    following: str = "",
 ) -> Iterator[str]:
     r"""After each range of a text, the white space up to the next one; "" if they overlap or other text is between.
 
@@ -410,7 +426,12 @@ def copier(metadata: Metadata) -> Callable[[], Metadata]:
     return metadata.copy if is_flat else partial(deepcopy, metadata)
 
 
-def inherited(metadata: MetadataLike, *, of_a_chunk: bool, drop: Sequence[str] = ()) -> Metadata:
+def inherited(
+    metadata: MetadataLike,
+    *,
+    of_a_chunk: bool,
+    drop: Sequence[str] = (),
+) -> Metadata:
     """The metadata that a chunk inherits, as a copy.
 
     From a chunk that is cut again: all but its own spans, white space and the keys to `drop`. From a source

@@ -32,7 +32,12 @@ def no_progress(step: str, done: int, total: int) -> None:
 _thread = threading.local()
 
 
-def ordered(pool: Executor, work: Callable[[T], R], items: Iterator[T], ahead: int) -> Iterator[R]:
+def ordered(
+    pool: Executor,
+    work: Callable[[T], R],
+    items: Iterator[T],
+    ahead: int,
+) -> Iterator[R]:
     """Yield ``work(item)`` in the order of the items, with at most `ahead` calls under way.
 
     When the iterator is closed (by an error or Ctrl-C), calls that have not begun are cancelled. Threads at work, and
@@ -118,7 +123,11 @@ class Worker:
     """
 
     def __init__(
-        self, entry: str, environment: Mapping[str, str] | None = None, *, quiet: bool = False
+        self,
+        entry: str,
+        environment: Mapping[str, str] | None = None,
+        *,
+        quiet: bool = False,
     ) -> None:
         module, _, function = entry.partition(":")
         self._process = subprocess.Popen(  # noqa: S603  # our own module, in this interpreter

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-def plain(value: object, prepare: Callable[[Any], object] | None = None) -> Any:
+def plain(
+    value: object,
+    prepare: Callable[[Any], object] | None = None,
+) -> Any:
     """Dataclasses, mappings, arrays, lists, sets, enums and paths as plain JSON values; NaN and infinity as null.
 
     `prepare` is called with each value first, the outermost before its items; its result is used instead: a name for a
@@ -190,8 +193,15 @@ def script_json(value: Any) -> str:
     >>> print(script_json({"q": "</script><!--"}))
     {"q":"\u003c/script\u003e\u003c!--"}
     """
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    text = json.dumps(
+        value,
+        ensure_ascii=True,
+        allow_nan=False,
+        separators=(",", ":"),
+    )
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
 
 
 # ---- results in notebooks
@@ -250,20 +260,28 @@ class Markup(str):
         return str(self)
 
 
-def html_table(columns: Mapping[str, Sequence[Any]], rows: int = _ROWS) -> str:
+def html_table(
+    columns: Mapping[str, Sequence[Any]],
+    rows: int = _ROWS,
+) -> str:
     """The first rows as an HTML table, escaped."""
     count = max(map(len, columns.values()), default=0)
     head = "".join(f"<th>{html_text(name)}</th>" for name in columns)
     lines = islice(zip(*columns.values(), strict=True), rows)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{html_text(_shown(value))}</td>' for value in line)}</tr>"
-        for line in lines
-    )
+    body = "".join(map(_html_row, lines))
     more = f"<p>{count - rows:,} more rows</p>" if count > rows else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
-def columns_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Sequence[Any]]:
+def _html_row(values: Iterable[object]) -> str:
+    cells = [f"<td>{html_text(_shown(value))}</td>" for value in values]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def columns_of(
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+) -> dict[str, Sequence[Any]]:
     """The columns of some rows.
 
     >>> columns_of(["a", "b"], [(1, 2), (3, 4)]), columns_of(["a"], [])
@@ -273,16 +291,19 @@ def columns_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str,
     return dict(zip(names, columns, strict=True))
 
 
-def marked(text: str, spans: Iterable[tuple[int, int, float]], title: str = "") -> Markup:
+def marked(
+    text: str,
+    spans: Iterable[tuple[int, int, float]],
+    title: str = "",
+) -> Markup:
     """A text with highlighted ranges: start, end, and how strong, from 0 to 1; disjoint, in order."""
     parts, at, text = [], 0, text[:_MOST]
     for number, (start, end, share) in enumerate(spans):
         # Neighbours have two colours, readable on light and dark pages; the underline serves readers without colour.
         colour = ("240,170,30", "70,150,230")[number % 2]
         style = f"background:rgba({colour},{0.15 + 0.45 * share:.2f});color:inherit;border-bottom:2px solid"
-        parts.append(
-            f'{html_text(text[at:start])}<mark style="{style}">{html_text(text[start:end])}</mark>'
-        )
+        parts.append(html_text(text[at:start]))
+        parts.append(f'<mark style="{style}">{html_text(text[start:end])}</mark>')
         at = end
     head = f"<p><b>{html_text(title)}</b></p>" if title else ""
     style = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:30em;overflow-y:auto;text-align:left"
@@ -297,11 +318,10 @@ def shortened(text: str) -> str:
     >>> shortened("A fox."), shortened("x" * 14_542)[-22:]
     ("'A fox.'", "x' + 14,482 characters")
     """
-    return (
-        repr(text)
-        if len(text) <= _LONG
-        else f"{text[: _LONG - 20]!r} + {len(text) - _LONG + 20:,} characters"
-    )
+    if len(text) <= _LONG:
+        return repr(text)
+    kept = _LONG - 20
+    return f"{text[:kept]!r} + {len(text) - kept:,} characters"
 
 
 def _shown(value: Any) -> str:

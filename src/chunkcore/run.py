@@ -201,7 +201,11 @@ class Answers(Mapping[str, Sequence[Retrieved]]):
         self.ranked = ranked
 
     @classmethod
-    def of(cls, ids: Sequence[str], results: Sequence[Sequence[Retrieved]]) -> Answers:
+    def of(
+        cls,
+        ids: Sequence[str],
+        results: Sequence[Sequence[Retrieved]],
+    ) -> Answers:
         if isinstance(results, RankedPieces):
             return cls(ids, results)
         pieces = list(chain.from_iterable(results))
@@ -225,7 +229,10 @@ class Retriever(Protocol):
     """Answers a query with ranked pieces. A class with this one method is a retriever."""
 
     def retrieve(
-        self, query: str, k: int | None = None, max_tokens: int | None = None
+        self,
+        query: str,
+        k: int | None = None,
+        max_tokens: int | None = None,
     ) -> Sequence[Retrieved]:
         """The best pieces, best first: at most `k`, and at most `max_tokens` tokens in all; None for no limit."""
         ...

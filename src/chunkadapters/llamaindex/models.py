@@ -108,7 +108,11 @@ def as_embedder(
 
 
 def as_llm(
-    llm: LLM, *, name: str | None = None, fingerprint: str | None = None, concurrency: int = 1
+    llm: LLM,
+    *,
+    name: str | None = None,
+    fingerprint: str | None = None,
+    concurrency: int = 1,
 ) -> BridgedLLM:
     """Any LlamaIndex `LLM` as chunkcore's.
 

@@ -31,7 +31,10 @@ _UNREAD = "data_config.json"
 
 
 def sorted_batches(
-    lengths: Sequence[int], *, size: int, total: int | None = None
+    lengths: Sequence[int],
+    *,
+    size: int,
+    total: int | None = None,
 ) -> Iterator[Numbers]:
     """The positions 0 … n-1 in batches, longest first, ties in order.
 
@@ -174,7 +177,12 @@ def is_symmetric(embedder: Embedder) -> bool:
     return bool(getattr(embedder, "symmetric", False))
 
 
-def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Vectors:
+def embed(
+    embedder: Embedder,
+    texts: Sequence[str],
+    *,
+    queries: bool = False,
+) -> Vectors:
     """One checked row a text: float32, shape (len(texts), dimensions). For no texts shape (0, 0), without a call.
 
     The model gets each distinct text once. Raises `ModelError`: it failed or gave invalid vectors, twice; or
@@ -194,7 +202,11 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) ->
     return vectors if len(unique) == len(texts) else vectors[places]
 
 
-def ask_twice(ask: Callable[[], Any], check: Callable[[Any], T], failed: str) -> T:
+def ask_twice(
+    ask: Callable[[], Any],
+    check: Callable[[Any], T],
+    failed: str,
+) -> T:
     """What `check` gives of a model's answer, at the second try if the first fails. Another library's error becomes a
     `ModelError` that begins with `failed`.
     """
@@ -230,7 +242,13 @@ def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Ve
     return ask_twice(lambda: list(embedder.embed_tokens(windows)), check, failed)
 
 
-def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -> Vectors:
+def check_vectors(
+    answer: Any,
+    count: int,
+    *,
+    model: str,
+    what: str = "texts",
+) -> Vectors:
     """The answer as a float32 array of `count` rows; lists and other float types are converted.
 
     Raises `ModelError`: not floats, not two-dimensional, another number of rows, no columns, NaN or infinity.

@@ -228,7 +228,10 @@ def _token_ranges(tokens: TextTokens, groups: Sequence[Spans]) -> tuple[Ranges, 
 
 
 def _sums(
-    rows: Iterator[tuple[int, Vectors]], ranges: Ranges, owners: Numbers, count: int
+    rows: Iterator[tuple[int, Vectors]],
+    ranges: Ranges,
+    owners: Numbers,
+    count: int,
 ) -> NDArray[np.float64]:
     """For each owner the sum of the rows in its ranges, from blocks of rows in order."""
     reach = np.maximum.accumulate(ranges[:, 1]) if len(ranges) else ranges[:, 1]

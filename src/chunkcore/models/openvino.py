@@ -151,7 +151,12 @@ def _check(holds: bool, problem: str) -> None:
         raise ValueError(problem)
 
 
-def _read(file: Path, *, shape: type = dict, optional: bool = False) -> Any:
+def _read(
+    file: Path,
+    *,
+    shape: type = dict,
+    optional: bool = False,
+) -> Any:
     if optional and not file.is_file():
         return {}
     content = json.loads(file.read_text(encoding="utf-8"))
@@ -183,7 +188,11 @@ def _pooling(config: dict[str, Any]) -> str:
 class _Bert:
     """The encoder in openvino's operations; `x` is the hidden state, (texts, tokens, hidden), until pooling."""
 
-    def __init__(self, folder: BertFolder, weights: dict[str, NDArray[Any]]) -> None:
+    def __init__(
+        self,
+        folder: BertFolder,
+        weights: dict[str, NDArray[Any]],
+    ) -> None:
         # By name: openvino has no type hints.
         self.op: Any = import_module("openvino.opset13")
         self.folder = folder
@@ -305,7 +314,13 @@ class OpenVinoEmbedder(TokenizerEmbedder):
     bits. Raises `MissingExtraError`: openvino, tokenizers or safetensors is not installed.
     """
 
-    def __init__(self, folder: Path | str, *, name: str = "", precision: Precision = "f32") -> None:
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        name: str = "",
+        precision: Precision = "f32",
+    ) -> None:
         self.precision = precision
         self._kind = "openvino" if precision == "f32" else f"openvino-{precision}"
         self.name = name or f"{self._kind}:{folder}"

@@ -182,7 +182,10 @@ class ChunkcoreDocumentSplitter(Serialized):
         return {"documents": split}
 
     def _documents(
-        self, document: Document, chunks: Sequence[Chunk], taken: set[str]
+        self,
+        document: Document,
+        chunks: Sequence[Chunk],
+        taken: set[str],
     ) -> list[Document]:
         if self.keep_white_space:
             chunks = _with_white_space(document, chunks)
@@ -390,7 +393,14 @@ def _without_place(meta: MetadataLike) -> Metadata:
 
 
 # Metadata of a chunk's place, which its vector does not depend on.
-_PLACES = {*OF_ONE_CHUNK, WHITE_SPACE, "page_number", KEYS.start, KEYS.end, KEYS.spans}
+_PLACES = {
+    *OF_ONE_CHUNK,
+    WHITE_SPACE,
+    "page_number",
+    KEYS.start,
+    KEYS.end,
+    KEYS.spans,
+}
 
 
 @component
@@ -424,9 +434,16 @@ class ChunkcoreIndexUpdater(Serialized):
     document_store: DocumentStore
 
     @component.output_types(
-        documents=list[Document], moved=list[Document], stale=list[str], unchanged=int
+        documents=list[Document],
+        moved=list[Document],
+        stale=list[str],
+        unchanged=int,
     )
-    def run(self, documents: list[Document], source_ids: list[str] | None = None) -> dict[str, Any]:
+    def run(
+        self,
+        documents: list[Document],
+        source_ids: list[str] | None = None,
+    ) -> dict[str, Any]:
         """Compare chunks with the store. Returns what the class describes.
 
         Args:

@@ -80,7 +80,11 @@ class ChunkcoreIndexRetriever(Indexed):
         self._find_index()
 
     @component.output_types(documents=list[Document])
-    def run(self, query: str, filters: dict[str, Any] | None = None) -> DocumentLists:
+    def run(
+        self,
+        query: str,
+        filters: dict[str, Any] | None = None,
+    ) -> DocumentLists:
         """Search. Returns ``{"documents": passages}``, best first."""
         _check_filters(filters)
         chosen = filters or self.filters or {}
