@@ -300,6 +300,10 @@ def test_items_have_the_letters_and_numbers_that_a_browser_shows(page: str, text
     assert visible_text(page) == text
 
 
+def test_what_a_picture_shows_is_a_word_of_its_own() -> None:
+    assert visible_text("<p>A<img alt=cup>of<img>tea <img alt=pot>.") == "A cup oftea pot."
+
+
 PAGES = {
     "inline tags": ("<p>Tea is <em>hot</em>, H<sub>2</sub>O.</p>", "Tea is hot, H2O."),
     "entities": ("<p>Fish &amp; chips,\n   if 3 &lt; 4.</p>", "Fish & chips, if 3 < 4."),
@@ -321,6 +325,7 @@ PAGES = {
     "blocks of other names": ("<aside>Tea</aside><select><option>S<option>M", "Tea\n\nS\n\nM"),
     "blocks by style": ("<b style='display: block'>Tea</b><b style='display:block'>hot</b>", "Tea\n\nhot"),
     "XHTML": ("<div xmlns='http://www.w3.org/1999/xhtml'><script src='x'/>Tea</div>", "Tea"),
+    "labels": ("<p>Of<svg><title>hot</title><text>tea</text></svg>now", "Ofhot tea now"),
     "blank lines": ("<p>Tea<p>&nbsp;<p>hot", "Tea\n\nhot"),
     "shown to none": (
         "<dialog>no</dialog><video>no</video><dialog open>Tea</dialog><math><mi>x</mi><annotation>no</annotation>"

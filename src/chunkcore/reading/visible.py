@@ -336,6 +336,8 @@ def visible_text(html: str) -> str:
         element.name = "div"
     for numbered in soup.find_all("ol"):
         _count(numbered)
+    for label in soup.select("svg text, svg title"):
+        label.append(" ")
     for fraction in soup.select("mfrac > :last-child"):
         fraction.insert_before("/")
     for power in soup.select("msup > :last-child, msubsup > :last-child"):
@@ -396,7 +398,13 @@ def _converter() -> Any:
             return " " if "_inline" in parent_tags else "\n"
 
         def convert_img(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-            return str(element.get("alt") or "")
+            alternative = str(element.get("alt") or "")
+            before, after = element.previous_sibling, element.next_sibling
+            if alternative and isinstance(before, str) and before[-1:].isalnum():
+                alternative = f" {alternative}"
+            if alternative and isinstance(after, str) and after[:1].isalnum():
+                alternative += " "
+            return alternative
 
         def convert_pre(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             if "_inline" in parent_tags:
