@@ -5,11 +5,12 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
 from chunkadapters.places import PlaceKeys
-from chunkcore.locating import NO_PLACE, DocumentNames, Hit, Locator, StatedPlace, Verdict
+from chunkcore.locating import NO_PLACE, DocumentNames, Hit, Locator, StatedPlace, Verdict, names_of, spans_between
 from chunkcore.locating.alignment import Aligner, find_quote
 from chunkcore.text import Document, Span
 from hypothesis import given
@@ -80,6 +81,7 @@ NFC, NFD = (unicodedata.normalize(form, "docs/Prüfbericht.md") for form in ("NF
         ("docs/a.md", "/srv/docs/a.md#page=2"),
         ("C#/a#1.md", "C#/a#1.md#top"),
         ("100%25.md", "100%25.md"),
+        ("docs/a", "/srv/docs/a.md"),
     ],
 )
 def test_a_name_is_one_in_any_spelling(document_id, name):
@@ -102,7 +104,7 @@ def test_a_text_in_several_places_stands_where_it_is_stated():
 def test_a_hit_without_a_name_belongs_to_the_only_document_with_its_text():
     assert placed(hit(TEXT[:34])) == [("d", (0, 34))]
     assert placed(hit("The fee is low, says the sign at the door.")) == [("", None)]  # in both
-    assert placed(hit("The tea is hot")) == [("", None)]  # too short to tell
+    assert placed(hit(TEXT[:24]), hit(TEXT[:23])) == [("d", (0, 24)), ("", None)]  # shorter ones tell nothing
     assert placed(hit(TEXT[:34], "elsewhere/tea.md")) == [("", None)]  # of another file
     assert placed(hit(TEXT[:34], "5f1c9a")) == [("d", (0, 34))]  # an id says nothing
     stale = StatedPlace((Span(0, 60),))  # of the text that it was cut from, from 0
@@ -171,6 +173,56 @@ def test_what_a_model_wrote_stands_at_its_passage():
     )
 
 
+MISTYPED = TEXT[:66].replace("hot", "hat").replace("sea", "see")
+SIGN = "The fee is low, says the sign at the door."
+REASONS = (
+    "no document has its text",
+    "its document does not have its text",
+    "its text stands several times",
+    "it names another file",
+    "it has no text",
+)
+NOWHERE = ("elsewhere", "", [])
+
+
+@pytest.mark.parametrize(
+    ("asked", "strict", "lenient"),
+    [
+        (hit(OTHER[:40], "d"), NOWHERE, ("placed", "docs/ice.md", [(0, 40)])),
+        (hit(SIGN), NOWHERE, ("ambiguous", "d", [(68, 110)])),
+        (hit(SIGN, "other/ice.md"), NOWHERE, ("placed", "docs/ice.md", [(71, 113)])),
+        (hit(MISTYPED), NOWHERE, ("placed", "d", [(0, 66)])),
+        (hit(MISTYPED, "d"), NOWHERE, ("placed", "d", [(0, 66)])),
+        (Hit("", names=("d",), stated=StatedPlace((Span(3, 9),))), NOWHERE, ("placed", "d", [(3, 9)])),
+        (hit(TEXT[:34], "d", derived=True), NOWHERE, ("placed", "d", [(0, 34)])),
+        (hit("Something else, of which no document tells.", start=3, derived=True), NOWHERE, NOWHERE),
+        (hit(TEXT[-9:], "d", start=len(TEXT) - 9), *[("placed", "d", [(101, 110)])] * 2),
+    ],
+)
+def test_scores_take_what_resembles_and_what_other_documents_hold(asked, strict, lenient):
+    for is_lenient, expected in ((False, strict), (True, lenient)):
+        found = Locator(DOCUMENTS, lenient=is_lenient).locate(asked)
+        spans = [(span.start, span.end) for span in found.piece.spans]
+        assert (found.kind, found.piece.document_id, spans) == expected
+        assert found.reason in ("", *REASONS)
+
+
+def test_of_two_documents_with_one_text_the_stated_place_decides_where_it_holds_the_text():
+    alike = {
+        name: Document(name, text) for name, text in (("a/x.md", TEXT), ("b/x.md", TEXT), ("c/y.md", f"Yes. {TEXT}"))
+    }
+    assert placed(hit(TEXT[:34], start=5), documents=alike) == [("c/y.md", (5, 39))]
+    assert placed(hit(TEXT[:34], start=0), documents=alike) == [("", None)]
+    found = Locator(alike, lenient=True).locate(hit(TEXT[:34], "x.md"))
+    assert (found.kind, found.piece.document_id, found.piece.certainty) == ("ambiguous", "a/x.md", 0.5)
+    named = {"a/x.md": alike["a/x.md"], "b/x.md": replace(alike["c/y.md"], id="b/x.md")}
+    assert placed(hit(TEXT[:34], "x.md", start=5), documents=named) == [("b/x.md", (5, 39))]
+
+
+def test_names_are_texts_and_paths():
+    assert names_of("", None, 5, Path("a"), "b", Path("a")) == ("a", "b")
+
+
 def test_a_document_has_changed_only_where_its_source_says_so():
     rewritten = hit(TEXT.replace("deep", "wide")[10:90], "d", start=10)
     hits = [rewritten, hit(TEXT[:34], "d", start=0), hit(OTHER[:40], "docs/ice.md")]
@@ -196,16 +248,21 @@ class OneOf:
 
     number_value, string_value = 0.0, ""
 
-    def __init__(self, kind: str, value: object) -> None:
+    def __init__(self, kind: str | None, value: object = 0) -> None:
         self.kind = kind
-        setattr(self, kind, value)
+        setattr(self, kind or "null_value", value)
 
-    def WhichOneof(self, name: str) -> str:
+    def WhichOneof(self, name: str) -> str | None:
         return self.kind
 
 
 CASTS = [int, float, str, np.int64, np.float32, Decimal, lambda n: f"{n}.0", lambda n: np.array(n), lambda n: [n]]
-CASTS += [lambda n: str(n).encode(), lambda n: OneOf("number_value", float(n)), lambda n: OneOf("string_value", str(n))]
+CASTS += [
+    lambda n: (n,),
+    lambda n: str(n).encode(),
+    lambda n: OneOf("number_value", float(n)),
+    lambda n: OneOf("string_value", str(n)),
+]
 
 
 @pytest.mark.parametrize("cast", CASTS)
@@ -217,7 +274,7 @@ def test_stores_may_write_whole_numbers_in_any_type(cast):
 
 
 @pytest.mark.parametrize(
-    "value", ["chapter 1", 44.5, float("nan"), [4, 5], {"a": 1}, True, "9" * 5000, "1e30", b"\xb2"]
+    "value", ["chapter 1", 44.5, float("nan"), [4, 5], {"a": 1}, True, "9" * 5000, "1e30", b"\xb2", 2**70, OneOf(None)]
 )
 def test_a_place_that_cannot_be_read_is_said(value):
     found = verdict("| a | 1 |", {"start": value})
@@ -232,6 +289,22 @@ def test_several_spans_are_text_or_a_list_or_lost(spans):
     found = verdict("| part | price |\n|---|---|\n| b | 2 |", metadata)
     assert (found.kind, found.reason) == ("placed", "")
     assert found.piece.spans in ((Span(0, 26), Span(37, 46)), (Span(0, 27), Span(37, 46)))
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "place", "expected"),
+    [
+        ("a b", "a-x b", (0, 5), [(0, 1), (4, 5)]),
+        ("h\n2", "xx h\n1\n2 yy", (3, 8), [(3, 4), (7, 8)]),
+        ("h\n2", "h\n2\n1\n2", (0, 7), [(0, 1), (6, 7)]),
+        ("teapot", "tea</b>pot", (0, 10), [(0, 3), (7, 10)]),
+        ("b", "a b", (0, 3), []),
+        ("a c", "a b", (0, 3), []),
+    ],
+)
+def test_a_text_in_two_pieces_fills_the_ends_of_its_place(text, source, place, expected):
+    found = spans_between(source, text, Span(*place))
+    assert [(span.start, span.end) for span in found] == expected
 
 
 HEADER = TABLE[:26]
@@ -268,6 +341,11 @@ def test_a_splitter_that_searched_may_mean_another_occurrence():
     stated = StatedPlace((Span(27, 36),), searched=True)
     found = Locator({"t.md": Document("t.md", TABLE)}).locate(Hit("| a | 1 |", names=("t.md",), stated=stated))
     assert (found.kind, found.piece.spans, found.piece.certainty) == ("ambiguous", (Span(27, 36),), 0.5)
+    once = Hit("| b | 2 |", names=("t.md",), stated=StatedPlace((Span(ROW, ROW + 9),), searched=True))
+    derived = Hit("| a | 1 |", names=("t.md",), stated=stated, derived=True)
+    unstated = Hit("| a | 1 |", names=("t.md",), stated=StatedPlace((), searched=True))
+    verdicts = [Locator({"t.md": Document("t.md", TABLE)}).locate(each) for each in (once, derived, unstated)]
+    assert [each.reason for each in verdicts] == ["", "", "its text stands several times"]
 
 
 def test_occurrences_that_overlap_count():

@@ -8,7 +8,7 @@ import pytest
 from chunkcore import DataError, Retrieved, get_counter
 from chunkcore.retrieval import join
 from chunkcore.retrieval.base import Budget
-from chunkcore.retrieval.passages.assembly import Row, passages_of, with_source
+from chunkcore.retrieval.passages.assembly import Row, goes_on, passages_of, with_source
 from chunkcore.text import Document, Span, text_of_spans
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,6 +105,41 @@ def test_separators_belong_to_the_passage_and_words_do_not() -> None:
     assert [each.text for each in assemble(units, 90, documents=[Document("d", text)])] == ["One.\n---\nTwo.", "Three."]
     (alone,) = assemble(units[1:], 90)
     assert (alone.text, spans([alone])) == ("Two. Three.", [[(9, 13), (18, 24)]])
+
+
+@pytest.mark.parametrize("scores", [(5.0, 4.0), (4.0, 5.0)])
+def test_where_separators_fill_the_budget_the_run_that_is_worth_more_is_whole(scores: tuple[float, float]) -> None:
+    text = f"{'x' * 10}-----{'y' * 10}"
+    units = [
+        hit(start, start + 10, score, text[start : start + 10], name)
+        for name, score in zip("ab", scores, strict=True)
+        for start in (0, 15)
+    ]
+    best = assemble(units, 40, documents=[Document(name, text) for name in "ab"], counter="characters")[0]
+    assert (best.score, best.spans) == (5.0, (Span(0, 25),))
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "after", "needs"),
+    [
+        ("  fox", 2, 2, 0),
+        ("One. Two", 4, 5, 0),
+        ("naps now", 4, 5, 1),
+        ("It\nis", 2, 3, 0),
+        ("แมวนอน", 3, 3, 1),
+        ("แมว นอน", 3, 4, 0),
+        ("# Tea\nIt", 5, 6, 1),
+        ("| a |\n| b |", 5, 6, 2),
+    ],
+)
+def test_what_a_reader_needs_behind_a_span(text: str, end: int, after: int, needs: int) -> None:
+    assert goes_on(text, Span(0, end), after) == needs
+
+
+@pytest.mark.parametrize(("first", "second"), [("One.", "\nTwo."), ("One.\n", "Two.")])
+def test_texts_without_documents_are_not_joined_by_two_white_spaces(first: str, second: str) -> None:
+    units = [hit(0, len(first), 1.0, first), hit(6, 6 + len(second), 1.0, second)]
+    assert [each.text for each in assemble(units, 90)] == ["One.\nTwo."]
 
 
 def test_a_best_unit_over_the_budget_is_cut_there() -> None:
