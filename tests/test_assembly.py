@@ -115,7 +115,9 @@ def test_where_separators_fill_the_budget_the_run_that_is_worth_more_is_whole(sc
         for name, score in zip("ab", scores, strict=True)
         for start in (0, 15)
     ]
-    best = assemble(units, 40, documents=[Document(name, text) for name in "ab"], counter="characters")[0]
+    documents = [Document(name, text) for name in "abc"]
+    units.append(hit(0, 10, 0.0, text[:10], "c"))
+    best = assemble(units, 40, documents=documents, counter="characters")[0]
     assert (best.score, best.spans) == (5.0, (Span(0, 25),))
 
 
