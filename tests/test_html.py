@@ -336,6 +336,10 @@ PAGES = {
         "<math><mfrac><mi>a</mi><mn>2</mn></mfrac><mo>=</mo><msup><mi>c</mi><mn>3</mn></msup></math>",
         "a/2=c³",
     ),
+    "quotes": (
+        "<blockquote>Tea<br><br><div><br></div><div>is</div><blockquote>hot</blockquote></blockquote>",
+        "> Tea\n>\n> is\n>\n> > hot",
+    ),
     "Outlook's list": ("<p><![if !supportLists]>1. <![endif]>Pour<?xml:namespace x /></p>", "1. Pour"),
 }
 

@@ -528,6 +528,12 @@ def test_a_named_text_is_shown_but_as_an_attachment(disposition, text):
     assert (document.text, len(notes)) == (text, disposition == "attachment")
 
 
+def test_the_mark_before_a_mails_text_is_no_text():
+    for encoding in ("utf-8", "utf-16-le"):
+        data = f"Content-Type: text/plain; charset={encoding}\n\n".encode("ascii") + "\ufeffTea".encode(encoding)
+        assert readers["e-mail"]().read(data, "a").document.text == "Tea"
+
+
 def test_a_report_says_what_was_not_delivered():
     part = "Content-Type: message/delivery-status\n\nReporting-MTA: dns; x\n\nStatus: 5.1.1\n"
     mail = f"Content-Type: multipart/report; boundary=x\n\n--x\n\nReturned.\n--x\n{part}\n--x--"

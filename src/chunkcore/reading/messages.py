@@ -244,6 +244,7 @@ def _text(part: Message) -> str:
         text = data.decode(charset(part.get_content_charset()) or "utf-8")
     except ValueError:
         text, _ = decode_text(data, Path("a part of it"))
+    text = text.removeprefix("\ufeff")
     if part.get_content_type() in _HTML:
         return visible_text(text)
     if str(part.get_param("format")).lower() == "flowed":
