@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from inspect import signature
 
 import pytest
 from chunkadapters.behind import core_documents
@@ -81,6 +82,7 @@ def evaluated(toy: Toy, way: str = "run", benchmark=BENCHMARK, **options):
         ({"counter": "none-such"}, "none-such"),
         ({"benchmark": "none-such"}, "none-such"),
         ({"benchmark": 3}, "expected a Benchmark or a collection's name, got int"),
+        ({"metric": "Recall@5"}, "did you mean 'measures'"),
     ],
 )
 def test_a_mistake_is_told_before_the_first_question(way, options, message):
@@ -88,6 +90,11 @@ def test_a_mistake_is_told_before_the_first_question(way, options, message):
     with pytest.raises(OptionError, match=message):
         evaluated(toy, way, **options)
     assert toy.asked == []
+
+
+def test_help_names_the_options():
+    for function in (HOOKS.evaluate_retriever, HOOKS.aevaluate_retriever):
+        assert {"measures", "pool", "retries"} < signature(function).parameters.keys()
 
 
 def test_a_shipped_collection_goes_by_its_name():

@@ -242,13 +242,7 @@ def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Ve
     return ask_twice(lambda: list(embedder.embed_tokens(windows)), check, failed)
 
 
-def check_vectors(
-    answer: Any,
-    count: int,
-    *,
-    model: str,
-    what: str = "texts",
-) -> Vectors:
+def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -> Vectors:
     """The answer as a float32 array of `count` rows; lists and other float types are converted.
 
     Raises `ModelError`: not floats, not two-dimensional, another number of rows, no columns, NaN or infinity.
