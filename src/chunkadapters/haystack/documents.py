@@ -246,8 +246,8 @@ def find_documents(outputs: Sequence[Socket], documents_socket: str | None) -> S
     """
     if documents_socket is not None:
         return _named(documents_socket, outputs, "documents_socket")
-    matches = [socket for socket in outputs if socket.holds(list[Document])]
-    matches = [socket for socket in matches if socket.free] or matches
+    every = [socket for socket in outputs if socket.holds(list[Document])]
+    matches = [socket for socket in every if socket.free] or every
     if not matches:
         raise OptionError(
             f"no output gives a list of documents: name one of {_listed(outputs)} as documents_socket"

@@ -302,6 +302,4 @@ def content_key(document: Document) -> str:
     """
     places = (KEYS.start, KEYS.end, SPANS, WHITE_SPACE)
     kept = {str(key): value for key, value in document.metadata.items() if key not in places}
-    return digest(
-        json.dumps([document.page_content, kept], sort_keys=True, ensure_ascii=True, default=repr)
-    )
+    return digest(json.dumps([document.page_content, kept], sort_keys=True, default=repr))

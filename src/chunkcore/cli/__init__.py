@@ -43,8 +43,6 @@ app = typer.Typer(
     name="chunkcore",
     no_args_is_help=True,
     invoke_without_command=True,
-    add_completion=True,
-    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Search your documents, cut them into chunks with offsets, and compare chunkers and retrievers.",
@@ -128,7 +126,6 @@ def list_names(
 
 cache = typer.Typer(
     no_args_is_help=True,
-    rich_markup_mode="rich",
     help="Measure or clear the cache of models.",
 )
 File = Annotated[Path | None, options.value("FILE", "Default: the user's cache.", "--cache")]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    rich_markup_mode="rich",
     help="Write questions with evidence, and check them.",
 )
 
