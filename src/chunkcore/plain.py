@@ -193,7 +193,11 @@ def script_json(value: Any) -> str:
     >>> print(script_json({"q": "</script><!--"}))
     {"q":"\u003c/script\u003e\u003c!--"}
     """
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(
+        value,
+        allow_nan=False,
+        separators=(",", ":"),
+    )
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

@@ -26,12 +26,7 @@ from chunkadapters.haystack.documents import (
     warm_up,
 )
 from chunkadapters.models import at_once, finished
-from chunkadapters.scores import (
-    DeployedRetriever,
-    RetrieverHooks,
-    RunOptions,
-    ScoreOptions,
-)
+from chunkadapters.scores import DeployedRetriever, RetrieverHooks, RunOptions, ScoreOptions
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.options import suggesting
 from chunkcore.run import Run

@@ -125,8 +125,7 @@ _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show n
 FollowLinks = Annotated[bool, flag("Read links out of a folder.", "--follow-links")]
 By = Literal["auto", "question", "document"]  # that of the library, whose module is heavy
 Questions = Annotated[
-    Path | None,
-    _data("--questions", metavar="FILE", help="A questions.jsonl, or a CSV."),
+    Path | None, _data("--questions", metavar="FILE", help="A questions.jsonl, or a CSV.")
 ]
 ChunkerSpecs = Annotated[
     list[str] | None, chunker(help="name:option=value,...; repeatable (list chunkers).")
@@ -219,10 +218,7 @@ class Data(Documents):
             # An earlier report quotes the evidence: read as a document it would make the evidence ambiguous.
             earlier = [output / name for name in REPORT_NAMES]
             return load_benchmark(
-                self.folder,
-                self.questions,
-                leave_out=earlier,
-                follow_links=self.follow_links,
+                self.folder, self.questions, leave_out=earlier, follow_links=self.follow_links
             )
         if self.questions is not None:
             raise OptionError(
@@ -327,13 +323,11 @@ class Models:
     no_cache: Annotated[bool, _models("--no-cache", help="Do not cache vectors and answers.")] = (
         False
     )
-    cache: Annotated[
-        Path | None,
-        _models(metavar="FILE", help="Cache of vectors and answers."),
-    ] = None
+    cache: Annotated[Path | None, _models(metavar="FILE", help="Cache of vectors and answers.")] = (
+        None
+    )
     input_price: Annotated[
-        float | None,
-        _models(metavar="PRICE", help="Price of a million input tokens."),
+        float | None, _models(metavar="PRICE", help="Price of a million input tokens.")
     ] = None
     output_price: Annotated[
         float | None, _models(metavar="PRICE", help="Price of a million output tokens.")

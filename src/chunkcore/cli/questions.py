@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from chunkcore.questions import Generated, GenerationOptions
     from chunkcore.questions.validate import Finding
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Write questions with evidence, and check them.",
-)
+app = typer.Typer(no_args_is_help=True, help="Write questions with evidence, and check them.")
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,7 @@ def generate(
     documents: options.Documents,
     costs: options.Models,
     output: Annotated[
-        Path,
-        options.value("FILE", "The questions; names the other files.", "--output", "-o"),
+        Path, options.value("FILE", "The questions; names the other files.", "--output", "-o")
     ] = Path("questions.jsonl"),
 ) -> None:
     """Let a language model write questions, each with the excerpts that answer it.

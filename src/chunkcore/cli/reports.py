@@ -43,8 +43,7 @@ class Systems:
         ),
     ] = None
     embed_price: Annotated[
-        float | None,
-        options.value("PRICE", "The embedder's price for a million tokens."),
+        float | None, options.value("PRICE", "The embedder's price for a million tokens.")
     ] = None
     run: Annotated[
         list[Path] | None,
@@ -53,8 +52,7 @@ class Systems:
         ),
     ] = None
     extras: Annotated[
-        bool,
-        options.flag("Also try passages behind a retriever.", "--extras/--no-extras"),
+        bool, options.flag("Also try passages behind a retriever.", "--extras/--no-extras")
     ] = True
     every_question: Annotated[
         bool, options.flag("Stop no system that is surely behind.", "--every-question")
@@ -97,12 +95,7 @@ def compare(
     from chunkcore.evaluation.results import ModelPrices
     from chunkcore.evaluation.run_files import write_runs
     from chunkcore.models.loading import DEFAULT_MODEL, quickest
-    from chunkcore.study.comparing import (
-        build_chunkers,
-        compare_systems,
-        default_chunkers,
-        embeds,
-    )
+    from chunkcore.study.comparing import build_chunkers, compare_systems, default_chunkers, embeds
 
     prices = costs.prices()
     priced = ModelPrices(embedding=systems.embed_price, llm=prices)
@@ -183,10 +176,7 @@ def _embedding_notes(
 
 @options.grouped
 def score(
-    runs: Annotated[
-        list[Path],
-        options.value("FILE", "A run: JSON lines; repeatable.", "--run"),
-    ],
+    runs: Annotated[list[Path], options.value("FILE", "A run: JSON lines; repeatable.", "--run")],
     data: options.Data,
     scoring: options.Scoring,
     statistics: options.Statistics,

@@ -141,11 +141,7 @@ def search(
 
 
 def _warnings(
-    searched: FolderIndex,
-    index: Index,
-    question: str,
-    passages: Sequence[Retrieved],
-    advice: str,
+    searched: FolderIndex, index: Index, question: str, passages: Sequence[Retrieved], advice: str
 ) -> Iterator[str]:
     from chunkcore.retrieval.passages import WindowIndex
 
