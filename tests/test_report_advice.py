@@ -206,7 +206,7 @@ def test_a_search_advises_its_winner_only_where_other_questions_show_a_gain(ques
     two = [report("sentence:size=9 · bm25", scores), report("recursive:size=9 · bm25", scores + gain)]
     folds = (np.arange(questions) % 5, None)
     options = TuneOptions(measure="Recall@5", resamples=100)
-    tuning = conclude(two, [each.system for each in two], two[0].name, folds, options, {})
+    tuning = conclude(two, two[0].name, folds, options, {})
     advice = Advice.of(ReportPage(tuning.comparison, tuning=tuning))
     label = "Keep the default"
     if gain > 0:

@@ -161,7 +161,7 @@ def test_a_gain_on_held_out_questions_is_used() -> None:
     assert found.use == found.winner == "recursive:size=50 · passages:lexical"
     low, high = found.comparison.intervals["the choice"]
     assert low < found.held_out.mean("Recall@1000tok") < high
-    assert set(found.choices) <= set(found.configurations)
+    assert set(found.choices) <= {report.name for report in found.reports}
     assert found.winner in found.choices
     assert found.use in found.verdict
 

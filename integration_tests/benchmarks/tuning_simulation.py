@@ -36,7 +36,7 @@ def advises_another(draw: np.random.Generator, documents: int, each: int, better
     ]
     folds = draw.permutation(documents) % OPTIONS.folds
     split = np.repeat(folds, each), list(names) if each > 1 else None
-    return conclude(reports, CONFIGURATIONS, CONFIGURATIONS[0].name, split, OPTIONS, {}).gain
+    return conclude(reports, CONFIGURATIONS[0].name, split, OPTIONS, {}).gain
 
 
 def main() -> None:

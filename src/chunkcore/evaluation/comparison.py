@@ -133,9 +133,7 @@ class Comparison(Frame):
 
     def between(self, a: str, b: str) -> Difference:
         """The difference a - b, in either order of the pair. Raises `KeyError` if there is no such pair."""
-        if (a, b) in self._pairs:
-            return self._pairs[a, b]
-        return self._pairs[b, a].reverse()
+        return self._pairs[a, b]
 
     @cached_property
     def against(self) -> tuple[Difference, ...]:
@@ -153,9 +151,16 @@ class Comparison(Frame):
     @cached_property
     def best(self) -> str | None:
         """The system that every other is shown to be behind; None if there is none."""
+        is_alone = len(self.standing) < 2
+        if is_alone or not all(gap.distinct for gap in self._open):
+            return None
+        return self.standing[0].name
+
+    @cached_property
+    def _open(self) -> list[Difference]:
+        """The gaps to systems that were asked everything."""
         stopped = {report.name for report in self.stopped}
-        is_behind = [gap.distinct or gap.b in stopped for gap in self._gaps]
-        return self.standing[0].name if is_behind and all(is_behind) else None
+        return [gap for gap in self._gaps if gap.b not in stopped]
 
     @property
     def stopped(self) -> list[Report]:
@@ -165,8 +170,7 @@ class Comparison(Frame):
     @cached_property
     def tied(self) -> tuple[str, ...]:
         """The system with the best mean, and all that by their pair alone may be as good."""
-        stopped = {report.name for report in self.stopped}
-        alike = [gap.b for gap in self._gaps if not gap.likely and gap.b not in stopped]
+        alike = [gap.b for gap in self._open if not gap.likely]
         return (*[report.name for report in self.standing[:1]], *alike)
 
     @cached_property
@@ -255,7 +259,10 @@ class Comparison(Frame):
 
     @cached_property
     def _pairs(self) -> dict[tuple[str, str], Difference]:
-        return {(difference.a, difference.b): difference for difference in self.differences}
+        pairs = {}
+        for gap in self.differences:
+            pairs[gap.a, gap.b], pairs[gap.b, gap.a] = gap, gap.reverse()
+        return pairs
 
     @cached_property
     def curves(self) -> Mapping[str, Sequence[CurvePoint]]:
@@ -330,32 +337,23 @@ def compare(
     drawn = partial(resampled_means, resamples=resamples, seed=seed, clusters=clusters)
     scores = np.column_stack([report.values(settled) for report in reports])
     means = drawn(scores)
+    low, high = intervals(means, units_of(scores, clusters), confidence)
     if settled.is_share:
         low, high = share_intervals(scores, means, confidence, clusters)
-    else:
-        low, high = intervals(means, units_of(scores, clusters), confidence)
-    is_out = np.isnan(means) | [report.asked is not None for report in reports]
-    signed = np.where(is_out, -np.inf, settled.sign * means)
-    is_first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~is_out
-    firsts = is_first / np.maximum(1, is_first.sum(axis=1, keepdims=True))  # equal ones share
-    pairs = list(combinations(range(len(names)), 2))
-    first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    first, second = np.triu_indices(len(names), 1)
     apart = scores[:, first] - scores[:, second]
     tests = randomisation_test(apart, flips=resamples, seed=seed, clusters=clusters)
     units = units_of(apart, clusters)
-    rows = zip(
-        *_difference_columns(apart, drawn(apart), units, tests, confidence, margin), strict=True
-    )
-    differences = [
-        Difference(names[a], names[b], settled, *row)
-        for (a, b), row in zip(pairs, rows, strict=True)
-    ]
+    columns = _difference_columns(apart, drawn(apart), units, tests, confidence, margin)
+    differences = []
+    for pair, row in zip(combinations(names, 2), zip(*columns, strict=True), strict=True):
+        differences.append(Difference(*pair, settled, *row))
     return Comparison(
         reports=tuple(reports),
         measure=settled,
         differences=tuple(differences),
         intervals=dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True)),
-        firsts=dict(zip(names, firsts.mean(axis=0).tolist(), strict=True)),
+        firsts=dict(zip(names, _firsts(reports, settled, means), strict=True)),
         resamples=resamples,
         seed=seed,
         confidence=confidence,
@@ -363,6 +361,16 @@ def compare(
         by="question" if clusters is None else "document",
         baseline=baseline or names[0],
     )
+
+
+def _firsts(reports: Sequence[Report], measure: Measure, means: Scores) -> list[float]:
+    """The share of resamples in which each system has the best mean; equal ones share it."""
+    is_out = np.isnan(means) | [report.asked is not None for report in reports]
+    signed = np.where(is_out, -np.inf, measure.sign * means)
+    is_first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~is_out
+    counts = is_first.sum(axis=1, keepdims=True)
+    shares: list[float] = (is_first / np.maximum(1, counts)).mean(axis=0).tolist()
+    return shares
 
 
 def _difference_columns(

@@ -97,24 +97,16 @@ class SpanTable:
     @classmethod
     def of(cls, pieces: Sequence[Retrieved], axis: CharacterAxis, source: str) -> SpanTable:
         """The pieces in order. Raises `DataError`: a span ends after its document, or an unknown one has no text."""
-        documents = np.full(len(pieces), -1, dtype=np.int64)
-        rows = np.empty((0, 5), dtype=np.int64)  # piece, document, whether it is a copy, start, end
-        if isinstance(pieces, PieceColumns):
-            numbers = [axis.numbers.get(name, -1) for name in pieces.documents]
-            documents = np.array([*numbers, -1], dtype=np.int64)[pieces.document]
-            plain = np.flatnonzero(documents >= 0)
-            ends = pieces.starts[plain], pieces.ends[plain]
-            rows = np.column_stack((plain, documents[plain], np.zeros_like(plain), *ends))
-        numbers_of: dict[str | int, int] = {}
-        numbers_of.update(axis.numbers)
-        texts = {}
-        quoted = {}
-        spans = []
+        documents, plain = _plain_rows(pieces, axis)
+        numbers: dict[str | int, int] = {}
+        numbers.update(axis.numbers)
+        texts, quoted = {}, {}
+        spans: list[tuple[int, ...]] = []
         for number in np.flatnonzero(documents < 0).tolist():
             piece = pieces[number]
             # Pieces that name no document are each of their own.
             name = piece.document_id or number
-            documents[number] = numbers_of.setdefault(name, len(numbers_of))
+            documents[number] = numbers.setdefault(name, len(numbers))
             is_placed = bool(piece.spans) and name in axis.numbers
             if piece.spans and not is_placed and not piece.text:
                 raise DataError(
@@ -126,22 +118,11 @@ class SpanTable:
             if not is_placed or number in quoted:
                 texts[number] = piece.text
             for place in (piece, *piece.sources):
-                document = axis.numbers.get(place.document_id, -1)
-                if document >= 0:
-                    is_copy = place is not piece
-                    at = number, document, is_copy
+                if place.document_id in axis.numbers:
+                    at = number, axis.numbers[place.document_id], place is not piece
                     spans += [(*at, span.start, span.end) for span in place.spans]
-        if spans:
-            rows = np.concatenate((rows, np.array(spans, dtype=np.int64)))
-            rows = rows[np.argsort(rows[:, 0], kind="stable")]
-        is_outside = rows[:, 4] > axis.sizes[rows[:, 1]]
-        for number, document, is_copy, _, end in rows[is_outside].tolist():
-            if not is_copy:
-                name, size = list(axis.numbers)[document], axis.sizes[document]
-                raise DataError(
-                    f"{source}: a span of piece {number} ends at {end}, its document {name!r} at {size}"
-                )
-        rows = rows[~is_outside]
+        rows = np.concatenate((plain, np.array(spans, dtype=np.int64).reshape(-1, 5)))
+        rows = _inside(rows[np.argsort(rows[:, 0], kind="stable")], axis, source)
         owner, document, copied = rows[:, :3].T
         characters = rows[:, 3:] + axis.bases[document, None]
         return cls(owner, characters, copied.astype(np.bool_), texts, documents, quoted)
@@ -155,6 +136,38 @@ class SpanTable:
     def _first(self) -> Numbers:
         """Each piece's first span; one more for the end."""
         return np.searchsorted(self.owner, np.arange(len(self.documents) + 1))
+
+
+def _plain_rows(pieces: Sequence[Retrieved], axis: CharacterAxis) -> tuple[Numbers, Ranges]:
+    """Each piece's document number, -1 if it is to be read alone; and the others' spans.
+
+    A row is the piece, its document, whether it is a copy, start and end.
+    """
+    if not isinstance(pieces, PieceColumns):
+        return np.full(len(pieces), -1, dtype=np.int64), np.empty((0, 5), dtype=np.int64)
+    numbers = [axis.numbers.get(name, -1) for name in pieces.documents]
+    documents = np.array([*numbers, -1], dtype=np.int64)[pieces.document]
+    plain = np.flatnonzero(documents >= 0)
+    columns = (
+        plain,
+        documents[plain],
+        np.zeros_like(plain),
+        pieces.starts[plain],
+        pieces.ends[plain],
+    )
+    return documents, np.column_stack(columns)
+
+
+def _inside(rows: Ranges, axis: CharacterAxis, source: str) -> Ranges:
+    """The spans inside their documents. Raises `DataError` for another, unless it is a copy's."""
+    is_outside = rows[:, 4] > axis.sizes[rows[:, 1]]
+    for number, document, is_copy, _, end in rows[is_outside].tolist():
+        if not is_copy:
+            name, size = list(axis.numbers)[document], axis.sizes[document]
+            raise DataError(
+                f"{source}: a span of piece {number} ends at {end}, its document {name!r} at {size}"
+            )
+    return rows[~is_outside]
 
 
 @dataclass(frozen=True, eq=False)

@@ -150,6 +150,8 @@ class Measure:
         return shown if float(shown) else shown.removeprefix("-")
 
 
+Measures = Iterable[Measure | str] | Measure | str | None
+
 measures: Registry[type[Measure]] = Registry(
     "measure",
     "chunkcore.measures",
@@ -232,7 +234,7 @@ def known_measures() -> list[type[Measure]]:
 
 
 def retrieval_measures(
-    chosen: Iterable[Measure | str] | Measure | str | None,
+    chosen: Measures,
 ) -> list[RetrievalMeasure]:
     """One or more measures of retrieval, once each; by default `measures_at()`.
 

@@ -19,6 +19,9 @@ from chunkcore.errors import DataError
 from chunkcore.options import check_number
 from chunkcore.spans import Numbers, Scores
 
+# The group that each question is resampled with, such as its document; None: each is alone.
+Clusters = Sequence[str] | None
+
 # Questions; the spread of fewer differing scores says nothing about other questions.
 FEWEST_UNALIKE = 6
 
@@ -72,7 +75,7 @@ _STEEPER = 2.0
 
 
 def share_intervals(
-    columns: Scores, means: Scores, confidence: float, clusters: Sequence[str] | None = None
+    columns: Scores, means: Scores, confidence: float, clusters: Clusters = None
 ) -> tuple[Scores, Scores]:
     """Intervals of the means of scores from 0 to 1: the hull of the percentile interval and a score interval.
 
@@ -134,7 +137,7 @@ def score_interval(mean: float, apart: Scores, confidence: float) -> tuple[float
 
 
 def resampled_means(
-    columns: Scores, *, resamples: int, seed: int, clusters: Sequence[str] | None = None
+    columns: Scores, *, resamples: int, seed: int, clusters: Clusters = None
 ) -> Scores:
     """Each column's mean in each resample: float64, shape (resamples, columns); NaN if all drawn values are."""
     counts, sums = _counts_and_sums(columns, clusters)
@@ -179,7 +182,7 @@ def intervals(means: Scores, units: Numbers, confidence: float) -> tuple[Scores,
     return low, high
 
 
-def cluster_sums(columns: NDArray[np.generic], clusters: Sequence[str] | None) -> Scores:
+def cluster_sums(columns: NDArray[np.generic], clusters: Clusters) -> Scores:
     """The columns' sums over each cluster's queries, clusters sorted by name."""
     values = columns.astype(np.float64)
     if clusters is None:
@@ -190,13 +193,13 @@ def cluster_sums(columns: NDArray[np.generic], clusters: Sequence[str] | None) -
     return sums
 
 
-def _counts_and_sums(columns: Scores, clusters: Sequence[str] | None) -> tuple[Scores, Scores]:
+def _counts_and_sums(columns: Scores, clusters: Clusters) -> tuple[Scores, Scores]:
     """Each unit's number of values, and their sum."""
     defined = ~np.isnan(columns)
     return cluster_sums(defined, clusters), cluster_sums(np.nan_to_num(columns), clusters)
 
 
-def units_of(columns: Scores, clusters: Sequence[str] | None) -> Numbers:
+def units_of(columns: Scores, clusters: Clusters) -> Numbers:
     """The number of units with a value, for each column."""
     counts = cluster_sums(~np.isnan(columns), clusters)
     return np.asarray(np.count_nonzero(counts, axis=0), dtype=np.int64)
@@ -219,7 +222,7 @@ def curve_points(
     tokens: Sequence[float],
     columns: Scores,
     *,
-    clusters: Sequence[str] | None,
+    clusters: Clusters,
     resamples: int = 2000,
     seed: int = 0,
     confidence: float = 0.95,
@@ -274,7 +277,7 @@ def randomisation_test(
     *,
     flips: int = 10_000,
     seed: int = 0,
-    clusters: Sequence[str] | None = None,
+    clusters: Clusters = None,
 ) -> PValues:
     """The p-values of each column's mean under random signs of the differences.
 
@@ -336,7 +339,7 @@ def _sign_patterns(units: int, flips: int, seed: int, columns: int) -> Iterator[
 SURE = 0.9995  # of the interval at each look: docs/evidence/statistics.md has the errors
 
 
-def surely_below(differences: Scores, clusters: Sequence[str] | None) -> bool:
+def surely_below(differences: Scores, clusters: Clusters) -> bool:
     """Whether the interval of the mean at `SURE` is below 0, by Student's t over the units that are resampled.
 
     A bootstrap of few documents has no such far ends. NaN is a question that was not asked.
@@ -364,7 +367,7 @@ def questions_to_show(
     differences: Scores,
     *,
     confidence: float = 0.95,
-    clusters: Sequence[str] | None = None,
+    clusters: Clusters = None,
 ) -> tuple[float, float]:
     """The 90 % range of the number of questions that find a paired difference of `margin` in 8 of 10 cases.
 
@@ -396,7 +399,7 @@ def questions_to_show(
 
 
 def units_to_show(
-    differences: Scores, *, confidence: float = 0.95, clusters: Sequence[str] | None = None
+    differences: Scores, *, confidence: float = 0.95, clusters: Clusters = None
 ) -> float:
     """About how many units (questions, or clusters of them) show a difference like this one in 8 of 10 cases.
 
@@ -434,8 +437,8 @@ def prediction_powered(
     verdicts: ArrayLike,
     more_verdicts: ArrayLike,
     *,
-    documents: Sequence[str] | None = None,
-    more_documents: Sequence[str] | None = None,
+    documents: Clusters = None,
+    more_documents: Clusters = None,
     confidence: float = 0.95,
 ) -> Powered:
     """The mean of your labels, narrowed by a model's verdicts on more questions of the same kind.
@@ -489,7 +492,7 @@ def prediction_powered(
     return Powered(mean, mean - reach, mean + reach, worth)
 
 
-def _variance(one: Scores, other: Scores, documents: Sequence[str] | None) -> float:
+def _variance(one: Scores, other: Scores, documents: Clusters) -> float:
     """The covariance of two columns' means, whose units are the documents."""
     apart = np.column_stack((one - one.mean(), other - other.mean()))
     sums = cluster_sums(apart, documents)

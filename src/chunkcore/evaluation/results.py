@@ -97,11 +97,6 @@ class Cost:
         """Embedded tokens per source token; NaN if unknown."""
         return _ratio(self.embedded_tokens, self.source_tokens)
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Cost:
-        """From fields by name. Raises `TypeError` or `ValueError` for another field, or no number."""
-        return cls(**_amounts(data))
-
 
 def _ratio(amount: float | None, tokens: int) -> float:
     return math.nan if amount is None or not tokens else amount / tokens
@@ -352,7 +347,7 @@ class Report(Frame):
                 chunks=ChunkStatistics(**data["chunks"]) if data["chunks"] else None,
                 seconds=_amounts(data["seconds"]),
                 min_rule=_text(data["min_rule"]),
-                cost=Cost.from_dict(data["cost"]) if data["cost"] else None,
+                cost=Cost(**_amounts(data["cost"])) if data["cost"] else None,
                 documents_digest=_text(data["documents_digest"]),
                 documents=_texts(data["documents"]),
                 system=System(**{name: _text(part) for name, part in data["system"].items()}),

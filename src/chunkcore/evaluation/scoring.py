@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from itertools import islice
+from itertools import compress, islice
 from typing import Literal, get_args
 
 import numpy as np
@@ -31,6 +31,7 @@ from chunkcore.evaluation.counting import (
 from chunkcore.evaluation.measures import (
     Depth,
     Measure,
+    Measures,
     RetrievalMeasure,
     Unit,
     budget_of,
@@ -53,7 +54,7 @@ _OCCURRENCES = 1000  # of an ambiguous text that are tried
 def score(
     run: Run,
     benchmark: Benchmark,
-    measures: Iterable[Measure | str] | Measure | str | None = None,
+    measures: Measures = None,
     *,
     counter: str | TokenCounter = "cl100k_base",
     min_rule: MinRule = "holding",
@@ -120,15 +121,15 @@ class Scorer:
                 rows.append(row)
         self._evidence = SpanTable.of(pieces, self.axis, f"the benchmark {benchmark.name!r}")
         self._evidence_query = np.array(rows, dtype=np.int64)
-        self.pieces_of_evidence = len(pieces)
         self._relevance: dict[Unit, Relevance] = {}
 
     def score(
-        self, run: Run, measures: Iterable[Measure | str] | Measure | str | None = None
+        self, run: Run, measures: Measures = None, asked: Collection[str] | None = None
     ) -> Report:
+        """The run's scores; `asked` are the ids of the queries that the system was asked, all by default."""
         began = time.perf_counter()
         chosen = retrieval_measures(measures)
-        report = self._report(run, chosen)
+        report = self._report(run, chosen, asked)
         if report.located.get("ambiguous"):
             report = replace(report, bounds=self._bounds(run, chosen))
         if report.located.keys() == {"unlocated"}:
@@ -148,53 +149,59 @@ class Scorer:
                 UserWarning,
             )
 
-    def _report(self, run: Run, measures: Sequence[RetrievalMeasure]) -> Report:
+    def _report(
+        self,
+        run: Run,
+        measures: Sequence[RetrievalMeasure],
+        asked: Collection[str] | None = None,
+    ) -> Report:
         ranked = self._ranked(run)
         tokens, queries = self.relevance("token"), self.benchmark.queries
-        pool = holding = chunks = None
-        if run.pool is not None:
-            pool = SpanTable.of(run.pool, self.axis, f"the pool of {run.name!r}")
-            holding = self._holding(pool)
-            chunks = ChunkStatistics(tokens.count(pool).sizes)
-        spans = pool
-        if spans is None or ranked.pieces is not run.pool:
+        ids = [query.id for query in queries]
+        is_asked = np.array([asked is None or name in asked for name in ids], dtype=np.bool_)
+        has_pool = run.pool is not None
+        pool = spans = SpanTable.of(run.pool or (), self.axis, f"the pool of {run.name!r}")
+        if ranked.pieces is not run.pool:
             spans = SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
         query, rank = ragged_indices(np.zeros_like(ranked.counts), ranked.counts)
         retrieved = RankedSpans(spans, ranked.numbers, query, rank)
-        counts = self._counts_of(retrieved, holding)
+        counts = self._counts_of(retrieved, self._holding(pool))
         unknown = np.full(len(queries), math.nan)
         scores: dict[Measure, Scores] = dict.fromkeys(measures, unknown)
         for measure in measures:
-            if holding is not None or not measure.needs_pool:
+            if has_pool or not measure.needs_pool:
                 counted = counts(measure.unit, measure.k, measure.of_pool)
                 score = measure.compute(counted)
-                scores[measure] = np.where(counted.relevant == 0, math.nan, score)
+                scores[measure] = np.where(is_asked & (counted.relevant > 0), score, math.nan)
         amounts, shares = {}, {}
         for k in dict.fromkeys(measure.k for measure in measures if measure.k is not None):
-            amounts[k], by_evidence = unknown, np.full(self.pieces_of_evidence, math.nan)
-            if holding is not None or k != "min":
+            amounts[k], by_evidence = unknown, np.full(len(self._evidence_query), math.nan)
+            if has_pool or k != "min":
                 counted = counts("token", k, False)
-                amounts[k], by_evidence = counted.retrieved, counted.shares
+                amounts[k] = np.where(is_asked, counted.retrieved, math.nan)
+                by_evidence = np.where(is_asked[self._evidence_query], counted.shares, math.nan)
             shares[k] = tokens.by_query(by_evidence)
+        lacking = np.array([name not in run.results for name in ids], dtype=np.bool_)
         return Report(
             name=run.name,
             benchmark=self.benchmark.name,
-            query_ids=tuple(query.id for query in queries),
+            query_ids=tuple(ids),
             collections=tuple(query.collection for query in queries),
             scores=scores,
             retrieved_tokens=amounts,
             found=shares,
             located=_located(ranked.pieces, retrieved),
-            unanswered=tuple(query.id for query in queries if query.id not in run.results),
-            chunks=chunks,
+            unanswered=tuple(compress(ids, is_asked & lacking)),
+            chunks=ChunkStatistics(tokens.count(pool).sizes) if has_pool else None,
             min_rule=self.min_rule,
             run=run,
             documents_digest=self.benchmark.documents_digest,
             documents=tuple(query.evidence[0].document_id for query in queries),
+            asked=None if asked is None else len(asked),
         )
 
     def _counts_of(
-        self, retrieved: RankedSpans, holding: RankedSpans | None
+        self, retrieved: RankedSpans, holding: RankedSpans
     ) -> Callable[[Unit, Depth | None, bool], Counts]:
         """A run's counts by unit, depth, and whether they are of the pool, each computed once."""
         queries = len(self.benchmark.queries)
@@ -202,7 +209,6 @@ class Scorer:
 
         def limit(k: Depth | None) -> Numbers:
             if k == "min":
-                assert holding is not None
                 return holding.per_query(queries)
             return np.full(queries, k if isinstance(k, int) else np.iinfo(np.int64).max)
 
@@ -217,7 +223,6 @@ class Scorer:
         @cache
         def counts(unit: Unit, k: Depth | None, of_pool: bool) -> Counts:
             spans = holding if of_pool else best(k)
-            assert spans is not None
             if unit == "document":
                 spans = spans.documents(self.axis)
             counted = table(unit, spans.pieces)

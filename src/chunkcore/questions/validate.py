@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, counted, echo
 from chunkcore.evaluation.benchmarks.benchmark import Query, Questions, is_chroma
@@ -19,6 +18,7 @@ from chunkcore.files import json_object, text_lines
 from chunkcore.locating.text_search import Searchable, fold
 from chunkcore.models import Embedder, embed
 from chunkcore.models.base import unit_rows
+from chunkcore.spans import Scores
 from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -270,7 +270,7 @@ def filter_questions(
     return Filtered(relevance, tuple(dropped))
 
 
-def unrelated_under(answers: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+def unrelated_under(answers: Scores, others: Scores) -> float:
     """The cosine under which an excerpt is unrelated to its question.
 
     It minimises the share of a question's excerpts under it plus the share of other questions' excerpts over it

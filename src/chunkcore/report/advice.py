@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from chunkcore.evaluation.comparison import (
     unsettled_words,
 )
 from chunkcore.evaluation.measures import Depth, Measure, budget_of, describe_depth
+from chunkcore.evaluation.resampling import mean_std
 from chunkcore.evaluation.results import Report, System
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.options import format_spec, split_spec
@@ -451,45 +453,50 @@ def missed_by(page: ReportPage, name: str) -> list[Missed]:
     None if it found everything, or without its run or the benchmark.
     """
     benchmark, k = page.benchmark, page.chosen_k
-    reports = {report.name: report for report in page.reports}
-    report = reports.get(name)
-    if benchmark is None or report is None or report.run is None or k not in report.found:
+    report = next((report for report in page.reports if report.name == name), None)
+    if benchmark is None or report is None or report.run is None:
         return []
     queries = {query.id: query for query in benchmark.queries}
     rows = []
-    for name, shares in zip(report.query_ids, report.found[k], strict=True):
-        if name in queries and not np.isnan(shares).all():
-            recall = float(np.nanmean(shares))
-            if recall < 1:
-                rows.append((recall, queries[name], shares))
+    for identity, shares in zip(report.query_ids, report.found.get(k, ()), strict=False):
+        recall, _, _ = mean_std(np.array(shares))
+        if identity in queries and recall < 1:
+            rows.append((recall, queries[identity], shares))
+    rows.sort(key=itemgetter(0))
     texts = {document.id: document.text for document in benchmark.documents}
     counter = get_counter(page.counter)
     missed = []
-    for recall, query, shares in sorted(rows, key=lambda row: row[0])[:MOST]:
+    for recall, query, shares in rows[:MOST]:
         piece = query.evidence[int(np.nanargmin(shares))]
         source = texts[piece.document_id]
         evidence = piece.span.slice(source)
         hits = report.run.results.get(query.id, ())
         retrieved = [_text(hit, texts) for hit in hits]
-        sizes = counter.count_many(retrieved).tolist()
         parts = [_parts_in(hit, piece) for hit in hits]
-        passage, marked = _excerpt(retrieved[0]) if hits else "", None
+        sizes = counter.count_many(retrieved).tolist()
+        passage, marked = _excerpt("".join(retrieved[:1])), None
         if any(parts):
             reason = _found_in_part(parts, sizes, k)
-            text, held = next(pair for pair in zip(retrieved, parts, strict=True) if pair[1])
-            passage, marked = _marked(text, held[0].slice(source))
+            number = next(number for number, held in enumerate(parts) if held)
+            passage, marked = _marked(retrieved[number], parts[number][0].slice(source))
         elif set(word_keys(query.text, _MATCHING)).isdisjoint(word_keys(evidence, _MATCHING)):
             reason = "No shared word: question and evidence have none in common."
-        elif not hits:
-            reason = "No answer: nothing was retrieved for this question."
         else:
-            place = "other documents were preferred"
-            if any(hit.document_id == piece.document_id for hit in hits):
-                place = "another part of its document was preferred"
-            count = f"{len(hits):,} passages ({sum(sizes):,} tokens) retrieved"
-            reason = f"Outranked: it is not among the {count}; {place}."
+            names = [hit.document_id for hit in hits]
+            reason = _preferred(names, piece.document_id, sum(sizes))
         missed.append(Missed(query.text, recall, _excerpt(evidence), passage, marked, reason))
     return missed
+
+
+def _preferred(names: Sequence[str], document_id: str, tokens: int) -> str:
+    """Why evidence is not found of which no hit has a part; `names` are the hits' documents."""
+    if not names:
+        return "No answer: nothing was retrieved for this question."
+    place = "other documents were preferred"
+    if document_id in names:
+        place = "another part of its document was preferred"
+    count = f"{len(names):,} passages ({tokens:,} tokens) retrieved"
+    return f"Outranked: it is not among the {count}; {place}."
 
 
 def _text(hit: Retrieved, texts: Mapping[str, str]) -> str:

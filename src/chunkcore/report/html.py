@@ -12,13 +12,13 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from chunkcore.evaluation.benchmarks.benchmark import Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import Depth, budget_of
 from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
 from chunkcore.lazy import needed
-from chunkcore.plain import html_text, page_text, script_json
+from chunkcore.plain import html_text, page_text, plain, script_json
 from chunkcore.report import plots, tables
 from chunkcore.report.advice import Advice, missed_by
 from chunkcore.report.viewer import viewer
@@ -109,34 +109,44 @@ def html_report(page: ReportPage) -> str:
     """
     style, script = assets(*STYLES), assets(*SCRIPTS)
     shown = viewer(page)
-    views = [(k, unit, tables.score_table(page, k, unit)) for unit in page.units for k in page.ks]
-    data = questions(page, shown.documents if shown else {}) | {"documents": shown and shown.index}
-    advice = Advice.of(page)
+    data = questions(page, shown.documents) | {"documents": shown.index}
+    values = contents(page)
     return str(
         template("page.html.jinja", html_text).render(
+            **values,
             policy=policy(style, script),
             style=markup(style),
             script=markup(script),
-            data=markup(script_json(data)),
-            packs=[(pack.name, markup(pack.text)) for pack in shown.packs] if shown else [],
-            viewer_notes=shown.notes if shown else [],
-            page=page,
+            data=markup(script_json(plain(data, _for_page))),
+            packs=[(pack.name, markup(pack.text)) for pack in shown.packs],
+            viewer_notes=shown.notes,
             version=installed_version(),
-            advice=advice,
-            missed=missed_by(page, advice.use),
-            warnings=tables.warnings(page),
-            views=views,
+            missed=missed_by(page, values["advice"].use),
             curves=plots.curves(page),
             means=plots.means(page),
             shares=SHARES,
-            differences=tables.difference_table(page),
             meanings=_meanings(page),
-            collections=tables.collection_table(page),
-            problems=tables.problem_table(page),
-            tuning=page.tuning,
-            tuning_tables=tables.tuning_tables(page.tuning) if page.tuning else (),
         )
     )
+
+
+def contents(page: ReportPage) -> dict[str, Any]:
+    """What the page and Markdown show alike."""
+    views = [(k, unit) for unit in page.units for k in page.ks]
+    return {
+        "page": page,
+        "advice": Advice.of(page),
+        "warnings": tables.warnings(page),
+        "views": [(*view, tables.score_table(page, *view)) for view in views],
+        "differences": tables.difference_table(page),
+        "collections": tables.collection_table(page),
+        "problems": tables.problem_table(page),
+        "tuning_tables": tables.tuning_tables(page.tuning),
+    }
+
+
+def _for_page(value: Any) -> Any:
+    return page_text(value) if isinstance(value, str) else value
 
 
 def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
@@ -144,36 +154,40 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
 
     It has no questions if no system has per-depth results. `documents` has the listed ones' numbers in the viewer.
     """
+    benchmark = page.benchmark
+    systems = [report.name for report in page.reports]
     ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
-    queries: Sequence[Query] = ()
-    texts: dict[str, str] = {}
-    if page.benchmark and ks:
-        queries = page.benchmark.queries
-        texts = {document.id: document.text for document in page.benchmark.documents}
-    pieces = sum(len(query.evidence) for query in queries)
-    longest = min(EXCERPT, EXCERPTS // max(1, pieces))
-    shares = [[_found(report, k) for report in page.reports] for k in ks]
-    rows = []
-    for query in queries:
-        answer, evidence = query.metadata.get("answer"), []
-        for piece in query.evidence:
-            excerpt = piece.span.slice(texts[piece.document_id])
-            if len(excerpt) > longest:
-                excerpt = f"{excerpt[:longest]} […]"
-            place = (page_text(piece.document_id), piece.span.start, piece.span.end)
-            number = documents.get(piece.document_id, -1)
-            evidence.append([*place, page_text(excerpt), number])
-        row = {
-            "id": page_text(query.id),
-            "text": page_text(query.text),
-            "collection": page_text(query.collection),
-            "answer": page_text(answer) if isinstance(answer, str) else "",
-            "evidence": evidence,
-            "found": [[system.get(query.id, []) for system in systems] for systems in shares],
-        }
-        rows.append(row)
-    systems = [page_text(report.name) for report in page.reports]
+    rows: list[dict[str, Any]] = []
+    if benchmark is not None and ks:
+        shares = [[_found(report, k) for report in page.reports] for k in ks]
+        pieces = sum(len(query.evidence) for query in benchmark.queries)
+        longest = min(EXCERPT, EXCERPTS // max(1, pieces))
+        for query in benchmark.queries:
+            answer = query.metadata.get("answer")
+            row = {
+                "id": query.id,
+                "text": query.text,
+                "collection": query.collection,
+                "answer": answer if isinstance(answer, str) else "",
+                "evidence": _evidence(benchmark, query, documents, longest),
+                "found": [[found.get(query.id, []) for found in at_k] for at_k in shares],
+            }
+            rows.append(row)
     return {"systems": systems, "ks": list(map(str, ks)), "questions": rows}
+
+
+def _evidence(
+    benchmark: Benchmark, query: Query, documents: Mapping[str, int], longest: int
+) -> list[list[Any]]:
+    """Document, start, end and excerpt of each piece, and the document's number in the viewer."""
+    evidence = []
+    for piece in query.evidence:
+        name, span = piece.document_id, piece.span
+        excerpt = span.slice(benchmark.document(name).text)
+        if len(excerpt) > longest:
+            excerpt = f"{excerpt[:longest]} […]"
+        evidence.append([name, span.start, span.end, excerpt, documents.get(name, -1)])
+    return evidence
 
 
 def _found(report: Report, k: Depth) -> dict[str, list[int | None]]:

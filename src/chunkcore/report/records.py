@@ -16,13 +16,12 @@ import numpy as np
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.comparison import Comparison, compare
-from chunkcore.evaluation.measures import describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.files import read_json, write_files, write_text
 from chunkcore.plain import csv_cell, digest, markdown_cell, plain, terminal_block, terminal_text
 from chunkcore.report import tables
 from chunkcore.report.advice import Advice, missed_by, missed_table
-from chunkcore.report.html import html_report, template
+from chunkcore.report.html import contents, html_report, template
 from chunkcore.report.tables import Cell, Table
 from chunkcore.study.comparing import ReportPage
 
@@ -37,32 +36,19 @@ def markdown_report(page: ReportPage) -> str:
 
     Raises `MissingExtraError`: jinja2 is not installed.
     """
-    advice, comparison, tuning = Advice.of(page), page.comparison, page.tuning
-    views = []
-    for unit in page.units:
-        for k in page.ks:
-            title = f"Scores at {describe_depth(k)}, {unit}s"
-            views.append((title, tables.score_table(page, k, unit)))
+    values = contents(page)
     facts = {
         "Date": page.written,
-        "Seed": str(comparison.seed),
-        "Resamples": str(comparison.resamples),
+        "Seed": str(page.comparison.seed),
+        "Resamples": str(page.comparison.resamples),
         "k = min counts": f"chunks {page.reports[0].min_rule} evidence",
         **page.settings,
     }
-    text: str = template("report.md.jinja", markdown_cell).render(
-        page=page,
-        advice=advice,
-        warnings=tables.warnings(page),
-        missed=missed_table(missed_by(page, advice.use)),
-        views=views,
-        collections=tables.collection_table(page),
-        differences=tables.difference_table(page),
-        tuning_tables=tables.tuning_tables(tuning) if tuning else (),
-        problems=tables.problem_table(page),
-        facts=facts,
+    missed = missed_table(missed_by(page, values["advice"].use))
+    rendered = template("report.md.jinja", markdown_cell).render(
+        **values, missed=missed, facts=facts
     )
-    return f"{text.strip()}\n"
+    return f"{rendered.strip()}\n"
 
 
 FORMAT = "chunkcore report 2"

@@ -9,11 +9,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.comparison import Difference, listed, rounded
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.resampling import SHARES, tokens_for
@@ -267,14 +268,19 @@ def difference_table(page: ReportPage) -> Table[Difference]:
     return Table(title, columns, comparison.against)
 
 
-def problem_table(page: ReportPage) -> Table[DataProblem] | None:
+def problem_table(page: ReportPage) -> Table[tuple[str, str]] | None:
     """The skipped questions and the reasons; None if none were skipped."""
     problems = page.benchmark.problems if page.benchmark else ()
-    columns: tuple[Column[DataProblem], ...] = (
-        text_column("Question", lambda problem: problem.query_id),
-        text_column("Why", lambda problem: problem.reason),
-    )
-    return Table("Questions left out", columns, tuple(problems)) if problems else None
+    reasons = [(problem.query_id, problem.reason) for problem in problems]
+    return reason_table("Questions left out", "Question", "Why", reasons) if reasons else None
+
+
+def reason_table(
+    title: str, name: str, why: str, reasons: Sequence[tuple[str, str]]
+) -> Table[tuple[str, str]]:
+    """Names, and a reason for each."""
+    columns = text_column(name, itemgetter(0)), text_column(why, itemgetter(1))
+    return Table(title, columns, tuple(reasons))
 
 
 def model_tokens(cost: Cost) -> float:
@@ -298,12 +304,11 @@ def configuration_table(tuning: Tuning) -> Table[Report]:
         chosen = tuning.choices.count(report.name)
         if chosen:
             labels.append(f"chosen {chosen} of {len(tuning.choices)} times")
-        name = tuning.configurations[report.name].chunker
-        return Cell(name, tuple(labels), strong=report.name == tuning.use)
+        return Cell(report.system.chunker, tuple(labels), strong=report.name == tuning.use)
 
     columns: tuple[Column[Report], ...] = (
         text_column("Chunker", chunker),
-        text_column("Retriever", lambda report: tuning.configurations[report.name].retriever),
+        text_column("Retriever", lambda report: report.system.retriever),
         Column(
             str(tuning.measure), lambda report: tuning.measure.show(report.mean(tuning.measure))
         ),
@@ -313,15 +318,14 @@ def configuration_table(tuning: Tuning) -> Table[Report]:
     return Table("Every configuration, on all questions", columns, tuning.reports)
 
 
-def tuning_tables(tuning: Tuning) -> list[Table[Any]]:
-    """Every configuration, and with their reasons those that could not run."""
+def tuning_tables(tuning: Tuning | None) -> list[Table[Any]]:
+    """Every configuration of a search, and with their reasons those that could not run."""
+    if tuning is None:
+        return []
     tables: list[Table[Any]] = [configuration_table(tuning)]
     if tuning.failures:
-        columns: tuple[Column[tuple[str, str]], ...] = (
-            text_column("Configuration", lambda failure: failure[0]),
-            text_column("Why it could not run", lambda failure: failure[1]),
-        )
-        tables.append(Table("Not scored", columns, tuple(tuning.failures.items())))
+        failures = tuple(tuning.failures.items())
+        tables.append(reason_table("Not scored", "Configuration", "Why it could not run", failures))
     return tables
 
 

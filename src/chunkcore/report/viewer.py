@@ -8,7 +8,7 @@ import math
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -198,44 +198,63 @@ def _answered(
     and score of each part.
     """
     texts = {document.id: document.text for document in benchmark.documents}
-    listed = {name: texts[name] for name in documents}
-    pieces: list[list[Any]] = []
-    numbers: dict[object, int] = {}  # pieces of one place are one, whatever their text
-
-    def number_of(piece: Retrieved, count: int) -> int:
-        key = (piece.document_id, piece.spans) if piece.spans else piece.text
-        at = numbers.setdefault(key, len(pieces))
-        if at == len(pieces) or count:
-            document = documents.get(piece.document_id, -1)
-            places: list[int] = []
-            if document >= 0:
-                for span in piece.spans:
-                    places += [span.start, len(span)]
-            pieces.append([document, count, places, ""])
-        return at
-
-    counts: Counter[str] = Counter()
+    pieces = _Pieces(documents)
     if pool:
-        for piece in run.pool or ():
-            counts[piece.document_id] += 1
-            if piece.document_id in documents:
-                number_of(piece, counts[piece.document_id])
+        pieces.add_pool(run.pool or ())
     answered = []
     for query in benchmark.queries:
         hits = run.results.get(query.id, ())
         rows = []
         for piece in hits[:depth]:
-            at = number_of(piece, 0)
-            text = _unlike(piece, listed.get(piece.document_id, ""))
-            pieces[at][3] = pieces[at][3] or text
+            at = pieces.number_of(piece)
+            listed = texts[piece.document_id] if piece.document_id in documents else ""
+            pieces.rows[at][3] = pieces.rows[at][3] or _unlike(piece, listed)
             parts: list[float] = []
             for part in piece.parts:
+                score = _rounded(part.score) or 0.0
                 for span in part.spans:
-                    parts += [span.start, len(span), _rounded(part.score) or 0.0]
+                    parts += [span.start, len(span), score]
             how, sure = MATCHES.index(piece.match), round(100 * piece.certainty)
             rows.append([at, _rounded(piece.score), how, sure, parts])
         answered.append([len(hits), rows])
-    return {"pool": pool and run.pool is not None, "pieces": pieces, "answers": answered}
+    has_pool = pool and run.pool is not None
+    return {"pool": has_pool, "pieces": pieces.rows, "answers": answered}
+
+
+class _Pieces:
+    """The distinct pieces of a run; those of one place are one, whatever their text."""
+
+    def __init__(self, documents: Mapping[str, int]) -> None:
+        self.rows: list[list[Any]] = []
+        self._documents = documents
+        self._numbers: dict[object, int] = {}
+
+    def add_pool(self, pool: Sequence[Retrieved]) -> None:
+        """Every chunk of the listed documents, the same place again as often as it is there."""
+        counts: Counter[str] = Counter()
+        for piece in pool:
+            counts[piece.document_id] += 1
+            if piece.document_id in self._documents:
+                self._numbers.setdefault(_place(piece), len(self.rows))
+                self._add(piece, counts[piece.document_id])
+
+    def number_of(self, piece: Retrieved) -> int:
+        at = self._numbers.setdefault(_place(piece), len(self.rows))
+        if at == len(self.rows):
+            self._add(piece, 0)
+        return at
+
+    def _add(self, piece: Retrieved, count: int) -> None:
+        document = self._documents.get(piece.document_id, -1)
+        places: list[int] = []
+        if document >= 0:
+            for span in piece.spans:
+                places += [span.start, len(span)]
+        self.rows.append([document, count, places, ""])
+
+
+def _place(piece: Retrieved) -> object:
+    return (piece.document_id, piece.spans) if piece.spans else piece.text
 
 
 def _unlike(piece: Retrieved, document: str) -> str:
@@ -262,38 +281,38 @@ def _rounded(score: float) -> float | None:
 class Viewer:
     """The viewer's data: `index` is read at once, `packs` are unpacked on demand; `notes` say what was left out."""
 
-    index: dict[str, Any]
-    packs: list[Pack]
-    documents: Mapping[str, int]
-    notes: list[str]
+    index: dict[str, Any] | None = None
+    packs: Sequence[Pack] = ()
+    documents: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
 
-def viewer(page: ReportPage) -> Viewer | None:
-    """The viewer's data; None without a benchmark."""
+def viewer(page: ReportPage) -> Viewer:
+    """The viewer's data; nothing without a benchmark."""
     benchmark = page.benchmark
     if benchmark is None:
-        return None
+        return Viewer()
     runs = [report.run for report in page.reports]
     carried = excerpts(benchmark.documents, _places(benchmark, runs))
     listed = [benchmark.documents[number] for number in carried.numbers]
     numbers = {document.id: at for at, document in enumerate(listed)}
     packed_answers = answers(benchmark, runs, numbers)
+    budgets = {k: budget_of(k) for k in page.ks}
     within = {}
-    for k in page.ks:
-        budget = budget_of(k)
+    for k, budget in budgets.items():
         if budget is not None:
-            within[str(k)] = [_within(report, benchmark, budget) for report in page.reports]
-    packs = list(filter(None, packed_answers.packs))
+            within[k] = [_within(report, benchmark, budget) for report in page.reports]
+    packs = filter(None, packed_answers.packs)
     notes = list(filter(None, [carried.note, packed_answers.note]))
     index = {
-        "ids": [page_text(document.id) for document in listed],
+        "ids": [document.id for document in listed],
         "sizes": [document.size for document in listed],
         "pages": {at: _pages(document) for at, document in enumerate(listed) if document.marks},
         "answers": [pack.name if pack else "" for pack in packed_answers.packs],
         "hows": [FOUND_BY[match] for match in MATCHES],
         "within": within,
     }
-    return Viewer(index, carried.packs + packs, numbers, notes)
+    return Viewer(index, [*carried.packs, *packs], numbers, notes)
 
 
 def _pages(document: Document) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -63,11 +62,10 @@ HITS = 100  # of a question that passages are made of: what the adapters ask a r
 
 # How much a retriever is asked for at once: k and max_tokens; None for no limit.
 Limit = tuple[int | None, int | None]
+Limits = Mapping[Limit, Sequence[Measure]]  # with the measures that each serves
 
 
-def limits_of(
-    measures: Sequence[Measure], most_chunks: int | None = None
-) -> dict[Limit, list[Measure]]:
+def limits_of(measures: Sequence[Measure], most_chunks: int | None = None) -> Limits:
     """What serves the measures, each with its own; those without a k go with the deepest.
 
     `most_chunks` is the highest k = "min"; None without a pool: measures that need one are left out.
@@ -96,12 +94,13 @@ def limits_of(
 def score_limits(
     scorer: Scorer,
     runs: Sequence[Run],
-    limits: Mapping[Limit, Sequence[Measure]],
+    limits: Limits,
     measures: Sequence[Measure],
+    asked: Collection[str] | None = None,
 ) -> Report:
-    """One report of a system that was asked once for each limit, its measures in this order."""
+    """One report of a system that was asked once for each limit, its measures in this order; `asked` as of a scorer."""
     pairs = zip(runs, limits.values(), strict=True)
-    reports = [scorer.score(run, served) for run, served in pairs]
+    reports = [scorer.score(run, served, asked) for run, served in pairs]
 
     def merged(name: str) -> dict[Any, Any]:
         return dict(chain.from_iterable(getattr(report, name).items() for report in reports))
@@ -220,27 +219,3 @@ class Race:
     def _clusters(self) -> list[str] | None:
         documents = question_documents(self.benchmark)
         return shared_documents([documents[query.id] for query in self.benchmark.queries], self.by)
-
-
-def asked_alone(report: Report, asked: Sequence[Query]) -> Report:
-    """The report of a system that was asked these questions alone: without scores for the others, or seconds."""
-    ids = {query.id for query in asked}
-    is_asked = [name in ids for name in report.query_ids]
-
-    def alone(columns: Mapping[Any, Scores]) -> dict[Any, Scores]:
-        return {key: np.where(is_asked, column, math.nan) for key, column in columns.items()}
-
-    found = {}
-    for k, rows in report.found.items():
-        pairs = zip(is_asked, rows, strict=True)
-        found[k] = tuple(row if stays else (math.nan,) * len(row) for stays, row in pairs)
-    return replace(
-        report,
-        scores=alone(report.scores),
-        retrieved_tokens=alone(report.retrieved_tokens),
-        found=found,
-        unanswered=tuple(name for name in report.unanswered if name in ids),
-        seconds={step: value for step, value in report.seconds.items() if step != "search"},
-        bounds={},
-        asked=len(ids),
-    )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress
@@ -56,13 +56,6 @@ from chunkcore.tokens import TokenCounter
 FEW = 30
 
 
-class Ranked(NamedTuple):
-    """A report and its number on the page, from 1."""
-
-    number: int
-    report: Report
-
-
 @dataclass(frozen=True, eq=False)
 class ReportPage:
     """The input of a report.
@@ -99,9 +92,10 @@ class ReportPage:
         """The best by the verdict's measure first; see `Comparison.ranked`."""
         return self.comparison.ranked
 
-    @cached_property
-    def systems(self) -> tuple[Ranked, ...]:
-        return tuple(Ranked(number, report) for number, report in enumerate(self.reports, 1))
+    @property
+    def systems(self) -> list[tuple[int, Report]]:
+        """The reports with their numbers on the page, from 1."""
+        return list(enumerate(self.reports, 1))
 
     @cached_property
     def ks(self) -> tuple[Depth, ...]:

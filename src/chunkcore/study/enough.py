@@ -17,7 +17,7 @@ import numpy as np
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import shared_documents
-from chunkcore.evaluation.resampling import BUDGETS, CurvePoint, curve_points
+from chunkcore.evaluation.resampling import BUDGETS, Clusters, CurvePoint, curve_points
 from chunkcore.options import check_number, suggesting
 from chunkcore.plain import digest
 from chunkcore.retrieval.base import Index
@@ -73,7 +73,7 @@ class Needs:
     absent: Scores
     unanswered: Numbers
     repeated: Mapping[str, str]
-    clusters: Sequence[str] | None
+    clusters: Clusters
     by_words: bool
     behind: bool
     index: IndexFacts
@@ -192,13 +192,16 @@ def _broken(over: int, count: int, share: float) -> float:
     most = math.floor(share * count + 1e-9)
     if most >= count:
         return 0.0
-    logs = np.append(0.0, np.cumsum(np.log(np.arange(1, 2 * count + 1))))  # of the factorials
+    both = 2 * count
+    logs = np.append(0.0, np.cumsum(np.log(np.arange(1, both + 1))))  # of the factorials
+
+    def ways(of: int, chosen: Numbers | int) -> Scores:
+        return np.asarray(logs[of] - logs[chosen] - logs[of - chosen])
+
     highest = over + most + 1
     labelled = np.arange(max(0, highest - count), over + 1)
-    ways = logs[count] - logs[labelled] - logs[count - labelled]
-    ways += logs[count] - logs[highest - labelled] - logs[count - highest + labelled]
-    ways -= logs[2 * count] - logs[highest] - logs[2 * count - highest]
-    return float(np.exp(ways).sum())
+    shares = ways(count, labelled) + ways(count, highest - labelled) - ways(both, highest)
+    return float(np.exp(shares).sum())
 
 
 def drift(before: Sequence[float], now: Sequence[float]) -> float:

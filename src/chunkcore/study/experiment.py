@@ -14,7 +14,6 @@ from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore import guesses
 from chunkcore.chunkers.base import Chunker, get_chunker
@@ -23,7 +22,7 @@ from chunkcore.columns import blocks
 from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import DataError, ModelError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.measures import Measure, retrieval_measures
+from chunkcore.evaluation.measures import Measure, Measures, retrieval_measures
 from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import (
     STAGES,
@@ -52,10 +51,10 @@ from chunkcore.spans import Numbers, Scores
 from chunkcore.study.behind import (
     HITS,
     Limit,
+    Limits,
     PassagesBehind,
     Race,
     ask_each,
-    asked_alone,
     curve_of,
     limits_of,
     recalls,
@@ -76,7 +75,7 @@ def run_retriever(
     k: int | None = 10,
     max_tokens: int | None = None,
     *,
-    sizes: NDArray[np.int64] | None = None,
+    sizes: Numbers | None = None,
     counter: TokenCounter | str | None = None,
     name: str = "",
 ) -> Run:
@@ -122,7 +121,11 @@ def run_retriever(
     kind = type(retriever).__name__
     name = name or kind
     if isinstance(retriever, Index) and all(query.where is None for query in questions):
-        return _run_index(retriever, questions, k, max_tokens, sizes, counter, name)
+        counts = None if counter is None else get_counter(counter)
+        answers = partial(
+            retriever.answers, k=k, max_tokens=max_tokens, sizes=sizes, counter=counts
+        )
+        return _at_once(questions, answers, retriever.corpus.retrieved, name)
     limits = [k] if max_tokens is None else [k, max_tokens]
 
     def ask(query: Query) -> Sequence[Retrieved]:
@@ -139,30 +142,20 @@ def run_retriever(
     return ask_each(questions, ask, name)
 
 
-def _run_index(
-    index: Index,
+def _at_once(
     questions: Sequence[Query],
-    k: int | None,
-    max_tokens: int | None,
-    sizes: NDArray[np.int64] | None,
-    counter: TokenCounter | str | None,
+    answers_of: Callable[[list[str]], Sequence[Sequence[Retrieved]]],
+    pool: Sequence[Retrieved],
     name: str,
 ) -> Run:
     """All questions at once, or one after another if that fails."""
-    if counter is not None:
-        counter = get_counter(counter)
-
-    def answers_of(some: Sequence[Query]) -> Sequence[Sequence[Retrieved]]:
-        texts = [query.text for query in some]
-        return index.answers(texts, k, max_tokens, sizes=sizes, counter=counter)
-
     try:
-        answers = answers_of(questions)
+        answers = answers_of([query.text for query in questions])
     except Exception:  # noqa: BLE001 - one question may have failed: which one?
-        run = ask_each(questions, lambda query: answers_of([query])[0], name)
-        return replace(run, pool=index.corpus.retrieved)
+        run = ask_each(questions, lambda query: answers_of([query.text])[0], name)
+        return replace(run, pool=pool)
     ids = [query.id for query in questions]
-    return Run(name, Answers.of(ids, answers), index.corpus.retrieved)
+    return Run(name, Answers.of(ids, answers), pool)
 
 
 @suggesting
@@ -173,7 +166,7 @@ def run_experiment(
     *,
     retrievers: Sequence[str | RetrievalMethod] = ("dense",),
     behind: str = "",
-    measures: Iterable[Measure | str] | Measure | str | None = None,
+    measures: Measures = None,
     curved: bool = False,
     race: Race | None = None,
     progress: Progress | None = None,
@@ -356,39 +349,47 @@ class _Bench:
     def report(self, system: System, name: str, race: Race | None, *, curved: bool) -> Report:
         """Index the system's chunks, ask the questions, and score the answers."""
         corpus, cutting = self._cuts[system.chunker]
-        parts: Sequence[Sequence[Query]] = [self.queries]
-        if race is not None and not system.behind:
-            parts = race.parts(name, system.chunker, system.retriever)
-        asked: list[Query] = []
-        answers: list[list[Run]] = []
         with self.meter.measured() as work:
             index = self.methods[system.retriever].index(corpus, self._vectors)
             limits = self._limits(index, system, self.measures)
-            for part in parts:
-                asked += part
-                answers.append(self._runs(index, system, limits, name, part))
-                runs = [_joined(some) for some in zip(*answers, strict=True)]
-                if race is not None and len(asked) < len(self.queries):
-                    so_far = score_limits(self.scorer, runs, limits, self.measures)
-                    if race.is_behind(asked_alone(so_far, asked)):
-                        break
+            runs, asked = self._answers(index, system, limits, name, race)
         cost, seconds = self.meter.cost(cutting, work, corpus, self.queries)
+        if asked is not None:
+            seconds.pop("search", None)
         runs = [replace(run, seconds=seconds) for run in runs]
         report = replace(
-            score_limits(self.scorer, runs, limits, self.measures),
+            score_limits(self.scorer, runs, limits, self.measures, asked),
             chunks=self.meter.statistics(work, corpus, _lengths(corpus, self.scorer.counter)),
             cost=replace(cost, source_tokens=self.scorer.tokens.size),
             system=system,
         )
-        if len(asked) < len(self.queries):
-            return asked_alone(report, asked)
+        if asked is not None:
+            return report
         if race is not None:
             race.add(report)
-        if not curved:
-            return report
-        return replace(
-            report, curve=self._curve(index, system, dict(zip(limits, runs, strict=True)))
-        )
+        if curved:
+            known = dict(zip(limits, runs, strict=True))
+            report = replace(report, curve=self._curve(index, system, known))
+        return report
+
+    def _answers(
+        self, index: Index, system: System, limits: Limits, name: str, race: Race | None
+    ) -> tuple[list[Run], set[str] | None]:
+        """A run for each limit, and the ids of the questions that were asked; None for all."""
+        parts: Sequence[Sequence[Query]] = [self.queries]
+        if race is not None and not system.behind:
+            parts = race.parts(name, system.chunker, system.retriever)
+        asked: set[str] = set()
+        answers: list[list[Run]] = []
+        for part in parts:
+            asked |= {query.id for query in part}
+            answers.append(self._runs(index, system, limits, name, part))
+            runs = [_joined(some) for some in zip(*answers, strict=True)]
+            if race is not None and part is not parts[-1]:
+                so_far = score_limits(self.scorer, runs, limits, self.measures, asked)
+                if race.is_behind(so_far):
+                    return runs, asked
+        return runs, None
 
     def _curve(self, index: Index, system: System, known: Mapping[Limit, Run]) -> dict[int, Scores]:
         """`Report.curve`, up to where the largest of `SHARES` is found."""
@@ -403,9 +404,7 @@ class _Bench:
                 break
         return curve
 
-    def _limits(
-        self, index: Index, system: System, measures: Sequence[Measure]
-    ) -> dict[Limit, list[Measure]]:
+    def _limits(self, index: Index, system: System, measures: Sequence[Measure]) -> Limits:
         if system.behind:
             return limits_of(measures)
         most = 0

@@ -17,7 +17,6 @@ from math import prod
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress, no_progress
@@ -33,7 +32,7 @@ from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder
 from chunkcore.options import Bounds, check_options, split_parts, suggesting
 from chunkcore.plain import Frame, columns_of
 from chunkcore.retrieval import get_retriever
-from chunkcore.spans import Scores
+from chunkcore.spans import Numbers, Scores
 from chunkcore.study.experiment import run_experiment
 from chunkcore.tokens import TokenCounter
 
@@ -129,7 +128,6 @@ class Tuning(Frame):
 
     Attributes:
         reports: one a configuration, the highest mean first; the best and the default keep their runs.
-        configurations: by the report's name.
         default: the name of the default configuration.
         choices: by name, the choice made without each fold.
         comparison: of the held-out scores with the default's.
@@ -138,7 +136,6 @@ class Tuning(Frame):
 
     options: TuneOptions
     reports: tuple[Report, ...]
-    configurations: Mapping[str, System]
     default: str
     choices: tuple[str, ...]
     comparison: Comparison
@@ -210,8 +207,7 @@ class Tuning(Frame):
         """A row a configuration: chunker, retriever, score, chunks, seconds."""
         rows = []
         for report in self.reports:
-            system = self.configurations[report.name]
-            score = report.mean(self.measure)
+            system, score = report.system, report.mean(self.measure)
             chunks = report.chunks.count if report.chunks else 0
             seconds = sum(report.seconds.values())
             rows.append((system.chunker, system.retriever, score, chunks, seconds))
@@ -295,7 +291,7 @@ def tune(
             failures |= {system.name: str(error) for system in group}
     progress("tune", len(groups), len(groups))
     reports = [replace(one, name=replace(one.system, embedder="").name) for one in reports]
-    return conclude(reports, configurations, default.name, folds, settings, failures)
+    return conclude(reports, default.name, folds, settings, failures)
 
 
 def plan(
@@ -335,9 +331,7 @@ def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str
     return distinct
 
 
-def assign_folds(
-    benchmark: Benchmark, options: TuneOptions
-) -> tuple[NDArray[np.int64], list[str] | None]:
+def assign_folds(benchmark: Benchmark, options: TuneOptions) -> tuple[Numbers, list[str] | None]:
     """Each question's fold, and the document that it is resampled with (None: resampled by question).
 
     Documents are shuffled by the seed; the one with the most questions goes to the smallest fold first.
@@ -357,7 +351,7 @@ def assign_folds(
     return np.array([fold[label] for label in labels], dtype=np.int64), clusters
 
 
-def hold_out(scores: Scores, fold_of: NDArray[np.int64]) -> tuple[Scores, list[int]]:
+def hold_out(scores: Scores, fold_of: Numbers) -> tuple[Scores, list[int]]:
     """Each question's score by the configuration with the highest mean on the other folds, and each fold's choice.
 
     `scores` is of shape (questions, configurations); of equal means the first configuration is chosen.
@@ -383,9 +377,8 @@ def _means(scores: Scores) -> Scores:
 
 def conclude(
     reports: Sequence[Report],
-    configurations: Sequence[System],
     default: str,
-    folds: tuple[NDArray[np.int64], list[str] | None],
+    folds: tuple[Numbers, list[str] | None],
     options: TuneOptions,
     failures: Mapping[str, str],
 ) -> Tuning:
@@ -407,7 +400,6 @@ def conclude(
     return Tuning(
         options=options,
         reports=tuple(ranked),
-        configurations={system.name: system for system in configurations},
         default=default,
         choices=tuple(reports[choice].name for choice in choices),
         comparison=compare(
