@@ -9,6 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from chunkcore import DataError, OptionError, Report, compare, get_measure
+from chunkcore.evaluation.comparison import unsettled_words
+from chunkcore.evaluation.resampling import questions_to_show, units_to_show
 
 from tests.results import mean_intervals
 
@@ -62,14 +64,18 @@ def test_without_a_clear_winner_all_tied_are_named() -> None:
     assert found.best is None
     assert set(found.tied) == {"a", "b", "c"}
     first, second, third = found.tied
-    assert found.reports[[r.name for r in found.reports].index(first)].mean(RECALL) == max(
-        r.mean(RECALL) for r in found.reports
-    )
+    best = max(systems, key=lambda system: system.mean(RECALL))
+    assert best.name == first
     assert f"No system can be called best: {first} has the highest Recall@5" in found.verdict
     assert f"and is first in {100 * found.firsts[first]:.0f} % of resamples of these questions." in found.verdict
     assert f"It is statistically tied with {second} and {third}, and" in found.verdict
     assert "worst" not in found.verdict
     assert found.questions_needed is not None
+    undecided = sum(not gap.distinct for gap in found.differences)
+    second_best = next(system for system in systems if system.name == second)
+    apart = best.values(RECALL) - second_best.values(RECALL)
+    ends = questions_to_show(0.002, apart, confidence=1 - 0.05 / undecided)
+    assert found.questions_needed == tuple(map(math.ceil, ends))
     assert "A difference of 0.2 points takes" in found.verdict
     assert "such questions" not in compare(systems, margin=0.02).verdict
 
@@ -146,8 +152,13 @@ def test_what_documents_leave_open_is_said_with_how_many_would_do() -> None:
     names = [gap.b for gap in found.unsettled]
     assert names, "likely behind, not for sure"
     assert not set(names) & set(found.tied)
-    assert all(12 < found.units_needed(gap) < 60 for gap in found.unsettled)
-    assert "likely behind" in found.verdict
+    for gap in found.unsettled:
+        apart = rows[0] - rows[int(gap.b[1:])]
+        least = units_to_show(apart, confidence=1 - 0.05 / 8, clusters=documents)
+        assert 12 < least <= found.units_needed(gap) < least + 1
+    one, two = (unsettled_words(found, found.unsettled[:count]) for count in (1, 2))
+    assert one.startswith(f"{names[0]} is likely behind")
+    assert two.startswith(f"{names[0]} and {names[1]} are likely behind")
     assert "not enough documents: 12, some " in found.verdict
 
 
@@ -167,6 +178,7 @@ def test_few_shared_documents_are_named_and_not_resampled() -> None:
     found = compare(few)
     assert (found.by, compare([replace(each, documents=six) for each in few]).by) == ("question", "document")
     assert "The questions are about 5 documents, too few to resample" in found.verdict
+    assert "too few to resample" not in compare(few, by="document").verdict
 
 
 def test_what_was_found_in_no_document_is_a_caveat() -> None:
@@ -191,7 +203,8 @@ def test_what_was_stopped_early_is_never_tied_and_the_verdict_says_its_confidenc
     found = compare([*systems, replace(report("d", HARD), asked=12)], confidence=0.9)
     assert set(found.tied) == set("abc")
     assert "are within 2.0 points." in found.verdict
-    assert "90 % interval of the difference" in found.verdict
+    assert "show that a is within 2.0 points." in compare(systems[:2]).verdict
+    assert found.verdict.count("90 % interval") == 2
     assert found.verdict.endswith("Surely behind and so stopped early, after 12 of 400 questions: d.")
 
 

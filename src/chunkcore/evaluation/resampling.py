@@ -437,8 +437,8 @@ def prediction_powered(
     verdicts: ArrayLike,
     more_verdicts: ArrayLike,
     *,
-    documents: Clusters = None,
-    more_documents: Clusters = None,
+    documents: Sequence[str] | None = None,
+    more_documents: Sequence[str] | None = None,
     confidence: float = 0.95,
 ) -> Powered:
     """The mean of your labels, narrowed by a model's verdicts on more questions of the same kind.

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import itemgetter
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -279,7 +278,10 @@ def reason_table(
     title: str, name: str, why: str, reasons: Sequence[tuple[str, str]]
 ) -> Table[tuple[str, str]]:
     """Names, and a reason for each."""
-    columns = text_column(name, itemgetter(0)), text_column(why, itemgetter(1))
+    columns: tuple[Column[tuple[str, str]], ...] = (
+        text_column(name, lambda row: row[0]),
+        text_column(why, lambda row: row[1]),
+    )
     return Table(title, columns, tuple(reasons))
 
 
