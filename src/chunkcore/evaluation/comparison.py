@@ -72,6 +72,11 @@ class Difference:
     wins: int
     losses: int
 
+    @property
+    def lead(self) -> float:
+        """The mean, above 0 where a is better."""
+        return self.measure.sign * self.mean
+
     def reverse(self) -> Difference:
         return replace(
             self,

@@ -435,7 +435,7 @@ class Ranking:
     ideal: Scores
 
     def sum(self, values: Scores) -> Scores:
-        return np.bincount(self.query, values, minlength=len(self.ideal)).astype(np.float64)
+        return _sums(self.query, values, len(self.ideal))
 
     @property
     def share(self) -> Scores:

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError
@@ -30,7 +30,7 @@ from chunkcore.models.llm import (
     get_llm,
 )
 from chunkcore.models.llm.base import Metered, awaited
-from chunkcore.options import check_options, check_ranges
+from chunkcore.options import Bounds, check_options
 from chunkcore.questions.labels import check_questions_file
 from chunkcore.questions.prompts import (
     NotVerbatimError,
@@ -64,18 +64,17 @@ class GenerationOptions:
     concurrency: int = 4
     retries: int = 1
     patience: int = 5
+    bounds: ClassVar[Bounds] = {
+        "questions": 1,
+        "sample_size": 100,
+        "seed": 0,
+        "retries": 0,
+        "patience": 1,
+        "concurrency": (1, 1_000),
+    }
 
     def __post_init__(self) -> None:
         check_options(self)
-        check_ranges(
-            self,
-            questions=1,
-            sample_size=100,
-            seed=0,
-            retries=0,
-            patience=1,
-            concurrency=(1, 1_000),
-        )
 
 
 Stage = Literal["answer", "excerpts", "question", "relevance", "duplicate"]

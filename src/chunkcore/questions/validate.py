@@ -103,11 +103,11 @@ def validate_benchmark(
     for line, row in rows:
         place = f"{before}{line}"
         reader.add(line, row)
-        for problems in (reader.problems, reader.notes):
-            for problem in problems:
-                reason = problem.reason.removeprefix(f"{line}: ")
-                findings.append(Finding(problem.kind, place, problem.query_id, reason))
-            problems.clear()
+        for problem in (*reader.problems, *reader.notes):
+            reason = problem.reason.removeprefix(f"{line}: ")
+            findings.append(Finding(problem.kind, place, problem.query_id, reason))
+        reader.problems.clear()
+        reader.notes.clear()
         places += [place] * (len(reader.queries) - len(places))
     texts = {document.id: document.text for document in contents.documents}
     folded = Searchable(list(texts.values()), fold, window=8, stride=4)
@@ -115,18 +115,23 @@ def validate_benchmark(
     for place, query in zip(places, reader.queries, strict=True):
         excerpts = [piece.span.slice(texts[piece.document_id]) for piece in query.evidence]
         leaks = (*_copies(query.text, folded, list(texts), excerpts), *_given_answers(query))
-        findings += [Finding("leakage", place, query.id, leak) for leak in leaks]
-        for text in excerpts:
-            count = tokens.count(text)
-            shown = f"evidence of {counted(count, 'token')}"
-            if count > size:
-                message = f"{shown}, over the {size:,} of a chunk: {echo(text)}"
-                findings.append(Finding("over-size", place, query.id, message))
-            if count < _LEAST or not text.strip():
-                findings.append(Finding("short", place, query.id, f"{shown}: {echo(text)}"))
+        problems = [("leakage", leak) for leak in leaks]
+        problems += _sizes(excerpts, tokens, size)
+        findings += [Finding(kind, place, query.id, message) for kind, message in problems]
     findings += _repeated(places, reader.queries, embedder)
     order = list(KINDS)
     return sorted(findings, key=lambda finding: order.index(finding.kind))
+
+
+def _sizes(excerpts: Sequence[str], counter: TokenCounter, size: int) -> Iterator[tuple[str, str]]:
+    """The evidence that is too long or too short, by kind of finding."""
+    for text in excerpts:
+        count = counter.count(text)
+        shown = f"evidence of {counted(count, 'token')}"
+        if count > size:
+            yield "over-size", f"{shown}, over the {size:,} of a chunk: {echo(text)}"
+        if count < _LEAST or not text.strip():
+            yield "short", f"{shown}: {echo(text)}"
 
 
 def _repeated(

@@ -16,13 +16,12 @@ from chunkcore.chunkers.base import chunkers, get_chunker
 from chunkcore.errors import ChunkcoreError, counted
 from chunkcore.evaluation.benchmarks.benchmark import Evidence
 from chunkcore.evaluation.comparison import (
-    Comparison,
     Difference,
     listed,
     rounded,
     unsettled_words,
 )
-from chunkcore.evaluation.measures import Depth, Measure, budget_of, describe_depth
+from chunkcore.evaluation.measures import Depth, budget_of, describe_depth
 from chunkcore.evaluation.resampling import mean_std
 from chunkcore.evaluation.results import Report, System
 from chunkcore.models.loading import DEFAULT_MODEL
@@ -261,7 +260,7 @@ class _Choice:
         for name in names:
             # Being tied is no chain: one of the tied may still be worse than another.
             gaps = [self.comparison.between(other, name) for other in tied if other != name]
-            beaten = any(_beats(gap, self.comparison) for gap in gaps)
+            beaten = any(map(_beats, gaps))
             if abs(best - self._means[name]) <= self.comparison.margin and not beaten:
                 near.append(name)
         return near
@@ -275,7 +274,8 @@ class _Choice:
             yield "Tied", self._tie()
         if self._tied or len(self._near) > 1:
             yield "Why this one", self._reason()
-        likely = [gap for gap in self._gaps.values() if self._ahead(gap) and not gap.distinct]
+        better = [gap for gap in self._gaps.values() if gap.lead > 0 and not gap.equivalent]
+        likely = [gap for gap in better if gap.likely and not gap.distinct]
         if likely:
             yield "Likely worse", unsettled_words(self.comparison, likely)
         avoided = self._avoided()
@@ -304,13 +304,10 @@ class _Choice:
         """How the advised system compares with the baseline."""
         baseline = self.comparison.baseline
         if baseline == self.use:
-            sign = self.measure.sign
-            ahead = [gap.b for gap in self._gaps.values() if gap.distinct and sign * gap.mean < 0]
-            rest = (
-                f"{listed(ahead)}: shown to be better"
-                if ahead
-                else "no other is shown to be better"
-            )
+            ahead = [gap.b for gap in self._gaps.values() if gap.distinct and gap.lead < 0]
+            rest = "no other is shown to be better"
+            if ahead:
+                rest = f"{listed(ahead)}: shown to be better"
             return f"{baseline} is the baseline; {rest}."
         if baseline not in self._gaps:
             return f"{baseline}: {self.measure} is not defined for it."
@@ -320,7 +317,7 @@ class _Choice:
             shown = "more than chance explains"
         elif gap.likely:
             shown = "likely, but not shown among so many systems"
-        return f"{self.use} is {_ahead(gap)} {baseline} ({_interval(gap, self.measure)}): {shown}."
+        return f"{self.use} is {_ahead(gap)} {baseline} ({_interval(gap)}): {shown}."
 
     def _tie(self) -> str:
         questions = counted(self.questions, "question")
@@ -343,16 +340,11 @@ class _Choice:
         amounts = self._amounts.format(least, dearest)
         return f"It has the {self._lowest} of those within {within} of the best score: {amounts}."
 
-    def _ahead(self, gap: Difference) -> bool:
-        """Whether the first of a pair is likely ahead, and by more than does not matter."""
-        return gap.likely and not gap.equivalent and self.measure.sign * gap.mean > 0
-
     def _avoided(self) -> str:
-        measure = self.measure
-        word = "lower" if measure.higher_is_better else "higher"
-        worse = [gap for gap in self._gaps.values() if _beats(gap, self.comparison)]
-        worse.sort(key=lambda gap: -abs(gap.mean))
-        names = [f"{gap.b} ({_points(gap, measure)} {word})" for gap in worse]
+        word = "lower" if self.measure.higher_is_better else "higher"
+        worse = list(filter(_beats, self._gaps.values()))
+        worse.sort(key=lambda gap: -gap.lead)
+        names = [f"{gap.b} ({_points(gap)} {word})" for gap in worse]
         return f"{listed(names)}: more than chance explains." if names else ""
 
     def _settled(self) -> str:
@@ -372,21 +364,22 @@ class _Choice:
         return f"{more} show a difference of {comparison.within} in 8 of 10 cases."
 
 
-def _beats(gap: Difference, comparison: Comparison) -> bool:
+def _beats(gap: Difference) -> bool:
     """Whether the first of a pair is better by more than chance explains, and not equivalent."""
-    return gap.distinct and not gap.equivalent and comparison.measure.sign * gap.mean > 0
+    return gap.distinct and not gap.equivalent and gap.lead > 0
 
 
-def _points(gap: Difference, measure: Measure) -> str:
-    return f"{measure.show(abs(gap.mean))}{measure.points}"
+def _points(gap: Difference) -> str:
+    return f"{gap.measure.show(abs(gap.mean))}{gap.measure.points}"
 
 
 def _ahead(gap: Difference) -> str:
-    ahead = gap.measure.sign * gap.mean >= 0
-    return f"{_points(gap, gap.measure)} {'ahead of' if ahead else 'behind'}"
+    place = "ahead of" if gap.lead >= 0 else "behind"
+    return f"{_points(gap)} {place}"
 
 
-def _interval(gap: Difference, measure: Measure) -> str:
+def _interval(gap: Difference) -> str:
+    measure = gap.measure
     low, high = sorted(measure.sign * end for end in (gap.low, gap.high))
     return f"95 % interval {measure.show(low, signed=True)} to {measure.show(high, signed=True)}"
 

@@ -340,9 +340,8 @@ def measure_needs(
     queries = by_document(benchmark.queries)
     if index.vectors is not None:
         index.vectors.queries([query.text for query in queries])  # in one batch
-    levels, curves, present, absent, unanswered = [], [], [], [], []
-    repeated: dict[str, str] = {}
-    for row, (query, without) in enumerate(zip(queries, _without(index, queries), strict=True)):
+    levels, curves = [], []
+    for query in queries:
         part = index
         if query.where is not None:
             part = index.within(query.where)  # type: ignore[assignment]
@@ -351,7 +350,9 @@ def measure_needs(
         level, scores = part.needed(query.text, places, hits)
         levels.append(level)
         curves.append(part.levels(scores))
-        present.append(index.signs(query.text))
+    absent, unanswered = [], []
+    repeated: dict[str, str] = {}
+    for row, (query, without) in enumerate(zip(queries, _without(index, queries), strict=True)):
         sayer = _sayer(index.corpus, benchmark, query, without)
         if sayer is None:
             unanswered.append(row)
@@ -362,7 +363,7 @@ def measure_needs(
     return Needs(
         levels=np.array(levels),
         curves=curves,
-        present=np.array(present),
+        present=np.array([index.signs(query.text) for query in queries]),
         absent=np.array(absent).reshape(-1, len(Signs._fields)),
         unanswered=np.array(unanswered, dtype=np.int64),
         repeated=repeated,

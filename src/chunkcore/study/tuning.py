@@ -166,8 +166,7 @@ class Tuning(Frame):
     @property
     def gain(self) -> bool:
         """Whether held-out questions show that the choice is better than the default."""
-        change = self.difference
-        return change.distinct and self.measure.sign * change.mean > 0
+        return self.difference.distinct and self.difference.lead > 0
 
     @property
     def use(self) -> str:

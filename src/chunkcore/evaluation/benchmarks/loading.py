@@ -172,30 +172,27 @@ class EvidenceFinder:
             raise EvidenceError("an excerpt is blank")
         if occurrence is not None and (type(occurrence) is not int or occurrence < 1):
             raise EvidenceError(f"occurrence counts from 1, got {echo(occurrence)}")
+        exact = list(islice(self._places(text, chosen), _COUNTED))
+        places = exact or list(islice(self._loosely(text, chosen), _COUNTED))
+        about, count = f"the excerpt {echo(text)}", len(places)
         where = f"in any of the {len(chosen)} documents"
         if len(chosen) == 1:
             where = f"in {chosen[0].id!r}"
-        exact = list(islice(self._places(text, chosen), _COUNTED))
-        places = exact or list(islice(self._loosely(text, chosen), _COUNTED))
-        about = f"the excerpt {echo(text)}"
-        times = "once" if len(places) == 1 else f"{len(places)} times"
-        if len(places) >= _COUNTED:
-            times += " or more"
         if not places:
             raise EvidenceError(f"{about} is not found {where}{self._note(chosen)}", "not-found")
-        if occurrence is None and len(places) > 1:
+        if occurrence is None and count > 1:
             named = [f"{document.id!r} at {span.start}" for document, span in places[:_NAMED]]
-            named += ["..."] * (len(places) > _NAMED)
+            named += ["..."] * (count > _NAMED)
             raise EvidenceError(
-                f"{about} occurs {times} ({', '.join(named)}): "
+                f"{about} occurs {_times(count)} ({', '.join(named)}): "
                 'quote more words, or add "occurrence": 2',
                 "ambiguous",
             )
-        if (occurrence or 1) > len(places):
-            raise EvidenceError(
-                f"{about} occurs {times} {where}, not {occurrence} times", "not-found"
-            )
-        document, span = places[(occurrence or 1) - 1]
+        number = occurrence or 1
+        if number > count:
+            problem = f"{about} occurs {_times(count)} {where}, not {occurrence} times"
+            raise EvidenceError(problem, "not-found")
+        document, span = places[number - 1]
         if not exact:
             words = echo(span.slice(document.text))
             place = f"{words} at {span.start}-{span.end} of {document.id!r}"
@@ -258,6 +255,11 @@ class EvidenceFinder:
             more = f", and {others:,} more were not" if others else ""
             return f"; {name!r} was not read, as it {reason}{more}"
         return ": chunkcore questions check --fix may correct it"
+
+
+def _times(count: int) -> str:
+    more = " or more" if count >= _COUNTED else ""
+    return "once" if count == 1 else f"{count} times{more}"
 
 
 def _bare(text: str) -> str:
