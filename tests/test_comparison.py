@@ -178,7 +178,9 @@ def test_few_shared_documents_are_named_and_not_resampled() -> None:
     found = compare(few)
     assert (found.by, compare([replace(each, documents=six) for each in few]).by) == ("question", "document")
     assert "The questions are about 5 documents, too few to resample" in found.verdict
-    assert "too few to resample" not in compare(few, by="document").verdict
+    apart = [replace(report(name, HARD[:5]), documents=tuple("vwxyz")) for name in "ab"]
+    for verdict in (compare(few, by="document").verdict, compare(apart).verdict):
+        assert "too few to resample" not in verdict
 
 
 def test_what_was_found_in_no_document_is_a_caveat() -> None:
@@ -203,7 +205,11 @@ def test_what_was_stopped_early_is_never_tied_and_the_verdict_says_its_confidenc
     found = compare([*systems, replace(report("d", HARD), asked=12)], confidence=0.9)
     assert set(found.tied) == set("abc")
     assert "are within 2.0 points." in found.verdict
-    assert "show that a is within 2.0 points." in compare(systems[:2]).verdict
+    alike, ahead = compare(systems[:2]).verdict, compare([report("a", HARD), report("b", HARD + 0.01 + wave)]).verdict
+    assert "show that a is within 2.0 points." in alike
+    assert "too few questions" not in alike
+    assert "b is best" in ahead
+    assert "the intervals show that the difference is under 2.0 points." in ahead
     assert found.verdict.count("90 % interval") == 2
     assert found.verdict.endswith("Surely behind and so stopped early, after 12 of 400 questions: d.")
 

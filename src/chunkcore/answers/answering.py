@@ -151,7 +151,10 @@ def answer_questions(
 
 
 def passages_of(
-    benchmark: Benchmark, results: Sequence[Retrieved], k: Depth, counter: TokenCounter
+    benchmark: Benchmark,
+    results: Sequence[Retrieved],
+    k: Depth,
+    counter: TokenCounter,
 ) -> tuple[str, ...]:
     """The texts of the best pieces to depth k. Raises `DataError` for a piece outside its document."""
     limit = budget_of(k)
@@ -246,7 +249,10 @@ def score_answers(
 
 
 def _checked_measures(
-    benchmark: Benchmark, kinds: Iterable[str], judge: LLM | None, k: Depth
+    benchmark: Benchmark,
+    kinds: Iterable[str],
+    judge: LLM | None,
+    k: Depth,
 ) -> list[AnswerMeasure]:
     """The distinct measures, if this benchmark's answers can be scored by all of them. Raises as `score_answers`."""
     checked = []

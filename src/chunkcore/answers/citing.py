@@ -89,7 +89,12 @@ def _shown(citation: Citation, source: Retrieved) -> str:
     return terminal_text(f"{source.document_id} {spans} {how}: {source.text}".lstrip())
 
 
-def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> CitedAnswer:
+def cite(
+    answer: str,
+    retrieved: Sequence[Retrieved],
+    *,
+    least: float = 0.5,
+) -> CitedAnswer:
     """For each sentence of an answer, the places in what was retrieved that support it.
 
     A sentence that stands in a passage, verbatim or nearly (`Aligner`), cites that place. Any other cites the parts (or
@@ -215,7 +220,12 @@ def _amounts(text: str) -> Counter[tuple[str, str]]:
     return amounts
 
 
-def _is_altered(sentence: str, sources: Sequence[str], *, whole: bool) -> bool:
+def _is_altered(
+    sentence: str,
+    sources: Sequence[str],
+    *,
+    whole: bool,
+) -> bool:
     """Whether numbers, units or negations of a sentence differ from its sources'.
 
     With `whole`, source and sentence should say the same; else the source may say more.

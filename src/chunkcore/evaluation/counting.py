@@ -95,7 +95,12 @@ class SpanTable:
     quoted: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, pieces: Sequence[Retrieved], axis: CharacterAxis, source: str) -> SpanTable:
+    def of(
+        cls,
+        pieces: Sequence[Retrieved],
+        axis: CharacterAxis,
+        source: str,
+    ) -> SpanTable:
         """The pieces in order. Raises `DataError`: a span ends after its document, or an unknown one has no text."""
         documents, plain = _plain_rows(pieces, axis)
         numbers: dict[str | int, int] = {}
@@ -158,7 +163,11 @@ def _plain_rows(pieces: Sequence[Retrieved], axis: CharacterAxis) -> tuple[Numbe
     return documents, np.column_stack(columns)
 
 
-def _inside(rows: Ranges, axis: CharacterAxis, source: str) -> Ranges:
+def _inside(
+    rows: Ranges,
+    axis: CharacterAxis,
+    source: str,
+) -> Ranges:
     """The spans inside their documents. Raises `DataError` for another, unless it is a copy's."""
     is_outside = rows[:, 4] > axis.sizes[rows[:, 1]]
     for number, document, is_copy, _, end in rows[is_outside].tolist():
@@ -220,7 +229,11 @@ class RankedSpans:
         return RankedSpans(pieces, number, query, running(np.ones_like(query), query))
 
     def within(
-        self, budget: int, axis: StartAxis, counted: UnitTable, cut_text: Callable[[str, int], str]
+        self,
+        budget: int,
+        axis: StartAxis,
+        counted: UnitTable,
+        cut_text: Callable[[str, int], str],
     ) -> RankedSpans:
         """The best pieces of each query until it has `budget` tokens, repeats included; the last piece is cut there.
 
@@ -450,7 +463,11 @@ def _range_sizes(ranges: Ranges) -> Numbers:
     return ranges[:, 1] - ranges[:, 0]
 
 
-def _sums(owner: Numbers, amounts: Numbers | Scores, owners: int) -> Scores:
+def _sums(
+    owner: Numbers,
+    amounts: Numbers | Scores,
+    owners: int,
+) -> Scores:
     """The sum of the amounts of each owner."""
     return np.bincount(owner, amounts, minlength=owners).astype(np.float64)
 
@@ -482,7 +499,11 @@ def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
     return window, span
 
 
-def ideal_gain(query: Numbers, amounts: Scores, limit: Numbers) -> Scores:
+def ideal_gain(
+    query: Numbers,
+    amounts: Scores,
+    limit: Numbers,
+) -> Scores:
     """Each query's largest possible discounted gain: each relevant document in one piece, the richest first.
 
     A piece comes from one document, so no ranking gains more by any rank. `amounts` are relevant units per document;
@@ -499,7 +520,11 @@ def ideal_gain(query: Numbers, amounts: Scores, limit: Numbers) -> Scores:
     return _sums(query[kept], gains, len(limit))
 
 
-def first_cover(ranges: Ranges, owner: Numbers, owners: int) -> Scores:
+def first_cover(
+    ranges: Ranges,
+    owner: Numbers,
+    owners: int,
+) -> Scores:
     """How many positions each owner covers first; the lower owner is first. `ranges`: shape (n, 2); `owner`: shape
     (n,).
 

@@ -175,7 +175,9 @@ class RetrievalMeasure(Measure):
 
 
 def get_measure(
-    measure: Measure | str, k: Depth | None = None, unit: Unit | None = None
+    measure: Measure | str,
+    k: Depth | None = None,
+    unit: Unit | None = None,
 ) -> Measure:
     """The measure of a name such as "Recall@5[character]", or of a kind with its k and unit; a `Measure` unchanged.
 

@@ -105,7 +105,11 @@ def share_intervals(
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
-def score_interval(mean: float, apart: Scores, confidence: float) -> tuple[float, float]:
+def score_interval(
+    mean: float,
+    apart: Scores,
+    confidence: float,
+) -> tuple[float, float]:
     """The means from 0 to 1 within Student's t standard errors of `mean`, where the error changes with the mean.
 
     `apart` is each unit's distance from the mean. The error of a mean of 0 or 1 is unknown; the number of units, drawn
@@ -137,7 +141,11 @@ def score_interval(mean: float, apart: Scores, confidence: float) -> tuple[float
 
 
 def resampled_means(
-    columns: Scores, *, resamples: int, seed: int, clusters: Clusters = None
+    columns: Scores,
+    *,
+    resamples: int,
+    seed: int,
+    clusters: Clusters = None,
 ) -> Scores:
     """Each column's mean in each resample: float64, shape (resamples, columns); NaN if all drawn values are."""
     counts, sums = _counts_and_sums(columns, clusters)
@@ -159,7 +167,11 @@ def resampled_means(
     return means
 
 
-def intervals(means: Scores, units: Numbers, confidence: float) -> tuple[Scores, Scores]:
+def intervals(
+    means: Scores,
+    units: Numbers,
+    confidence: float,
+) -> tuple[Scores, Scores]:
     """The percentile interval of each column of resampled means, expanded for its number of units.
 
     With few units percentiles are too narrow: they use a normal quantile for Student's, and divide the variance by n,
@@ -322,7 +334,12 @@ def randomisation_test(
     return PValues(*shares)
 
 
-def _sign_patterns(units: int, flips: int, seed: int, columns: int) -> Iterator[Scores]:
+def _sign_patterns(
+    units: int,
+    flips: int,
+    seed: int,
+    columns: int,
+) -> Iterator[Scores]:
     """Blocks of sign patterns, shape (patterns, units): all for few units, else random ones and the observed one."""
     if units <= _EXACT:
         bits = np.arange(2**units)[:, None] >> np.arange(units) & 1
@@ -492,7 +509,11 @@ def prediction_powered(
     return Powered(mean, mean - reach, mean + reach, worth)
 
 
-def _variance(one: Scores, other: Scores, documents: Clusters) -> float:
+def _variance(
+    one: Scores,
+    other: Scores,
+    documents: Clusters,
+) -> float:
     """The covariance of two columns' means, whose units are the documents."""
     apart = np.column_stack((one - one.mean(), other - other.mean()))
     sums = cluster_sums(apart, documents)

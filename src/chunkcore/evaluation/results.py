@@ -397,7 +397,10 @@ def _texts(values: Any, count: int | None = None) -> tuple[str, ...]:
 
 
 def _numbers(
-    values: Sequence[float | None], count: int, highest: float = math.inf, lowest: float = 0.0
+    values: Sequence[float | None],
+    count: int,
+    highest: float = math.inf,
+    lowest: float = 0.0,
 ) -> Scores:
     """Numbers from the lowest to the highest; None for NaN. Raises `ValueError` for any other."""
     numbers = np.array(values, dtype=np.float64)  # None becomes NaN

@@ -124,7 +124,10 @@ class Scorer:
         self._relevance: dict[Unit, Relevance] = {}
 
     def score(
-        self, run: Run, measures: Measures = None, asked: Collection[str] | None = None
+        self,
+        run: Run,
+        measures: Measures = None,
+        asked: Collection[str] | None = None,
     ) -> Report:
         """The run's scores; `asked` are the ids of the queries that the system was asked, all by default."""
         began = time.perf_counter()
@@ -166,20 +169,19 @@ class Scorer:
         query, rank = ragged_indices(np.zeros_like(ranked.counts), ranked.counts)
         retrieved = RankedSpans(spans, ranked.numbers, query, rank)
         counts = self._counts_of(retrieved, self._holding(pool))
-        unknown = np.full(len(queries), math.nan)
-        scores: dict[Measure, Scores] = dict.fromkeys(measures, unknown)
+        scores: dict[Measure, Scores] = {}
         for measure in measures:
+            scores[measure] = np.full(len(ids), math.nan)
             if has_pool or not measure.needs_pool:
                 counted = counts(measure.unit, measure.k, measure.of_pool)
                 score = measure.compute(counted)
                 scores[measure] = np.where(is_asked & (counted.relevant > 0), score, math.nan)
         amounts, shares = {}, {}
         for k in dict.fromkeys(measure.k for measure in measures if measure.k is not None):
-            amounts[k], by_evidence = unknown, np.full(len(self._evidence_query), math.nan)
-            if has_pool or k != "min":
-                counted = counts("token", k, False)
-                amounts[k] = np.where(is_asked, counted.retrieved, math.nan)
-                by_evidence = np.where(is_asked[self._evidence_query], counted.shares, math.nan)
+            counted = counts("token", k, False)
+            is_known = is_asked & (has_pool or k != "min")
+            amounts[k] = np.where(is_known, counted.retrieved, math.nan)
+            by_evidence = np.where(is_known[self._evidence_query], counted.shares, math.nan)
             shares[k] = tokens.by_query(by_evidence)
         lacking = np.array([name not in run.results for name in ids], dtype=np.bool_)
         return Report(
@@ -221,7 +223,11 @@ class Scorer:
             return retrieved.within(budget, self.tokens, counted, self.first_tokens)
 
         @cache
-        def counts(unit: Unit, k: Depth | None, of_pool: bool) -> Counts:
+        def counts(
+            unit: Unit,
+            k: Depth | None,
+            of_pool: bool,
+        ) -> Counts:
             spans = holding if of_pool else best(k)
             if unit == "document":
                 spans = spans.documents(self.axis)
@@ -246,7 +252,10 @@ class Scorer:
         return {measure: tuple(pair) for measure, *pair in zip(measures, *means, strict=True)}
 
     def _moved(
-        self, pieces: Sequence[Retrieved], query: Query, choose: Callable[..., Span]
+        self,
+        pieces: Sequence[Retrieved],
+        query: Query,
+        choose: Callable[..., Span],
     ) -> list[Retrieved]:
         """The pieces; an ambiguous one at the place of its text that `choose` takes by its evidence."""
         moved = []
@@ -328,7 +337,11 @@ class Scorer:
         return text if len(begins) <= count else text[: int(begins[count])]
 
 
-def _evidence_in(query: Query, document_id: str, place: Span) -> int:
+def _evidence_in(
+    query: Query,
+    document_id: str,
+    place: Span,
+) -> int:
     """How many characters of the query's evidence are in a place of a document."""
     total = 0
     for part in query.evidence:

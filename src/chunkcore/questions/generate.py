@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -166,7 +167,11 @@ class QuestionWriter:
     """The questions so far. Answers are used in the order of asking, not of arrival."""
 
     def __init__(
-        self, documents: Sequence[Document], options: GenerationOptions, *, assumed: bool = False
+        self,
+        documents: Sequence[Document],
+        options: GenerationOptions,
+        *,
+        assumed: bool = False,
     ) -> None:
         if len({document.id for document in documents}) < len(documents):
             raise DataError(
@@ -186,7 +191,12 @@ class QuestionWriter:
         self._written: list[tuple[str, str]] = []  # document and question, also rejected ones
         self._folded: dict[str, str] = {}  # ids of kept questions
 
-    def run(self, llm: LLM, threads: int, progress: Progress | None) -> None:
+    def run(
+        self,
+        llm: LLM,
+        threads: int,
+        progress: Progress | None,
+    ) -> None:
         """Ask until there are enough questions, nothing is left to ask, or a cap is reached: `stopped` says so."""
         waiting: _Waiting = deque()
         pool = ThreadPoolExecutor(min(threads, self.options.concurrency))
@@ -204,7 +214,12 @@ class QuestionWriter:
         finally:
             pool.shutdown(cancel_futures=True)  # wait for answers already paid for
 
-    def _ask_more(self, waiting: _Waiting, llm: LLM, pool: ThreadPoolExecutor) -> None:
+    def _ask_more(
+        self,
+        waiting: _Waiting,
+        llm: LLM,
+        pool: ThreadPoolExecutor,
+    ) -> None:
         """Ask as many questions at once as there may be."""
         options = self.options
         lacking = options.questions - len(self.kept)
@@ -223,7 +238,12 @@ class QuestionWriter:
         order = sorted(self._written, key=lambda written: written[0] == document_id)
         return [question for _, question in order[-_EARLIER:]]
 
-    def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
+    def _take(
+        self,
+        name: str,
+        sample: Sample,
+        answer: Future[Written],
+    ) -> None:
         outcome = self._judge(name, sample, answer)
         self.schedule.settle(sample, kept=isinstance(outcome, Kept))
         if isinstance(outcome, Kept):
@@ -232,11 +252,17 @@ class QuestionWriter:
         else:
             self.rejections.append(outcome)
 
-    def _judge(self, name: str, sample: Sample, answer: Future[Written]) -> Kept | Rejection:
+    def _judge(
+        self,
+        name: str,
+        sample: Sample,
+        answer: Future[Written],
+    ) -> Kept | Rejection:
+        rejected = partial(Rejection, name, sample.document.id, sample.span)
         try:
             written = answer.result()
         except NoAnswerError as error:
-            return Rejection(name, sample.document.id, sample.span, "answer", str(error))
+            return rejected("answer", str(error))
         question, excerpts = written.question, written.excerpts
         self._written.append((sample.document.id, question))
         if self._assumed:
@@ -252,7 +278,7 @@ class QuestionWriter:
                 return Kept(name, question, sample, tuple(locate_excerpts(sample, excerpts)))
             except NotVerbatimError as error:
                 stage, reason = "excerpts", str(error)
-        return Rejection(name, sample.document.id, sample.span, stage, reason, question, excerpts)
+        return rejected(stage, reason, question, excerpts)
 
 
 INTERRUPTED = "it was interrupted"
@@ -347,7 +373,11 @@ def generate_benchmark(
     )
 
 
-def _asked(writer: QuestionWriter, llm: LLM, progress: Progress | None) -> str:
+def _asked(
+    writer: QuestionWriter,
+    llm: LLM,
+    progress: Progress | None,
+) -> str:
     """Let the writer ask; why it was stopped before the end, or ""."""
     try:
         writer.run(llm, getattr(llm, "concurrency", 1), progress)
@@ -388,7 +418,10 @@ def _row(kept: Kept) -> dict[str, Any]:
 
 
 def _info(
-    documents: Sequence[Document], llm: LLM, writer: QuestionWriter, embedder: Embedder | None
+    documents: Sequence[Document],
+    llm: LLM,
+    writer: QuestionWriter,
+    embedder: Embedder | None,
 ) -> dict[str, Any]:
     return {
         "chunkcore": installed_version(),

@@ -86,7 +86,10 @@ class LabelledQuestions:
     """
 
     def __init__(
-        self, documents: Sequence[Document], path: Path, listed: Iterable[str] = ()
+        self,
+        documents: Sequence[Document],
+        path: Path,
+        listed: Iterable[str] = (),
     ) -> None:
         check_questions_file(path)
         self.documents = documents
@@ -317,7 +320,12 @@ class LabelServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, questions: LabelledQuestions, retriever: Retriever, port: int = 0) -> None:
+    def __init__(
+        self,
+        questions: LabelledQuestions,
+        retriever: Retriever,
+        port: int = 0,
+    ) -> None:
         self.questions = questions
         self.retriever = retriever
         self.token = secrets.token_urlsafe(24)

@@ -34,7 +34,12 @@ class Sample(NamedTuple):
         return self.span.slice(self.document.text)
 
 
-def draw_sample(document: Document, size: int, seed: int, number: int) -> Sample:
+def draw_sample(
+    document: Document,
+    size: int,
+    seed: int,
+    number: int,
+) -> Sample:
     """At most `size` characters of a document, every place equally likely.
 
     Document, seed and number determine the sample.
@@ -80,7 +85,13 @@ class Schedule:
     (['a', 'b', 'a'], None)
     """
 
-    def __init__(self, documents: Sequence[Document], size: int, seed: int, patience: int) -> None:
+    def __init__(
+        self,
+        documents: Sequence[Document],
+        size: int,
+        seed: int,
+        patience: int,
+    ) -> None:
         self.size, self.seed, self.patience = size, seed, patience
         # One without a letter or a digit cannot be asked about.
         askable = [document for document in documents if any(map(str.isalnum, document.text))]
@@ -160,7 +171,11 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
     return union(places)
 
 
-def _only_place(text: str, sought: str, named: str) -> Span | None:
+def _only_place(
+    text: str,
+    sought: str,
+    named: str,
+) -> Span | None:
     start = text.find(sought)
     if start < 0:
         return None
@@ -216,7 +231,10 @@ def prompt_version() -> str:
 
 
 def question_about(
-    passage: str, earlier: Sequence[str], most: int, number: int
+    passage: str,
+    earlier: Sequence[str],
+    most: int,
+    number: int,
 ) -> Question[Written]:
     """The question for a model about a passage, with at most `most` excerpts.
 

@@ -123,7 +123,11 @@ def validate_benchmark(
     return sorted(findings, key=lambda finding: order.index(finding.kind))
 
 
-def _sizes(excerpts: Sequence[str], counter: TokenCounter, size: int) -> Iterator[tuple[str, str]]:
+def _sizes(
+    excerpts: Sequence[str],
+    counter: TokenCounter,
+    size: int,
+) -> Iterator[tuple[str, str]]:
     """The evidence that is too long or too short, by kind of finding."""
     for text in excerpts:
         count = counter.count(text)
@@ -135,7 +139,9 @@ def _sizes(excerpts: Sequence[str], counter: TokenCounter, size: int) -> Iterato
 
 
 def _repeated(
-    places: Sequence[str], queries: Sequence[Query], embedder: Embedder | None
+    places: Sequence[str],
+    queries: Sequence[Query],
+    embedder: Embedder | None,
 ) -> Iterator[Finding]:
     """The questions that were asked before: those in the same words, then those in nearly the same."""
     firsts: dict[str, tuple[str, Query]] = {}
@@ -159,7 +165,10 @@ def _repeated(
 
 
 def _copies(
-    text: str, documents: Searchable, names: Sequence[str], excerpts: Sequence[str]
+    text: str,
+    documents: Searchable,
+    names: Sequence[str],
+    excerpts: Sequence[str],
 ) -> Iterator[str]:
     """Where the question stands in a document, and the evidence that stands in the question."""
     question = fold(text).text
@@ -238,7 +247,9 @@ class Filtered:
 
 
 def filter_questions(
-    questions: Sequence[str], excerpts: Sequence[Sequence[str]], embedder: Embedder
+    questions: Sequence[str],
+    excerpts: Sequence[Sequence[str]],
+    embedder: Embedder,
 ) -> Filtered:
     """Questions to drop: those with an unrelated excerpt, and duplicates, of which the first stays.
 

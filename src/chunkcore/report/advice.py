@@ -134,7 +134,12 @@ def snippets(
     return {title: blocks[title] for title in ordered} | {"Command line": command}
 
 
-def _blocks(system: System, spec: str, counter: str, folder: str) -> Iterator[tuple[str, str]]:
+def _blocks(
+    system: System,
+    spec: str,
+    counter: str,
+    folder: str,
+) -> Iterator[tuple[str, str]]:
     usual = counter == DEFAULT_COUNTER
     values = {
         "hits": HITS,
@@ -158,7 +163,11 @@ def _blocks(system: System, spec: str, counter: str, folder: str) -> Iterator[tu
         yield "Python", f"{built}\n{_PLAIN}"
 
 
-def _splitter(adapter: _Adapter, system: System, spec: str) -> str:
+def _splitter(
+    adapter: _Adapter,
+    system: System,
+    spec: str,
+) -> str:
     # For sizes in the embedder's own tokens, the adapter needs the embedder.
     fitted = ""
     if split_spec(system.chunker)[1].get("counter") == "embedder":
@@ -167,7 +176,11 @@ def _splitter(adapter: _Adapter, system: System, spec: str) -> str:
     return f"from {adapter.module} import {adapter.splitter}\n\n{adapter.variable} = {call}"
 
 
-def _built(system: System, spec: str, folder: str) -> str:
+def _built(
+    system: System,
+    spec: str,
+    folder: str,
+) -> str:
     from chunkcore.retrieval import get_retriever
 
     vectors = ""
@@ -481,7 +494,11 @@ def missed_by(page: ReportPage, name: str) -> list[Missed]:
     return missed
 
 
-def _preferred(names: Sequence[str], document_id: str, tokens: int) -> str:
+def _preferred(
+    names: Sequence[str],
+    document_id: str,
+    tokens: int,
+) -> str:
     """Why evidence is not found of which no hit has a part; `names` are the hits' documents."""
     if not names:
         return "No answer: nothing was retrieved for this question."
@@ -508,7 +525,11 @@ def _parts_in(hit: Retrieved, piece: Evidence) -> list[Span]:
     return parts
 
 
-def _found_in_part(parts: Sequence[Sequence[Span]], sizes: Sequence[int], k: Depth) -> str:
+def _found_in_part(
+    parts: Sequence[Sequence[Span]],
+    sizes: Sequence[int],
+    k: Depth,
+) -> str:
     """Why evidence of which hits have parts is not found: outranked, cut by the budget, or split by a boundary."""
     budget, depth = budget_of(k), k if isinstance(k, int) else 1
     before = over = 0

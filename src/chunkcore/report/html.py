@@ -177,7 +177,10 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _evidence(
-    benchmark: Benchmark, query: Query, documents: Mapping[str, int], longest: int
+    benchmark: Benchmark,
+    query: Query,
+    documents: Mapping[str, int],
+    longest: int,
 ) -> list[list[Any]]:
     """Document, start, end and excerpt of each piece, and the document's number in the viewer."""
     evidence = []

@@ -36,7 +36,11 @@ class Axis(NamedTuple):
         return round(100 * (value - first) / (last - first), 2)
 
 
-def ticks(low: float, high: float, count: int = 5) -> list[float]:
+def ticks(
+    low: float,
+    high: float,
+    count: int = 5,
+) -> list[float]:
     """About `count` round numbers (1, 2 or 5 times a power of ten) that enclose the range.
 
     >>> ticks(3, 96), ticks(61.2, 78.9)

@@ -134,7 +134,11 @@ def _system_columns(page: ReportPage) -> list[Column[Report]]:
     return columns
 
 
-def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[Report]:
+def score_table(
+    page: ReportPage,
+    k: Depth,
+    unit: Unit,
+) -> Table[Report]:
     """One row per system: scores at `k`, and their cost in tokens, chunks and seconds."""
     columns = _system_columns(page)
     for depth, name in ((k, f"At {describe_depth(k)}"), (None, "Any k")):
@@ -191,7 +195,11 @@ def _budget_column(page: ReportPage) -> Column[Report]:
     return Column(title, cell, "Per question", short=short)
 
 
-def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Report]:
+def _score_column(
+    page: ReportPage,
+    measure: Measure,
+    group: str,
+) -> Column[Report]:
     """The means by a measure, times 100: shares become percent. The verdict's measure has intervals."""
     verdict = measure == page.comparison.measure
     title = measure.title
@@ -275,7 +283,10 @@ def problem_table(page: ReportPage) -> Table[tuple[str, str]] | None:
 
 
 def reason_table(
-    title: str, name: str, why: str, reasons: Sequence[tuple[str, str]]
+    title: str,
+    name: str,
+    why: str,
+    reasons: Sequence[tuple[str, str]],
 ) -> Table[tuple[str, str]]:
     """Names, and a reason for each."""
     columns: tuple[Column[tuple[str, str]], ...] = (

@@ -66,7 +66,9 @@ _WINDOWS = ((_DEEPEST, 1000), (_DEEPEST, 100), (3, 100), (0, 500))
 
 
 def excerpts(
-    documents: Sequence[Document], places: Sequence[Place], room: int = TEXT_ROOM
+    documents: Sequence[Document],
+    places: Sequence[Place],
+    room: int = TEXT_ROOM,
 ) -> Excerpts:
     """Whole documents if they fit into `room` characters of the page, else the widest windows that fit.
 
@@ -86,7 +88,10 @@ def excerpts(
 
 
 def _kept(
-    documents: Sequence[Document], places: Sequence[Place], deepest: int, margin: int
+    documents: Sequence[Document],
+    places: Sequence[Place],
+    deepest: int,
+    margin: int,
 ) -> dict[int, Ranges]:
     """By document number, in order: the kept ranges of each document with a place."""
     kept: dict[int, list[tuple[int, int]]] = {place.document: [] for place in sorted(places)}
@@ -101,7 +106,10 @@ def _kept(
 
 
 def _fitting(
-    documents: Sequence[Document], kept: Mapping[int, Ranges], room: int, note: str = ""
+    documents: Sequence[Document],
+    kept: Mapping[int, Ranges],
+    room: int,
+    note: str = "",
 ) -> Excerpts | None:
     """These ranges, packed; None as soon as they take more room."""
     packs: list[Pack] = []
@@ -189,7 +197,11 @@ def answers(
 
 
 def _answered(
-    benchmark: Benchmark, run: Run, documents: Mapping[str, int], depth: int, pool: bool
+    benchmark: Benchmark,
+    run: Run,
+    documents: Mapping[str, int],
+    depth: int,
+    pool: bool,
 ) -> dict[str, Any]:
     """Pieces, and of each question how many it retrieved, and the first ones.
 
@@ -323,7 +335,11 @@ def _pages(document: Document) -> list[int]:
     return values
 
 
-def _within(report: Report, benchmark: Benchmark, budget: int) -> list[int] | None:
+def _within(
+    report: Report,
+    benchmark: Benchmark,
+    budget: int,
+) -> list[int] | None:
     """How many of each question's pieces the budget holds; None where the tokens of chunks are unknown, or too many."""
     run, chunks = report.run, report.chunks
     if run is None or run.pool is None or chunks is None:

@@ -29,7 +29,9 @@ _HOPELESS = 10  # questions: if so many fail and none was answered, the system d
 
 
 def ask_each(
-    questions: Sequence[Query], ask: Callable[[Query], Sequence[Retrieved]], name: str
+    questions: Sequence[Query],
+    ask: Callable[[Query], Sequence[Retrieved]],
+    name: str,
 ) -> Run:
     """The run of the questions that were answered; `Run.failures` says why the others were not.
 
@@ -142,7 +144,13 @@ class PassagesBehind:
         corpus = chunk_corpus(self._scorer.benchmark.documents, chunker)
         return cast("WindowIndex", get_retriever(WORDS).index(corpus))
 
-    def runs(self, hits: Run, limits: Collection[Limit], show: str, name: str) -> list[Run]:
+    def runs(
+        self,
+        hits: Run,
+        limits: Collection[Limit],
+        show: str,
+        name: str,
+    ) -> list[Run]:
         """Passages of the first hits of each question, a run for each limit; `show` as in `System.behind`."""
         counter = self._scorer.counter
         answers: dict[str, list[Sequence[Retrieved]]] = {}
@@ -160,7 +168,13 @@ class PassagesBehind:
             runs.append(replace(asked, results=results))
         return runs
 
-    def score(self, hits: Run, measures: Sequence[Measure], show: str, name: str) -> Report:
+    def score(
+        self,
+        hits: Run,
+        measures: Sequence[Measure],
+        show: str,
+        name: str,
+    ) -> Report:
         """Score passages behind a run that was made elsewhere."""
         limits = limits_of(measures)
         return score_limits(self._scorer, self.runs(hits, limits, show, name), limits, measures)

@@ -44,7 +44,12 @@ class UnattainableError(DataError):
         questions: how many questions the promise would take; None if no number is enough.
     """
 
-    def __init__(self, message: str, reached: float, questions: int | None) -> None:
+    def __init__(
+        self,
+        message: str,
+        reached: float,
+        questions: int | None,
+    ) -> None:
         super().__init__(message)
         self.reached = reached
         self.questions = questions
@@ -187,7 +192,11 @@ def _allowed(count: int, miss: float) -> int:
     return over
 
 
-def _broken(over: int, count: int, share: float) -> float:
+def _broken(
+    over: int,
+    count: int,
+    share: float,
+) -> float:
     """How often more than this share of new questions are over what `over` of as many labelled ones are over."""
     most = math.floor(share * count + 1e-9)
     if most >= count:

@@ -252,7 +252,9 @@ def _methods(
 
 
 def _by_name(
-    values: Iterable[_Named], name_of: Callable[[_Named], str], noun: str
+    values: Iterable[_Named],
+    name_of: Callable[[_Named], str],
+    noun: str,
 ) -> dict[str, _Named]:
     named: dict[str, _Named] = {}
     for value in values:
@@ -346,7 +348,14 @@ class _Bench:
         if pieces:
             self._vectors.embed_ahead(pieces, later)
 
-    def report(self, system: System, name: str, race: Race | None, *, curved: bool) -> Report:
+    def report(
+        self,
+        system: System,
+        name: str,
+        race: Race | None,
+        *,
+        curved: bool,
+    ) -> Report:
         """Index the system's chunks, ask the questions, and score the answers."""
         corpus, cutting = self._cuts[system.chunker]
         with self.meter.measured() as work:
@@ -373,7 +382,12 @@ class _Bench:
         return report
 
     def _answers(
-        self, index: Index, system: System, limits: Limits, name: str, race: Race | None
+        self,
+        index: Index,
+        system: System,
+        limits: Limits,
+        name: str,
+        race: Race | None,
     ) -> tuple[list[Run], set[str] | None]:
         """A run for each limit, and the ids of the questions that were asked; None for all."""
         parts: Sequence[Sequence[Query]] = [self.queries]
@@ -391,7 +405,12 @@ class _Bench:
                     return runs, asked
         return runs, None
 
-    def _curve(self, index: Index, system: System, known: Mapping[Limit, Run]) -> dict[int, Scores]:
+    def _curve(
+        self,
+        index: Index,
+        system: System,
+        known: Mapping[Limit, Run],
+    ) -> dict[int, Scores]:
         """`Report.curve`, up to where the largest of `SHARES` is found."""
         curve: dict[int, Scores] = {}
         # Passages are asked for each budget anew; chunks once for all.
@@ -404,7 +423,12 @@ class _Bench:
                 break
         return curve
 
-    def _limits(self, index: Index, system: System, measures: Sequence[Measure]) -> Limits:
+    def _limits(
+        self,
+        index: Index,
+        system: System,
+        measures: Sequence[Measure],
+    ) -> Limits:
         if system.behind:
             return limits_of(measures)
         most = 0
@@ -586,7 +610,11 @@ class Meter(CachedEmbedder):
             work.waiting += time.perf_counter() - began
 
     def cost(
-        self, cutting: Work, searching: Work, corpus: ChunkedCorpus, queries: Sequence[Query]
+        self,
+        cutting: Work,
+        searching: Work,
+        corpus: ChunkedCorpus,
+        queries: Sequence[Query],
     ) -> tuple[Cost, dict[str, float]]:
         """The cost of a chunker and a search, and the seconds of each step: "chunk", "embed", "search".
 

@@ -294,7 +294,9 @@ def tune(
 
 
 def plan(
-    chunkers: str | Sequence[str], retrievers: str | Sequence[str], options: TuneOptions
+    chunkers: str | Sequence[str],
+    retrievers: str | Sequence[str],
+    options: TuneOptions,
 ) -> tuple[System, list[System]]:
     """The default, and all configurations to try, the default first. Raises `OptionError` for a wrong spec."""
     specs = _expanded(chunkers, _label, "chunker").values()
@@ -317,7 +319,11 @@ def _label(spec: str) -> str:
     return get_chunker(spec).label
 
 
-def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str) -> dict[str, str]:
+def _expanded(
+    specs: str | Sequence[str],
+    label: Callable[[str], str],
+    noun: str,
+) -> dict[str, str]:
     """The specs of grids by their labels, once each."""
     distinct: dict[str, str] = {}
     if isinstance(specs, str):

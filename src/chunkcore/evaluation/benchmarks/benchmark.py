@@ -176,7 +176,12 @@ def question_documents(benchmark: Benchmark) -> dict[str, str]:
     return {query.id: query.evidence[0].document_id for query in benchmark.queries}
 
 
-def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchmark:
+def sample_queries(
+    benchmark: Benchmark,
+    count: int,
+    *,
+    seed: int = 0,
+) -> Benchmark:
     """The benchmark with `count` queries (all if fewer), drawn without replacement, in order; all documents stay.
 
     A larger count has the queries of a smaller one.
@@ -260,7 +265,11 @@ def _written(evidence: Evidence, text: str) -> dict[str, Any]:
     return {**place, "text": span.slice(text)}
 
 
-def _line(row: Mapping[str, Any], text: str, what: str) -> str:
+def _line(
+    row: Mapping[str, Any],
+    text: str,
+    what: str,
+) -> str:
     pair = _TWO_HALVES.search(text)
     if pair is not None:
         raise DataError(
