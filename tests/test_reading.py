@@ -14,6 +14,7 @@ import warnings
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from chunkcore import DataError, Document, MissingExtraError, OptionError, Span, get_chunker, load_documents
@@ -25,7 +26,7 @@ from chunkcore.text import text_of_spans
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.files import lines_of, paragraph, pdf_bytes, table, word_xml, write_docx, write_epub
+from tests.files import lines_of, paragraph, pdf_bytes, table, word_xml, write_docx, write_epub, write_zip
 
 pytest.importorskip("pypdfium2")
 pytest.importorskip("justhtml")
@@ -384,6 +385,58 @@ def test_slides_are_pages(tmp_path):
     assert document.pages_of(Span(document.text.index("Green"), len(document.text))) == (3,)
 
 
+DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
+FORMS = (
+    '<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006">'
+    f'<mc:Choice xmlns:a14="http://schemas.microsoft.com/office/drawing/2010/main" xmlns:a="{DRAWING}">{{}}</mc:Choice>'
+    f'<mc:Fallback><a:r xmlns:a="{DRAWING}"><a:t>old</a:t></a:r></mc:Fallback></mc:AlternateContent>'
+)
+
+
+def test_a_slide_shows_its_shapes_from_top_to_bottom(tmp_path):
+    pptx = pytest.importorskip("pptx")
+    data = pytest.importorskip("pptx.chart.data")
+    slides = pptx.Presentation()
+    slide = slides.slides.add_slide(slides.slide_layouts[5])
+    slide.shapes.title.text = "Of\ntea"
+
+    def box(text, top, shapes=slide.shapes):
+        shape = shapes.add_textbox(0, top * 10**6, 9, 9)
+        shape.text_frame.text = text
+        return shape
+
+    box("end <!-- Slide number: 7 -->\vline", 9)
+    box("in a group", 4, slide.shapes.add_group_shape().shapes)
+    box("unseen", 5).element.nvSpPr.cNvPr.set("hidden", "1")
+    sum_of = box("Sum: ", 3).text_frame.paragraphs[0]
+    sum_of.add_run().text = "old"
+    sum_of.runs[1].font._element.set("strike", "sngStrike")
+    math = f"<a14:m><m:oMath {MATH}><m:r><m:t>r+1</m:t></m:r></m:oMath></a14:m>"
+    sum_of._p.append(pptx.oxml.parse_xml(FORMS.format(math)))
+    newer = pptx.oxml.parse_xml(FORMS.format(""))
+    newer[0].append(box("newer", 2).element)
+    slide.shapes._spTree.append(newer)
+    cells = slide.shapes.add_table(1, 2, 0, 6 * 10**6, 9, 9).table
+    cells.cell(0, 0).text, cells.cell(0, 1).text = "a|b", "c"
+    points = data.XyChartData()
+    series = points.add_series("Heat")
+    series.add_data_point(3, 4)
+    series.add_data_point(5, 6)
+    kinds = pptx.enum.chart.XL_CHART_TYPE
+    slide.shapes.add_chart(kinds.XY_SCATTER, 0, 7 * 10**6, 9, 9, points)
+    bars = data.CategoryChartData()
+    bars.categories = ["East", "West"]
+    bars.add_series("One", (1, None))
+    bars.add_series("Two", (None, 4))
+    slide.shapes.add_chart(kinds.COLUMN_CLUSTERED, 0, 8 * 10**6, 9, 9, bars)
+    slides.save(tmp_path / "a.pptx")
+    table = "| a\\|b | c |\n| --- | --- |"
+    heat = "### Chart\n\n| Category | Heat |\n| --- | --- |\n| 3 | 4 |\n| 5 | 6 |"
+    both = "### Chart\n\n| Category | One | Two |\n| --- | --- | --- |\n| East | 1 |\n| West |  | 4 |"
+    texts = "# Of tea\nnewer\nSum: ~~old~~$r+1$\nin a group", table, heat, both, "end <!-- Slide number: 7 -->\nline"
+    assert document_of(tmp_path / "a.pptx").text == "\n\n".join(texts)
+
+
 def test_headings_end_units_and_begin_the_next(tmp_path):
     pytest.importorskip("markitdown")
     texts = ("Tea", "Kinds", "Black is hot.", "Price", "one euro")
@@ -407,22 +460,54 @@ def test_sheets_are_tables_of_their_values(tmp_path):
     for row in (["Kind", "Price|EUR"], ["black", 1.5], [None, None], ["NA", None]):
         book.active.append(row)
     book.create_sheet("Empty")
+    lists = [["Report"], [], ["", "Q1"], ["North", 5], [], ["Sum", 9], [], ["Stock"], ["Kind", "Place"], ["tea", 7]]
+    list(map(book.create_sheet("Lists").append, lists))
+    book["Lists"]["B6"].font = openpyxl.styles.Font(strike=True)
+    book["Lists"]["B4"].font = openpyxl.styles.Font(vertAlign="superscript")
     book.save(tmp_path / "tea.xlsx")
     assert document_of(tmp_path / "tea.xlsx").text == (
-        "## Prices\n\n| Kind | Price\\|EUR |\n| --- | --- |\n| black | 1.5 |\n| NA |"
+        "## Prices\n\n| Kind | Price\\|EUR |\n| --- | --- |\n| black | 1.5 |\n| NA |\n\n## Lists\n\nReport\n\n"
+        "|  | Q1 |\n| --- | --- |\n| North | ⁵ |\n| Sum | ~~9~~ |\n\nStock\n\n| Kind | Place |\n"
+        "| --- | --- |\n| tea | 7 |"
     )
+
+
+def test_a_formula_that_gives_nothing_is_empty_and_texts_of_several_fonts_are_read(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    list(map(book.active.append, [["Size", "Note"], ["106", "=A1"]]))
+    book.save(tmp_path / "a.xlsx")
+    with ZipFile(tmp_path / "a.xlsx") as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    sheet, types = "xl/worksheets/sheet1.xml", "[Content_Types].xml"
+    cell = b'<c r="A2" t="inlineStr"><is><t>106</t></is></c>'
+    members[sheet] = members[sheet].replace(cell, b'<c r="A2" t="s"><v>0</v></c>').replace(b'"B2"', b'"B2" t="str"')
+    named = b'<Override PartName="/xl/sharedStrings.xml" ContentType="%s.sharedStrings+xml"/></Types>'
+    office = b"application/vnd.openxmlformats-officedocument.spreadsheetml"
+    members[types] = members[types].replace(b"</Types>", named % office)
+    fonts = '<r><t>10</t></r><r><rPr><vertAlign val="superscript"/></rPr><t>6</t></r>'
+    fonts += "<r><rPr><strike/></rPr><t>old</t></r>"
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    members["xl/sharedStrings.xml"] = f'<sst xmlns="{space}"><si>{fonts}</si></sst>'.encode()
+    document, notes = read_file(write_zip(tmp_path / "a.xlsx", members))
+    assert document.text.endswith("| Size | Note |\n| --- | --- |\n| 10⁶~~old~~ |")
+    assert notes == ()
 
 
 @pytest.mark.parametrize(
     ("value", "form", "shown"),
     [
-        (0.07, "0.0%", "7%"), (5, r"0\%", "5 %"), (12, r"0\-0", "12"), (3, '"No 0"" "0', "No 0 3"),
+        (0.07, "0.0%", "7%"), (5, r"0\%", "5 %"), (12, r"0\-0", "1-2"), (3, '"No 0"" "0', "No 0 3"),
         (0.5, "0%_)", "50%"), (-0.5, "0%;[Red]-0%", "-50%"), (7, "000", "007"), (True, "General", "True"),
         (12.5, '[$€-407] #,##0.00', "€12.5"), (12.5, '_-* #,##0.00 [$€-407]_-', "12.5 €"), (5, "[Blue]0 [$-409]", "5"),
         (1_200_000, '0.0,,"M"', "1200000"), (3, '"Part "0', "Part 3"), (2021, "General", "2021"), ("007", "@", "007"),
         (datetime(2024, 3, 5), "d.m.yy", "2024-03-05"), (datetime(2024, 3, 5), "d.m.yy hh:mm", "2024-03-05 00:00:00"),
         (timedelta(hours=30, minutes=5), "[h]:mm", "30:05:00"), (7, "0", "7"),
-        (timedelta(minutes=-30), "[h]:mm", "-0:30:00"),
+        (timedelta(minutes=-30), "[h]:mm", "-0:30:00"), (0, '0;0;"nil"', "nil"), (-2, '"$"0', "-$2"),
+        (3, '0;0;"nil"', "3"),
+        (-2, r'_("$"* #,##0_);_("$"* \(#,##0\);"-"??_)', "-$2"), (12345678, "000-00-0000", "012-34-5678"),
+        (5, 'General" kg"', "5 kg"), (-7, "000", "-007"), (5551234567, "(000) 000-0000", "(555) 123-4567"),
+        (7, "##-##", "7"), (5, "[>4]0-0", "5"), (2.5, "00-00", "2.5"),
     ],
 )  # fmt: skip
 def test_cells_keep_what_their_format_says_about_them(tmp_path, value, form, shown):
@@ -454,7 +539,12 @@ def test_an_epub_in_the_order_of_its_spine(tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "kind", "extra"),
-    [("pypdfium2", "PDF", "files"), ("markitdown", "PPTX", "office"), ("openpyxl", "XLSX", "office")],
+    [
+        ("pypdfium2", "PDF", "files"),
+        ("markitdown", "DOCX", "office"),
+        ("pptx", "PPTX", "office"),
+        ("openpyxl", "XLSX", "office"),
+    ],
 )
 def test_a_missing_extra_is_named(tmp_path, monkeypatch, module, kind, extra):
     monkeypatch.setitem(sys.modules, module, None)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from io import BytesIO
-from itertools import repeat
+from itertools import groupby, islice, repeat
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import TYPE_CHECKING, Any
@@ -51,36 +51,22 @@ class _Packed(Reader):
             reason = "is protected against copying (DRM), so its text cannot be read"
             raise UnreadError(name, reason)
         notes: list[str] = []
-        document = self.document(name, self.markdown(data, members, notes))
+        document = self.document(name, data, members, notes)
         if not document.text:
             raise UnreadError(name, _NO_TEXT)
         notes += left_out(texts_apart(members))
         return Reading(document, tuple(notes))
 
+    def document(
+        self, name: str, data: bytes, members: dict[str, bytes], notes: list[str]
+    ) -> Document:
+        return Document(name, self.markdown(data, members, notes), {"format": "markdown"})
+
     def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
-        """The file as Markdown, here by MarkItDown's converter of its kind; `notes` are added."""
-        needed("markitdown", "office", f"read {self.name}")
-        from markitdown import StreamInfo, converters
-
-        converter = getattr(converters, f"{self.name.title()}Converter")()
-        # No marks for bold and italics: they would stand inside words.
-        plain = {
-            "escape_underscores": False,
-            "escape_asterisks": False,
-            "strong_em_symbol": "",
-            "sup_symbol": _SUP,
-        }
-        converted = converter.convert(BytesIO(data), StreamInfo(), style_map=_TITLE, **plain)
-        text = converted.markdown.replace("\r\n", "\n")
-        text = _RAISED.sub(lambda match: raised(match[1]), text)
-        text = re.sub(r"\n{3,}", "\n\n", text).strip()
-        return _NO_HEADER.sub(r"\2\n\1", text)
-
-    def document(self, name: str, markdown: str) -> Document:
-        return Document(name, markdown, {"format": "markdown"})
+        """The file as Markdown; `notes` are added."""
+        raise NotImplementedError
 
 
-_BLOCK = 1024**2
 RATIO = 50  # text is packed to a fifth or so; bombs to a thousandth
 ALWAYS = 64 * 1024**2  # bytes that are unpacked at any ratio
 MEMBERS = 10_000
@@ -196,8 +182,7 @@ class Epub(_Packed):
 
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_SLIDES = re.compile(r"ppt/slides/slide\d+\.xml")
-_SLIDE = re.compile(r"<!-- Slide number: (\d+) -->\n?")
+_MATH = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
 
 
 @readers.register("PPTX")
@@ -207,50 +192,132 @@ class Pptx(_Packed):
     endings = ("pptx", "pptm")
     telling = b"ppt/"
 
-    def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
-        etree = needed("lxml.etree", "office", "read PPTX")
-        for name in filter(_SLIDES.fullmatch, members):
-            root = _xml(members[name])
-            for run in root.iter(f"{_A}r"):
-                properties, text = run.find(f"{_A}rPr"), run.find(f"{_A}t")
-                if properties is None or text is None:
-                    continue
-                if properties.get("baseline", "-")[0] not in "-0":
-                    text.text = raised(text.text or "")
-            _escape_cells(root, _A)
-            members[name] = etree.tostring(root)
-        markdown = super().markdown(_packed(members), members, notes)
-        slides = (
-            needed("pptx", "office", "read PPTX", "python-pptx").Presentation(BytesIO(data)).slides
-        )
-        hidden = []
-        for number, slide in enumerate(slides, start=1):
-            if slide.element.get("show") in ("0", "false"):
-                hidden.append(number)
-                begin = f"<!-- Slide number: {number} -->"
-                markdown = re.sub(
-                    rf"{begin}.*?(?=<!-- Slide number|\Z)", begin, markdown, flags=re.DOTALL
-                )
-        if hidden:
-            notes.append(f"hidden slides are left out: {listed(hidden)}")
-        return markdown
-
-    def document(self, name: str, markdown: str) -> Document:
-        pieces = _SLIDE.split(markdown)  # before the first slide, then numbers and texts
+    def document(
+        self, name: str, data: bytes, members: dict[str, bytes], notes: list[str]
+    ) -> Document:
+        pptx = needed("pptx", "office", "read PPTX", "python-pptx")
         text = ""
         marks = []
-        for number, piece in zip(pieces[1::2], map(str.strip, pieces[2::2]), strict=True):
+        hidden = []
+        for number, slide in enumerate(pptx.Presentation(BytesIO(data)).slides, start=1):
+            if slide.element.get("show") in ("0", "false"):
+                hidden.append(number)
+                continue
+            piece = _slide(slide)
             if piece:
                 text += "\n\n" if text else ""
                 span = Span(len(text), len(text) + len(piece))
                 text += piece
-                marks += [Mark("page", span, {"number": int(number)}), Mark("section", span)]
+                marks += [Mark("page", span, {"number": number}), Mark("section", span)]
+        if hidden:
+            notes.append(f"hidden slides are left out: {listed(hidden)}")
         return Document(name, text, {"format": "markdown"}, tuple(marks))
+
+
+def _slide(slide: Any) -> str:
+    _mend_slide(slide.element)
+    blocks = list(_shapes(slide.shapes, slide.shapes.title))
+    frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+    if frame is not None and frame.text.strip():
+        blocks.append(f"\n### Notes:\n{frame.text}")
+    lines = "\n".join(blocks).replace("\v", "\n")
+    return re.sub(r"\n{3,}", "\n\n", lines).strip()
+
+
+def _mend_slide(root: _Element) -> None:
+    """Write as plain text what python-pptx leaves out: the newer of two forms, equations, raised and struck text."""
+    for forms in list(root.iter(f"{_COMPATIBLE}AlternateContent")):
+        for child in reversed(forms[0]):
+            forms.addnext(child)
+    for math in list(root.iter(_MATH)):
+        run = math.makeelement(f"{_A}r")
+        letters = run.makeelement(f"{_A}t")
+        letters.text = " ".join(f"${_latex(equation)}$" for equation in math.iter(f"{_M}oMath"))
+        run.append(letters)
+        math.addprevious(run)
+    for run in root.iter(f"{_A}r"):
+        properties, text = run.find(f"{_A}rPr"), run.find(f"{_A}t")
+        if properties is not None and text is not None:
+            is_raised = properties.get("baseline", "-")[0] not in "-0"
+            is_struck = properties.get("strike", "noStrike") != "noStrike"
+            text.text = _shown(text.text or "", is_raised, is_struck)
+
+
+def _latex(equation: _Element) -> str:
+    from markitdown.converter_utils.docx.math.omml import oMath2Latex
+
+    _mend_equation(equation)
+    return str(oMath2Latex(equation))  # type: ignore[no-untyped-call]
+
+
+def _shown(text: str, is_raised: bool | None, is_struck: bool | None) -> str:
+    if is_raised:
+        text = raised(text)
+    return f"~~{text.strip()}~~" if is_struck and text.strip() else text
+
+
+def _shapes(shapes: Iterable[Any], title: Any) -> Iterator[str]:
+    """What the shapes show, from top to bottom; a line end stands around what is a block of its own."""
+    for shape in sorted(shapes, key=_top_left):
+        if shape.element.xpath("./*[1]/p:cNvPr[@hidden='1' or @hidden='true']"):
+            continue
+        if hasattr(shape, "shapes"):
+            yield from _shapes(shape.shapes, title)
+        elif shape.has_chart:
+            yield f"\n{_chart(_xml(shape.chart_part.blob))}\n"
+        elif shape.has_table:
+            rows = ([cell.text for cell in row.cells] for row in shape.table.rows)
+            yield f"\n{table(rows)}\n"
+        elif shape.has_text_frame:
+            text = shape.text_frame.text
+            is_title = shape == title and text.strip()
+            yield f"# {' '.join(text.split())}" if is_title else text
+        else:
+            for label in shape.element.xpath("./p:nvPicPr/p:cNvPr/@descr"):
+                words = re.sub(r"[][]", " ", label).split()
+                picture = re.sub(r"\W", "", shape.name)
+                yield f"\n![{' '.join(words)}]({picture}.jpg)\n"
+
+
+def _top_left(shape: Any) -> tuple[int, int]:
+    outside = -(2**63)  # as are those without a place
+    top = outside if shape.top is None else shape.top
+    return top, outside if shape.left is None else shape.left
+
+
+_CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+
+
+def _chart(root: _Element) -> str:
+    """A chart as a heading and the table of its data."""
+    titles = map(_text, root.iter(f"{_CHART}title"))
+    heading = ": ".join(["### Chart", *filter(None, islice(titles, 1))])
+    names = ["Category"]
+    rows: dict[tuple[int, str], dict[int, str]] = {}  # by place and category; values by column
+    for column, series in enumerate(root.iter(f"{_CHART}ser"), start=1):
+        names.append("".join(value.text or "" for value in series.iterfind("{*}tx//{*}v")))
+        categories = _points(series, "cat", "xVal")
+        for place, value in _points(series, "val", "yVal").items():
+            rows.setdefault((place, categories.get(place, "")), {})[column] = value
+    lines = [names]
+    for place, category in sorted(rows):
+        values = rows[place, category]
+        lines.append([category, *(values.get(column, "") for column in range(1, len(names)))])
+    return f"{heading}\n\n{table(lines)}".strip()
+
+
+def _points(series: _Element, *names: str) -> dict[int, str]:
+    """The points of a series that stand in the first of these elements that it has, by their places."""
+    points: dict[int, str] = {}
+    for name in names:
+        for point in series.iterfind(f"{_CHART}{name}//{_CHART}pt"):
+            points.setdefault(int(point.get("idx", "0")), point.findtext(f"{_CHART}v") or "")
+    return points
 
 
 @readers.register("XLSX")
 class Xlsx(_Packed):
-    """A workbook as Markdown: each sheet a heading and a table of its values. The extra ``office``.
+    """A workbook as Markdown: each sheet a heading and the tables of its values. The extra ``office``.
 
     Hidden sheets, comments, titles of charts and text boxes are told in notes.
     """
@@ -260,7 +327,7 @@ class Xlsx(_Packed):
 
     def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
         openpyxl = needed("openpyxl", "office", "read XLSX")
-        book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True)
+        book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True, rich_text=True)
         formulas = None
         if any(b"<f" in content for content in members.values()):
             formulas = openpyxl.load_workbook(BytesIO(data), read_only=True)
@@ -273,7 +340,7 @@ class Xlsx(_Packed):
                 continue
             base.on_reached(f"sheet {sheet.title[:50]!r}")
             other = None if formulas is None else formulas[sheet.title]
-            text = table(_sheet_rows(sheet, other, shown))
+            text = _sheet(_sheet_rows(sheet, other, shown))
             if text:
                 sheets.append(f"## {' '.join(sheet.title.split())}\n\n{text}")
         if hidden:
@@ -294,13 +361,62 @@ def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[st
         formulas.reset_dimensions()
         others = formulas.iter_rows(values_only=True)
     for number, (row, written) in enumerate(zip(sheet.iter_rows(), others, strict=False), start=1):
-        cells = [formatted(cell.value, cell.number_format) for cell in row]
-        for column, cell in enumerate(written):
-            formula = str(getattr(cell, "text", cell))
-            if column < len(row) and row[column].value is None and formula.startswith("="):
+        cells = list(map(_cell, row))
+        for column, (cell, formula) in enumerate(zip(row, written, strict=False)):
+            formula = str(getattr(formula, "text", formula))
+            # One that is computed to be empty is a text ("str").
+            if cell.value is None and cell.data_type != "str" and formula.startswith("="):
                 cells[column] = formula
                 shown.append(f"{sheet.title}!{get_column_letter(column + 1)}{number}")
         yield cells
+
+
+def _cell(cell: Any) -> str:
+    if cell.value is None:
+        return ""
+    pieces = cell.value if isinstance(cell.value, list) else [cell.value]
+    shown = ""
+    for piece in pieces:
+        font = getattr(piece, "font", cell.font)
+        text = formatted(getattr(piece, "text", piece), cell.number_format)
+        shown += _shown(text, font.vertAlign == "superscript", font.strike)
+    return shown
+
+
+def _sheet(rows: Iterable[list[str]]) -> str:
+    """The tables of a sheet, and as lines the titles over them.
+
+    Below an empty row, a row of two or more texts without digits over one with digits begins a table.
+    """
+    sheet = list(rows)
+    if all(len(_filled(row)) < 2 for row in sheet):
+        return table(sheet)
+    parts: list[str] = []
+    current: list[list[str]] = []
+    for is_filled, group in groupby(sheet, lambda row: bool(_filled(row))):
+        if not is_filled:
+            continue
+        block = list(group)
+        columns = list(map(_filled, block))
+        left = min(columns)[0]
+        wider = (number for number, filled in enumerate(columns) if filled != [left])
+        titles = next(wider, len(block))
+        head = [_has_names(row) for row in block[titles : titles + 2]]
+        if not current or head == [True, False]:
+            parts.append(table(current))
+            parts.append("\n".join(" ".join(row[left].split()) for row in block[:titles]))
+            current = []
+            block = block[titles:]
+        current += block
+    return "\n\n".join(filter(None, [*parts, table(current)]))
+
+
+def _filled(row: Sequence[str]) -> list[int]:
+    return [column for column, cell in enumerate(row) if cell.strip()]
+
+
+def _has_names(row: Sequence[str]) -> bool:
+    return len(_filled(row)) > 1 and not re.search(r"\d", " ".join(row))
 
 
 # What a format shows as it stands; [$€-407] has a locale, too.
@@ -326,25 +442,62 @@ def formatted(value: object, number_format: str) -> str:
         return value.date().isoformat()
     if not isinstance(value, int | float) or isinstance(value, bool):
         return str(value)
-    if number_format == "General":
+    if number_format == "General" or re.search(r"\[[<>=]", number_format):  # a condition
         return str(value)
-    first = _UNSEEN.sub("", number_format).split(";")[0]
-    number = _LITERAL.sub(lambda literal: " " * len(literal[0]), first)  # at its places
-    digits = "".join(number.split())
-    if "%" in digits:
-        return f"{100 * value:.12g}%"
-    text = f"{value:0{len(digits)}}" if re.fullmatch("00+", digits) else str(value)
+    return _number(value, number_format)
+
+
+def _number(value: float, number_format: str) -> str:
+    sections = _UNSEEN.sub("", number_format).replace("General", "0").split(";")
+    form = _section(value, sections)
+    number = _LITERAL.sub(lambda literal: " " * len(literal[0]), form)  # at its places
     places = [digit.start() for digit in re.finditer("[0#?]", number)]
-    if not places or digits.endswith(","):  # "0,": thousands
-        return text
+    literals = list(_LITERAL.finditer(form))
+    words = "".join(literal[1] or "" for literal in literals).strip()
+    if not places and re.search(r"[^\W\d_]", words):
+        return words
+    if "%" in number:
+        return f"{100 * value:.12g}%"
+    if not places or number.rstrip().endswith(","):  # "0,": thousands
+        return str(value)
     before = after = ""
-    for literal in _LITERAL.finditer(first):
+    for literal in literals:
         shown = "".join(filter(None, literal.groups()))
         if literal.start() < places[0]:
             before += shown
         elif literal.start() > places[-1]:
             after += shown
-    return f"{before}{text} {after.strip()}".strip()
+    if form is not sections[0]:  # its sign stands before all
+        before, after = before.strip("-( "), after.strip("-) ")
+    sign = "-" if value < 0 else ""
+    text = _placed(abs(value), form[places[0] : places[-1] + 1])
+    return f"{sign}{before}{text} {after.strip()}".strip()
+
+
+def _section(value: float, sections: Sequence[str]) -> str:
+    """The part of a format for numbers above, below or at zero."""
+    if value == 0 and len(sections) > 2:
+        return sections[2]
+    if value < 0 and len(sections) > 1:
+        return sections[1]
+    return sections[0]
+
+
+def _placed(value: float, form: str) -> str:
+    """The digits of a whole number at their places, as in "000-0000"; of other numbers as they are."""
+    digits = str(value)
+    form = form.replace("\\", "")
+    if not isinstance(value, int) or re.search(r"[^0#?() -]", form):
+        return digits
+    places = len(re.findall("[0#?]", form))
+    if len(digits) < places:
+        if re.search("[#?]", form):
+            return digits
+        digits = digits.zfill(places)
+    first = 1 + len(digits) - places
+    others = iter(digits[first:])
+    text = digits[:first] + re.sub("[0#?]", lambda _: next(others), form[1:])
+    return f"({text}" if text.count(")") > text.count("(") else text
 
 
 def table(rows: Iterable[Sequence[str]]) -> str:
@@ -405,7 +558,8 @@ class Docx(_Packed):
             has_hidden |= _drop_hidden(root, hidden)
             for equation in root.iter(f"{_M}oMath"):
                 _mend_equation(equation)
-            _escape_cells(root, _W)
+            for text in root.xpath("//w:tc[not(.//w:tc)]//w:t", namespaces=_SPACES):
+                text.text = in_cell(text.text or "")  # MarkItDown leaves a bar as it is
             for node in root.iter(*_READ_AS):
                 node.tag = _READ_AS[str(node.tag)]
             for line_end in root.iter(f"{_W}br"):  # of a page or a column, too
@@ -416,15 +570,27 @@ class Docx(_Packed):
             members[name] = etree.tostring(root)
         if has_hidden:
             notes.append("texts marked as hidden are left out")
-        return _ITEM.sub(_item, super().markdown(_packed(members), members, notes))
+        return _ITEM.sub(_item, _converted(_packed(members)))
 
 
-def _escape_cells(root: _Element, space: str) -> None:
-    """In tables, a bar is text: MarkItDown leaves it as it is."""
-    for cell in root.iter(f"{space}tc"):
-        if cell.find(f".//{space}tc") is None:
-            for text in cell.iter(f"{space}t"):
-                text.text = in_cell(text.text or "")
+def _converted(data: bytes) -> str:
+    """A Word document as Markdown, by MarkItDown."""
+    needed("markitdown", "office", "read DOCX")
+    from markitdown import StreamInfo, converters
+
+    # No marks for bold and italics: they would stand inside words.
+    plain = {
+        "escape_underscores": False,
+        "escape_asterisks": False,
+        "strong_em_symbol": "",
+        "sup_symbol": _SUP,
+    }
+    converter: Any = converters.DocxConverter
+    converted = converter().convert(BytesIO(data), StreamInfo(), style_map=_TITLE, **plain)
+    text = converted.markdown.replace("\r\n", "\n")
+    text = _RAISED.sub(lambda match: raised(match[1]), text)
+    text = re.sub(r"\n{3,}", "\n\n", text).strip()
+    return _NO_HEADER.sub(r"\2\n\1", text)
 
 
 def _value(element: _Element, path: str) -> str:
