@@ -16,6 +16,7 @@ pytest.importorskip("langchain_text_splitters")
 from chunkadapters.langchain import (
     ChunkcoreTextSplitter,
     IndexRetriever,
+    PassageCompressor,
     PassageRetriever,
     SizeUnitWarning,
     SourceWarning,
@@ -214,11 +215,18 @@ def test_a_questions_filter_comes_beside_no_other_and_reaches_the_store():
         ("text", "question q.: expected a list of LangChain documents, got a str"),
         ({"context": [], "answer": ""}, r"got a dict with the keys context, answer; .pick\(\) the documents' key"),
         (["text"], "got a str among the answers"),
+        ([(Document(page_content="tea"), 0.5)], "got a tuple among the answers"),
     ],
 )
 def test_answers_that_are_no_documents_are_an_error(answer, message):
+    asked = RunnableLambda(lambda query: answer)
     with pytest.raises(DataError, match=message):
-        run_retriever(RunnableLambda(lambda query: answer), BENCHMARK)
+        run_retriever(asked, BENCHMARK)
+    behind = PassageRetriever(asked, documents=BENCHMARK.documents)
+    with pytest.raises(DataError, match=message.removeprefix("question q.: ")):
+        behind.invoke("tea")
+    with pytest.raises(DataError, match=message.removeprefix("question q.: ")):
+        PassageCompressor(documents=BENCHMARK.documents).compress_documents(answer, "tea")
 
 
 def test_what_is_no_retriever_is_an_error_that_says_what_is():

@@ -730,6 +730,8 @@ def test_a_counter_that_counts_no_tokens_is_refused(count: Any) -> None:
         langchain.IndexRetriever(INDEX, counter=lambda text: count).invoke("tea")
     with pytest.raises(ValueError, match="the question is a string, got"):
         langchain.IndexRetriever(INDEX).invoke(5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the question is a string, got"):
+        langchain.PassageCompressor(index=INDEX).compress_documents([], {"question": "tea"})  # type: ignore[arg-type]
     chunks = get_retriever("bm25").index(chunk_corpus(SOURCES, "sentence:size=50"))
     few, many = (langchain.IndexRetriever(chunks, max_tokens=most, counter="words").invoke("tea") for most in (40, 200))
     assert 150 < sum(len(passage.page_content.split()) for passage in many) <= 200  # more tokens of the chunker's

@@ -244,8 +244,14 @@ class Behind:
             )
 
     def passages(self, question: str, hits: Sequence[Hit]) -> list[Passage]:
-        """The passages, best first."""
+        """The passages, best first. Raises `OptionError`: the question is no string."""
+        _check_question(question)
         return self.index.opened.behind(question, hits, self)
+
+
+def _check_question(question: object) -> None:
+    if not isinstance(question, str):
+        raise OptionError(f"the question is a string, got {kind_of(question)}")
 
 
 class HitIndex(ABC):
@@ -424,8 +430,7 @@ class OpenedIndex(HitIndex):
         return Locator(self.documents, changed=self._changed)
 
     def passages(self, question: str, limits: Limits, where: Where | None = None) -> list[Passage]:
-        if not isinstance(question, str):
-            raise OptionError(f"the question is a string, got {kind_of(question)}")
+        _check_question(question)
         index = self.index if where is None else self.index.within(where)
         fitting = _answer(index, question, limits)
         names = {piece.document_id for piece in fitting}

@@ -492,7 +492,7 @@ class RetrieverHooks(Generic[Retriever]):
         check_foreign(retriever)
         others = dict(options)
         asking = {name: others.pop(name) for name in self.asking if name in others}
-        run = RetrieverRun(self.system(retriever, **asking), self._hits, benchmark, **others)
+        run = RetrieverRun(self.system(retriever, **asking), self.hits, benchmark, **others)
         await run.ask_all(concurrency)
         return run.run()
 
@@ -530,7 +530,8 @@ class RetrieverHooks(Generic[Retriever]):
             )
         return report
 
-    def _hits(self, answer: object) -> list[Hit]:
+    def hits(self, answer: object) -> list[Hit]:
+        """What a retriever answered, as hits. Raises `DataError`: it is no list of the framework's documents."""
         if not isinstance(answer, list | tuple):
             hint = ""
             if isinstance(answer, dict):

@@ -302,9 +302,8 @@ class PassageCompressor(BaseDocumentCompressor, _Shown):
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """The passages, best first. Raises `DataError` for anything but documents."""
-        passages = Behind.of(self, self._local_index()).passages(
-            query, [hit_of(document) for document in documents]
-        )
+        behind = Behind.of(self, self._local_index())
+        passages = behind.passages(query, _hooks.hits(documents))
         return [_document(passage, documents) for passage in passages]
 
 
@@ -455,7 +454,7 @@ class PassageRetriever(BaseRetriever, _Shown):
     def _passages(
         self, query: str, documents: list[Document], behind: Behind, arguments: Mapping[str, object]
     ) -> list[Document]:
-        hits = [hit_of(document) for document in documents]
+        hits = _hooks.hits(documents)
         chosen = arguments.get("filter")
         if isinstance(chosen, Mapping):
             for hit in hits:
