@@ -96,6 +96,8 @@ def test_a_line_that_begins_what_follows_at_once_is_in_its_chunk(head: str, line
         ("Tea.\n* p < 5\nHot.", []),
         ("#+TITLE: Tea\n\n* red\n* hot\nIt is.", [0]),
         ("Tea.\n\nCHAPTER I.\n\nHot.", [1]),
+        ("Q: Hot?\nA: It is.\n\nSweet?\n\nA 2. No.\nWhy?\nI ask.", [0, 2]),
+        ("茶热吗？\n答：热。", [0]),
         ("Tea.\n\nCHAPTER I. Tea.\n\nHot.", []),
     ],
 )

@@ -526,6 +526,10 @@ _CHAPTER = re.compile(
 )
 _ORG = re.compile(r"\*{1,6} +[^\s*]")
 _ORG_FILE = re.compile(r"^(?:#\+[A-Za-z]+(?:_\w+)?:|:PROPERTIES:|\*\* TODO )", re.MULTILINE)
+# What begins the answer below a question.
+_ANSWER = re.compile(
+    r"(?:A|R|Answer|Antwort|Réponse|Respuesta|Risposta|Ответ|О|答|回答) ?\d{0,3}[.:：]"
+)
 # What begins an environment of LaTeX, a directive of reStructuredText, a block of Org, a division or a table of a wiki.
 _OPENER = re.compile(r"\\begin\{|\.\. [\w:+-]+::|#\+begin_|:{3,}[ \t]*[{\w]|\{\|", re.IGNORECASE)
 
@@ -623,7 +627,7 @@ def _are_records(lines: Sequence[str]) -> bool:
 
 
 def heading_numbers(text: str, sentences: Ranges) -> list[int]:
-    r"""Which sentences are headings: a short line alone, without a full stop, or with the mark of a format.
+    r"""Which sentences are headings: a short line alone, without a full stop, or with a mark; or questions of a list.
 
     >>> import numpy as np
     >>> heading_numbers("PART ONE\n\nBoats pay.", np.array([[0, 8], [10, 20]]))
@@ -638,6 +642,9 @@ def heading_numbers(text: str, sentences: Ranges) -> list[int]:
         after = text[end:following]
         line = text[start:end]
         if "\n" not in after or "\n" in line:
+            continue
+        if line[-1] in "?？" and _ANSWER.match(text, following):
+            numbers.append(number)
             continue
         is_plain = line[0].isalnum() and text[following].isalnum() and not line.isupper()
         if after == "\n" and is_plain:  # a line right before another one has no mark of a heading
