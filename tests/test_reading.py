@@ -91,6 +91,16 @@ def test_headers_and_footers_of_most_pages_are_marked_and_no_text(tmp_path):
     assert document_of(file).text.count("Of tea") == 3
 
 
+@pytest.mark.parametrize("number", ["Of tea | {}", "{} | Of tea", "Tea · page {}", "Tea Seite {} von 9", "{} / 9 Tea"])
+def test_headers_of_several_lines_and_titles_with_the_number_of_the_page(number):
+    pages = [f"Leaf\nGreen\n{word}\nIt is {word}.\nGreen\n{number.format(n)}" for n, word in enumerate("abcd", 7)]
+    pages.append("Leaf\nIt is e.\nGreen")
+    document = readers["PDF"]().read(pdf_bytes(list(map(lines_of, pages))), "a").document
+    texts = [pages[0], *(f"{word}\nIt is {word}." for word in "bcd"), "It is e.\nGreen"]
+    assert document.text == "\n\n".join(texts)
+    assert document.marks[2].data == {"number": 3, "header": "Leaf\nGreen", "footer": f"Green\n{number.format(9)}"}
+
+
 CHECKED = "boxes of a form are left out; checked are 'agree'"
 
 

@@ -26,10 +26,11 @@ _DIVIDED = re.compile(
     f"((?:{_WORD}[-\u2010])*{_WORD})(?:[-\u2010\u00ad]\n|[\u0002\ufffe]\n?)({_WORD})"
 )
 _WORDS = re.compile(f"{_WORD}(?:[-\u2010]{_WORD})*")
-# A line that is the number of its page, with what may stand around it.
+# A line that is the number of its page, with what may stand around it: "Page 3 of 9", "Of tea | 3", "Tea, page 3".
+_PAGE = r"(?:page|seite|pagina|página|sida|side|strona|strana|oldal|стр\.?|с\.|p\.|pg\.?|s\.)\s*"
 _PAGE_NUMBER = re.compile(
-    r"[-–—·|\s]*(?:(?:page|seite|pagina|página|sida|side|strona|strana|oldal|стр\.?|с\.|p\.|pg\.?|s\.)\s*)?(\d+)"
-    r"(?:\s*(?:of|von|de|di|av|af|z|из|/)\s*\d+)?[-–—·|\s]*",
+    rf"(?:[-–—·|\s]*|.*[|·•]\s*|.*\s(?={_PAGE}\d))(?:{_PAGE})?(\d+)"
+    r"(?:\s*(?:of|von|de|di|av|af|z|из|/)\s*\d+(?:\s.*)?)?(?:[-–—·|\s]*|\s*[|·•].*)",
     re.IGNORECASE,
 )
 _SIGNS = re.compile("[\u0000-\u0008\u000b-\u001f\u007f\u00ad\ufffe\uffff]")
@@ -39,11 +40,11 @@ _SIGNS = re.compile("[\u0000-\u0008\u000b-\u001f\u007f\u00ad\ufffe\uffff]")
 class Pdf(Reader):
     """A PDF: its lines in the order of PDFium, a blank line between pages.
 
-    Marks: ``page`` with ``number`` and where known ``label``. A first or last line that most pages share, but for its
-    digits, is the mark's ``header`` or ``footer``, and no text. A word that a hyphen divides between two lines
-    is joined, with a mark ``divided`` whose ``printed`` is the word as it is printed. What is filled into a form or
-    typed over a page is lines at the page's end. Pages without text, such as scanned ones, keep their numbers. Notes
-    name these pages, those that PDFium cannot read, comments, and the boxes of forms that are checked.
+    Marks: ``page`` with ``number`` and where known ``label``. First or last lines, up to three, that most pages share,
+    but for the page's number, are the mark's ``header`` or ``footer``, and no text. A word that a hyphen divides
+    between two lines is joined, with a mark ``divided`` whose ``printed`` is the word as it is printed. What is filled
+    into a form or typed over a page is lines at the page's end. Pages without text, such as scanned ones, keep their
+    numbers. Notes name these pages, those that PDFium cannot read, comments, and the boxes of forms that are checked.
     """
 
     endings = ("pdf",)
@@ -206,9 +207,12 @@ def _joined(pages: Sequence[_Page]) -> tuple[str, tuple[Mark, ...]]:
         data: dict[str, Any] = {"number": number + 1}
         if page.label:
             data["label"] = page.label
-        lines = list(page.lines)
-        for place, key in running[number].items():
-            data[key] = _SIGNS.sub("", lines.pop(place))
+        first, last = running[number]
+        lines = page.lines[first : len(page.lines) - last]
+        around = {"header": page.lines[:first], "footer": page.lines[len(page.lines) - last :]}
+        for key, pieces in around.items():
+            if pieces:
+                data[key] = _SIGNS.sub("", "\n".join(pieces))
         lines += page.typed
         if not lines:
             continue
@@ -221,27 +225,39 @@ def _joined(pages: Sequence[_Page]) -> tuple[str, tuple[Mark, ...]]:
 
 
 _BETWEEN = "\n\n"
-_PLACES = {0: "header", -1: "footer"}
+_DEEPEST = 3  # lines of a header or a footer
 
 
-def _running(pages: Sequence[list[str]]) -> list[dict[int, str]]:
-    """For each page, the places of its lines that most pages begin or end with, word for word; and page numbers.
+def _running(pages: Sequence[list[str]]) -> list[tuple[int, int]]:
+    """How many lines each page begins and ends with that most pages have, word for word; and page numbers.
 
     Where such a line first stands, it is text, so that search finds it.
     """
-    running: list[dict[int, str]] = [{} for _ in pages]
-    long = [number for number, lines in enumerate(pages) if len(lines) > 2]
-    for place, key in _PLACES.items():
-        patterns = [_pattern(pages[number][place], number) for number in long]
-        counts = Counter(patterns)
+    headers = _repeated(pages)
+    footers = _repeated([lines[::-1] for lines in pages])
+    return list(zip(headers, footers, strict=True))
+
+
+def _repeated(pages: Sequence[list[str]]) -> list[int]:
+    """How many first lines of each page other pages have, too, and one before it."""
+    repeated = [0] * len(pages)
+    most = sum(len(lines) > 2 for lines in pages) // 2
+    numbers: Sequence[int] = range(len(pages))
+    for place in range(_DEEPEST):
+        patterns = {
+            number: _pattern(pages[number][place], number)
+            for number in numbers
+            if len(pages[number]) > 2 * place + 2
+        }
+        counts = Counter(patterns.values())
+        fewest = max(_FEWEST, most + 1)
+        numbers = [number for number, pattern in patterns.items() if counts[pattern] >= fewest]
         shown = set()
-        for number, pattern in zip(long, patterns, strict=True):
-            if counts[pattern] < _FEWEST or 2 * counts[pattern] <= len(long):
-                continue
-            if pattern in shown:
-                running[number][place] = key
-            shown.add(pattern)
-    return running
+        for number in numbers:
+            if patterns[number] in shown and repeated[number] == place:
+                repeated[number] += 1
+            shown.add(patterns[number])
+    return repeated
 
 
 def _pattern(line: str, number: int) -> str:
