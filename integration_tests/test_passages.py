@@ -544,7 +544,7 @@ def test_a_retriever_that_refuses_so_many_hits_is_asked_for_its_own_number(way: 
     lines = langchain.PassageRetriever(store.as_retriever(), documents=[tea])
     nodes = llamaindex.PassageRetriever(StrictNodes(), documents=[tea])
     awaited: list[Any] = [lines.ainvoke, nodes.aretrieve]
-    asks = [lines.invoke, nodes.retrieve] if way == "at once" else [finished(ask) for ask in awaited]
+    asks: list[Any] = [lines.invoke, nodes.retrieve] if way == "at once" else [finished(ask) for ask in awaited]
     for ask, name in zip(asks, ("VectorStoreRetriever", "StrictNodes"), strict=True):
         with pytest.warns(PassageWarning, match=rf"{name} gives no 100 hits \(expected at most 60.*fetch_k=None"):
             assert len(ask("tea")) == 1

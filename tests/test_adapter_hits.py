@@ -182,7 +182,7 @@ REASONS = (
     "it names another file",
     "it has no text",
 )
-NOWHERE = ("elsewhere", "", [])
+NOWHERE: tuple[str, str, list[tuple[int, int]]] = ("elsewhere", "", [])
 
 
 @pytest.mark.parametrize(

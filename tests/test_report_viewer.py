@@ -165,6 +165,7 @@ def test_with_too_many_chunks_only_those_that_were_retrieved_are_drawn(monkeypat
 def test_the_viewer_lists_documents_and_systems_in_the_pages_order():
     shown = viewer(study(names=NASTY, texts=NASTY))
     made = study(names=NASTY, texts=NASTY)
+    assert shown.index is not None
     assert shown.index["ids"] == [document.id for document in made.benchmark.documents]
     assert shown.index["sizes"] == [len(document.text) for document in made.benchmark.documents]
     packs = {pack.name: pack for pack in shown.packs}
