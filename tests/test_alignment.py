@@ -29,9 +29,7 @@ def test_given_spans_are_taken_where_they_hold_the_text(aligner: Aligner) -> Non
     [
         [Span(5, 16)],  # one character off
         [Span(4, 4000)],  # past the end
-        [(15, 4)],  # reversed
-        [(4.0, 15.0)],  # no whole numbers
-        [(4, 15), (35, 43)],  # one span too many
+        [Span(4, 15), Span(35, 43)],  # one span too many
     ],
 )
 def test_wrong_spans_give_way_to_the_text(aligner: Aligner, spans: list[Span]) -> None:

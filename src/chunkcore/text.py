@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate, chain, pairwise
@@ -172,12 +172,7 @@ class Mark:
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "start": self.span.start,
-            "end": self.span.end,
-            "data": dict(self.data),
-        }
+        return {"kind": self.kind, **asdict(self.span), "data": dict(self.data)}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Mark:
@@ -217,7 +212,7 @@ class Document:
         True
         """
         own = [_strengths(piece) for piece in pieces if piece.document_id == self.id]
-        disjoint: list[tuple[int, int, float]] = []
+        disjoint = []
         reached = 0
         for start, end, strength in sorted(chain.from_iterable(own)):
             if end > reached:
@@ -313,11 +308,11 @@ def _strengths(piece: Any) -> list[tuple[int, int, float]]:
     most = max((part.score for part in parts), default=0.0)
     if len(parts) < 2 or most <= 0:
         return [(span.start, span.end, 0.5) for span in piece.spans]
-    return [
-        (span.start, span.end, min(1.0, max(0.0, part.score / most)))
-        for part in parts
-        for span in part.spans
-    ]
+    rows = []
+    for part in parts:
+        strength = min(1.0, max(0.0, part.score / most))
+        rows += [(span.start, span.end, strength) for span in part.spans]
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property, lru_cache
 from itertools import islice, zip_longest
@@ -324,6 +324,7 @@ class Verdict:
         return bool(self.piece.spans)
 
 
+@dataclass(eq=False)
 class Locator:
     """Finds hits in documents: by the places that they state where these hold their text, else by their text.
 
@@ -346,17 +347,13 @@ class Locator:
     'its text stands several times'
     """
 
-    def __init__(
-        self,
-        documents: Mapping[str, Document],
-        *,
-        lenient: bool = False,
-        changed: Callable[[Iterable[str]], Collection[str]] = lambda names: (),
-    ) -> None:
-        self._documents = documents
-        self._lenient = lenient
-        self._changed = changed
-        self._names = DocumentNames(documents)
+    documents: Mapping[str, Document]
+    _: KW_ONLY
+    lenient: bool = False
+    changed: Callable[[Iterable[str]], Collection[str]] = lambda names: ()
+
+    def __post_init__(self) -> None:
+        self._names = DocumentNames(self.documents)
         self._aligner = lru_cache(_ALIGNERS)(self._new_aligner)
 
     def locate(self, hit: Hit) -> Verdict:
@@ -375,7 +372,7 @@ class Locator:
             shared = set.intersection(*[set(hit.names) for hit in hits])
         if shared:
             verdicts = self._without_shared_names(hits, verdicts, shared)
-        changed = self._changed(
+        changed = self.changed(
             {verdict.piece.document_id for verdict in verdicts if verdict.piece.spans}
         )
         for number, verdict in enumerate(verdicts):
@@ -396,16 +393,14 @@ class Locator:
         return nameless if len(documents) > 1 else verdicts
 
     def _verdict(self, hit: Hit) -> Verdict:
-        if not hit.text.strip() and not (self._lenient and hit.spans):
+        if not hit.text.strip() and not (self.lenient and hit.spans):
             return _elsewhere(hit, "it has no text")
-        groups = self._names.groups(hit.names, loosely=self._lenient) or self._by_metadata(
-            hit.names
-        )
+        groups = self._names.groups(hit.names, loosely=self.lenient) or self._by_metadata(hit.names)
         for group in groups:
             verdict = self._in_one_of(hit, group)
             if verdict is not None:
                 return verdict
-        if self._lenient or not groups:
+        if self.lenient or not groups:
             verdict = self._without_name(hit)
             if verdict.piece.spans or not groups:
                 return verdict
@@ -415,7 +410,7 @@ class Locator:
         """The documents of each name, by the names in their metadata."""
         groups = []
         others, documents = self._other_names
-        for group in others.groups(names, loosely=self._lenient):
+        for group in others.groups(names, loosely=self.lenient):
             document_ids = {document_id for name in group for document_id in documents[name]}
             if len(document_ids) <= _ALIGNERS:  # a name of more of them says nothing
                 groups.append(sorted(document_ids))
@@ -426,20 +421,20 @@ class Locator:
 
         By its stated place, if one document alone has the text there; else by the text alone.
         """
-        if not self._lenient:
+        if not self.lenient:
             if any(PurePath(name).suffix for name in hit.names):
                 return _elsewhere(hit, "it names another file")
             if len(hit.text.strip()) < _SHORTEST:
                 return _elsewhere(hit, "no document has its text")
         holding = []
-        for name, document in self._documents.items():
+        for name, document in self.documents.items():
             spans = _spans_of_text(document.text, hit)
             if spans and hit.text.strip() and not hit.derived:
                 holding.append(Retrieved(name, spans, hit.score, hit.text))
         if len(holding) == 1:
             return self._placed(hit, holding[0])
         piece = self._aligner("").locate(hit.text, score=hit.score)
-        is_one = self._lenient or piece.match != "ambiguous"
+        is_one = self.lenient or piece.match != "ambiguous"
         if is_one and self._has_text(piece):
             return self._placed(hit, piece)
         return _elsewhere(hit, "no document has its text")
@@ -452,7 +447,7 @@ class Locator:
         if len(pieces) < 2:
             return self._placed(hit, pieces[0]) if pieces else None
         piece = unplaced(hit)
-        if self._lenient:
+        if self.lenient:
             certainty = pieces[0].certainty / len(pieces)
             piece = replace(pieces[0], match="ambiguous", certainty=certainty)
         return Verdict("ambiguous", piece, "several documents of its name have its text")
@@ -464,7 +459,7 @@ class Locator:
         elif hit.stated.spans and piece.match != "spans":
             reason = "another text stands at its stated place"
         elif hit.stated.searched and hit.text and not hit.derived and piece.match == "spans":
-            source = self._documents[piece.document_id].text
+            source = self.documents[piece.document_id].text
             times = len(list(occurrences(source, hit.text)))
             if times > 1:
                 reason = "its splitter searched for its place, and its text stands several times"
@@ -474,7 +469,7 @@ class Locator:
         return Verdict("placed", piece, reason)
 
     def _in_document(self, hit: Hit, document_id: str) -> Retrieved | None:
-        source = self._documents[document_id].text
+        source = self.documents[document_id].text
         spans = _spans_of_text(source, hit)
         if spans:
             return Retrieved(document_id, spans, hit.score, hit.text)
@@ -489,7 +484,7 @@ class Locator:
             is_stated = hit.spans[:1] and hit.spans[0].start == spans[1].start  # the rows alone
             match: MatchKind = "spans" if is_stated else "exact"
             return Retrieved(document_id, spans, hit.score, hit.text, match=match)
-        aligner = self._aligner("" if self._lenient else document_id)
+        aligner = self._aligner("" if self.lenient else document_id)
         piece = aligner.locate(hit.text, document_id=document_id, spans=hit.spans, score=hit.score)
         has_text = self._has_text(piece)
         if piece.match == "part" and not has_text:  # a context was put before it
@@ -499,9 +494,9 @@ class Locator:
 
     def _has_text(self, piece: Retrieved) -> bool:
         """Whether the text stands there, but for white space, case, and signs at the edges of words."""
-        if self._lenient or piece.match == "spans" or not piece.spans:
+        if self.lenient or piece.match == "spans" or not piece.spans:
             return bool(piece.spans)
-        source, span = self._documents[piece.document_id].text, piece.spans[0]
+        source, span = self.documents[piece.document_id].text, piece.spans[0]
         held = span.slice(source)
         is_long = len(piece.text) >= _SHORTEST
         if wording(held) == wording(piece.text):
@@ -516,14 +511,14 @@ class Locator:
         Readers may give a file another id at every run, so that the hits of a saved store have ids of an earlier one.
         """
         documents: dict[str, list[str]] = {}
-        for document_id, document in self._documents.items():
+        for document_id, document in self.documents.items():
             for name in names_of(*(document.metadata.get(key) for key in NAMING_KEYS)):
                 documents.setdefault(name, []).append(document_id)
         return DocumentNames(documents), documents
 
     def _new_aligner(self, document_id: str) -> Aligner:
         """The aligner of a document, or of all."""
-        return Aligner([self._documents[document_id]] if document_id else self._documents.values())
+        return Aligner([self.documents[document_id]] if document_id else self.documents.values())
 
 
 def _spans_of_text(source: str, hit: Hit) -> tuple[Span, ...]:

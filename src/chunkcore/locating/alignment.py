@@ -8,7 +8,6 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import cache, cached_property, partial
 from itertools import islice, pairwise, takewhile
 from os.path import commonprefix
@@ -92,7 +91,7 @@ class Aligner:
         text: str,
         *,
         document_id: str = "",
-        spans: Iterable[Span | tuple[int, int]] = (),
+        spans: Iterable[Span] = (),
         score: float = 0.0,
     ) -> Retrieved:
         """Locate a retrieved text; without a place it has no spans, and `match` is "unlocated".
@@ -103,7 +102,9 @@ class Aligner:
         """
         number = self._numbers.get(document_id)
         source = "" if number is None else self._documents[number].text
-        offered = _spans_within(source, spans)
+        offered = tuple(spans)
+        if any(span.end > len(source) for span in offered):
+            offered = ()
         if offered and _holds(source, offered, text):
             return Retrieved(document_id, offered, score, text, match="spans")
         matches = self._search(text, number)
@@ -266,14 +267,6 @@ class Aligner:
 def unlocated(text: str, score: float = 0.0) -> Retrieved:
     """A text without a place."""
     return Retrieved("", (), score, text, match="unlocated", certainty=0.0)
-
-
-def _spans_within(source: str, spans: Iterable[Span | tuple[int, int]]) -> tuple[Span, ...]:
-    """The spans; none if one of them is malformed or ends outside the source."""
-    offered = []
-    with suppress(DataError, TypeError):
-        offered = [span if isinstance(span, Span) else Span(*span) for span in spans]
-    return tuple(offered) if all(span.end <= len(source) for span in offered) else ()
 
 
 def _holds(source: str, spans: Sequence[Span], text: str) -> bool:
@@ -484,7 +477,6 @@ def _jumps(places: Sequence[Ranges], lengths: Sequence[int], placed: Sequence[in
     return jumps
 
 
-_FEW = 4096  # pairs of places whose costs are quickly computed one by one
 _NEVER = 2**61
 
 
@@ -502,9 +494,6 @@ def _least_before(until: Numbers, before: Ranges, after: Ranges, jump: int) -> N
 
 def _least(values: Numbers, places: Numbers, due: Numbers, here: Numbers) -> Numbers:
     """For each of `due`, the least of ``values + |places - due|``, and `_BACKWARDS` more for places from `here` on."""
-    if len(places) * len(due) <= _FEW:
-        late = np.where(places[:, None] >= here, _BACKWARDS, 0)
-        return np.asarray((values[:, None] + np.abs(places[:, None] - due) + late).min(axis=0))
     order = np.argsort(places, kind="stable")
     places, values = places[order], values[order]
     early, late = values - places, values + places

@@ -285,21 +285,10 @@ class Index(ABC):
         """
         self._check_whole()
         before, vectors = self.corpus, self.vectors
-        chosen = before.chunker if chunker is None else get_chunker(chunker)
         changed, gone = _changes(before.documents, documents, without)
-        if not changed and before.chunker not in (None, chosen):
-            raise OptionError(
-                "no document has changed, and unchanged ones are not cut again: index them anew with the chunker"
-            )
+        added = _cut(changed, before.chunker, chunker)
         if not changed and not gone:
             return self
-        added = ChunkedCorpus()
-        if changed:
-            if chosen is None:
-                raise OptionError(
-                    "this index was made of chunks, not of documents: give update the chunker="
-                )
-            added = chunk_corpus(changed, chosen)
         gone.update(document.id for document in changed)
         stays = np.array([document.id not in gone for document in before.documents], np.bool_)
         corpus, places = ChunkedCorpus.joined(before, stays, added)
@@ -472,6 +461,24 @@ def _changes(
         if not _is_same(by_id.get(item.id), item):
             changed.append(item)
     return changed, gone
+
+
+def _cut(
+    documents: Sequence[Document], before: Chunker | None, chunker: Chunker | str | None
+) -> ChunkedCorpus:
+    """The chunks of documents that are added to those that a chunker cut before."""
+    chosen = before if chunker is None else get_chunker(chunker)
+    if not documents:
+        if before not in (None, chosen):
+            raise OptionError(
+                "no document has changed, and unchanged ones are not cut again: index them anew with the chunker"
+            )
+        return ChunkedCorpus()
+    if chosen is None:
+        raise OptionError(
+            "this index was made of chunks, not of documents: give update the chunker="
+        )
+    return chunk_corpus(documents, chosen)
 
 
 def _is_same(held: Document | None, other: Document) -> bool:

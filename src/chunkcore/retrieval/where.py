@@ -48,8 +48,11 @@ def allowed_documents(
     if isinstance(where, Mapping):
         _check_operators(where)
         check_values(where)
-        required = {key: comparable(value) for key, value in where.items()}
-        return np.array([_has(data, required) for data in metadata], dtype=np.bool_)
+        allowed = np.ones(len(names), dtype=np.bool_)
+        for key, value in where.items():
+            required = comparable(value)
+            allowed &= [key in data and comparable(data[key]) == required for data in metadata]
+        return allowed
     ids = {unicodedata.normalize("NFC", name) for name in _ids(where)}
     is_named = [unicodedata.normalize("NFC", name) in ids for name in names]
     return np.array(is_named, dtype=np.bool_)
@@ -93,9 +96,8 @@ def _check_operators(where: Mapping[str, Any]) -> None:
     for value in where.values():
         if isinstance(value, Mapping):
             names += value
-    if set(where) in _HAYSTACK or any(
-        isinstance(name, str) and name.startswith("$") for name in names
-    ):
+    has_operator = any(isinstance(name, str) and name.startswith("$") for name in names)
+    if has_operator or set(where) in _HAYSTACK:
         raise OptionError(
             f"where knows no operators, got {echo(dict(where))}: name values, or give a function"
         )
@@ -151,13 +153,6 @@ def _ids(where: Any) -> list[str]:
             f"got {echo(where)}"
         )
     return ids
-
-
-def _has(
-    data: Mapping[str, Any],
-    required: Mapping[str, object],
-) -> bool:
-    return all(key in data and comparable(data[key]) == value for key, value in required.items())
 
 
 def comparable(value: object) -> object:

@@ -93,9 +93,8 @@ def passage_of(
     documents: Documents,
 ) -> Retrieved:
     """One passage of neighbouring units, which are its parts, with what stands between them in their document."""
-    name, joined = units[0].document_id, units[0].spans
+    name, joined, text = units[0].document_id, units[0].spans, units[0].text
     document = documents.get(name)
-    text = units[0].text
     if len(units) > 1:
         spans = [*joined]
         for unit in units[1:]:
@@ -579,27 +578,33 @@ def join(
     """
     worth = [hit.score for hit in hits] if scores is None else scores
     neighbours = list(pairs)
-
-    def joined(count: int) -> RankedList:
-        passages = RankedList()
-        within = [pair for pair in neighbours if max(pair) < count]
-        for group in _groups(hits[:count], within):
-            units = sorted((hits[number] for number in group), key=lambda hit: hit.spans)
-            best = max(worth[number] for number in group)
-            passages.append(passage_of(units, best, documents))
-        return passages
-
     if max_tokens is None:
-        return joined(len(hits))
+        return _joined(hits, worth, neighbours, documents)
     budget = Budget(max_tokens, counter)
-    count = bisect_right(
-        range(1, len(hits) + 1),
-        max_tokens,
-        key=lambda count: budget.total(passage.text for passage in joined(count)),
-    )
+
+    def tokens(count: int) -> int:
+        passages = _joined(hits[:count], worth, neighbours, documents)
+        return budget.total(passage.text for passage in passages)
+
+    count = bisect_right(range(1, len(hits) + 1), max_tokens, key=tokens)
     if count == 0:
         return RankedList(first_cut(hits, budget))
-    return joined(count)
+    return _joined(hits[:count], worth, neighbours, documents)
+
+
+def _joined(
+    hits: Sequence[Retrieved],
+    worth: Sequence[float],
+    pairs: Iterable[tuple[int, int]],
+    documents: Documents,
+) -> RankedList:
+    """The passages of hits, and of pairs of them, with the greatest worth of each one's hits."""
+    passages = RankedList()
+    for group in _groups(hits, [pair for pair in pairs if max(pair) < len(hits)]):
+        units = sorted((hits[number] for number in group), key=lambda hit: hit.spans)
+        best = max(worth[number] for number in group)
+        passages.append(passage_of(units, best, documents))
+    return passages
 
 
 def _groups(

@@ -483,8 +483,7 @@ class WindowIndex(PassageIndex):
         budget = Budget(max_tokens, self.units.counter if counter is None else counter)
         places = self.units.places_of(ranked)
         placed = self._placed(ranked, places, show)
-        others = sorted(set(range(len(ranked))).difference(placed))
-        alone = self._alone(ranked, placed, others, budget) if others else []
+        alone = self._alone(ranked, placed, budget)
         passages: list[Retrieved] = []
         if budget.left > 0 and (placed or show == "all"):
             asked = self._behind_question(question, ranked, places, placed, show, balance)
@@ -492,8 +491,8 @@ class WindowIndex(PassageIndex):
         for number in alone:
             passages.insert(number, ranked[number])
         if not passages and level is None:
-            hits_left = [ranked[number] for number in others]
-            passages = first_cut([hit for hit in hits_left if hit.text.strip()], budget)
+            others = [hit for number, hit in enumerate(ranked) if number not in placed]
+            passages = first_cut([hit for hit in others if hit.text.strip()], budget)
         return in_order(passages[:k], order)
 
     def _placed(self, hits: Sequence[Retrieved], places: Numbers, show: Show) -> list[int]:
@@ -501,10 +500,11 @@ class WindowIndex(PassageIndex):
         placed = []
         within, _ = self.units.covered(ranges_of(places))
         for number in np.unique(places[0, within]).tolist():
-            source = self.sources.get(hits[number].document_id)
+            hit = hits[number]
+            source = self.sources.get(hit.document_id)
             is_there = show in ("whole", "all")  # a part of a unit is cut from the document
             if source is not None:
-                is_there = max([span.end for span in hits[number].spans]) <= len(source.text)
+                is_there = max([span.end for span in hit.spans]) <= len(source.text)
             if is_there:
                 placed.append(number)
         return placed
@@ -513,16 +513,17 @@ class WindowIndex(PassageIndex):
         self,
         hits: Sequence[Retrieved],
         placed: Sequence[int],
-        others: Sequence[int],
         budget: Budget,
     ) -> list[int]:
         """The numbers of hits without a place that the budget would hold if the hits were returned."""
+        if len(placed) == len(hits):
+            return []
         texts = [hit.text for hit in hits]
         for number in placed:
             texts[number] = texts[number] or with_source(hits[number], self.sources).text
         sizes = budget.counter.count_many(texts)
-        is_within = np.cumsum(sizes) <= budget.left
-        alone = [number for number in others if is_within[number] and texts[number]]
+        within = np.flatnonzero(np.cumsum(sizes) <= budget.left).tolist()
+        alone = [number for number in within if texts[number] and number not in placed]
         budget.left -= int(sizes[alone].sum())
         return alone
 
@@ -546,16 +547,12 @@ class WindowIndex(PassageIndex):
         agreement = units.agreement(places, words)
         if balance < 1:
             balance *= agreement
-        if show == "all":
-            shown = self._everything
-        else:
-            ranges = ranges_of(places)
-            if show != "hits":
-                whole = {hits[number].document_id for number in placed}
-                if show != "whole":
-                    whole.intersection_update(show)
-                ranges = np.concatenate((ranges, units.whole(whole)))
-            shown = Shown(units, ranges)
+        shown = self._everything
+        if show != "all":
+            whole = {hits[number].document_id for number in placed}
+            if show != "whole":
+                whole.intersection_update(() if show == "hits" else show)
+            shown = Shown(units, np.concatenate((ranges_of(places), units.whole(whole))))
         best = max(float(words.max(initial=0.0)), units.clear, 1e-9)
         scores = np.full(len(words), -math.inf)
         # A unit without a word that nearly all have loses no more than one without any.
