@@ -177,7 +177,7 @@ def test_of_several_places_the_one_nearest_to_the_given_spans_is_taken() -> None
     aligner = Aligner([TALE])
     first, second = (
         aligner.locate("The search went on for eleven days.", document_id="tale", spans=each).spans[0].start
-        for each in ([], [(TALE.text.rindex("The search") + 3, len(TALE.text))])
+        for each in ([], [Span(TALE.text.rindex("The search") + 3, len(TALE.text))])
     )
     assert (first, second) == (TALE.text.index("The search"), TALE.text.rindex("The search"))
 

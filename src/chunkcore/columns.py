@@ -58,7 +58,11 @@ class LazySequence(LazyItems[R], Generic[T, R]):
     (998001, 1000000, [1, 4, 9])
     """
 
-    def __init__(self, function: Callable[[T], R], items: Sequence[T]) -> None:
+    def __init__(
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+    ) -> None:
         self._function = function
         self._items = items
 
@@ -72,14 +76,21 @@ class LazySequence(LazyItems[R], Generic[T, R]):
         return self._function(self._items[place])
 
 
-def blocks(items: Sequence[T], size: int = BLOCK) -> Iterator[Sequence[T]]:
+def blocks(
+    items: Sequence[T],
+    size: int = BLOCK,
+) -> Iterator[Sequence[T]]:
     """Consecutive blocks of `size` items; one empty block for no items."""
     for start in range(0, max(len(items), 1), size):
         yield items[start : start + size]
 
 
 def concatenate(
-    parts: Iterable[NDArray[Any]], dtype: DTypeLike, *, memory_bytes: int, expected: int = 0
+    parts: Iterable[NDArray[Any]],
+    dtype: DTypeLike,
+    *,
+    memory_bytes: int,
+    expected: int = 0,
 ) -> NDArray[Any]:
     """Join arrays: in memory up to `memory_bytes`, else mapped from a temporary file that lives as long as the array.
 
@@ -97,7 +108,9 @@ def concatenate(
     file: Any = None
     for part in parts:
         held.append(np.ascontiguousarray(part, dtype=kind))
-        rows, size, shape = rows + len(part), size + held[-1].nbytes, part.shape[1:]
+        rows += len(part)
+        size += held[-1].nbytes
+        shape = part.shape[1:]
         if file is None and size * max(1.0, expected / max(rows, 1)) > memory_bytes:
             file = tempfile.TemporaryFile()  # noqa: SIM115
         if file is not None:

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate, chain, pairwise
@@ -80,7 +80,11 @@ _BLOCK = re.compile(
 )
 
 
-def joiner(text: str, end: int, start: int) -> str:
+def joiner(
+    text: str,
+    end: int,
+    start: int,
+) -> str:
     r"""What stands between a span that ends at `end` and the next one, which starts at `start`.
 
     Nothing where they touch, where only inline tags and comments of HTML stand between, or where a line end stands at
@@ -132,9 +136,12 @@ def offsets_of_spans(text: str, spans: Sequence[Span]) -> list[int]:
     >>> offsets_of_spans("One is. Two is. Three is.", [Span(0, 7), Span(16, 25)])
     [0, 8]
     """
-    sizes = [len(between) for between in _joiners(text, spans)]
-    ends = accumulate(size + len(span) for size, span in zip(sizes, spans, strict=True))
-    return [end - len(span) for end, span in zip(ends, spans, strict=True)]
+    offsets, place = [], 0
+    for between, span in zip(_joiners(text, spans), spans, strict=True):
+        place += len(between)
+        offsets.append(place)
+        place += len(span)
+    return offsets
 
 
 def offsets_within(joined: str, spans: Sequence[Span]) -> list[int] | None:
@@ -257,7 +264,7 @@ class Document:
         for mark in self.marks:
             low, high = max(mark.span.start, start), min(mark.span.end, end)
             if low < high:
-                marks.append(Mark(mark.kind, Span(low - start, high - start), mark.data))
+                marks.append(replace(mark, span=Span(low - start, high - start)))
         return Document(self.id, self.text[start:end], self.metadata, tuple(marks))
 
 
@@ -281,7 +288,8 @@ _TEXTS_OF_FRAMEWORKS = {"text": "llamaindex", "content": "haystack", "page_conte
 
 
 def pages_of_all(
-    marks: Iterable[Mark], places: Iterable[Sequence[Span]]
+    marks: Iterable[Mark],
+    places: Iterable[Sequence[Span]],
 ) -> Iterator[tuple[int, ...]]:
     """`Document.pages_of` of many places."""
     pages = sorted(page_marks(marks), key=lambda page: page.span)
@@ -405,7 +413,11 @@ def chunk_columns(chunks: Iterable[Chunk]) -> dict[str, Sequence[Any]]:
     return columns
 
 
-def chunk_id(document_id: str, fingerprint: str, *parts: str) -> str:
+def chunk_id(
+    document_id: str,
+    fingerprint: str,
+    *parts: str,
+) -> str:
     """The `Chunk.id` of a chunk with these `parts`: of one span whose text is the document's, as in "4-9"."""
     hashed = _begun(document_id, fingerprint).copy()
     for part in parts:

@@ -108,7 +108,11 @@ class StatedPlace:
 NO_PLACE = StatedPlace()
 
 
-def spans_between(source: str, text: str, place: Span) -> tuple[Span, ...]:
+def spans_between(
+    source: str,
+    text: str,
+    place: Span,
+) -> tuple[Span, ...]:
     r"""The spans of a text in two pieces whose first starts and whose last ends `place`; () if there are none.
 
     Some stores keep the keys of their first chunk alone: a table's rows then lose the spans that name their header.
@@ -197,7 +201,12 @@ class DocumentNames:
             for name in {path.name, path.stem}:
                 self._by_file.setdefault(name, []).append(document_id)
 
-    def groups(self, candidates: Iterable[str], *, loosely: bool = False) -> list[list[str]]:
+    def groups(
+        self,
+        candidates: Iterable[str],
+        *,
+        loosely: bool = False,
+    ) -> list[list[str]]:
         """The documents of each name, in the names' order, those of equal ids first.
 
         `loosely`: a file's name is enough, whatever its folders and suffix.
@@ -382,7 +391,10 @@ class Locator:
         return verdicts
 
     def _without_shared_names(
-        self, hits: Sequence[Hit], verdicts: list[Verdict], shared: Collection[str]
+        self,
+        hits: Sequence[Hit],
+        verdicts: list[Verdict],
+        shared: Collection[str],
     ) -> list[Verdict]:
         nameless = verdicts.copy()
         for number, hit in enumerate(hits):
@@ -439,7 +451,11 @@ class Locator:
             return self._placed(hit, piece)
         return _elsewhere(hit, "no document has its text")
 
-    def _in_one_of(self, hit: Hit, document_ids: Iterable[str]) -> Verdict | None:
+    def _in_one_of(
+        self,
+        hit: Hit,
+        document_ids: Iterable[str],
+    ) -> Verdict | None:
         """The verdict on the hit in documents of one name; None if none of them has its text."""
         tried = [self._in_document(hit, document_id) for document_id in document_ids]
         pieces = [piece for piece in tried if piece is not None]
@@ -540,5 +556,9 @@ def unplaced(hit: Hit) -> Retrieved:
     return unlocated(hit.text, hit.score)
 
 
-def _elsewhere(hit: Hit, reason: Reason, document: str = "") -> Verdict:
+def _elsewhere(
+    hit: Hit,
+    reason: Reason,
+    document: str = "",
+) -> Verdict:
     return Verdict("elsewhere", unplaced(hit), reason, document)

@@ -74,7 +74,12 @@ class Aligner:
         text='The quikc fox naps. The dog barks.', parts=(), match='fuzzy', certainty=0.925...)
     """
 
-    def __init__(self, documents: Iterable[Document], *, similarity: float | None = 0.8) -> None:
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        *,
+        similarity: float | None = 0.8,
+    ) -> None:
         if similarity is not None:
             check_number("similarity", similarity, _PART, 1, whole=False)
         self.similarity = similarity
@@ -116,7 +121,12 @@ class Aligner:
             place = min(places, key=lambda option: abs(option[1].start - offered[0].start))
         return self._retrieved(text, matches, place, len(places), score)
 
-    def locate_in_order(self, texts: Sequence[str], *, document_id: str) -> list[Retrieved]:
+    def locate_in_order(
+        self,
+        texts: Sequence[str],
+        *,
+        document_id: str,
+    ) -> list[Retrieved]:
         """Locate the pieces of one document that come in its own order, such as all its chunks.
 
         A repeated text gets the place that fits its neighbours: each piece begins after the one before, with the usual
@@ -149,22 +159,39 @@ class Aligner:
         return located
 
     def _retrieved(
-        self, text: str, located: _Found, place: _Place, equals: int, score: float
+        self,
+        text: str,
+        located: _Found,
+        place: _Place,
+        equals: int,
+        score: float,
     ) -> Retrieved:
         owner, span = place
         match: MatchKind = "ambiguous" if equals > 1 else located.match
         name, certainty = self._documents[owner].id, located.similarity / equals
         return Retrieved(name, (span,), score, text, match=match, certainty=certainty)
 
-    def _by_steps(self, text: str, number: int | None = None) -> Iterator[_Found]:
+    def _by_steps(
+        self,
+        text: str,
+        number: int | None = None,
+    ) -> Iterator[_Found]:
         """What the searches find, each looser than the one before."""
         for step in (self._verbatim, self._folded, self._resembling):
             yield step(text, number)
 
-    def _first(self, text: str, number: int | None) -> _Found:
+    def _first(
+        self,
+        text: str,
+        number: int | None,
+    ) -> _Found:
         return next((found for found in self._by_steps(text, number) if found.places), _Found([]))
 
-    def _verbatim(self, text: str, number: int | None) -> _Found:
+    def _verbatim(
+        self,
+        text: str,
+        number: int | None,
+    ) -> _Found:
         squeezed = "".join(text.split())
         if not squeezed:
             return self._blank(text, number)
@@ -182,7 +209,11 @@ class Aligner:
                 break
         return _Found(exact, "exact") if exact else self._likest(text, loose, "whitespace")
 
-    def _blank(self, text: str, number: int | None) -> _Found:
+    def _blank(
+        self,
+        text: str,
+        number: int | None,
+    ) -> _Found:
         places: list[_Place] = []
         for owner, document in enumerate(self._documents):
             if text and number in (None, owner):
@@ -190,7 +221,11 @@ class Aligner:
                 places += [(owner, Span(start, start + len(text))) for start in starts]
         return _Found(places, "exact")
 
-    def _folded(self, text: str, number: int | None) -> _Found:
+    def _folded(
+        self,
+        text: str,
+        number: int | None,
+    ) -> _Found:
         form = fold(text)
         if not form.text:
             return _Found([])
@@ -201,7 +236,12 @@ class Aligner:
             places.append(self._widened(text, form, (0, size), owner, place))
         return self._likest(text, places, "folded")
 
-    def _likest(self, text: str, places: list[_Place], match: MatchKind) -> _Found:
+    def _likest(
+        self,
+        text: str,
+        places: list[_Place],
+        match: MatchKind,
+    ) -> _Found:
         """The places whose words are most like the text's."""
         from rapidfuzz.distance import Levenshtein
 
@@ -213,7 +253,11 @@ class Aligner:
         likest = [place for place, part in zip(places, held, strict=True) if alike[part] == most]
         return _Found(likest, match, most)
 
-    def _resembling(self, text: str, number: int | None) -> _Found:
+    def _resembling(
+        self,
+        text: str,
+        number: int | None,
+    ) -> _Found:
         form = fold(text)
         size = len(form.text)
         if self.similarity is None or not _RESEMBLING_FROM <= size <= _LONGEST:
@@ -269,7 +313,11 @@ def unlocated(text: str, score: float = 0.0) -> Retrieved:
     return Retrieved("", (), score, text, match="unlocated", certainty=0.0)
 
 
-def _holds(source: str, spans: Sequence[Span], text: str) -> bool:
+def _holds(
+    source: str,
+    spans: Sequence[Span],
+    text: str,
+) -> bool:
     """Whether the spans hold the text, or most of it."""
     held = "".join(span.slice(source) for span in spans)
     if not text or held == text:
@@ -338,7 +386,11 @@ class Resemblance(NamedTuple):
     similarity: float
 
 
-def _resemblances(text: str, sources: Searchable, number: int | None) -> list[Resemblance]:
+def _resemblances(
+    text: str,
+    sources: Searchable,
+    number: int | None,
+) -> list[Resemblance]:
     """The likeliest stretches, most matches first, without overlaps in one source; `number`: search one source only."""
     regions = _regions(text, sources, number)
     tried = [_align(text, sources.texts[owner], owner, low, high) for owner, low, high in regions]
@@ -353,7 +405,11 @@ def _resemblances(text: str, sources: Searchable, number: int | None) -> list[Re
     return kept
 
 
-def _regions(text: str, sources: Searchable, number: int | None) -> Iterator[tuple[int, int, int]]:
+def _regions(
+    text: str,
+    sources: Searchable,
+    number: int | None,
+) -> Iterator[tuple[int, int, int]]:
     """The source and the range of each stretch to align, by the bands of diagonals with most shared windows."""
     offsets, owners, places = sources.hits(text, number, _HITS)
     if not len(offsets):
@@ -383,7 +439,13 @@ def _regions(text: str, sources: Searchable, number: int | None) -> Iterator[tup
         yield owner, max(0, low), min(len(sources.texts[owner]), high)
 
 
-def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblance | None:
+def _align(
+    text: str,
+    source: str,
+    owner: int,
+    low: int,
+    high: int,
+) -> Resemblance | None:
     from rapidfuzz.distance import Levenshtein
 
     region = source[low:high]
@@ -433,7 +495,8 @@ _BACKWARDS = 10**12  # cost of a piece that does not begin after the one before:
 
 
 def choose_in_order(
-    places: Sequence[Ranges], lengths: Sequence[int]
+    places: Sequence[Ranges],
+    lengths: Sequence[int],
 ) -> list[tuple[int, int] | None]:
     """Of each piece, the place that makes the sequence most even, and how many places are as good, itself included.
 
@@ -466,10 +529,17 @@ def choose_in_order(
     return chosen
 
 
-def _jumps(places: Sequence[Ranges], lengths: Sequence[int], placed: Sequence[int]) -> list[int]:
+def _jumps(
+    places: Sequence[Ranges],
+    lengths: Sequence[int],
+    placed: Sequence[int],
+) -> list[int]:
     """The usual gap between neighbours that have places, wider over pieces without one."""
-    gaps = [b[0, 0] - a[0, 1] for a, b in pairwise(places) if len(a) == len(b) == 1]
-    gap = int(np.median(gaps or [0]))
+    gaps = [0]
+    for before, here in pairwise(places):
+        if len(before) == len(here) == 1:
+            gaps.append(here[0, 0] - before[0, 1])
+    gap = int(np.median(gaps[1:] or gaps))
     jumps = []
     for first, second in pairwise(placed):
         lost = lengths[first + 1 : second]
@@ -480,7 +550,12 @@ def _jumps(places: Sequence[Ranges], lengths: Sequence[int], placed: Sequence[in
 _NEVER = 2**61
 
 
-def _least_before(until: Numbers, before: Ranges, after: Ranges, jump: int) -> Numbers:
+def _least_before(
+    until: Numbers,
+    before: Ranges,
+    after: Ranges,
+    jump: int,
+) -> Numbers:
     """For each place after, the least of `until` and the cost of coming from a place before."""
     # From where a piece begins to where the next is expected.
     shifts = before[:, 1] + jump - before[:, 0]
@@ -492,7 +567,12 @@ def _least_before(until: Numbers, before: Ranges, after: Ranges, jump: int) -> N
     return least
 
 
-def _least(values: Numbers, places: Numbers, due: Numbers, here: Numbers) -> Numbers:
+def _least(
+    values: Numbers,
+    places: Numbers,
+    due: Numbers,
+    here: Numbers,
+) -> Numbers:
     """For each of `due`, the least of ``values + |places - due|``, and `_BACKWARDS` more for places from `here` on."""
     order = np.argsort(places, kind="stable")
     places, values = places[order], values[order]

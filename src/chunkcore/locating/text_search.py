@@ -110,7 +110,10 @@ def wording(text: str) -> str:
     return " ".join(_WORDS.findall(plain))
 
 
-def _reduced(text: str, reduce: Callable[[str], str]) -> NormalizedText:
+def _reduced(
+    text: str,
+    reduce: Callable[[str], str],
+) -> NormalizedText:
     codes = code_points(text)
     distinct, which = np.unique(codes, return_inverse=True)
     folded = [reduce(chr(code)) for code in distinct.tolist()]
@@ -208,7 +211,11 @@ class Searchable:
         order = np.argsort(joined, kind="stable")
         return joined[order], np.concatenate(places)[order]
 
-    def places(self, text: str, number: int | None) -> Iterator[tuple[int, int]]:
+    def places(
+        self,
+        text: str,
+        number: int | None,
+    ) -> Iterator[tuple[int, int]]:
         """Each text's number and each offset at which the reduced, non-empty `text` occurs, in order.
 
         A text of window + stride - 1 characters contains an indexed window at each residue of the stride, wherever it
@@ -231,7 +238,12 @@ class Searchable:
             if self.texts[owner].startswith(text, start):
                 yield owner, start
 
-    def hits(self, text: str, number: int | None, limit: int) -> tuple[Numbers, Numbers, Numbers]:
+    def hits(
+        self,
+        text: str,
+        number: int | None,
+        limit: int,
+    ) -> tuple[Numbers, Numbers, Numbers]:
         """The offset in `text`, the text, and the offset in it, of each shared window.
 
         The rarest windows come first, up to `limit` hits.
@@ -250,7 +262,11 @@ class Searchable:
         first = np.searchsorted(indexed, hashes, side="left")
         return first, np.searchsorted(indexed, hashes, side="right") - first
 
-    def _owned(self, places: Numbers, number: int | None) -> tuple[Flags, Numbers, Numbers]:
+    def _owned(
+        self,
+        places: Numbers,
+        number: int | None,
+    ) -> tuple[Flags, Numbers, Numbers]:
         """Which places are in this text, or in any; of these, each one's text, and the offset in it."""
         owners = np.searchsorted(self._bases, places, side="right") - 1
         inside = places >= 0 if number is None else owners == number

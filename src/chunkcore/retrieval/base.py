@@ -40,7 +40,10 @@ MAX_TOKENS = 1000
 MaxTokens: TypeAlias = int | Literal["auto"]
 
 
-def check_limits(k: int | None, max_tokens: MaxTokens | None) -> None:
+def check_limits(
+    k: int | None,
+    max_tokens: MaxTokens | None,
+) -> None:
     """Raise `OptionError`: a limit is under 1, or no whole number."""
     if k is not None:
         check_number("k", k, 1)
@@ -64,7 +67,11 @@ class Budget:
     ('Rain falls', 0)
     """
 
-    def __init__(self, max_tokens: int, counter: str | TokenCounter = "cl100k_base") -> None:
+    def __init__(
+        self,
+        max_tokens: int,
+        counter: str | TokenCounter = "cl100k_base",
+    ) -> None:
         check_limits(None, max_tokens)
         self.counter = get_counter(counter)
         self.left = max_tokens
@@ -126,9 +133,8 @@ class Hits(NamedTuple):
         [[2, 0], [1, -1]]
         """
         width = max((len(indices) for indices, _ in rows), default=0)
-        hits = cls(
-            np.full((len(rows), width), -1, dtype=np.int64), np.full((len(rows), width), -np.inf)
-        )
+        shape = len(rows), width
+        hits = cls(np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf))
         for row, (indices, scores) in enumerate(rows):
             hits.indices[row, : len(indices)] = indices
             hits.scores[row, : len(scores)] = scores
@@ -387,7 +393,11 @@ class Index(ABC):
             return index.enough_pieces(query, k)
         return index.best_pieces(query, k, max_tokens)
 
-    def enough_pieces(self, query: str, k: int | None) -> RankedList:
+    def enough_pieces(
+        self,
+        query: str,
+        k: int | None,
+    ) -> RankedList:
         """The answer of `retrieve` with max_tokens="auto". Raises `OptionError`: the index is not calibrated."""
         raise OptionError(
             f'max_tokens="auto" needs an index of passages, and this is {self.method.name}'
@@ -431,7 +441,9 @@ def _listed(queries: Iterable[str]) -> list[str]:
 
 
 def _changes(
-    held: Sequence[Document], documents: Iterable[Document], without: Iterable[str]
+    held: Sequence[Document],
+    documents: Iterable[Document],
+    without: Iterable[str],
 ) -> tuple[list[Document], set[str]]:
     """The documents that are new or have changed, and the ids of those that an index loses.
 
@@ -464,7 +476,9 @@ def _changes(
 
 
 def _cut(
-    documents: Sequence[Document], before: Chunker | None, chunker: Chunker | str | None
+    documents: Sequence[Document],
+    before: Chunker | None,
+    chunker: Chunker | str | None,
 ) -> ChunkedCorpus:
     """The chunks of documents that are added to those that a chunker cut before."""
     chosen = before if chunker is None else get_chunker(chunker)
@@ -558,7 +572,9 @@ class RetrievalMethod(ABC):
         """Call before chunks are embedded. Raises `DataError`: they cannot be indexed."""
 
     def index(
-        self, corpus: ChunkedCorpus, vectors: TextVectors | Embedder | str | None = None
+        self,
+        corpus: ChunkedCorpus,
+        vectors: TextVectors | Embedder | str | None = None,
     ) -> Index:
         """Index the chunks by `vectors`: an embedder or its name, or what has the vectors already; None: the default.
 

@@ -107,7 +107,10 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
 
     @classmethod
     def of_documents(
-        cls, documents: Sequence[Document], chunked: Iterable[DocumentChunks], chunker: Chunker
+        cls,
+        documents: Sequence[Document],
+        chunked: Iterable[DocumentChunks],
+        chunker: Chunker,
     ) -> ChunkedCorpus:
         """The chunks of each document, as its chunker cuts them."""
         corpus = cls((), documents, chunker=chunker)
@@ -127,7 +130,10 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
 
     @classmethod
     def joined(
-        cls, corpus: ChunkedCorpus, kept: Flags, added: ChunkedCorpus
+        cls,
+        corpus: ChunkedCorpus,
+        kept: Flags,
+        added: ChunkedCorpus,
     ) -> tuple[ChunkedCorpus, Numbers]:
         """The chunks of a corpus's `kept` documents (one truth value each) and those of `added`; postings stay.
 
@@ -215,7 +221,14 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
             return self.special[place]
         return self._slice(*self.columns[:, place].tolist())
 
-    def _slice(self, number: int, index: int, start: int, end: int, tokens: int) -> Chunk:
+    def _slice(
+        self,
+        number: int,
+        index: int,
+        start: int,
+        end: int,
+        tokens: int,
+    ) -> Chunk:
         document = self.documents[number]
         text, spans = document.text[start:end], (Span(start, end),)
         return Chunk(document.id, index, spans, text, tokens, fingerprint=self.fingerprint or "")
@@ -319,23 +332,20 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         chunk = self[place]
         return Retrieved(chunk.document_id, chunk.spans, 0.0, chunk.text, id=chunk.id)
 
-    @cached_property
-    def segmented(self) -> bool:
-        """Whether chunks have segments."""
-        return any(chunk.segments for chunk in self.special.values())
-
     @property
     def embedded_texts(self) -> Sequence[str]:
         """The texts to embed: each chunk's `segment_texts`. Raises `DataError`: a segment lies outside its chunk."""
-        return self._segments[0] if self.segmented else self.texts
+        return self._segments[0]
 
     @property
     def owners(self) -> Numbers:
         """The chunk of each of the `embedded_texts`: int64, ascending."""
-        return self._segments[1] if self.segmented else np.arange(len(self), dtype=np.int64)
+        return self._segments[1]
 
     @cached_property
-    def _segments(self) -> tuple[list[str], Numbers]:
+    def _segments(self) -> tuple[Sequence[str], Numbers]:
+        if not any(chunk.segments for chunk in self.special.values()):
+            return self.texts, np.arange(len(self), dtype=np.int64)
         texts: list[str] = []
         counts = []
         for chunk in self:
@@ -369,7 +379,10 @@ def _places(numbers: Numbers, size: int) -> Numbers:
     return places
 
 
-def _moved(special: Mapping[int, Chunk], places: Numbers) -> dict[int, Chunk]:
+def _moved(
+    special: Mapping[int, Chunk],
+    places: Numbers,
+) -> dict[int, Chunk]:
     """Chunks by their new places; without those that have none."""
     moved = {int(places[number]): chunk for number, chunk in special.items()}
     moved.pop(-1, None)
@@ -417,7 +430,8 @@ def chunk_corpus(
 
 
 def _with_progress(
-    chunked: Iterator[DocumentChunks], progress: Callable[[int], None]
+    chunked: Iterator[DocumentChunks],
+    progress: Callable[[int], None],
 ) -> Iterator[DocumentChunks]:
     for number, chunks in enumerate(chunked):
         if number:
@@ -425,7 +439,10 @@ def _with_progress(
         yield chunks
 
 
-def segment_texts(chunk: Chunk, source: str | None = None) -> list[str]:
+def segment_texts(
+    chunk: Chunk,
+    source: str | None = None,
+) -> list[str]:
     """A chunk's texts to embed: its segments, or its text if it has none or is derived; each after its context.
 
     `source` is the text of the chunk's document; a chunk of one span does without.

@@ -208,7 +208,12 @@ def _without_navigations(text: str, fill: str) -> str:
     return "".join(pieces) + text[kept:]
 
 
-def word_keys(text: str, form: str = "whole", *, singles: bool = False) -> list[str]:
+def word_keys(
+    text: str,
+    form: str = "whole",
+    *,
+    singles: bool = False,
+) -> list[str]:
     """The text's `words` as they are compared: "whole", or "first5", cut to their first 5 characters.
 
     A word with a digit among these stays whole, and so do the pairs of characters of scripts without spaces. An Arabic
@@ -279,7 +284,11 @@ class Postings:
     places: Numbers | None = None
 
     @classmethod
-    def of(cls, texts: Iterable[str], form: str = "whole") -> Postings:
+    def of(
+        cls,
+        texts: Iterable[str],
+        form: str = "whole",
+    ) -> Postings:
         """Of the texts' `word_keys`. Time O(n log n) in the words, 12 bytes of memory a word."""
         numbers: defaultdict[str, int] = defaultdict(count().__next__)
         occurrences, lengths, sizes_of_texts = array("i"), array("q"), array("q")
@@ -311,7 +320,11 @@ class Postings:
 
     @classmethod
     def _sorted(
-        cls, keys: Keys, places: Numbers, counts: NDArray[Any], lengths: Numbers
+        cls,
+        keys: Keys,
+        places: Numbers,
+        counts: NDArray[Any],
+        lengths: Numbers,
     ) -> Postings:
         """`places`: word number x texts + text, ascending."""
         size = max(1, len(lengths))
@@ -322,7 +335,11 @@ class Postings:
         return cls(keys, begins, texts, counts.astype(kind), lengths)
 
     @classmethod
-    def joined(cls, parts: Sequence[tuple[Postings, Numbers]], size: int) -> Postings:
+    def joined(
+        cls,
+        parts: Sequence[tuple[Postings, Numbers]],
+        size: int,
+    ) -> Postings:
         """The texts of several as one index of `size` texts. Each comes with its texts' new numbers, -1 for none."""
         keys, which = np.unique(
             np.concatenate([part.keys for part, _ in parts]), return_inverse=True

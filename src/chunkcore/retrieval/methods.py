@@ -85,7 +85,12 @@ class Late(RetrievalMethod):
 class VectorIndex(Index):
     """Cosine similarity of vectors; several rows may belong to one chunk."""
 
-    def __init__(self, corpus: ChunkedCorpus, rows: Rows, owners: Numbers) -> None:
+    def __init__(
+        self,
+        corpus: ChunkedCorpus,
+        rows: Rows,
+        owners: Numbers,
+    ) -> None:
         super().__init__(corpus)
         self._rows = rows
         self._owners = owners
@@ -294,7 +299,10 @@ class _Fused(Index):
         return fuse(rankings, self.method.k), full
 
 
-def fuse(rankings: Sequence[Hits], k: int = 60) -> Hits:
+def fuse(
+    rankings: Sequence[Hits],
+    k: int = 60,
+) -> Hits:
     """The reciprocal rank fusion of rankings of the same queries; see `Hybrid`.
 
     >>> one, other = np.array([[7, 3]]), np.array([[3, 9]])
@@ -303,7 +311,11 @@ def fuse(rankings: Sequence[Hits], k: int = 60) -> Hits:
     ([[3, 7, 9]], [[0.0325, 0.0164, 0.0161]])
     """
 
-    def gains(places: Numbers, scores: Scores, count: int) -> Scores:
+    def gains(
+        places: Numbers,
+        scores: Scores,
+        count: int,
+    ) -> Scores:
         values = np.zeros(count)
         values[places] = 1 / (k + 1.0 + np.arange(len(scores)))
         return values
@@ -319,7 +331,11 @@ def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
     ([[7, 3]], [[0.0, 0.0]])
     """
 
-    def gains(places: Numbers, scores: Scores, count: int) -> Scores:
+    def gains(
+        places: Numbers,
+        scores: Scores,
+        count: int,
+    ) -> Scores:
         last = float(scores[-1]) if len(scores) else 0.0
         values = np.full(count, last if len(scores) >= depth else min(last, 0.0))
         values[places] = scores
@@ -330,7 +346,10 @@ def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
     return _fused(rankings, gains)
 
 
-def _fused(rankings: Sequence[Hits], gains: Callable[[Numbers, Scores, int], Scores]) -> Hits:
+def _fused(
+    rankings: Sequence[Hits],
+    gains: Callable[[Numbers, Scores, int], Scores],
+) -> Hits:
     """Ranked by the sums of what each ranking gives to the chunks that any of them found, ties by the first place.
 
     `gains` gets the places of a ranking's chunks among these, its scores, and their number.

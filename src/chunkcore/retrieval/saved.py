@@ -280,7 +280,10 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
             yield _ROWS[kind], _array_parts(matrix)
 
 
-def _json(row: Mapping[str, Any], name: str) -> bytes:
+def _json(
+    row: Mapping[str, Any],
+    name: str,
+) -> bytes:
     try:
         values = plain(row, _saved)
     except (TypeError, ValueError, RecursionError) as error:
@@ -332,7 +335,11 @@ def _written(
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def _manifest(contents: Contents, data: str, files: Mapping[str, Any]) -> dict[str, Any]:
+def _manifest(
+    contents: Contents,
+    data: str,
+    files: Mapping[str, Any],
+) -> dict[str, Any]:
     corpus = contents.corpus
     embedder = chunker = enough = None
     if contents.vectors is not None:
@@ -367,7 +374,11 @@ def _checksum(manifest: Mapping[str, Any]) -> str:
 # ---- Reading
 
 
-def _check(path: Path, expected: Mapping[str, Any], data: bytes | memoryview) -> None:
+def _check(
+    path: Path,
+    expected: Mapping[str, Any],
+    data: bytes | memoryview,
+) -> None:
     """Raise `DataError`: a file's bytes are not those that the manifest expects."""
     if len(data) != expected["bytes"] or hashlib.sha256(data).hexdigest() != expected["sha256"]:
         raise _damaged(path)
@@ -381,7 +392,11 @@ def _mapped(path: Path) -> NDArray[Any]:
 class _MappedRows(LazyRows):
     """Rows of a matrix in a file, read by memory map. The file's checksum is compared when a row is first read."""
 
-    def __init__(self, path: Path, expected: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        expected: Mapping[str, Any],
+    ) -> None:
         self._rows = _mapped(path)
         self.shape = self._rows.shape
         self._check = cache(partial(_check, path, expected, np.memmap(path, mode="r").data))
@@ -467,7 +482,10 @@ class OpenedFolder:
         return _mapped(path)
 
 
-def _document(row: Mapping[str, Any], data: memoryview) -> Document:
+def _document(
+    row: Mapping[str, Any],
+    data: memoryview,
+) -> Document:
     text = bytes(data[row["begin"] : row["begin"] + row["bytes"]])
     marks = tuple(map(Mark.from_dict, row["marks"]))
     return Document(row["id"], text.decode("utf-8", "surrogatepass"), row["metadata"], marks)

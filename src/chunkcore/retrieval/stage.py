@@ -167,7 +167,10 @@ class PassageStage(Stage):
 
     @abstractmethod
     def order(
-        self, layout: UnitLayout, hits: Numbers, scores: Scores
+        self,
+        layout: UnitLayout,
+        hits: Numbers,
+        scores: Scores,
     ) -> Iterable[tuple[int, float]]:
         """Units with their worth, which never rises, in the order in which they are taken; repeats are ignored."""
 
@@ -218,7 +221,11 @@ class _Staged(PassageIndex):
         return answers
 
     def _passages(
-        self, hits: Numbers, scores: Scores, budget: int | None, counter: TokenCounter
+        self,
+        hits: Numbers,
+        scores: Scores,
+        budget: int | None,
+        counter: TokenCounter,
     ) -> tuple[list[Retrieved], bool]:
         """The passages of as many units as the budget holds, and whether it holds all."""
         worth: dict[int, float] = {}
@@ -241,7 +248,9 @@ class _Staged(PassageIndex):
         return passages, held == len(units) and not is_cut
 
     def _neighbours(
-        self, numbers: Sequence[int], units: Sequence[Retrieved]
+        self,
+        numbers: Sequence[int],
+        units: Sequence[Retrieved],
     ) -> Iterator[tuple[int, int]]:
         """Pairs of places of neighbouring units of one span each."""
         first = self._layout.first
@@ -259,7 +268,10 @@ class Merge(PassageStage):
     """Hits that are neighbours, touch or overlap become one passage."""
 
     def order(
-        self, layout: UnitLayout, hits: Numbers, scores: Scores
+        self,
+        layout: UnitLayout,
+        hits: Numbers,
+        scores: Scores,
     ) -> Iterable[tuple[int, float]]:
         return zip(hits.tolist(), scores.tolist(), strict=True)
 
@@ -279,7 +291,10 @@ class Window(PassageStage):
     bounds: ClassVar[Bounds] = {"units": 1}
 
     def order(
-        self, layout: UnitLayout, hits: Numbers, scores: Scores
+        self,
+        layout: UnitLayout,
+        hits: Numbers,
+        scores: Scores,
     ) -> Iterator[tuple[int, float]]:
         for hit, score in zip(hits.tolist(), scores.tolist(), strict=True):
             first, last = int(layout.first[hit]), int(layout.last[hit])

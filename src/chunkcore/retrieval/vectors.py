@@ -129,7 +129,10 @@ def top_k(
     return best
 
 
-def search_lengths(vectors: ArrayLike | Rows, what: str = "vectors") -> Scores:
+def search_lengths(
+    vectors: ArrayLike | Rows,
+    what: str = "vectors",
+) -> Scores:
     """Each vector's Euclidean length, 1 of a zero vector, for `top_k`.
 
     Raises `ModelError`: the vectors are no matrix, or hold NaN, infinity or numbers of which float32 has no products.
@@ -153,7 +156,12 @@ class Best(NamedTuple):
     indices: Numbers
     scores: Vectors
 
-    def add(self, rows: Numbers, indices: Numbers, scores: Vectors) -> None:
+    def add(
+        self,
+        rows: Numbers,
+        indices: Numbers,
+        scores: Vectors,
+    ) -> None:
         """Add candidates of the queries `rows`; ties by index."""
         new = np.unique(rows)
         held, place = np.nonzero(self.indices[new] >= 0)
@@ -170,7 +178,11 @@ class Best(NamedTuple):
 
 
 def _search(
-    queries: Floats, directions: Vectors, vectors: Rows, lengths: Scores, best: Best
+    queries: Floats,
+    directions: Vectors,
+    vectors: Rows,
+    lengths: Scores,
+    best: Best,
 ) -> None:
     k, dimensions = best.indices.shape[1], vectors.shape[1]
     step = min(256, WORKING // (40 * dimensions), WORKING // (100 * k))
@@ -437,7 +449,11 @@ class TextVectors:
         """Of `OTHER_QUESTIONS`."""
         return self.embed(OTHER_QUESTIONS, queries=True)
 
-    def embed_ahead(self, texts: Sequence[str], later: int = 0) -> None:
+    def embed_ahead(
+        self,
+        texts: Sequence[str],
+        later: int = 0,
+    ) -> None:
         """Embed texts together that are needed one by one later; the embedder keeps them. About `later` more follow."""
         unique, _ = distinct_texts([texts])
         order = _mixed(self._lengths(unique))
@@ -471,7 +487,11 @@ class TextVectors:
             return self.embedder.count_tokens(texts)
         return np.array([len(text) for text in texts], dtype=np.int64)
 
-    def _embedded(self, texts: Sequence[str], later: int = 0) -> Iterator[Vectors]:
+    def _embedded(
+        self,
+        texts: Sequence[str],
+        later: int = 0,
+    ) -> Iterator[Vectors]:
         done = dimensions = 0
         total = self._ahead + len(texts) + later
         self._progress("embed", self._ahead, total)
@@ -539,14 +559,21 @@ def _mixed(lengths: Numbers) -> Numbers:
     return np.concatenate([order[:0], *islice(turns, len(groups))])
 
 
-def _text_at(sequences: Sequence[Sequence[str]], begins: Numbers, number: int) -> str:
+def _text_at(
+    sequences: Sequence[Sequence[str]],
+    begins: Numbers,
+    number: int,
+) -> str:
     """The text of this number among those of all sequences. No lambda: an index is pickled with it."""
     owner = int(np.searchsorted(begins, number, side="right")) - 1
     return sequences[owner][int(number - begins[owner])]
 
 
 def chunk_vectors(
-    vectors: Rows, owners: Numbers, *, cluster_only: bool = False
+    vectors: Rows,
+    owners: Numbers,
+    *,
+    cluster_only: bool = False,
 ) -> tuple[Rows, Numbers]:
     """The rows to search and each row's chunk: every text's row, and the mean row of chunks with several texts.
 
@@ -564,7 +591,9 @@ def chunk_vectors(
     held = np.asarray(vectors)
     means = np.add.reduceat(held.astype(np.float64), firsts, axis=0) / counts[:, None]
     several = counts > 1
-    kept = np.repeat(~several, counts) if cluster_only else np.ones(len(owners), dtype=np.bool_)
+    kept = np.ones(len(owners), dtype=np.bool_)
+    if cluster_only:
+        kept = np.repeat(~several, counts)
     rows = np.concatenate((held[kept], means[several].astype(np.float32)))
     chunk_of_row = np.concatenate((owners[kept], owners[firsts][several]))
     order = np.argsort(chunk_of_row, kind="stable")

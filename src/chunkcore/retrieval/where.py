@@ -58,7 +58,10 @@ def allowed_documents(
     return np.array(is_named, dtype=np.bool_)
 
 
-def check_predicate(name: str, function: Callable[..., object]) -> None:
+def check_predicate(
+    name: str,
+    function: Callable[..., object],
+) -> None:
     """Raise `OptionError`: an option's function is none whose answers are true or false."""
     others = (inspect.isclass, inspect.isgeneratorfunction, inspect.iscoroutinefunction)
     if any(is_other(function) for is_other in others):
@@ -74,7 +77,11 @@ def own_copy(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return dict(metadata)
 
 
-def truth(option: str, answer: object, document_id: str) -> bool:
+def truth(
+    option: str,
+    answer: object,
+    document_id: str,
+) -> bool:
     """What an option's function says of a document.
 
     Raises `OptionError`: the answer is no truth value. "false", a coroutine and most other objects would count as true.

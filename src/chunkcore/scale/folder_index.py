@@ -157,7 +157,11 @@ def is_index(folder: Path) -> bool:
     return any(is_left(path.name) for path in folder.iterdir())
 
 
-def open_index(folder: Path, *, embedder: Embedder | str | None = None) -> FolderIndex:
+def open_index(
+    folder: Path,
+    *,
+    embedder: Embedder | str | None = None,
+) -> FolderIndex:
     """A saved index as it is; no file is read again. Raises `DataError`: see `load_index`.
 
     It knows the files of the folder that it was made of, for `FolderIndex.changed`, if one of them is as it was:
@@ -180,7 +184,10 @@ def open_index(folder: Path, *, embedder: Embedder | str | None = None) -> Folde
     )
 
 
-def _is_here(root: Path, stamps: Mapping[str, Stamp]) -> bool:
+def _is_here(
+    root: Path,
+    stamps: Mapping[str, Stamp],
+) -> bool:
     """Whether one of a folder's files has its stamp. Nothing outside the folder is looked at, and no other machine."""
     paths = map(Path, stamps)
     if str(root).startswith(("\\\\", "//")) or any(
@@ -257,7 +264,10 @@ def _by_file(docs: Path) -> bool:
 
 
 def _stamps(
-    docs: Path, on_error: Callable[[Path, OSError], None], *, follow_links: bool
+    docs: Path,
+    on_error: Callable[[Path, OSError], None],
+    *,
+    follow_links: bool,
 ) -> dict[str, Stamp]:
     """The stamp of each file; `on_error` gets the folders that cannot be listed."""
     if _by_file(docs):
@@ -269,7 +279,11 @@ def _stamps(
 
 
 def _documents(
-    docs: Path, unchanged: Set[str], unread: dict[str, str], *, follow_links: bool
+    docs: Path,
+    unchanged: Set[str],
+    unread: dict[str, str],
+    *,
+    follow_links: bool,
 ) -> list[Document]:
     """The documents of the files that are not as they were; what could not be read goes into `unread`."""
     if not _by_file(docs):
@@ -281,7 +295,13 @@ def _documents(
     )
 
 
-def _updated(index: Index, documents: list[Document], kept: set[str], *, by_file: bool) -> Index:
+def _updated(
+    index: Index,
+    documents: list[Document],
+    kept: set[str],
+    *,
+    by_file: bool,
+) -> Index:
     """The index of the `kept` files' documents and of the documents that were read."""
     names = {document.id for document in documents}
     if by_file:
@@ -299,7 +319,12 @@ class _Earlier(NamedTuple):
 
 
 def _earlier(
-    folder: Path, retriever: str, chunker: str, embedder: Embedder | None, *, follow_links: bool
+    folder: Path,
+    retriever: str,
+    chunker: str,
+    embedder: Embedder | None,
+    *,
+    follow_links: bool,
 ) -> _Earlier | None:
     """The index in the folder, if it is whole and of these settings."""
     if not (folder / MANIFEST).exists():
@@ -367,7 +392,12 @@ class NotSavedError(NotWrittenError):
         opened: the index, in memory.
     """
 
-    def __init__(self, folder: Path, error: OSError, opened: FolderIndex) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        error: OSError,
+        opened: FolderIndex,
+    ) -> None:
         place = error.filename or folder
         there = "the index that was there is as it was" if is_index(folder) else "no index is there"
         super().__init__(f"the index is not kept: {place}: {error.strerror or error}; {there}")
@@ -382,7 +412,8 @@ _ABSENT = " (the answer is probably not in these documents)"
 
 
 def tool_server(
-    searched: FolderIndex, reopen: Callable[[], FolderIndex] | None = None
+    searched: FolderIndex,
+    reopen: Callable[[], FolderIndex] | None = None,
 ) -> MCPServer[Any]:
     """A server with the tool ``search`` and the resource ``span://{document}/{start}/{end}``.
 
@@ -401,7 +432,11 @@ def tool_server(
     server = _server(_search_tool(source), len(searched.index.corpus.documents))
 
     @server.resource("span://{document}/{start}/{end}", mime_type="text/plain")
-    def span(document: str, start: str, end: str) -> str:
+    def span(
+        document: str,
+        start: str,
+        end: str,
+    ) -> str:
         """The text of a span with 500 characters before and after it."""
         try:
             text = source.latest().document(unquote(document)).text
@@ -446,7 +481,10 @@ def _server(tool: Any, documents: int) -> MCPServer[Any]:
 
     class Server(MCPServer[Any]):
         async def call_tool(
-            self, name: str, arguments: Mapping[str, Any], context: Any = None
+            self,
+            name: str,
+            arguments: Mapping[str, Any],
+            context: Any = None,
         ) -> Any:
             """Refuses arguments that the tool does not have, which the package drops, and what it would convert."""
             try:
@@ -467,7 +505,11 @@ def _server(tool: Any, documents: int) -> MCPServer[Any]:
 class _Source:
     """The index that is served, opened again when it or its files have changed."""
 
-    def __init__(self, searched: FolderIndex, reopen: Callable[[], FolderIndex] | None) -> None:
+    def __init__(
+        self,
+        searched: FolderIndex,
+        reopen: Callable[[], FolderIndex] | None,
+    ) -> None:
         self._searched = searched
         self._reopen = reopen
         self._lock = Lock()

@@ -68,7 +68,11 @@ def with_source(hit: Retrieved, documents: Documents) -> Retrieved:
     return with_spans(hit, hit.spans, documents)
 
 
-def goes_on(text: str, span: Span, after: int) -> int:
+def goes_on(
+    text: str,
+    span: Span,
+    after: int,
+) -> int:
     """Whether a reader of a span needs what stands at a later place, too. 0: no; 1: a sentence goes on, or the span
     ends in a Markdown heading; 2: a table goes on.
 
@@ -273,9 +277,9 @@ class _Blocks:
             if self.sizes[unit + 1] - self.sizes[first] <= KEPT[need] * tokens:
                 self.ends[-2:] = [(first, unit)]
         self.counts = [last + 1 - first for first, last in self.ends]
-        self.around = [
-            block for block, count in zip(self.ends, self.counts, strict=True) for _ in range(count)
-        ]
+        self.around: list[Run] = []
+        for block, count in zip(self.ends, self.counts, strict=True):
+            self.around += [block] * count
         self.worths = [0.0, *accumulate(self.scores)]
         self.gains = [self.worths[last + 1] - self.worths[first] for first, last in self.ends]
         self.stretches = []
@@ -408,7 +412,12 @@ class _Stretch:
     above: list[Run] = field(default_factory=list)
     below: list[Run] | None = None
 
-    def choose(self, blocks: _Blocks, threshold: float, price: float) -> None:
+    def choose(
+        self,
+        blocks: _Blocks,
+        threshold: float,
+        price: float,
+    ) -> None:
         """Find the runs at a threshold between the two, each for a price."""
         if self.below == self.above:
             return
@@ -439,7 +448,10 @@ class _Stretch:
 
 
 def header_tokens(
-    row: Retrieved, header: Sequence[Span], budget: Budget, documents: Documents
+    row: Retrieved,
+    header: Sequence[Span],
+    budget: Budget,
+    documents: Documents,
 ) -> int:
     """What to hold back of a budget for the header of the best row: none if it is too long, or comes with its table."""
     if not header:
@@ -535,15 +547,16 @@ def _before(
     documents: Documents,
 ) -> Retrieved | None:
     """What of a piece stands before a place of its document; None if that is white space alone."""
-    spans = [Span(span.start, min(span.end, end)) for span in piece.spans if span.start < end]
-    if tuple(spans) == piece.spans:
+    spans = [span for span in piece.spans if span.start < end]
+    if len(spans) == len(piece.spans) and spans[-1].end <= end:
         return piece
-    kept = ""
-    if spans:
-        kept = spans[-1].slice(documents[piece.document_id].text).rstrip()
+    if not spans:
+        return None
+    begin, stop = spans[-1].start, min(spans[-1].end, end)
+    kept = documents[piece.document_id].text[begin:stop].rstrip()
     if not kept:
         return None
-    spans[-1] = Span(spans[-1].start, spans[-1].start + len(kept))
+    spans[-1] = Span(begin, begin + len(kept))
     return with_spans(piece, spans, documents)
 
 

@@ -192,7 +192,12 @@ class Answer:
         scores: of the units; -inf of units that are not shown, and of copies.
     """
 
-    def __init__(self, question: Question, budget: Budget, least: float | None = None) -> None:
+    def __init__(
+        self,
+        question: Question,
+        budget: Budget,
+        least: float | None = None,
+    ) -> None:
         self.question = question
         self.scores = question.scores.copy()
         self._copies: dict[Place, list[int]] = {}  # units that say the same as one of the answer
@@ -224,7 +229,12 @@ class Answer:
         self._passages = passages_of(row, budget, sources)
         self._left = budget.left + reserved
 
-    def _row(self, units: Numbers, sizes: Numbers, least: float) -> Row:
+    def _row(
+        self,
+        units: Numbers,
+        sizes: Numbers,
+        least: float,
+    ) -> Row:
         """The units of which passages are made; those that are rows of a table leave their header."""
         question, pieces = self.question, []
         for unit in units.tolist():
@@ -239,7 +249,11 @@ class Answer:
         joined = self._joined(units)
         return Row(pieces, sizes.tolist(), joined, least, goes_on)
 
-    def passages(self, budget: Budget, k: int | None = None) -> list[Retrieved]:
+    def passages(
+        self,
+        budget: Budget,
+        k: int | None = None,
+    ) -> list[Retrieved]:
         """The first `k` passages with their tables' headers, and the places that say the same as their parts."""
         budget.left, sources = self._left, self.question.units.sources
         passages = self._passages[:k]
@@ -491,7 +505,12 @@ class Said:
     _texts: dict[str, tuple[str, int]] = field(default_factory=dict)
     _by_keys: dict[frozenset[str], list[tuple[_Sentence, str, int]]] = field(default_factory=dict)
 
-    def sayer(self, text: str, document_id: str, unit: int) -> int | None:
+    def sayer(
+        self,
+        text: str,
+        document_id: str,
+        unit: int,
+    ) -> int | None:
         """The number of another document's text that has said what this text says of the question; None: it is new."""
         name, first = self._texts.get(text, (document_id, unit))
         if name != document_id:

@@ -165,7 +165,10 @@ class WindowIndex(PassageIndex):
     """Scores of every unit's windows at every scale, and passages of the best units."""
 
     def __init__(
-        self, corpus: ChunkedCorpus, vectors: TextVectors | None, options: Passages
+        self,
+        corpus: ChunkedCorpus,
+        vectors: TextVectors | None,
+        options: Passages,
     ) -> None:
         super().__init__(corpus)
         self.counter = options.counter
@@ -212,7 +215,13 @@ class WindowIndex(PassageIndex):
         for query in queries:
             yield kept[query] or self._asked(query, next(new), self._everything)
 
-    def _asked(self, text: str, scores: Scores, shown: Shown, hits: object = None) -> Question:
+    def _asked(
+        self,
+        text: str,
+        scores: Scores,
+        shown: Shown,
+        hits: object = None,
+    ) -> Question:
         """A question, which is kept."""
         lexical = self._lexical if "lexical" in self._shares else None
         question = Question(text, scores, shown, self.units, lexical, self._options.words, hits)
@@ -298,7 +307,11 @@ class WindowIndex(PassageIndex):
         """The log odds that the answer is there, if half of all questions have theirs, by `signs`."""
         return presence(self.signs(question), by_words=self._dense is None)
 
-    def missing_words(self, question: str, passages: Iterable[Retrieved]) -> list[str]:
+    def missing_words(
+        self,
+        question: str,
+        passages: Iterable[Retrieved],
+    ) -> list[str]:
         """The words of a question that none of these passages has, the rarest first; not those that most units have."""
         form = self._options.words
         held = {key for passage in passages for key in word_keys(passage.text, form)}
@@ -329,9 +342,8 @@ class WindowIndex(PassageIndex):
         if len(others):
             lead = float(np.sqrt(scores[best[0]].clip(0)) - np.sqrt(others.max().clip(0)))
         form = self._options.words
-        texts = [
-            word_keys(self.corpus[chunk].text, form) for chunk in self.units.order[best].tolist()
-        ]
+        chunks = map(self.corpus.item, self.units.order[best].tolist())
+        texts = [word_keys(chunk.text, form) for chunk in chunks]
         keys = word_keys(question, form)
         phrase = phrase_share(keys, lexical.word_weights(question), texts)
         return Signs(float(relation.max()), float(wider.max()), lead, phrase)
@@ -369,7 +381,11 @@ class WindowIndex(PassageIndex):
             answers.append(in_order(passages, self._options.order))
         return answers
 
-    def enough_pieces(self, query: str, k: int | None) -> RankedList:
+    def enough_pieces(
+        self,
+        query: str,
+        k: int | None,
+    ) -> RankedList:
         level = self._level(behind=False)
         if not self._has_answer(query):
             return RankedList()
@@ -387,7 +403,12 @@ class WindowIndex(PassageIndex):
             )
         return self.enough.level
 
-    def _up_to(self, level: float, question: Question, counter: TokenCounter) -> list[Retrieved]:
+    def _up_to(
+        self,
+        level: float,
+        question: Question,
+        counter: TokenCounter,
+    ) -> list[Retrieved]:
         """The passages of all units up to a level, and of gaps between them."""
         units = shown_units(question.scores, self.units.tokens, level)
         if not len(units):
@@ -495,7 +516,12 @@ class WindowIndex(PassageIndex):
             passages = first_cut([hit for hit in others if hit.text.strip()], budget)
         return in_order(passages[:k], order)
 
-    def _placed(self, hits: Sequence[Retrieved], places: Numbers, show: Show) -> list[int]:
+    def _placed(
+        self,
+        hits: Sequence[Retrieved],
+        places: Numbers,
+        show: Show,
+    ) -> list[int]:
         """The numbers of the hits that stand in the index's units."""
         placed = []
         within, _ = self.units.covered(ranges_of(places))

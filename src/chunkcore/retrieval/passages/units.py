@@ -14,7 +14,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -81,7 +81,11 @@ class Units:
     Raises `DataError`: chunks overlap.
     """
 
-    def __init__(self, corpus: ChunkedCorpus, counter: str = "cl100k_base") -> None:
+    def __init__(
+        self,
+        corpus: ChunkedCorpus,
+        counter: str = "cl100k_base",
+    ) -> None:
         self.corpus = corpus
         self.sources = {document.id: document for document in corpus.documents}
         numbers, extents = corpus.document_numbers, corpus.extents
@@ -407,7 +411,9 @@ def presence(signs: Signs, *, by_words: bool) -> float:
 
 
 def phrase_share(
-    question: Sequence[str], weights: Mapping[str, float], texts: Sequence[Sequence[str]]
+    question: Sequence[str],
+    weights: Mapping[str, float],
+    texts: Sequence[Sequence[str]],
 ) -> float:
     """The share of the question's pairs of neighbouring words, by weight, that stand side by side in one text.
 
@@ -415,13 +421,12 @@ def phrase_share(
     0.5
     """
     pairs = list(pairwise(question))
-    total = sum(weights[one] + weights[other] for one, other in pairs)
+    worths = [weights[one] + weights[other] for one, other in pairs]
     best = 0.0
     for text in texts:
         there = set(pairwise(text))
-        shared = sum(weights[one] + weights[other] for one, other in pairs if (one, other) in there)
-        best = max(best, shared)
-    return best / total if total else 0.0
+        best = max(best, sum(compress(worths, map(there.__contains__, pairs))))
+    return best / (sum(worths) or 1.0)
 
 
 def levels(scores: Scores, sizes: Numbers) -> tuple[Numbers, Scores]:
@@ -444,7 +449,11 @@ def levels(scores: Scores, sizes: Numbers) -> tuple[Numbers, Scores]:
     return order, level
 
 
-def needed_level(scores: Scores, sizes: Numbers, units: Numbers) -> float:
+def needed_level(
+    scores: Scores,
+    sizes: Numbers,
+    units: Numbers,
+) -> float:
     """The least level that shows all these units; infinite if none does."""
     order, level = levels(scores, sizes)
     places = np.full(len(scores), -1, dtype=np.int64)
@@ -455,7 +464,11 @@ def needed_level(scores: Scores, sizes: Numbers, units: Numbers) -> float:
     return float(level[last.max()])
 
 
-def shown_units(scores: Scores, sizes: Numbers, level: float) -> Numbers:
+def shown_units(
+    scores: Scores,
+    sizes: Numbers,
+    level: float,
+) -> Numbers:
     """The units up to a level: at least the best one, of at most 16,000 tokens."""
     order, rising = levels(scores, sizes)
     count = max(1, int(np.searchsorted(rising, level, side="right")))

@@ -140,7 +140,13 @@ class _Block:
     two; a wide one has a window for some neighbouring units, which is that of the middle one of them.
     """
 
-    def __init__(self, units: Units, first: int, last: int, scales: Sequence[_Scale]) -> None:
+    def __init__(
+        self,
+        units: Units,
+        first: int,
+        last: int,
+        scales: Sequence[_Scale],
+    ) -> None:
         self.first, self.last = first, last
         near = [scale for scale in scales if isinstance(scale.width, int) and scale.width < SHARED]
         self._widths = np.array([scale.width for scale in near], dtype=np.int64)
@@ -196,7 +202,11 @@ class _Block:
             yield np.repeat(row, sizes)
 
     def _add(
-        self, totals: Floats, units: Numbers, counts: NDArray[np.int32], weights: Sequence[float]
+        self,
+        totals: Floats,
+        units: Numbers,
+        counts: NDArray[np.int32],
+        weights: Sequence[float],
     ) -> None:
         """Add a word's score in each window."""
         gap, axis = self._gap, self._axis
@@ -224,7 +234,11 @@ class _Block:
         totals[first:] += wide
 
     def _add_rare(
-        self, totals: Floats, units: Numbers, counts: NDArray[np.int32], weights: Sequence[float]
+        self,
+        totals: Floats,
+        units: Numbers,
+        counts: NDArray[np.int32],
+        weights: Sequence[float],
     ) -> None:
         """Add a word's score in the windows that have it."""
         scales, widths = len(self._lengths), self._widths[:, None]
@@ -257,7 +271,14 @@ class LexicalWindows:
     `form` is that of words, see `word_keys`.
     """
 
-    def __init__(self, units: Units, *, form: str, k1: float, b: float) -> None:
+    def __init__(
+        self,
+        units: Units,
+        *,
+        form: str,
+        k1: float,
+        b: float,
+    ) -> None:
         self.form = form
         self._units = units
         self._size = len(units)
@@ -304,7 +325,9 @@ class LexicalWindows:
         return scores
 
     def scales(
-        self, question: str, left: Mapping[str, float] | None = None
+        self,
+        question: str,
+        left: Mapping[str, float] | None = None,
     ) -> Iterator[tuple[Floats, float]]:
         """At each scale every unit's score for a question, in an array that may be changed; and the greatest.
 
@@ -333,9 +356,9 @@ class LexicalWindows:
 
     def units_with(self, keys: Iterable[str]) -> Numbers:
         """The units that have all of these words, ascending."""
-        rows = sorted((self._postings.of_word(key)[0] for key in set(keys)), key=len)
-        units = rows[0]
-        for row in rows[1:]:
+        rows = [self._postings.of_word(key)[0] for key in set(keys)]
+        units = min(rows, key=len)
+        for row in rows:
             units = units[np.isin(units, row, assume_unique=True)]
         return units
 
@@ -353,8 +376,10 @@ class LexicalWindows:
         most have it.
         """
         size = self._size
-        odds = {key: odds_against(count, size) for key, count in self.counts(question).items()}
-        return {key: max(0.0, math.log(value)) for key, value in odds.items()}
+        weights = {}
+        for key, count in self.counts(question).items():
+            weights[key] = max(0.0, math.log(odds_against(count, size)))
+        return weights
 
     def shares(
         self,
@@ -427,9 +452,7 @@ def mean_of_squares(
 
 def _running(values: NDArray[Any]) -> NDArray[Any]:
     """Running sums, from 0 on."""
-    return np.concatenate(
-        (np.zeros((1, *values.shape[1:]), dtype=values.dtype), np.cumsum(values, axis=0))
-    )
+    return np.cumsum(np.insert(values, 0, 0, axis=0), axis=0)
 
 
 def _inverse_lengths(vectors: Scores, weights: Scores) -> Scores:
@@ -451,7 +474,10 @@ _LEAST = 0.3  # a match of a word or two that a title happens to have
 _TAG = re.compile(r"<[^<>]*>")
 
 
-def name_of(document_id: str, metadata: Mapping[str, Any]) -> str:
+def name_of(
+    document_id: str,
+    metadata: Mapping[str, Any],
+) -> str:
     """The text of a document's name.
 
     >>> name_of("filings/Acme_10K.pdf", {"year": 2019})
@@ -475,7 +501,11 @@ class Names:
     ([0.4, 0.0, 0.0, 0.0, 0.0], ['2019', 'bestbuy'])
     """
 
-    def __init__(self, names: Sequence[str], form: str = "whole") -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        form: str = "whole",
+    ) -> None:
         self._form = form
         documents = defaultdict(list)
         for number, name in enumerate(names):
@@ -557,7 +587,11 @@ class Headings:
         # Where the headings that have a word begin to stand above units, and where they end.
         self._edges = {key: np.array(places).reshape(-1, 2).T for key, places in edges.items()}
 
-    def gains(self, weights: Mapping[str, float], most: float) -> Scores:
+    def gains(
+        self,
+        weights: Mapping[str, float],
+        most: float,
+    ) -> Scores:
         """What each unit gains: the square of the share of a question's words, by weight, that the headings above it
         have, times `most`.
         """
