@@ -13,8 +13,7 @@ import pytest
 from chunkcore.cli import main
 from chunkcore.cli.options import default_cache
 from chunkcore.reading import load_documents, opening, read_file
-from chunkcore.retrieval import load_index
-from chunkcore.retrieval.passages import WindowIndex
+from chunkcore.retrieval import WindowIndex, load_index
 from chunkcore.retrieval.saved import read_manifest
 from chunkcore.scale import folder_index
 from chunkcore.scale.folder_index import index_files, open_index

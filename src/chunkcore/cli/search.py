@@ -143,7 +143,7 @@ def search(
 def _warnings(
     searched: FolderIndex, index: Index, question: str, passages: Sequence[Retrieved], advice: str
 ) -> Iterator[str]:
-    from chunkcore.retrieval.passages import WindowIndex
+    from chunkcore.retrieval import WindowIndex
 
     if isinstance(index, WindowIndex) and not index.is_related(question):
         documents = counted(len(searched.index.corpus.documents), "document")
@@ -457,7 +457,7 @@ def check(
     """
     from chunkcore.files import json_lines
     from chunkcore.questions.labels import label_states
-    from chunkcore.retrieval.passages import WindowIndex
+    from chunkcore.retrieval import WindowIndex
     from chunkcore.study.enough import index_changes
 
     index = opening.open().index

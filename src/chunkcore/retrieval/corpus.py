@@ -130,10 +130,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
 
     @classmethod
     def joined(
-        cls,
-        corpus: ChunkedCorpus,
-        kept: Flags,
-        added: ChunkedCorpus,
+        cls, corpus: ChunkedCorpus, kept: Flags, added: ChunkedCorpus
     ) -> tuple[ChunkedCorpus, Numbers]:
         """The chunks of a corpus's `kept` documents (one truth value each) and those of `added`; postings stay.
 

@@ -116,17 +116,21 @@ def top_k(
     query_lengths = search_lengths(left, "queries")
     if lengths is None:
         lengths = search_lengths(right)
-    if len(left) and len(right) and left.shape[1] != right.shape[1]:
-        raise ModelError(
-            f"queries have {left.shape[1]} dimensions and vectors {right.shape[1]}: embed both with the same model"
-        )
-    k = min(k, len(right))
-    shape = len(left), k
+    _check_widths(left, right)
+    shape = len(left), min(k, len(right))
     best = Best(np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf, dtype=np.float32))
     if best.indices.size:
         directions = (left / query_lengths[:, None]).astype(np.float32)
         _search(left, directions, right, lengths, best)
     return best
+
+
+def _check_widths(queries: Floats, vectors: Rows) -> None:
+    width, other = queries.shape[1], vectors.shape[1]
+    if len(queries) and len(vectors) and width != other:
+        raise ModelError(
+            f"queries have {width} dimensions and vectors {other}: embed both with the same model"
+        )
 
 
 def search_lengths(

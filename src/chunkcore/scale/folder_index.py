@@ -20,9 +20,8 @@ from chunkcore.options import check_option_names
 from chunkcore.reading import read_file
 from chunkcore.reading.opening import folder_documents, load_documents, walk_folder
 from chunkcore.reading.visible import html_setting, in_source, lines_of
-from chunkcore.retrieval import Index, TextVectors, chunk_corpus, get_retriever, load_index
+from chunkcore.retrieval import Index, WindowIndex, chunk_corpus, get_retriever, load_index
 from chunkcore.retrieval.base import MAX_TOKENS, MaxTokens, check_limits
-from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.retrieval.saved import MANIFEST, is_left, manifest_stamp, read_manifest, stamp_of
 from chunkcore.run import Retrieved
 from chunkcore.spans import pairs_of
@@ -220,42 +219,42 @@ def index_files(
     Args:
         docs, follow_links: see `load_documents`.
         folder: where the index is kept; None: nowhere.
-        retriever, chunker: specs.
-        embedder: of a retriever that uses vectors.
+        retriever, chunker, embedder: specs, and the model of a retriever that uses vectors.
         reread: read every file.
 
-    Raises:
-        DataError: there is no document, or `folder` holds something else.
-        NotSavedError: the index cannot be written; it has the index.
-
-    Warns: of files that are left out, each time, with the reason.
+    Raises `DataError`: there is no document, or `folder` holds something else; `NotSavedError`, which has the index:
+    it cannot be written. Warns of files that are left out, each time, with the reason.
     """
     closed = []  # folders that cannot be listed
     stamps = _stamps(docs, lambda place, _: closed.append(place), follow_links=follow_links)
-    before = None
-    if folder is not None:
-        before = _earlier(folder, retriever, chunker, embedder, follow_links=follow_links)
-    kept: set[str] = set()
-    unread: dict[str, str] = {}
-    if before is not None and not reread:
-        kept = {name for name, stamp in stamps.items() if before.stamps.get(name) == stamp}
-        for name, (stamp, reason) in before.unread.items():
-            if stamps.get(name) == stamp:
-                unread[name] = str(reason)
-                warn_user(f"left out of {docs}: {name}: {reason}")
+    before = _earlier(folder, retriever, chunker, embedder, follow_links=follow_links)
+    kept, unread = _as_before(docs, None if reread else before, stamps)
     documents = []
     unchanged = kept | unread.keys()
     if stamps.keys() - unchanged or closed or not kept:
         documents = _documents(docs, unchanged, unread, follow_links=follow_links)
     if before is None:
-        vectors = None if embedder is None else TextVectors(embedder)
-        index = get_retriever(retriever).index(chunk_corpus(documents, chunker), vectors)
+        index = get_retriever(retriever).index(chunk_corpus(documents, chunker), embedder)
     else:
         index = _updated(before.content, documents, kept, by_file=_by_file(docs))
     opened = FolderIndex(
         index, docs, unread, len(documents), folder, embedder, follow_links=follow_links
     )
     return opened if folder is None else _saved(opened, docs, folder, before, stamps)
+
+
+def _as_before(
+    docs: Path, before: _Earlier | None, stamps: Mapping[str, Stamp]
+) -> tuple[set[str], dict[str, str]]:
+    """The files that were read and are as they were; and those that could not be read, with the reasons."""
+    unread: dict[str, str] = {}
+    if before is None:
+        return set(), unread
+    for name, (stamp, reason) in before.unread.items():
+        if stamps.get(name) == stamp:
+            unread[name] = str(reason)
+            warn_user(f"left out of {docs}: {name}: {reason}")
+    return {name for name, stamp in stamps.items() if before.stamps.get(name) == stamp}, unread
 
 
 def _by_file(docs: Path) -> bool:
@@ -319,7 +318,7 @@ class _Earlier(NamedTuple):
 
 
 def _earlier(
-    folder: Path,
+    folder: Path | None,
     retriever: str,
     chunker: str,
     embedder: Embedder | None,
@@ -327,7 +326,7 @@ def _earlier(
     follow_links: bool,
 ) -> _Earlier | None:
     """The index in the folder, if it is whole and of these settings."""
-    if not (folder / MANIFEST).exists():
+    if folder is None or not (folder / MANIFEST).exists():
         return None
     try:
         manifest = read_manifest(folder)

@@ -19,9 +19,8 @@ from chunkcore.evaluation.measures import Depth, Measure, budget_of, get_measure
 from chunkcore.evaluation.resampling import budgets_up_to, surely_below
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.retrieval import chunk_corpus, get_retriever
+from chunkcore.retrieval import WindowIndex, chunk_corpus, get_retriever
 from chunkcore.retrieval.base import MAX_TOKENS
-from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Scores
 

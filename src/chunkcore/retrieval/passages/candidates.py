@@ -62,7 +62,6 @@ class Question:
         cut: what is shown of the units of which a part is shown.
         visible: the units of which something is shown.
         weights: of the question's words, the logarithm of how few units have each.
-        claims: what texts say of the question.
         reached: what a reader needs with a unit, as far as it is known.
     """
 
@@ -91,7 +90,6 @@ class Question:
             size = len(self.scores) + 1
             counts = self.lexical.counts(self.text)
             self.weights = {key: math.log(size / (n + 0.5)) for key, n in counts.items()}
-        self.claims = Claims(self.weights, self.form)
 
     def piece(self, unit: int) -> Retrieved:
         """What is shown of a unit."""
@@ -208,7 +206,7 @@ class Answer:
         if self._is_usual:
             self._tokens[:] = question.units.sizes
             self._tokens[list(question.cut)] = -1
-        self._said = Said(question.claims)
+        self._said = Said(question.weights, question.form)
         self._headers: dict[tuple[str, Span], Header] = {}  # of rows of tables
         self._read: set[int] = set()  # units of which is known whether they are copies
         is_given = least is not None
@@ -455,53 +453,40 @@ class _Claim(NamedTuple):
     sentence: _Sentence
 
 
-@dataclass
-class Claims:
-    """What texts say of a question: of each, its sentences that do, and whether these are nearly half of it.
+def claims_of(text: str, weights: Mapping[str, float], form: str) -> tuple[list[_Claim], bool]:
+    """The sentences of a text that say something of a question, and whether these are nearly half of it.
 
     Those are its sentences with more than half as much of the question's words, by weight, as the best of them.
     """
-
-    weights: Mapping[str, float]
-    form: str
-    _of_texts: dict[str, tuple[list[_Claim], bool]] = field(default_factory=dict)
-
-    def of(self, text: str) -> tuple[list[_Claim], bool]:
-        """The claims of a text, which are kept."""
-        if text in self._of_texts:
-            return self._of_texts[text]
-        claims, worths = [], []
-        for sentence in _sentences(text, self.form):
-            keys = sentence.words.intersection(self.weights)
-            claims.append(_Claim(keys, sentence))
-            worths.append(sum(map(self.weights.__getitem__, keys)))
-        least = max(worths, default=0.0) / 2
-        relevant = [claim for claim, worth in zip(claims, worths, strict=True) if worth > least]
-        is_most = True
-        if not relevant:
-            relevant = claims
-        if len(relevant) < len(claims):
-            size = sum(len(claim.sentence.words) for claim in relevant)
-            is_most = size >= _MOSTLY * sum(len(claim.sentence.words) for claim in claims)
-        self._of_texts[text] = relevant, is_most
-        return relevant, is_most
+    claims, worths = [], []
+    for sentence in _sentences(text, form):
+        keys = sentence.words.intersection(weights)
+        claims.append(_Claim(keys, sentence))
+        worths.append(sum(map(weights.__getitem__, keys)))
+    least = max(worths, default=0.0) / 2
+    relevant = [claim for claim, worth in zip(claims, worths, strict=True) if worth > least]
+    if not relevant or len(relevant) == len(claims):
+        return claims, True
+    size = sum(len(claim.sentence.words) for claim in relevant)
+    return relevant, size >= _MOSTLY * sum(len(claim.sentence.words) for claim in claims)
 
 
 @dataclass
 class Said:
-    """What an answer has said of a question, sentence by sentence: see `Claims`.
+    """What an answer has said of a question, sentence by sentence: see `claims_of`.
 
     A sentence is said again where at most one in seven of its words are new, and its words of the question, numbers,
     names and negations are the same.
 
-    >>> said = Said(Claims({"pump": 1.0, "prime": 2.0}, "first5"))
+    >>> said = Said({"pump": 1.0, "prime": 2.0}, "first5")
     >>> said.sayer("Version 1. The pump is primed with two litres of clean water.", "a", 1)
     >>> said.sayer("Version 2. The pump is primed with two litres of fresh water!", "b", 2)
     1
     >>> said.sayer("Version 3. The pump is primed with six litres of clean water.", "c", 3)
     """
 
-    claims: Claims
+    weights: Mapping[str, float]
+    form: str
     _texts: dict[str, tuple[str, int]] = field(default_factory=dict)
     _by_keys: dict[frozenset[str], list[tuple[_Sentence, str, int]]] = field(default_factory=dict)
 
@@ -515,7 +500,7 @@ class Said:
         name, first = self._texts.get(text, (document_id, unit))
         if name != document_id:
             return first
-        claims, is_most = self.claims.of(text)
+        claims, is_most = claims_of(text, self.weights, self.form)
         sayers = []
         for claim in claims:
             words, decisive = claim.sentence

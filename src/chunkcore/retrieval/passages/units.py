@@ -37,7 +37,7 @@ from chunkcore.spans import (
     shifted,
     union_ranges,
 )
-from chunkcore.text import Document, Span
+from chunkcore.text import Chunk, Document, Span
 from chunkcore.tokens import get_counter
 
 # Or ids of documents: these are shown whole; of other documents only the hits' text.
@@ -95,12 +95,7 @@ class Units:
         is_same = numbers[1:] == numbers[:-1]
         overlaps = np.flatnonzero(is_same & (starts[1:] < ends[:-1]))
         if len(overlaps):
-            one, other = (corpus[number] for number in order[overlaps[0] :][:2].tolist())
-            raise DataError(
-                f"passages are made of chunks that do not overlap: chunk {other.index} of {other.document_id!r} starts "
-                f"at {other.start}, before chunk {one.index} ends at {one.end}; cut without overlap, such as with "
-                "sentence:size=50, or use another retriever"
-            )
+            raise _overlap(*[corpus[number] for number in order[overlaps[0] :][:2].tolist()])
         self.order: Numbers = order
         firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
         self.firsts: Numbers = np.append(firsts, len(order)).astype(np.int64)
@@ -255,6 +250,14 @@ class Units:
             worth = np.bincount(numbers, gained, minlength=len(held)) / divisor
             total += share * worth / (worth.max(initial=0.0) or 1.0)
         return held, total
+
+
+def _overlap(one: Chunk, other: Chunk) -> DataError:
+    return DataError(
+        f"passages are made of chunks that do not overlap: chunk {other.index} of {other.document_id!r} starts "
+        f"at {other.start}, before chunk {one.index} ends at {one.end}; cut without overlap, such as with "
+        "sentence:size=50, or use another retriever"
+    )
 
 
 def ranges_of(places: Numbers, wider: int = 0) -> Ranges:

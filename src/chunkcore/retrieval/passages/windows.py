@@ -140,13 +140,7 @@ class _Block:
     two; a wide one has a window for some neighbouring units, which is that of the middle one of them.
     """
 
-    def __init__(
-        self,
-        units: Units,
-        first: int,
-        last: int,
-        scales: Sequence[_Scale],
-    ) -> None:
+    def __init__(self, units: Units, first: int, last: int, scales: Sequence[_Scale]) -> None:
         self.first, self.last = first, last
         near = [scale for scale in scales if isinstance(scale.width, int) and scale.width < SHARED]
         self._widths = np.array([scale.width for scale in near], dtype=np.int64)
@@ -271,14 +265,7 @@ class LexicalWindows:
     `form` is that of words, see `word_keys`.
     """
 
-    def __init__(
-        self,
-        units: Units,
-        *,
-        form: str,
-        k1: float,
-        b: float,
-    ) -> None:
+    def __init__(self, units: Units, *, form: str, k1: float, b: float) -> None:
         self.form = form
         self._units = units
         self._size = len(units)
@@ -289,9 +276,8 @@ class LexicalWindows:
         longest = int(np.diff(units.firsts).max(initial=0))
         lengths = _running(self._postings.lengths)
         # The half-widths of windows; windows of the scale "document" come last.
-        self._widths = [
-            min(scale, longest) for scale in SCALES["lexical"] if isinstance(scale, int)
-        ]
+        near = [scale for scale in SCALES["lexical"] if isinstance(scale, int)]
+        self._widths = [min(scale, longest) for scale in near]
         widths: list[Scale] = [*self._widths, DOCUMENT]
         scales = []
         for width in widths[: len(SCALES["lexical"])]:
@@ -301,9 +287,8 @@ class LexicalWindows:
         self._scales = len(scales)
         self._blocks = [_Block(units, *block, scales) for block in units.blocks(WORDS)]
         _, metadata = units.corpus.described
-        described = zip(units.names, units.numbers, strict=True)
-        names = [name_of(name, metadata[number]) for name, number in described]
-        self._names = Names(names, form)
+        described = map(metadata.__getitem__, units.numbers)
+        self._names = Names(list(map(name_of, units.names, described)), form)
         self._last: tuple[str | None, Scores] = None, np.zeros(0)
         self._headings = Headings(units, form)
 
