@@ -52,6 +52,7 @@ def test_a_clear_winner_is_named_with_its_lead() -> None:
     assert (difference.a, difference.b, difference.distinct) == ("b", "a", True)
     assert difference.low < difference.mean < difference.high < 0
     assert found.questions_needed is None, "nothing is open"
+    assert found.firsts == {"a": 1, "b": 0}
     assert (difference.wins, difference.losses) == (28, 372)
     assert found.verdict.startswith("a is best: its Recall@5 is ")
     assert f"It is {-100 * difference.mean:.1f} points ahead of b" in found.verdict
@@ -155,11 +156,19 @@ def test_what_documents_leave_open_is_said_with_how_many_would_do() -> None:
     for gap in found.unsettled:
         apart = rows[0] - rows[int(gap.b[1:])]
         least = units_to_show(apart, confidence=1 - 0.05 / 8, clusters=documents)
-        assert 12 < least <= found.units_needed(gap) < least + 1
+        assert found.units_needed(gap) == math.ceil(least) > 12
     one, two = (unsettled_words(found, found.unsettled[:count]) for count in (1, 2))
     assert one.startswith(f"{names[0]} is likely behind")
     assert two.startswith(f"{names[0]} and {names[1]} are likely behind")
     assert "not enough documents: 12, some " in found.verdict
+
+
+def test_equivalent_is_what_both_one_sided_tests_say() -> None:
+    pair = [report("a", near(0, 1)), report("b", near(0, 2))]
+    (inner,) = compare(pair, confidence=0.9).differences  # two one-sided tests at 5 % are an interval at 90 %
+    edge = max(inner.high, -inner.low)
+    assert compare(pair, margin=edge + 1e-9).differences[0].equivalent
+    assert not compare(pair, margin=edge - 1e-9).differences[0].equivalent
 
 
 def test_each_system_is_compared_with_the_baseline() -> None:

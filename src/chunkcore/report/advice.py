@@ -128,8 +128,9 @@ def snippets(
     ):  # the chunker would default to another
         spec = format_spec(name, {**options, "embedder": system.embedder})
     blocks = dict(_blocks(system, spec, counter, folder))
-    installed = {title: find_spec(adapter.package) for title, adapter in _ADAPTERS.items()}
-    ordered = sorted(blocks, key=lambda title: title in installed and installed[title] is None)
+    packages = {title: adapter.package for title, adapter in _ADAPTERS.items()}
+    missing = [title for title, package in packages.items() if find_spec(package) is None]
+    ordered = sorted(blocks, key=missing.__contains__)
     command = f"chunkcore chunk {shlex.quote(folder)} --chunker {shlex.quote(spec)}"
     return {title: blocks[title] for title in ordered} | {"Command line": command}
 
@@ -393,7 +394,7 @@ def _ahead(gap: Difference) -> str:
 
 def _interval(gap: Difference) -> str:
     measure = gap.measure
-    low, high = sorted(measure.sign * end for end in (gap.low, gap.high))
+    low, high = sorted((measure.sign * gap.low, measure.sign * gap.high))
     return f"95 % interval {measure.show(low, signed=True)} to {measure.show(high, signed=True)}"
 
 

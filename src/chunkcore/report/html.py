@@ -29,7 +29,8 @@ def policy(style: str, script: str) -> str:
     """The page's content security policy: no connection; only this style and script, by SHA-256."""
 
     def digest(text: str) -> str:
-        return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+        hashed = hashlib.sha256(text.encode()).digest()
+        return base64.b64encode(hashed).decode()
 
     sources = f"style-src 'sha256-{digest(style)}'; script-src 'sha256-{digest(script)}'"
     return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
@@ -37,7 +38,8 @@ def policy(style: str, script: str) -> str:
 
 def assets(*names: str) -> str:
     """Files of this folder, concatenated."""
-    return "\n".join(files("chunkcore.report").joinpath(name).read_text("utf-8") for name in names)
+    folder = files("chunkcore.report")
+    return "\n".join(folder.joinpath(name).read_text("utf-8") for name in names)
 
 
 def require_jinja2() -> None:
@@ -216,9 +218,10 @@ def whole_percent(share: float) -> int | None:
 
 def _meanings(page: ReportPage) -> dict[str, str]:
     """What the columns and depths mean."""
-    meanings: dict[str, str] = {}
+    meanings = {}
     for report in page.reports:
-        meanings |= {measure.title: measure.meaning for measure in report.scores}
+        for measure in report.scores:
+            meanings[measure.title] = measure.meaning
     if "min" in page.ks:
         meanings["k = min"] = (
             "For each question, as many pieces as there are chunks that hold its evidence."

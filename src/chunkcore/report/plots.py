@@ -117,10 +117,10 @@ class Curves(NamedTuple):
 def curves(page: ReportPage) -> Curves | None:
     """The systems' curves; None without one. Of more systems than there are colours the first are drawn."""
     curves = page.comparison.curves
-    systems = [system for system in page.systems if curves.get(system[1].name)][:COLOURS]
-    points = [point for _, report in systems for point in curves[report.name]]
-    if not points:
+    systems = [system for system in page.systems if system[1].name in curves][:COLOURS]
+    if not systems:
         return None
+    points = [point for _, report in systems for point in curves[report.name]]
     budgets = sorted({point.tokens for point in points})
     if len(budgets) == 1:
         budgets.append(2 * budgets[0])

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -104,7 +103,10 @@ def score_limits(
     reports = [scorer.score(run, served, asked) for run, served in pairs]
 
     def merged(name: str) -> dict[Any, Any]:
-        return dict(chain.from_iterable(getattr(report, name).items() for report in reports))
+        joined: dict[Any, Any] = {}
+        for report in reports:
+            joined |= getattr(report, name)
+        return joined
 
     scores = merged("scores")
     seconds = sum(report.seconds["score"] for report in reports)
@@ -231,4 +233,4 @@ class Race:
 
     def _clusters(self) -> list[str] | None:
         documents = question_documents(self.benchmark)
-        return shared_documents([documents[query.id] for query in self.benchmark.queries], self.by)
+        return shared_documents(list(documents.values()), self.by)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, is_dataclass, replace
@@ -473,15 +472,21 @@ def _joined(runs: Sequence[Run]) -> Run:
     """One run of the same retriever's answers to several lists of questions."""
     if len(runs) == 1:
         return runs[0]
-    results = ChainMap(*[dict(run.results) for run in runs])
-    failures = dict(ChainMap(*[dict(run.failures) for run in runs]))
+    results: dict[str, Sequence[Retrieved]] = {}
+    failures: dict[str, str] = {}
+    for run in reversed(runs):
+        results |= run.results
+        failures |= run.failures
     return replace(runs[0], results=results, failures=failures)
 
 
 def _lengths(corpus: ChunkedCorpus, counter: TokenCounter) -> Numbers:
     if corpus.chunker is not None and corpus.chunker.token_counter == counter:
         return corpus.token_counts
-    counts = [counter.count_many([chunk.text for chunk in some]) for some in blocks(corpus)]
+    counts = []
+    for some in blocks(corpus):
+        texts = [chunk.text for chunk in some]
+        counts.append(counter.count_many(texts))
     return np.concatenate(counts)
 
 
