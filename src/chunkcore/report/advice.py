@@ -197,7 +197,8 @@ def _built(
 
 def _escaped(text: str) -> str:
     """Text for a Python string in double quotes: ASCII, without quotes or terminal controls."""
-    return ascii(text + '"')[1:-1].removesuffix('"').replace("\\'", "'").replace('"', '\\"')
+    shown = ascii(text + '"')[1:-1].removesuffix('"')
+    return shown.replace("\\'", "'").replace('"', '\\"')
 
 
 _ALIKE = 1.05  # costs within 5 % count as equal
@@ -241,14 +242,16 @@ class Advice:
         if few:
             lines.append(("Next", f"{_few(len(report.query_ids))}, tune again."))
         command = page.more_questions if few else ""
-        return cls(tuning.use, tuple(lines), _pasted(tuning.report(tuning.use), page), command)
+        pasted = _pasted(tuning.report(tuning.use), page)
+        return cls(tuning.use, tuple(lines), pasted, command)
 
 
 class _Choice:
     """The system to use, of those that a comparison leaves, and what to say of the others."""
 
     def __init__(self, page: ReportPage) -> None:
-        self.page, self.comparison = page, page.comparison
+        self.page = page
+        self.comparison = page.comparison
         self.measure = self.comparison.measure
         stopped = self.comparison.stopped
         names = [report.name for report in self.comparison.standing if report not in stopped]
@@ -369,7 +372,8 @@ class _Choice:
             return f"Nothing between these: {within} (equivalent)."
         if not self._tied or comparison.questions_needed is None:
             return ""
-        low, high = (max(0, needed - self.questions) for needed in comparison.questions_needed)
+        fewest, most = comparison.questions_needed
+        low, high = max(0, fewest - self.questions), max(0, most - self.questions)
         more = f"{rounded(low)} to {rounded(high)} more questions"
         if comparison.by == "document":
             size = self.questions / comparison.units
@@ -420,7 +424,10 @@ def _costs(page: ReportPage) -> tuple[str, str, Mapping[str, float]]:
     return noun, shown, ratios
 
 
-def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:
+def _pasted(
+    use: Report,
+    page: ReportPage,
+) -> Mapping[str, str]:
     """The code that builds a system; none for a deployed system, which is no chunker."""
     system = replace(use.system, chunker=use.chunker)
     if system.embedder.rpartition(":")[2] == DEFAULT_MODEL:
@@ -510,7 +517,10 @@ def _preferred(
     return f"Outranked: it is not among the {count}; {place}."
 
 
-def _text(hit: Retrieved, texts: Mapping[str, str]) -> str:
+def _text(
+    hit: Retrieved,
+    texts: Mapping[str, str],
+) -> str:
     if hit.document_id not in texts or not hit.spans:
         return hit.text
     return text_of_spans(texts[hit.document_id], hit.spans)
@@ -520,7 +530,8 @@ def _parts_in(hit: Retrieved, piece: Evidence) -> list[Span]:
     """The parts of a piece of evidence that a hit has."""
     parts = []
     for span in hit.spans if hit.document_id == piece.document_id else ():
-        start, end = max(span.start, piece.span.start), min(span.end, piece.span.end)
+        start = max(span.start, piece.span.start)
+        end = min(span.end, piece.span.end)
         if start < end:
             parts.append(Span(start, end))
     return parts
@@ -559,9 +570,13 @@ def _excerpt(text: str) -> str:
     return f"{words} […]"
 
 
-def _marked(passage: str, held: str) -> tuple[str, tuple[int, int] | None]:
+def _marked(
+    passage: str,
+    held: str,
+) -> tuple[str, tuple[int, int] | None]:
     """An excerpt of a passage that shows the evidence it holds, and where that stands in it."""
-    shown, evidence = " ".join(passage.split()), _excerpt(held).removesuffix(" […]")
+    shown = " ".join(passage.split())
+    evidence = _excerpt(held).removesuffix(" […]")
     start = shown.find(evidence)
     if not evidence or start < 0:
         return _excerpt(passage), None

@@ -48,7 +48,10 @@ def require_jinja2() -> None:
 
 
 @cache
-def template(name: str, escape: Callable[[str], str]) -> Any:
+def template(
+    name: str,
+    escape: Callable[[str], str],
+) -> Any:
     """A template of this folder; each text that enters it is escaped, except our own markup.
 
     Raises `MissingExtraError` if jinja2 is not installed.
@@ -151,7 +154,10 @@ def _for_page(value: Any) -> Any:
     return page_text(value) if isinstance(value, str) else value
 
 
-def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
+def questions(
+    page: ReportPage,
+    documents: Mapping[str, int],
+) -> dict[str, Any]:
     """The data that the page's script reads first: questions, evidence, and shares found in percent.
 
     It has no questions if no system has per-depth results. `documents` has the listed ones' numbers in the viewer.
@@ -172,10 +178,17 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
                 "collection": query.collection,
                 "answer": answer if isinstance(answer, str) else "",
                 "evidence": _evidence(benchmark, query, documents, longest),
-                "found": [[found.get(query.id, []) for found in at_k] for at_k in shares],
+                "found": [_shares_of(query, found) for found in shares],
             }
             rows.append(row)
     return {"systems": systems, "ks": list(map(str, ks)), "questions": rows}
+
+
+def _shares_of(
+    query: Query, found: Sequence[Mapping[str, list[int | None]]]
+) -> list[list[int | None]]:
+    """Of each system."""
+    return [shares.get(query.id, []) for shares in found]
 
 
 def _evidence(
@@ -195,7 +208,10 @@ def _evidence(
     return evidence
 
 
-def _found(report: Report, k: Depth) -> dict[str, list[int | None]]:
+def _found(
+    report: Report,
+    k: Depth,
+) -> dict[str, list[int | None]]:
     """By question: the share found of each piece of evidence, in percent."""
     found = {}
     for query, shares in zip(report.query_ids, report.found.get(k, ()), strict=False):
@@ -213,7 +229,9 @@ def whole_percent(share: float) -> int | None:
         return None
     if share <= 0:
         return 0
-    return 100 if share >= 1 else min(99, max(1, round(100 * share)))
+    if share >= 1:
+        return 100
+    return min(99, max(1, round(100 * share)))
 
 
 def _meanings(page: ReportPage) -> dict[str, str]:

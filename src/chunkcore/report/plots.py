@@ -32,7 +32,7 @@ class Axis(NamedTuple):
         """Where a value stands, in percent."""
         first, last = self.values[0], self.values[-1]
         if self.by_doublings:
-            first, last, value = math.log(first), math.log(last), math.log(value)
+            first, last, value = map(math.log, (first, last, value))
         return round(100 * (value - first) / (last - first), 2)
 
 
@@ -83,8 +83,10 @@ def means(page: ReportPage) -> Means | None:
     comparison = page.comparison
     rows = []
     for number, report in page.systems:
-        mean, (low, high) = report.mean(comparison.measure), comparison.intervals[report.name]
-        share, note = comparison.firsts[report.name], ""
+        mean = report.mean(comparison.measure)
+        low, high = comparison.intervals[report.name]
+        share = comparison.firsts[report.name]
+        note = ""
         if share >= 0.005 and len(page.systems) > 1:
             note = f"first in {100 * share:.0f} %"
         if not math.isnan(mean):
@@ -94,7 +96,8 @@ def means(page: ReportPage) -> Means | None:
     if not rows:
         return None
     ends = np.array([(row.mean, row.low, row.high) for row in rows])
-    return Means(Axis(ticks(np.nanmin(ends), np.nanmax(ends), 8)), rows)
+    marks = ticks(np.nanmin(ends), np.nanmax(ends), 8)
+    return Means(Axis(marks), rows)
 
 
 class Curve(NamedTuple):
@@ -127,7 +130,8 @@ def curves(page: ReportPage) -> Curves | None:
     lowest = min(point.low for point in points)
     heights = [tick for tick in ticks(100 * lowest, 100) if tick <= 100]
     found = Axis(heights[::-1])
-    ends = _apart([found.place(100 * curves[report.name][-1].share) for _, report in systems])
+    shares = [curves[report.name][-1].share for _, report in systems]
+    ends = _apart([found.place(100 * share) for share in shares])
     lines = []
     for (number, report), end in zip(systems, ends, strict=True):
         lines.append(Curve(number, report.name, curves[report.name], end))

@@ -107,7 +107,8 @@ def json_report(page: ReportPage) -> str:
     }
     reports = [report.to_dict() for report in page.reports]
     checked = {"checksum": reports_checksum(reports), "reports": reports}
-    return json.dumps(plain(data) | checked, ensure_ascii=True, allow_nan=False) + "\n"
+    text = json.dumps(plain(data) | checked, allow_nan=False)
+    return f"{text}\n"
 
 
 def read_reports(path: Path | str) -> list[Report]:
@@ -162,7 +163,10 @@ def write_report(
     single = f"report{place.suffix}"
     if single in _FILES and not place.is_dir():
         return write_text(place, _FILES[single](page))
-    write_files({place / name: [render(page).encode()] for name, render in _FILES.items()})
+    rendered = {}
+    for name, render in _FILES.items():
+        rendered[place / name] = [render(page).encode()]
+    write_files(rendered)
     return place / "report.html"
 
 
@@ -190,12 +194,15 @@ def print_report(page: ReportPage, console: Console) -> None:
     block = RichTable.grid(padding=(0, 2))
     for number, (label, text) in enumerate(advice.lines):
         style = "" if number else "bold"
-        block.add_row(Text(label, style="bold"), Text(terminal_text(text), style=style))
+        sentence = Text(terminal_text(text), style=style)
+        block.add_row(Text(label, style="bold"), sentence)
     console.print(block)
-    for title, text in [("", advice.command), *list(advice.pasted.items())[:1]]:
+    blocks = {"": advice.command, **advice.pasted}
+    for title, text in list(blocks.items())[:2]:
         if text:  # the page has the other blocks
             console.print(Text(f"\n{title}:\n" if title else ""))
-            console.print(Text(indent(terminal_block(text), "    ")), soft_wrap=True)
+            code = indent(terminal_block(text), "    ")
+            console.print(Text(code), soft_wrap=True)
     console.print()
     scores = tables.score_table(page, page.chosen_k, measure.unit)
     console.print(_terminal_table(scores, console.width))

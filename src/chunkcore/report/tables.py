@@ -63,18 +63,25 @@ class Table(Generic[Row]):
 
     @cached_property
     def rows(self) -> tuple[tuple[Cell, ...], ...]:
-        return tuple(tuple(column.cell(item) for column in self.columns) for item in self.items)
+        return tuple(map(self._cells, self.items))
+
+    def _cells(self, item: Row) -> tuple[Cell, ...]:
+        return tuple(column.cell(item) for column in self.columns)
 
     def with_values(self) -> Table[Row]:
         """The table without the columns of numbers that are empty or 0 in every row."""
         kept = []
         for column, cells in zip(self.columns, zip(*self.rows, strict=True), strict=True):
-            if column.kind == "text" or {cell.text for cell in cells} - {MISSING, "0"}:
+            texts = {cell.text for cell in cells}
+            if column.kind == "text" or not texts <= {MISSING, "0"}:
                 kept.append(column)
         return replace(self, columns=tuple(kept))
 
 
-def text_column(title: str, show: Callable[[Row], Cell | str]) -> Column[Row]:
+def text_column(
+    title: str,
+    show: Callable[[Row], Cell | str],
+) -> Column[Row]:
     """A column of text."""
     return Column(title, show, kind="text", short=title)
 
@@ -240,7 +247,10 @@ def collection_table(page: ReportPage) -> Table[Report] | None:
     if len(page.collections) < 2 or fewest < FEW:
         return None
 
-    def column(title: str, name: str | None) -> Column[Report]:
+    def column(
+        title: str,
+        name: str | None,
+    ) -> Column[Report]:
         def cell(report: Report) -> str:
             if name is None:
                 return percent(report.mean(measure))
@@ -415,7 +425,10 @@ def _about(report: Report) -> Iterator[str]:
             yield f"{report.name}: {measure} is {measure.show(low)} and {measure.show(high)} {places}."
 
 
-def _short_of(k: Depth, reports: Sequence[Report]) -> Iterator[str]:
+def _short_of(
+    k: Depth,
+    reports: Sequence[Report],
+) -> Iterator[str]:
     """Which reports found less than a budget for some questions."""
     # The last piece may end a few tokens early, where a cut would split a character.
     least = 0.95 * (budget_of(k) or 0)

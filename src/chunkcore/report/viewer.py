@@ -34,8 +34,9 @@ class Pack(NamedTuple):
 def packed(name: str, value: Any) -> Pack:
     """`value` as a pack for the page's ``unpack``. Its text must have passed `page_text`; NaN raises ValueError."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    compressed = zlib.compress(text.encode("utf-8"), 6)
-    return Pack(name, base64.b64encode(compressed).decode("ascii"))
+    compressed = zlib.compress(text.encode(), 6)
+    encoded = base64.b64encode(compressed)
+    return Pack(name, encoded.decode())
 
 
 # ---- the documents
@@ -94,14 +95,15 @@ def _kept(
     margin: int,
 ) -> dict[int, Ranges]:
     """By document number, in order: the kept ranges of each document with a place."""
-    kept: dict[int, list[tuple[int, int]]] = {place.document: [] for place in sorted(places)}
+    kept: dict[int, list[int]] = {place.document: [] for place in sorted(places)}
     for number, start, end, rank in places:
         if rank <= deepest:
             last = min(documents[number].size, end + margin)
-            kept[number].append((max(0, start - margin), last))
+            kept[number] += [max(0, start - margin), last]
     joined = {}
-    for number, ranges in kept.items():
-        joined[number] = union_ranges(np.array(ranges, dtype=np.int64).reshape(-1, 2))
+    for number, ends in kept.items():
+        ranges = np.array(ends, dtype=np.int64).reshape(-1, 2)
+        joined[number] = union_ranges(ranges)
     return joined
 
 
@@ -124,7 +126,10 @@ def _fitting(
     return Excerpts(list(kept), packs, note)
 
 
-def _places(benchmark: Benchmark, runs: Sequence[Run | None]) -> list[Place]:
+def _places(
+    benchmark: Benchmark,
+    runs: Sequence[Run | None],
+) -> list[Place]:
     """The evidence, and the first hits of every question."""
     numbers = {document.id: number for number, document in enumerate(benchmark.documents)}
     places: dict[Place, None] = {}
@@ -226,7 +231,8 @@ def _answered(
                 score = _rounded(part.score) or 0.0
                 for span in part.spans:
                     parts += [span.start, len(span), score]
-            how, sure = MATCHES.index(piece.match), round(100 * piece.certainty)
+            how = MATCHES.index(piece.match)
+            sure = round(100 * piece.certainty)
             rows.append([at, _rounded(piece.score), how, sure, parts])
         answered.append([len(hits), rows])
     has_pool = pool and run.pool is not None
@@ -351,7 +357,8 @@ def _within(
         tokens[piece.document_id, piece.spans] = count
     counts = []
     for query in benchmark.queries:
-        left, held = budget, 0
+        left = budget
+        held = 0
         for piece in run.results.get(query.id, ()):
             held += left > 0
             left -= tokens[piece.document_id, piece.spans]

@@ -65,7 +65,10 @@ Limit = tuple[int | None, int | None]
 Limits = Mapping[Limit, Sequence[Measure]]  # with the measures that each serves
 
 
-def limits_of(measures: Sequence[Measure], most_chunks: int | None = None) -> Limits:
+def limits_of(
+    measures: Sequence[Measure],
+    most_chunks: int | None = None,
+) -> Limits:
     """What serves the measures, each with its own; those without a k go with the deepest.
 
     `most_chunks` is the highest k = "min"; None without a pool: measures that need one are left out.
@@ -120,7 +123,10 @@ def score_limits(
     )
 
 
-def recalls(scorer: Scorer, run: Run | None = None) -> list[Measure]:
+def recalls(
+    scorer: Scorer,
+    run: Run | None = None,
+) -> list[Measure]:
     """The measures of `Report.curve`: recall at each budget, up to all tokens of the documents or of a run's pieces."""
     most = float(scorer.tokens.size)
     if run is not None:
@@ -180,7 +186,11 @@ class PassagesBehind:
         limits = limits_of(measures)
         return score_limits(self._scorer, self.runs(hits, limits, show, name), limits, measures)
 
-    def curve(self, hits: Run, show: str) -> dict[int, Scores]:
+    def curve(
+        self,
+        hits: Run,
+        show: str,
+    ) -> dict[int, Scores]:
         """How much evidence passages behind a run hold within each budget; see `Report.curve`."""
         return curve_of(self.score(hits, recalls(self._scorer, hits), show, hits.name))
 

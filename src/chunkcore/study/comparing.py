@@ -116,7 +116,11 @@ class ReportPage:
         seen = {measure.unit for measure in self._scored}
         return tuple(unit for unit in get_args(Unit) if unit in seen)
 
-    def measures(self, k: Depth | None, unit: Unit) -> list[Measure]:
+    def measures(
+        self,
+        k: Depth | None,
+        unit: Unit,
+    ) -> list[Measure]:
         """The columns at a depth, or for whole rankings (None): the usual measures, then all others scored."""
         usual = [kind for kind in known_measures() if kind.usual and unit in kind.units]
         columns = [kind(k, unit) for kind in usual if (kind.depth == "none") == (k is None)]
@@ -157,7 +161,10 @@ DEFAULT_RETRIEVERS = ("hybrid", "passages")
 WITHOUT_MODEL = ("bm25", "passages:lexical")
 
 
-def embeds(chunkers: Sequence[str], retrievers: Sequence[str]) -> bool:
+def embeds(
+    chunkers: Sequence[str],
+    retrievers: Sequence[str],
+) -> bool:
     """Whether one of these needs an embedder."""
     by_model = ["embedder" in get_chunker(spec).option_names() for spec in chunkers]
     return any(by_model) or any(get_retriever(spec).embeds for spec in retrievers)
@@ -227,7 +234,11 @@ class StudySettings:
                 depths[measure.k] = None
         return list(dict.fromkeys([*measures_at(depths), *others]))
 
-    def compare(self, reports: Sequence[Report], measure: Measure | None = None) -> Comparison:
+    def compare(
+        self,
+        reports: Sequence[Report],
+        measure: Measure | None = None,
+    ) -> Comparison:
         """The reports compared by the verdict's measure, or another."""
         return compare(
             reports,
@@ -496,7 +507,8 @@ def described(model: Embedder) -> str:
 
 
 def build_chunkers(
-    specs: Sequence[str], prepare: Callable[[Chunker], Chunker] = lambda chunker: chunker
+    specs: Sequence[str],
+    prepare: Callable[[Chunker], Chunker] = lambda chunker: chunker,
 ) -> dict[str, Chunker]:
     """The chunkers by their specs. A name has the chunker's size even if it is the default.
 

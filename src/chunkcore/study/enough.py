@@ -102,7 +102,11 @@ class Needs:
 
         return weighed(self.present), weighed(self.absent)
 
-    def enough(self, miss: float = 0.1, refuse: float = 0.05) -> Enough:
+    def enough(
+        self,
+        miss: float = 0.1,
+        refuse: float = 0.05,
+    ) -> Enough:
         """The thresholds for these promises. Raises `UnattainableError`: see `calibrate`."""
         level = controlled(self.levels, miss)
         return Enough(
@@ -213,7 +217,10 @@ def _broken(
     return float(np.exp(shares).sum())
 
 
-def drift(before: Sequence[float], now: Sequence[float]) -> float:
+def drift(
+    before: Sequence[float],
+    now: Sequence[float],
+) -> float:
     """The probability that two samples of one distribution differ as much as these: under 0.05 is a drift.
 
     The two-sample Kolmogorov-Smirnov test by its limit, which errs towards no drift; of few questions it finds large
@@ -262,7 +269,10 @@ class IndexChange(NamedTuple):
     words: str
 
 
-def index_changes(index: WindowIndex, questions: Sequence[str]) -> list[IndexChange]:
+def index_changes(
+    index: WindowIndex,
+    questions: Sequence[str],
+) -> list[IndexChange]:
     """Whether the thresholds are of this index: another embedder, lost documents or units, or questions whose presence
     has drifted, by `drift` at 5 %. Empty if nothing has changed, or the index is not calibrated.
     """
@@ -388,7 +398,10 @@ def by_document(queries: Iterable[Query]) -> list[Query]:
     return sorted(queries, key=lambda query: sorted(piece.document_id for piece in query.evidence))
 
 
-def _without(index: WindowIndex, queries: Sequence[Query]) -> Iterator[WindowIndex]:
+def _without(
+    index: WindowIndex,
+    queries: Sequence[Query],
+) -> Iterator[WindowIndex]:
     """The index without what answers each question. Questions of one document often follow each other."""
     corpus, part = index.corpus, index
     last: object = None

@@ -302,7 +302,11 @@ class _Bench:
         self._hits: tuple[Index, Run] | None = None  # of all queries, for passages behind them
         self._behind = PassagesBehind(scorer)
 
-    def systems(self, model: str, behind: str) -> list[System]:
+    def systems(
+        self,
+        model: str,
+        behind: str,
+    ) -> list[System]:
         systems = []
         for method, chunker in product(self.methods.values(), self.chunkers):
             if not (behind and method.makes_passages):
@@ -526,7 +530,12 @@ class _Noting(CachedEmbedder):
         super().__init__(embedder.model, embedder.cache)
         self.texts: list[str] = []
 
-    def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
+    def _embed(
+        self,
+        texts: Sequence[str],
+        *,
+        queries: bool,
+    ) -> Vectors:
         self.texts += texts
         raise _NotedError
 
@@ -572,7 +581,12 @@ class Meter(CachedEmbedder):
         # One call at a time, so that waiting for another thread does not count as work.
         self._one_call = threading.RLock()
 
-    def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
+    def _embed(
+        self,
+        texts: Sequence[str],
+        *,
+        queries: bool,
+    ) -> Vectors:
         with self._one_call:
             began, before = time.perf_counter(), self.embedded
             vectors = super()._embed(texts, queries=queries)
@@ -698,7 +712,12 @@ class MeteredVectors(TextVectors):
         self._places = {text: place for place, text in enumerate(dict.fromkeys(questions))}
         self._late: tuple[float, int, int] | None = None
 
-    def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
+    def chunks(
+        self,
+        corpus: ChunkedCorpus,
+        *,
+        cluster_only: bool = False,
+    ) -> tuple[Rows, Numbers]:
         with self.meter.waiting() as work:
             work.chunks = True
             return super().chunks(corpus, cluster_only=cluster_only)

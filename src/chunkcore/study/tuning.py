@@ -336,7 +336,10 @@ def _expanded(
     return distinct
 
 
-def assign_folds(benchmark: Benchmark, options: TuneOptions) -> tuple[Numbers, list[str] | None]:
+def assign_folds(
+    benchmark: Benchmark,
+    options: TuneOptions,
+) -> tuple[Numbers, list[str] | None]:
     """Each question's fold, and the document that it is resampled with (None: resampled by question).
 
     Documents are shuffled by the seed; the one with the most questions goes to the smallest fold first.
@@ -356,7 +359,10 @@ def assign_folds(benchmark: Benchmark, options: TuneOptions) -> tuple[Numbers, l
     return np.array([fold[label] for label in labels], dtype=np.int64), clusters
 
 
-def hold_out(scores: Scores, fold_of: Numbers) -> tuple[Scores, list[int]]:
+def hold_out(
+    scores: Scores,
+    fold_of: Numbers,
+) -> tuple[Scores, list[int]]:
     """Each question's score by the configuration with the highest mean on the other folds, and each fold's choice.
 
     `scores` is of shape (questions, configurations); of equal means the first configuration is chosen.
