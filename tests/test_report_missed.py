@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from chunkcore import Benchmark, Document, Evidence, Query, Retrieved, Run, Span, compare, score
 from chunkcore.report import html_report, markdown_report, write_report
@@ -66,6 +68,20 @@ def test_a_long_passage_is_cut_around_the_evidence_it_holds() -> None:
     assert missed.passage.endswith(" […]")
     assert len(missed.passage) < 600
     assert "<mark>The otter swims in the brook.</mark>" in html_report(page)
+
+
+@pytest.mark.parametrize(
+    ("document", "evidence", "place"),
+    [("d", "The otter", "another part of its document was"), ("f", "The fox", "other documents were")],
+)
+def test_of_several_pieces_the_least_found_is_shown_with_the_first_passage(document, evidence, place) -> None:
+    asked = benchmark("Where is the otter?", FOX, OTTER)
+    asked = replace(asked, documents=[*asked.documents, Document("f", TEXT)])
+    report = score(Run("r", {"q": [hit(FOX, document), hit(OWL, document)]}), asked, ["Recall@5"])
+    (missed,) = missed_by(ReportPage(compare([report], resamples=100), asked), "r")
+    assert missed.evidence.startswith(evidence)
+    assert missed.passage == "The fox is red and lives in the wood."
+    assert missed.reason.endswith(f"retrieved; {place} preferred.")
 
 
 def test_what_was_found_whole_is_not_missed() -> None:
