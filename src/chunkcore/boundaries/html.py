@@ -252,10 +252,13 @@ def _rows(table: _Element) -> Iterator[tuple[_Element, int, bool]]:
 
 def _begins_with_header(rows: Sequence[_Element]) -> bool:
     """Whether the first row of a table without <th> heads it: of plain cells, as many as each of the next two has."""
-    first, *others = [[cell for cell in row.children if cell.tag] for row in rows[:3]]
-    tags = {cell.tag for cell in first}.union(part.tag for cell in first for part in cell.children)
-    sizes = {len(cells) for cells in others}
-    return len(first) > 1 and len(others) > 1 and sizes == {len(first)} and tags <= _PLAIN_CELL
+    cells = [[cell for cell in row.children if cell.tag] for row in rows[:3]]
+    sizes = set(map(len, cells))
+    if len(cells) < 3 or len(sizes) > 1 or sizes <= {0, 1}:
+        return False
+    tags = {cell.tag for cell in cells[0]}
+    tags.update(part.tag for cell in cells[0] for part in cell.children)
+    return tags <= _PLAIN_CELL
 
 
 def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]]]:

@@ -239,12 +239,11 @@ class Chunker(ABC):
 
     def spans(self, text: str) -> list[tuple[Span, ...]]:
         """The chunks of `text` in order, each as its spans (code points, half-open)."""
-        return [draft.spans for draft in self.drafts(self.token_counter.tokenize(text))]
+        return [chunk.spans for chunk in self.chunk(Document("text", text))]
 
     def split_text(self, text: str) -> list[str]:
         """The chunks' texts. Raises `DataError` if `text` is not a string."""
-        drafts = self.drafts(self.token_counter.tokenize(text))
-        return [draft.text(text) for draft in drafts]
+        return [chunk.text for chunk in self.chunk(Document("text", text))]
 
     def chunk(self, document: Document) -> Chunks:
         """The chunks of a document. Raises `DataError` for anything but a `Document`."""
