@@ -476,8 +476,8 @@ def test_sheets_are_tables_of_their_values(tmp_path):
     book["Lists"]["B4"].font = openpyxl.styles.Font(vertAlign="superscript")
     book.save(tmp_path / "tea.xlsx")
     assert document_of(tmp_path / "tea.xlsx").text == (
-        "## Prices\n\n| Kind | Price\\|EUR |\n| --- | --- |\n| black | 1.5 |\n| NA |\n\n## Lists\n\nReport\n\n"
-        "|  | Q1 |\n| --- | --- |\n| North | ⁵ |\n| Sum | ~~9~~ |\n\nStock\n\n| Kind | Place |\n"
+        "## Prices\n\n| Kind | Price\\|EUR |\n| --- | --- |\n| black | 1.5 |\n| NA |\n\n## Lists\n\n### Report\n\n"
+        "|  | Q1 |\n| --- | --- |\n| North | ⁵ |\n| Sum | ~~9~~ |\n\n### Stock\n\n| Kind | Place |\n"
         "| --- | --- |\n| tea | 7 |"
     )
 

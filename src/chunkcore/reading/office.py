@@ -384,7 +384,7 @@ def _cell(cell: Any) -> str:
 
 
 def _sheet(rows: Iterable[list[str]]) -> str:
-    """The tables of a sheet, and as lines the titles over them.
+    """The tables of a sheet, and the titles over them, the first a heading.
 
     Below an empty row, a row of two or more texts without digits over one with digits begins a table.
     """
@@ -404,7 +404,8 @@ def _sheet(rows: Iterable[list[str]]) -> str:
         head = [_has_names(row) for row in block[titles : titles + 2]]
         if not current or head == [True, False]:
             parts.append(table(current))
-            parts.append("\n".join(" ".join(row[left].split()) for row in block[:titles]))
+            lines = "\n".join(" ".join(row[left].split()) for row in block[:titles])
+            parts.append(lines and f"### {lines}")
             current = []
             block = block[titles:]
         current += block
