@@ -1,15 +1,13 @@
-"""Office files and EPUB by MarkItDown and openpyxl, with what these leave out; Rich Text Format; notebooks."""
+"""Archives: Word by MarkItDown, with what it leaves out, and EPUB; notebooks."""
 
 from __future__ import annotations
 
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, time, timedelta
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from io import BytesIO
-from itertools import groupby, islice, repeat
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import TYPE_CHECKING, Any
@@ -18,11 +16,10 @@ from zipfile import BadZipFile, ZipFile
 
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
-from chunkcore.reading import base
-from chunkcore.reading.base import Reader, Reading, left_out, listed, readers
+from chunkcore.reading.base import Reader, Reading, left_out, readers
 from chunkcore.reading.encodings import decode_text
 from chunkcore.reading.visible import fenced, in_cell, numeral, raised, visible_text
-from chunkcore.text import Document, Mark, Span
+from chunkcore.text import Document
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -33,10 +30,10 @@ _SUP = "\x02"  # around raised text, until it is made `raised`
 _RAISED = re.compile(f"{_SUP}([^{_SUP}]*){_SUP}")
 _LOCKS = "META-INF/encryption.xml"
 _TITLE = "p[style-name='Title'] => h1:fresh"
-_NO_TEXT = "has no text: it may hold pictures only"
+NO_TEXT = "has no text: it may hold pictures only"
 
 
-class _Packed(Reader):
+class Packed(Reader):
     """What these formats share: the archive, which is first unpacked within limits, and a file that tells its kind."""
 
     magic = b"PK\x03\x04"
@@ -53,7 +50,7 @@ class _Packed(Reader):
         notes: list[str] = []
         document = self.document(name, data, members, notes)
         if not document.text:
-            raise UnreadError(name, _NO_TEXT)
+            raise UnreadError(name, NO_TEXT)
         notes += left_out(texts_apart(members))
         return Reading(document, tuple(notes))
 
@@ -129,20 +126,22 @@ def texts_apart(members: Mapping[str, bytes]) -> dict[str, list[str]]:
         tags = [f"{{*}}{name}" for name in names.split()]
         for member in sorted(members):
             if re.fullmatch(rf"(?:{pattern})\.xml", member):
-                for text in map(_text, _xml(members[member]).iter(*tags)):
+                for text in map(text_of, xml_of(members[member]).iter(*tags)):
                     if text and not text.startswith(_THREADED):
                         texts.setdefault(kind, []).append(text)
     return texts
 
 
-def _xml(content: bytes) -> _Element:
+def xml_of(content: bytes) -> _Element:
+    """A member of an archive, read without entities and without the network."""
     etree: Any = needed("lxml.etree", "office", "read DOCX")
     parser = etree.XMLParser(resolve_entities=False, no_network=True)
     root: _Element = etree.fromstring(content, parser)
     return root
 
 
-def _text(element: _Element) -> str:
+def text_of(element: _Element) -> str:
+    """The words of an element, with a space at each line's end and tab."""
     pieces = []
     for node in element.iter("{*}*"):
         name = str(node.tag).rpartition("}")[2]
@@ -154,7 +153,7 @@ def _text(element: _Element) -> str:
 
 
 @readers.register("EPUB")
-class Epub(_Packed):
+class Epub(Packed):
     """An e-book as Markdown: title and authors, then what a reader sees of its chapters, in reading order.
 
     The extra ``office``.
@@ -164,8 +163,8 @@ class Epub(_Packed):
     telling = b"application/epub+zip"
 
     def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
-        place = _xml(members["META-INF/container.xml"]).find(".//{*}rootfile").get("full-path")
-        package = _xml(members[place])
+        place = xml_of(members["META-INF/container.xml"]).find(".//{*}rootfile").get("full-path")
+        package = xml_of(members[place])
         authors = ", ".join(filter(None, (author.text for author in package.iter("{*}creator"))))
         head = {"Title": package.findtext(".//{*}title"), "Authors": authors}
         blocks = ["\n".join(f"**{key}:** {value}" for key, value in head.items() if value)]
@@ -181,351 +180,10 @@ class Epub(_Packed):
         return "\n\n".join(filter(None, blocks))
 
 
-_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_MATH = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
-
-
-@readers.register("PPTX")
-class Pptx(_Packed):
-    """Slides as Markdown, with notes; each is a ``page`` (``number``) and a ``section``. The extra ``office``."""
-
-    endings = ("pptx", "pptm")
-    telling = b"ppt/"
-
-    def document(
-        self, name: str, data: bytes, members: dict[str, bytes], notes: list[str]
-    ) -> Document:
-        pptx = needed("pptx", "office", "read PPTX", "python-pptx")
-        text = ""
-        marks = []
-        hidden = []
-        for number, slide in enumerate(pptx.Presentation(BytesIO(data)).slides, start=1):
-            if slide.element.get("show") in ("0", "false"):
-                hidden.append(number)
-                continue
-            piece = _slide(slide)
-            if piece:
-                text += "\n\n" if text else ""
-                span = Span(len(text), len(text) + len(piece))
-                text += piece
-                marks += [Mark("page", span, {"number": number}), Mark("section", span)]
-        if hidden:
-            notes.append(f"hidden slides are left out: {listed(hidden)}")
-        return Document(name, text, {"format": "markdown"}, tuple(marks))
-
-
-def _slide(slide: Any) -> str:
-    _mend_slide(slide.element)
-    blocks = list(_shapes(slide.shapes, slide.shapes.title))
-    frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
-    if frame is not None and frame.text.strip():
-        blocks.append(f"\n### Notes:\n{frame.text}")
-    lines = "\n".join(blocks).replace("\v", "\n")
-    return re.sub(r"\n{3,}", "\n\n", lines).strip()
-
-
-def _mend_slide(root: _Element) -> None:
-    """Write as plain text what python-pptx leaves out: the newer of two forms, equations, raised and struck text."""
-    for forms in list(root.iter(f"{_COMPATIBLE}AlternateContent")):
-        for child in reversed(forms[0]):
-            forms.addnext(child)
-    for math in list(root.iter(_MATH)):
-        run = math.makeelement(f"{_A}r")
-        letters = run.makeelement(f"{_A}t")
-        letters.text = " ".join(f"${_latex(equation)}$" for equation in math.iter(f"{_M}oMath"))
-        run.append(letters)
-        math.addprevious(run)
-    for run in root.iter(f"{_A}r"):
-        properties, text = run.find(f"{_A}rPr"), run.find(f"{_A}t")
-        if properties is not None and text is not None:
-            is_raised = properties.get("baseline", "-")[0] not in "-0"
-            is_struck = properties.get("strike", "noStrike") != "noStrike"
-            text.text = _shown(text.text or "", is_raised, is_struck)
-
-
-def _latex(equation: _Element) -> str:
-    from markitdown.converter_utils.docx.math.omml import oMath2Latex
-
-    _mend_equation(equation)
-    return str(oMath2Latex(equation))  # type: ignore[no-untyped-call]
-
-
-def _shown(text: str, is_raised: bool | None, is_struck: bool | None) -> str:
-    if is_raised:
-        text = raised(text)
-    return f"~~{text.strip()}~~" if is_struck and text.strip() else text
-
-
-def _shapes(shapes: Iterable[Any], title: Any) -> Iterator[str]:
-    """What the shapes show, from top to bottom; a line end stands around what is a block of its own."""
-    for shape in sorted(shapes, key=_top_left):
-        if shape.element.xpath("./*[1]/p:cNvPr[@hidden='1' or @hidden='true']"):
-            continue
-        if hasattr(shape, "shapes"):
-            yield from _shapes(shape.shapes, title)
-        elif shape.has_chart:
-            yield f"\n{_chart(_xml(shape.chart_part.blob))}\n"
-        elif shape.has_table:
-            rows = ([cell.text for cell in row.cells] for row in shape.table.rows)
-            yield f"\n{table(rows)}\n"
-        elif shape.has_text_frame:
-            text = shape.text_frame.text
-            is_title = shape == title and text.strip()
-            yield f"# {' '.join(text.split())}" if is_title else text
-        else:
-            for label in shape.element.xpath("./p:nvPicPr/p:cNvPr/@descr"):
-                words = re.sub(r"[][]", " ", label).split()
-                picture = re.sub(r"\W", "", shape.name)
-                yield f"\n![{' '.join(words)}]({picture}.jpg)\n"
-
-
-def _top_left(shape: Any) -> tuple[int, int]:
-    outside = -(2**63)  # as are those without a place
-    top = outside if shape.top is None else shape.top
-    return top, outside if shape.left is None else shape.left
-
-
-_CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
-
-
-def _chart(root: _Element) -> str:
-    """A chart as a heading and the table of its data."""
-    titles = map(_text, root.iter(f"{_CHART}title"))
-    heading = ": ".join(["### Chart", *filter(None, islice(titles, 1))])
-    names = ["Category"]
-    rows: dict[tuple[int, str], dict[int, str]] = {}  # by place and category; values by column
-    for column, series in enumerate(root.iter(f"{_CHART}ser"), start=1):
-        names.append("".join(value.text or "" for value in series.iterfind("{*}tx//{*}v")))
-        categories = _points(series, "cat", "xVal")
-        for place, value in _points(series, "val", "yVal").items():
-            rows.setdefault((place, categories.get(place, "")), {})[column] = value
-    lines = [names]
-    for place, category in sorted(rows):
-        values = rows[place, category]
-        lines.append([category, *(values.get(column, "") for column in range(1, len(names)))])
-    return f"{heading}\n\n{table(lines)}".strip()
-
-
-def _points(series: _Element, *names: str) -> dict[int, str]:
-    """The points of a series that stand in the first of these elements that it has, by their places."""
-    points: dict[int, str] = {}
-    for name in names:
-        for point in series.iterfind(f"{_CHART}{name}//{_CHART}pt"):
-            points.setdefault(int(point.get("idx", "0")), point.findtext(f"{_CHART}v") or "")
-    return points
-
-
-@readers.register("XLSX")
-class Xlsx(_Packed):
-    """A workbook as Markdown: each sheet a heading and the tables of its values. The extra ``office``.
-
-    Hidden sheets, comments, titles of charts and text boxes are told in notes.
-    """
-
-    endings = ("xlsx", "xlsm")
-    telling = b"xl/"
-
-    def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
-        openpyxl = needed("openpyxl", "office", "read XLSX")
-        book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True, rich_text=True)
-        formulas = None
-        if any(b"<f" in content for content in members.values()):
-            formulas = openpyxl.load_workbook(BytesIO(data), read_only=True)
-        sheets = []
-        shown: list[str] = []  # the cells that show a formula
-        hidden = []
-        for sheet in book.worksheets:
-            if sheet.sheet_state != "visible":
-                hidden.append(sheet.title)
-                continue
-            base.on_reached(f"sheet {sheet.title[:50]!r}")
-            other = None if formulas is None else formulas[sheet.title]
-            text = _sheet(_sheet_rows(sheet, other, shown))
-            if text:
-                sheets.append(f"## {' '.join(sheet.title.split())}\n\n{text}")
-        if hidden:
-            notes.append(f"hidden sheets are left out: {listed(hidden)}")
-        if shown:
-            cells = "cell" if len(shown) == 1 else "cells"
-            advice = "the formula is shown; open it and save it"
-            notes.append(f"no program has computed {cells} {listed(shown)}: {advice}")
-        return "\n\n".join(sheets)
-
-
-def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[str]]:
-    """A sheet's rows; where a value is missing, its formula, whose cell is added to `shown`."""
-    get_column_letter = needed("openpyxl.utils", "office", "read XLSX").get_column_letter
-    others: Iterable[Sequence[object]] = repeat(())
-    sheet.reset_dimensions()  # what the file says of them may be false
-    if formulas is not None:
-        formulas.reset_dimensions()
-        others = formulas.iter_rows(values_only=True)
-    for number, (row, written) in enumerate(zip(sheet.iter_rows(), others, strict=False), start=1):
-        cells = list(map(_cell, row))
-        for column, (cell, formula) in enumerate(zip(row, written, strict=False)):
-            formula = str(getattr(formula, "text", formula))
-            # One that is computed to be empty is a text ("str").
-            if cell.value is None and cell.data_type != "str" and formula.startswith("="):
-                cells[column] = formula
-                shown.append(f"{sheet.title}!{get_column_letter(column + 1)}{number}")
-        yield cells
-
-
-def _cell(cell: Any) -> str:
-    if cell.value is None:
-        return ""
-    pieces = cell.value if isinstance(cell.value, list) else [cell.value]
-    shown = ""
-    for piece in pieces:
-        font = getattr(piece, "font", cell.font)
-        text = formatted(getattr(piece, "text", piece), cell.number_format)
-        shown += _shown(text, font.vertAlign == "superscript", font.strike)
-    return shown
-
-
-def _sheet(rows: Iterable[list[str]]) -> str:
-    """The tables of a sheet, and the titles over them, the first a heading.
-
-    Below an empty row, a row of two or more texts without digits over one with digits begins a table.
-    """
-    sheet = list(rows)
-    if all(len(_filled(row)) < 2 for row in sheet):
-        return table(sheet)
-    parts: list[str] = []
-    current: list[list[str]] = []
-    for is_filled, group in groupby(sheet, lambda row: bool(_filled(row))):
-        if not is_filled:
-            continue
-        block = list(group)
-        columns = list(map(_filled, block))
-        left = min(columns)[0]
-        wider = (number for number, filled in enumerate(columns) if filled != [left])
-        titles = next(wider, len(block))
-        head = [_has_names(row) for row in block[titles : titles + 2]]
-        if not current or head == [True, False]:
-            parts.append(table(current))
-            lines = "\n".join(" ".join(row[left].split()) for row in block[:titles])
-            parts.append(lines and f"### {lines}")
-            current = []
-            block = block[titles:]
-        current += block
-    return "\n\n".join(filter(None, [*parts, table(current)]))
-
-
-def _filled(row: Sequence[str]) -> list[int]:
-    return [column for column, cell in enumerate(row) if cell.strip()]
-
-
-def _has_names(row: Sequence[str]) -> bool:
-    return len(_filled(row)) > 1 and not re.search(r"\d", " ".join(row))
-
-
-# What a format shows as it stands; [$€-407] has a locale, too.
-_LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|([€$£¥])')
-_UNSEEN = re.compile(r"\[[A-Za-z]\w{2,}\]|[_*].")  # colours, and the width of a sign
-
-
-def formatted(value: object, number_format: str) -> str:
-    """A cell as its format shows it, but with all its digits: percent, currency and unit, leading zeros, days, hours.
-
-    >>> formatted(0.125, "0%"), formatted(7, "00000"), formatted(1234.5, '#,##0.00 "kg"')
-    ('12.5%', '00007', '1234.5 kg')
-    >>> formatted(datetime(2024, 3, 5), "dd.mm.yyyy"), formatted(timedelta(hours=30, minutes=5), "[h]:mm")
-    ('2024-03-05', '30:05:00')
-    """
-    if value is None:
-        return ""
-    if isinstance(value, timedelta):
-        minutes, seconds = divmod(round(abs(value).total_seconds()), 60)
-        sign = "-" if value < timedelta() else ""
-        return f"{sign}{minutes // 60}:{minutes % 60:02}:{seconds:02}"
-    if isinstance(value, datetime) and value.time() == time() and "h" not in number_format.lower():
-        return value.date().isoformat()
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return str(value)
-    if number_format == "General" or re.search(r"\[[<>=]", number_format):  # a condition
-        return str(value)
-    return _number(value, number_format)
-
-
-def _number(value: float, number_format: str) -> str:
-    sections = _UNSEEN.sub("", number_format).replace("General", "0").split(";")
-    form = _section(value, sections)
-    number = _LITERAL.sub(lambda literal: " " * len(literal[0]), form)  # at its places
-    places = [digit.start() for digit in re.finditer("[0#?]", number)]
-    literals = list(_LITERAL.finditer(form))
-    words = "".join(literal[1] or "" for literal in literals).strip()
-    if not places and re.search(r"[^\W\d_]", words):
-        return words
-    if "%" in number:
-        return f"{100 * value:.12g}%"
-    if not places or number.rstrip().endswith(","):  # "0,": thousands
-        return str(value)
-    before = after = ""
-    for literal in literals:
-        shown = "".join(filter(None, literal.groups()))
-        if literal.start() < places[0]:
-            before += shown
-        elif literal.start() > places[-1]:
-            after += shown
-    if form is not sections[0]:  # its sign stands before all
-        before, after = before.strip("-( "), after.strip("-) ")
-    sign = "-" if value < 0 else ""
-    text = _placed(abs(value), form[places[0] : places[-1] + 1])
-    return f"{sign}{before}{text} {after.strip()}".strip()
-
-
-def _section(value: float, sections: Sequence[str]) -> str:
-    """The part of a format for numbers above, below or at zero."""
-    if value == 0 and len(sections) > 2:
-        return sections[2]
-    if value < 0 and len(sections) > 1:
-        return sections[1]
-    return sections[0]
-
-
-def _placed(value: float, form: str) -> str:
-    """The digits of a whole number at their places, as in "000-0000"; of other numbers as they are."""
-    digits = str(value)
-    form = form.replace("\\", "")
-    if not isinstance(value, int) or re.search(r"[^0#?() -]", form):
-        return digits
-    places = len(re.findall("[0#?]", form))
-    if len(digits) < places:
-        if re.search("[#?]", form):
-            return digits
-        digits = digits.zfill(places)
-    first = 1 + len(digits) - places
-    others = iter(digits[first:])
-    text = digits[:first] + re.sub("[0#?]", lambda _: next(others), form[1:])
-    return f"({text}" if text.count(")") > text.count("(") else text
-
-
-def table(rows: Iterable[Sequence[str]]) -> str:
-    r"""A Markdown table, the first row its header; no row is filled up, and rows without text are left out.
-
-    >>> table([["Kind", "Heat"], ["black", ""]])
-    '| Kind | Heat |\n| --- | --- |\n| black |'
-    """
-    lines = []
-    for row in rows:
-        cells = [in_cell(" ".join(cell.split())) for cell in row]
-        while cells and not cells[-1]:
-            cells.pop()
-        if cells:
-            lines.append(f"| {' | '.join(cells)} |")
-            if len(lines) == 1:
-                lines.append(f"|{' --- |' * len(cells)}")
-    return "\n".join(lines)
-
-
-# ---- DOCX
-
-
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-_COMPATIBLE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_SPACES = {"w": _W[1:-1], "mc": _COMPATIBLE[1:-1]}
+MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+COMPATIBLE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_SPACES = {"w": _W[1:-1], "mc": COMPATIBLE[1:-1]}
 _DOCUMENT = "word/document.xml"
 _PARTS = (_DOCUMENT, "word/footnotes.xml", "word/endnotes.xml")
 _AROUND_TEXT = ("fldSimple", "bdo", "dir", "ruby", "rubyBase")
@@ -541,7 +199,7 @@ _ITEM = re.compile(f"(\\d+\\. )?{_NUMBER}([^{_NUMBER}]*){_NUMBER}")
 
 
 @readers.register("DOCX")
-class Docx(_Packed):
+class Docx(Packed):
     """A Word document as Markdown: headings, lists, tables, notes, text boxes, equations. The extra ``office``.
 
     Headers and footers of pages, comments, titles of charts and hidden text are told in notes.
@@ -555,10 +213,10 @@ class Docx(_Packed):
         hidden = _hidden_styles(members)
         has_hidden = False
         for name in members.keys() & _PARTS:
-            root = _xml(members[name])
+            root = xml_of(members[name])
             has_hidden |= _drop_hidden(root, hidden)
-            for equation in root.iter(f"{_M}oMath"):
-                _mend_equation(equation)
+            for equation in root.iter(f"{MATH}oMath"):
+                mend_equation(equation)
             for text in root.xpath("//w:tc[not(.//w:tc)]//w:t", namespaces=_SPACES):
                 text.text = in_cell(text.text or "")  # MarkItDown leaves a bar as it is
             for node in root.iter(*_READ_AS):
@@ -602,7 +260,7 @@ def _value(element: _Element, path: str) -> str:
 def _elements(members: Mapping[str, bytes], member: str, name: str) -> Iterator[_Element]:
     """The elements of a name in a member of the file, which need not be there."""
     if member in members:
-        yield from _xml(members[member]).iter(f"{_W}{name}")
+        yield from xml_of(members[member]).iter(f"{_W}{name}")
 
 
 def _hidden_styles(members: Mapping[str, bytes]) -> set[str]:
@@ -640,7 +298,7 @@ def _drop_hidden(root: _Element, styles: set[str]) -> bool:
     for paragraph in list(root.iter(f"{_W}p")):
         runs = list(paragraph.iter(f"{_W}r"))
         hidden = [run for run in runs if _is_run_hidden(run, paragraph, styles)]
-        if not any(map(_text, hidden)):
+        if not any(map(text_of, hidden)):
             continue
         has_hidden = True
         for run in hidden:
@@ -663,24 +321,24 @@ _OTHER_BOXES = ("sPre", "borderBox", "phant")
 _WITH_PROPERTIES = ("acc", "bar", "d", "f", "groupChr")
 
 
-def _mend_equation(equation: _Element) -> None:
+def mend_equation(equation: _Element) -> None:
     """Make an equation one that markitdown writes as LaTeX; where it cannot, it is its letters alone."""
     from lxml.etree import SubElement
     from markitdown.converter_utils.docx.math.omml import oMath2Latex
 
     for node in list(equation.iter("{*}*")):
-        name = str(node.tag).removeprefix(_M)
+        name = str(node.tag).removeprefix(MATH)
         if name in _OTHER_BOXES:
-            node.tag = f"{_M}box"
-        elif name in _WITH_PROPERTIES and node.find(f"{_M}{name}Pr") is None:
-            node.insert(0, node.makeelement(f"{_M}{name}Pr"))
+            node.tag = f"{MATH}box"
+        elif name in _WITH_PROPERTIES and node.find(f"{MATH}{name}Pr") is None:
+            node.insert(0, node.makeelement(f"{MATH}{name}Pr"))
     try:
         oMath2Latex(equation)  # type: ignore[no-untyped-call]
     except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError):
-        letters = [node.text or "" for node in equation.iter(f"{_M}t")]
+        letters = [node.text or "" for node in equation.iter(f"{MATH}t")]
         equation[:] = []
-        run = SubElement(equation, f"{_M}r")
-        SubElement(run, f"{_M}t").text = " ".join(letters)
+        run = SubElement(equation, f"{MATH}r")
+        SubElement(run, f"{MATH}t").text = " ".join(letters)
 
 
 def _move_boxes(root: _Element) -> None:
@@ -853,133 +511,3 @@ class OldOffice(_Refused):
     endings = ("doc", "xls", "ppt", "msg")
     magic = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
     advice = "is of Office before 2007: save it as DOCX, XLSX, PPTX or EML, or take it out"
-
-
-_TOKEN = re.compile(
-    r"\\([a-z]+)(-?\d+)? ?|\\'[0-9a-f]{2}|\\.|[{}]|[^\\{}]+", re.DOTALL | re.IGNORECASE
-)
-_HIDING = ("v", "deleted")  # hidden by the writer, and deleted while changes were tracked
-_SHOWN = dict.fromkeys(("footnote", "shptxt", "result"), "")  # notes, text boxes, what objects show
-_RUNNING = ("header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf")
-_DESTINATIONS = {
-    **_SHOWN,
-    **dict.fromkeys(_RUNNING, "headers and footers of its pages"),
-    "annotation": "comments",
-    "moMath": "equations",
-}
-_RAISING = (
-    "super",
-    "up",
-    "nosupersub",
-    "plain",
-    "sub",
-    "dn",
-)  # the first two begin it, unless with 0
-# No characters: before each group that is taken out of the text, and around raised text.
-_BREAK, _RAISE, _LOWER = "\ufdd0", "\ufdd1", "\ufdd2"
-_RAISED_RTF = re.compile(f"{_RAISE}([^{_RAISE}{_LOWER}]*){_LOWER}|[{_RAISE}{_LOWER}]")
-
-
-def _escaped(sign: str) -> str:
-    """The sign as a group of RTF."""
-    return rf"{{\uc1\u{ord(sign)}?}}"
-
-
-@readers.register("RTF")
-class Rtf(Reader):
-    """A text in Rich Text Format: its plain text, then its footnotes and text boxes. The extra ``files``.
-
-    Headers and footers of pages, comments, equations and hidden text are told in notes.
-    """
-
-    endings = ("rtf",)
-    magic = b"{\\rtf"
-
-    def read(self, data: bytes, name: str) -> Reading:
-        striprtf = needed("striprtf.striprtf", "files", "read RTF")
-        unshown = striprtf.destinations | {"fonttbl", "colortbl"}
-        groups = _Groups(frozenset(unshown), frozenset(striprtf.specialchars) | {"u"})
-        groups.read(data.decode("latin-1"))
-        plain = striprtf.rtf_to_text(groups.rtf(), errors="replace")
-        plain = _RAISED_RTF.sub(lambda match: raised(match[1] or ""), plain)
-        texts: dict[str, list[str]] = {"": []}
-        for (kind, _), text in zip(groups.parts, plain.split(_BREAK), strict=True):
-            texts.setdefault(kind, []).append(text.strip())
-        if groups.has_hidden:
-            texts["texts marked as hidden or deleted"] = []
-        text = "\n\n".join(filter(None, texts.pop("")))
-        if not text:
-            raise UnreadError(name, _NO_TEXT)
-        return Reading(Document(name, text, {"format": "prose"}), left_out(texts))
-
-
-@dataclass
-class _State:
-    """What holds inside a group: `pieces` get its text, and `hiding` are the words that hide it."""
-
-    pieces: list[str]
-    hiding: frozenset[str] = frozenset()
-    is_raised: bool = False
-    is_unshown: bool = False
-
-
-@dataclass
-class _Groups:
-    """A file's groups: its text, and those that stand apart, each with the kind that a note names; "" for a text."""
-
-    unshown: frozenset[str]  # words that begin a group without text
-    characters: frozenset[str]  # words that are characters
-    parts: list[tuple[str, list[str]]] = field(default_factory=lambda: [("", [])])
-    has_hidden: bool = False
-
-    def read(self, rtf: str) -> None:
-        states = [_State(self.parts[0][1])]
-        place = 0
-        while match := _TOKEN.match(rtf, place):
-            place = match.end()
-            piece, word = match[0], match[1]
-            state = states[-1]
-            if piece == "{":
-                state.pieces.append(piece)
-                states.append(replace(state))
-            elif piece == "}":
-                states.pop()
-                if len(states) <= 1:  # what follows the file's own group is not its text
-                    return
-                if state.is_raised and not states[-1].is_raised:
-                    state.pieces.append(_escaped(_LOWER))
-                states[-1].pieces.append(piece)
-            elif word == "bin":
-                place += int(match[2] or 0)
-            elif word in _DESTINATIONS:
-                state.pieces, state.is_unshown = [], False
-                self.parts.append((_DESTINATIONS[word], state.pieces))
-            elif word in _RAISING:
-                state.is_raised = word in _RAISING[:2] and match[2] != "0"
-                state.pieces.append(_escaped(_RAISE if state.is_raised else _LOWER))
-                if word == "plain":
-                    state.hiding -= {"v"}
-            elif word in _HIDING:
-                others = state.hiding - {word}
-                state.hiding = others if match[2] == "0" else others | {word}
-            elif word != "pntext":  # the number of an item is text
-                state.is_unshown |= word in self.unshown or piece == "\\*"
-                self.add(piece, word, state)
-
-    def add(self, piece: str, word: str | None, state: _State) -> None:
-        is_text = word in self.characters if word else piece != "\\*"
-        if not (state.hiding and is_text):
-            state.pieces.append(piece)
-        elif piece.strip() and not state.is_unshown:
-            self.has_hidden = True
-
-    def rtf(self) -> str:
-        """The file without hidden text; the groups that stand apart are at its end, each after a `_BREAK`."""
-        written = []
-        for number, (_, pieces) in enumerate(self.parts):
-            left_open = pieces.count("{") - pieces.count("}")  # by a damaged file
-            if number:
-                written.append(rf"{{\uc1\u{ord(_BREAK)}?")
-                left_open += 2
-            written += [*pieces, "}" * (left_open - 1)]
-        return "".join([*written, "}"])

@@ -462,6 +462,17 @@ def raised(text: str) -> str:
     return text.translate(_RAISED) if _EXPONENT.fullmatch(text) else text
 
 
+def in_font(text: str, is_raised: bool | None, is_struck: bool | None) -> str:
+    """Raised numbers as Unicode's, struck text in Markdown's marks.
+
+    >>> in_font("6", True, None), in_font(" old", None, True)
+    ('⁶', '~~old~~')
+    """
+    if is_raised:
+        text = raised(text)
+    return f"~~{text.strip()}~~" if is_struck and text.strip() else text
+
+
 def fenced(text: str, language: str = "") -> str:
     """Code as a block of Markdown, whose fence is longer than any run of its sign in the text.
 

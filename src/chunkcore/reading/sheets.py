@@ -1,0 +1,220 @@
+"""Workbooks of Excel as tables, by openpyxl."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, time, timedelta
+from io import BytesIO
+from itertools import groupby, repeat
+from typing import Any
+
+from chunkcore.lazy import needed
+from chunkcore.reading import base
+from chunkcore.reading.base import listed, readers
+from chunkcore.reading.office import Packed
+from chunkcore.reading.visible import in_cell, in_font
+
+
+@readers.register("XLSX")
+class Xlsx(Packed):
+    """A workbook as Markdown: each sheet a heading and the tables of its values. The extra ``office``.
+
+    Hidden sheets, comments, titles of charts and text boxes are told in notes.
+    """
+
+    endings = ("xlsx", "xlsm")
+    telling = b"xl/"
+
+    def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
+        openpyxl = needed("openpyxl", "office", "read XLSX")
+        book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True, rich_text=True)
+        formulas = None
+        if any(b"<f" in content for content in members.values()):
+            formulas = openpyxl.load_workbook(BytesIO(data), read_only=True)
+        sheets = []
+        shown: list[str] = []  # the cells that show a formula
+        hidden = []
+        for sheet in book.worksheets:
+            if sheet.sheet_state != "visible":
+                hidden.append(sheet.title)
+                continue
+            base.on_reached(f"sheet {sheet.title[:50]!r}")
+            other = None if formulas is None else formulas[sheet.title]
+            text = _sheet(_sheet_rows(sheet, other, shown))
+            if text:
+                sheets.append(f"## {' '.join(sheet.title.split())}\n\n{text}")
+        if hidden:
+            notes.append(f"hidden sheets are left out: {listed(hidden)}")
+        if shown:
+            cells = "cell" if len(shown) == 1 else "cells"
+            advice = "the formula is shown; open it and save it"
+            notes.append(f"no program has computed {cells} {listed(shown)}: {advice}")
+        return "\n\n".join(sheets)
+
+
+def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[str]]:
+    """A sheet's rows; where a value is missing, its formula, whose cell is added to `shown`."""
+    get_column_letter = needed("openpyxl.utils", "office", "read XLSX").get_column_letter
+    others: Iterable[Sequence[object]] = repeat(())
+    sheet.reset_dimensions()  # what the file says of them may be false
+    if formulas is not None:
+        formulas.reset_dimensions()
+        others = formulas.iter_rows(values_only=True)
+    for number, (row, written) in enumerate(zip(sheet.iter_rows(), others, strict=False), start=1):
+        cells = list(map(_cell, row))
+        for column, (cell, formula) in enumerate(zip(row, written, strict=False)):
+            formula = str(getattr(formula, "text", formula))
+            # One that is computed to be empty is a text ("str").
+            if cell.value is None and cell.data_type != "str" and formula.startswith("="):
+                cells[column] = formula
+                shown.append(f"{sheet.title}!{get_column_letter(column + 1)}{number}")
+        yield cells
+
+
+def _cell(cell: Any) -> str:
+    if cell.value is None:
+        return ""
+    pieces = cell.value if isinstance(cell.value, list) else [cell.value]
+    shown = ""
+    for piece in pieces:
+        font = getattr(piece, "font", cell.font)
+        text = formatted(getattr(piece, "text", piece), cell.number_format)
+        shown += in_font(text, font.vertAlign == "superscript", font.strike)
+    return shown
+
+
+def _sheet(rows: Iterable[list[str]]) -> str:
+    """The tables of a sheet, and the titles over them, the first a heading.
+
+    Below an empty row, a row of two or more texts without digits over one with digits begins a table.
+    """
+    sheet = list(rows)
+    if all(len(_filled(row)) < 2 for row in sheet):
+        return table(sheet)
+    parts: list[str] = []
+    current: list[list[str]] = []
+    for is_filled, group in groupby(sheet, lambda row: bool(_filled(row))):
+        if not is_filled:
+            continue
+        block = list(group)
+        columns = list(map(_filled, block))
+        left = min(columns)[0]
+        wider = (number for number, filled in enumerate(columns) if filled != [left])
+        titles = next(wider, len(block))
+        head = [_has_names(row) for row in block[titles : titles + 2]]
+        if not current or head == [True, False]:
+            parts.append(table(current))
+            lines = "\n".join(" ".join(row[left].split()) for row in block[:titles])
+            parts.append(lines and f"### {lines}")
+            current = []
+            block = block[titles:]
+        current += block
+    return "\n\n".join(filter(None, [*parts, table(current)]))
+
+
+def _filled(row: Sequence[str]) -> list[int]:
+    return [column for column, cell in enumerate(row) if cell.strip()]
+
+
+def _has_names(row: Sequence[str]) -> bool:
+    return len(_filled(row)) > 1 and not re.search(r"\d", " ".join(row))
+
+
+# What a format shows as it stands; [$€-407] has a locale, too.
+_LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|([€$£¥])')
+_UNSEEN = re.compile(r"\[[A-Za-z]\w{2,}\]|[_*].")  # colours, and the width of a sign
+
+
+def formatted(value: object, number_format: str) -> str:
+    """A cell as its format shows it, but with all its digits: percent, currency and unit, leading zeros, days, hours.
+
+    >>> formatted(0.125, "0%"), formatted(7, "00000"), formatted(1234.5, '#,##0.00 "kg"')
+    ('12.5%', '00007', '1234.5 kg')
+    >>> formatted(datetime(2024, 3, 5), "dd.mm.yyyy"), formatted(timedelta(hours=30, minutes=5), "[h]:mm")
+    ('2024-03-05', '30:05:00')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, timedelta):
+        minutes, seconds = divmod(round(abs(value).total_seconds()), 60)
+        sign = "-" if value < timedelta() else ""
+        return f"{sign}{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+    if isinstance(value, datetime) and value.time() == time() and "h" not in number_format.lower():
+        return value.date().isoformat()
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return str(value)
+    if number_format == "General" or re.search(r"\[[<>=]", number_format):  # a condition
+        return str(value)
+    return _number(value, number_format)
+
+
+def _number(value: float, number_format: str) -> str:
+    sections = _UNSEEN.sub("", number_format).replace("General", "0").split(";")
+    form = _section(value, sections)
+    number = _LITERAL.sub(lambda literal: " " * len(literal[0]), form)  # at its places
+    places = [digit.start() for digit in re.finditer("[0#?]", number)]
+    literals = list(_LITERAL.finditer(form))
+    words = "".join(literal[1] or "" for literal in literals).strip()
+    if not places and re.search(r"[^\W\d_]", words):
+        return words
+    if "%" in number:
+        return f"{100 * value:.12g}%"
+    if not places or number.rstrip().endswith(","):  # "0,": thousands
+        return str(value)
+    before = after = ""
+    for literal in literals:
+        shown = "".join(filter(None, literal.groups()))
+        if literal.start() < places[0]:
+            before += shown
+        elif literal.start() > places[-1]:
+            after += shown
+    if form is not sections[0]:  # its sign stands before all
+        before, after = before.strip("-( "), after.strip("-) ")
+    sign = "-" if value < 0 else ""
+    text = _placed(abs(value), form[places[0] : places[-1] + 1])
+    return f"{sign}{before}{text} {after.strip()}".strip()
+
+
+def _section(value: float, sections: Sequence[str]) -> str:
+    """The part of a format for numbers above, below or at zero."""
+    if value == 0 and len(sections) > 2:
+        return sections[2]
+    if value < 0 and len(sections) > 1:
+        return sections[1]
+    return sections[0]
+
+
+def _placed(value: float, form: str) -> str:
+    """The digits of a whole number at their places, as in "000-0000"; of other numbers as they are."""
+    digits = str(value)
+    form = form.replace("\\", "")
+    if not isinstance(value, int) or re.search(r"[^0#?() -]", form):
+        return digits
+    places = len(re.findall("[0#?]", form))
+    if len(digits) < places:
+        if re.search("[#?]", form):
+            return digits
+        digits = digits.zfill(places)
+    first = 1 + len(digits) - places
+    others = iter(digits[first:])
+    text = digits[:first] + re.sub("[0#?]", lambda _: next(others), form[1:])
+    return f"({text}" if text.count(")") > text.count("(") else text
+
+
+def table(rows: Iterable[Sequence[str]]) -> str:
+    r"""A Markdown table, the first row its header; no row is filled up, and rows without text are left out.
+
+    >>> table([["Kind", "Heat"], ["black", ""]])
+    '| Kind | Heat |\n| --- | --- |\n| black |'
+    """
+    lines = []
+    for row in rows:
+        cells = [in_cell(" ".join(cell.split())) for cell in row]
+        while cells and not cells[-1]:
+            cells.pop()
+        if cells:
+            lines.append(f"| {' | '.join(cells)} |")
+            if len(lines) == 1:
+                lines.append(f"|{' --- |' * len(cells)}")
+    return "\n".join(lines)
