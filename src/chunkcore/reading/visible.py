@@ -466,11 +466,12 @@ def in_font(text: str, is_raised: bool | None, is_struck: bool | None) -> str:
     """Raised numbers as Unicode's, struck text in Markdown's marks.
 
     >>> in_font("6", True, None), in_font(" old", None, True)
-    ('⁶', '~~old~~')
+    ('⁶', ' ~~old~~')
     """
     if is_raised:
         text = raised(text)
-    return f"~~{text.strip()}~~" if is_struck and text.strip() else text
+    words = text.strip()
+    return text.replace(words, f"~~{words}~~") if is_struck and words else text
 
 
 def fenced(text: str, language: str = "") -> str:
