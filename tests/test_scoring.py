@@ -91,6 +91,7 @@ def test_without_a_pool_min_and_omega_are_not_known() -> None:
     assert math.isnan(report.mean("PrecisionOmega"))
     assert math.isnan(report.mean("Recall@min"))
     assert math.isnan(report.mean_tokens("min"))
+    assert score(Run("r", {"q": [piece((10, 20))]}, POOL), ONE).mean_tokens("min") > 0
     assert math.isnan(report.found["min"][0][0])
     assert report.chunks is None
 

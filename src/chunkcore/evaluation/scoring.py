@@ -42,7 +42,7 @@ from chunkcore.locating.text_search import occurrences
 from chunkcore.options import suggesting
 from chunkcore.reading.visible import SeenSpans
 from chunkcore.run import Answers, MatchKind, PieceColumns, RankedPieces, Retrieved, Run
-from chunkcore.spans import Numbers, Scores, ragged_indices
+from chunkcore.spans import Flags, Numbers, Scores, ragged_indices
 from chunkcore.text import Span
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -178,11 +178,8 @@ class Scorer:
                 scores[measure] = np.where(is_asked & (counted.relevant > 0), score, math.nan)
         amounts, shares = {}, {}
         for k in dict.fromkeys(measure.k for measure in measures if measure.k is not None):
-            counted = counts("token", k, False)
             is_known = is_asked & (has_pool or k != "min")
-            amounts[k] = np.where(is_known, counted.retrieved, math.nan)
-            by_evidence = np.where(is_known[self._evidence_query], counted.shares, math.nan)
-            shares[k] = tokens.by_query(by_evidence)
+            amounts[k], shares[k] = self._found(counts("token", k, False), is_known)
         lacking = np.array([name not in run.results for name in ids], dtype=np.bool_)
         return Report(
             name=run.name,
@@ -201,6 +198,14 @@ class Scorer:
             documents=tuple(query.evidence[0].document_id for query in queries),
             asked=None if asked is None else len(asked),
         )
+
+    def _found(
+        self, counted: Counts, is_known: Flags
+    ) -> tuple[Scores, tuple[tuple[float, ...], ...]]:
+        """Each known query's retrieved tokens, and the shares found of its evidence; NaN for others."""
+        amounts = np.where(is_known, counted.retrieved, math.nan)
+        shares = np.where(is_known[self._evidence_query], counted.shares, math.nan)
+        return amounts, self.relevance("token").by_query(shares)
 
     def _counts_of(
         self, retrieved: RankedSpans, holding: RankedSpans
