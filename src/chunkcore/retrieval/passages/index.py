@@ -504,7 +504,9 @@ class WindowIndex(PassageIndex):
         budget = Budget(max_tokens, self.units.counter if counter is None else counter)
         places = self.units.places_of(ranked)
         placed = self._placed(ranked, places, show)
-        alone = self._alone(ranked, placed, budget)
+        alone = []
+        if len(placed) < len(ranked):
+            alone = self._alone(ranked, placed, budget)
         passages: list[Retrieved] = []
         if budget.left > 0 and (placed or show == "all"):
             asked = self._behind_question(question, ranked, places, placed, show, balance)
@@ -542,8 +544,6 @@ class WindowIndex(PassageIndex):
         budget: Budget,
     ) -> list[int]:
         """The numbers of hits without a place that the budget would hold if the hits were returned."""
-        if len(placed) == len(hits):
-            return []
         texts = [hit.text for hit in hits]
         for number in placed:
             texts[number] = texts[number] or with_source(hits[number], self.sources).text
@@ -573,12 +573,16 @@ class WindowIndex(PassageIndex):
         agreement = units.agreement(places, words)
         if balance < 1:
             balance *= agreement
-        shown = self._everything
-        if show != "all":
-            whole = {hits[number].document_id for number in placed}
-            if show != "whole":
-                whole.intersection_update(() if show == "hits" else show)
-            shown = Shown(units, np.concatenate((ranges_of(places), units.whole(whole))))
+        if show == "all":
+            shown = self._everything
+        else:
+            ranges = ranges_of(places)
+            if show != "hits":
+                whole = {hits[number].document_id for number in placed}
+                if show != "whole":
+                    whole.intersection_update(show)
+                ranges = np.concatenate((ranges, units.whole(whole)))
+            shown = Shown(units, ranges)
         best = max(float(words.max(initial=0.0)), units.clear, 1e-9)
         scores = np.full(len(words), -math.inf)
         # A unit without a word that nearly all have loses no more than one without any.
