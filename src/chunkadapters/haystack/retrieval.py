@@ -73,7 +73,10 @@ def _filtered(
         filters = filters or getattr(component, attribute, None)
     if filters:
         conditions = [filters, *conditions]
-    return {**values, "filters": {"operator": "AND", "conditions": list(conditions)}}
+    (chosen, *others) = conditions
+    if others:  # some stores refuse a lone condition under AND
+        chosen = {"operator": "AND", "conditions": [chosen, *others]}
+    return {**values, "filters": chosen}
 
 
 def _sources(pipeline: Pipeline) -> list[str]:
