@@ -51,7 +51,8 @@ def allowed_documents(
         allowed = np.ones(len(names), dtype=np.bool_)
         for key, value in where.items():
             required = comparable(value)
-            allowed &= [key in data and comparable(data[key]) == required for data in metadata]
+            equal = [key in data and comparable(data[key]) == required for data in metadata]
+            allowed &= np.array(equal, dtype=np.bool_)  # of no documents, too
         return allowed
     ids = {unicodedata.normalize("NFC", name) for name in _ids(where)}
     is_named = [unicodedata.normalize("NFC", name) in ids for name in names]
