@@ -79,6 +79,7 @@ def real_texts() -> list[str]:
     for name in ("cuad", "qmsum", "covid_qa"):
         with shared(f"data/{name}/documents.jsonl").open(encoding="utf-8") as lines:
             found.append(json.loads(next(lines))["text"][:20_000])
+    found.append(f"<html><body><p>{found[0].replace('.', '.</p><p>')[:9000]}</p></body></html>")
     return found
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from langchain_text_splitters import (
@@ -62,7 +62,7 @@ def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:
     counter = counter_of(splitter._length_function)
     sizes = {"size": splitter._chunk_size, "overlap": splitter._chunk_overlap}
     if _cuts_like(splitter, TokenTextSplitter) and not splitter._allowed_special:
-        return FixedToken(counter=TiktokenCounter(splitter._tokenizer.name), **sizes)
+        return LangChainToken(counter=TiktokenCounter(splitter._tokenizer.name), **sizes)
     keep = _KEEPS[splitter._keep_separator]
     is_recursive = _cuts_like(splitter, RecursiveCharacterTextSplitter)
     separators = getattr(splitter, "_separators", None) or [getattr(splitter, "_separator", "")]
@@ -75,7 +75,7 @@ def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:
         keep = "end" if is_recursive else keep
     options = {**sizes, "counter": counter, "keep": keep, "strip": splitter._strip_whitespace}
     if is_recursive and keep != "drop":
-        return Recursive(
+        return LangChainRecursive(
             separators=tuple(splitter._separators), regex=splitter._is_separator_regex, **options
         )
     if _cuts_like(splitter, CharacterTextSplitter):
@@ -100,6 +100,22 @@ def _cuts_like(splitter: Any, cls: type[TextSplitter]) -> bool:
     return isinstance(splitter, cls) and all(
         getattr(type(splitter), way, None) is getattr(cls, way, None) for way in ways
     )
+
+
+@chunkers.register("langchain_recursive")
+@dataclass(frozen=True, kw_only=True)
+class LangChainRecursive(Recursive):
+    """LangChain's RecursiveCharacterTextSplitter on offsets: `Recursive`, but HTML is cut with its tags."""
+
+    cuts_source: ClassVar[bool] = True
+
+
+@chunkers.register("langchain_token")
+@dataclass(frozen=True, kw_only=True)
+class LangChainToken(FixedToken):
+    """LangChain's TokenTextSplitter on offsets: `FixedToken`, but HTML is cut with its tags."""
+
+    cuts_source: ClassVar[bool] = True
 
 
 @chunkers.register("langchain_character")

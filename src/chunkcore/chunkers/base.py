@@ -148,13 +148,15 @@ class DocumentChunks(LazyItems[Chunk]):
 def _in_source(
     chunks: DocumentChunks, seen: VisibleDocument, source: Document, counter: TokenCounter
 ) -> DocumentChunks:
-    """The chunks of a visible document as chunks of its source."""
+    """The chunks of a visible document as chunks of its source, but those that hold a line end more than the last."""
     placed: dict[int, Chunk] = {}
+    last = None
     for chunk in chunks:
         spans = merge_touching(seen.places(chunk.spans))
-        if not spans:
-            continue
         text = chunk.text if chunk.derived else text_of_spans(source.text, spans)
+        if not spans or last == (spans, text):
+            continue
+        last = spans, text
         count = chunk.token_count if text == chunk.text else counter.count(text)
         segments = tuple(map(seen.places, chunk.segments))
         place = len(placed)
@@ -172,7 +174,7 @@ class Chunker(ABC):
 
     Chunks of a document with page marks say their ``pages`` in their metadata. Pictures as base64 are in no chunk. A
     document that says or shows that it is HTML (`is_html` of `chunkcore.reading.visible`) is cut as a reader sees it: a
-    chunk has a span for each piece between tags. A bare text is cut as it is.
+    chunk has a span for each piece between tags.
 
     A chunker is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
     It implements `cut`. Set `bounded` if no chunk's own text is over `hard_maximum`, `tokens_only` if `cut` calls no
