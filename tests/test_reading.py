@@ -94,9 +94,9 @@ def test_headers_and_footers_of_most_pages_are_marked_and_no_text(tmp_path):
 @pytest.mark.parametrize("number", ["Of tea | {}", "{} | Of tea", "Tea · page {}", "Tea Seite {} von 9", "{} / 9 Tea"])
 def test_headers_of_several_lines_and_titles_with_the_number_of_the_page(number):
     pages = [f"Leaf\nGreen\n{word}\nIt is {word}.\nGreen\n{number.format(n)}" for n, word in enumerate("abcd", 7)]
-    pages.append("Leaf\nIt is e.\nGreen")
+    pages += [f"Leaf\nGreen\nGreen\n{number.format(11)}", "Leaf\nIt is e.\nGreen"]  # no page loses all
     document = readers["PDF"]().read(pdf_bytes(list(map(lines_of, pages))), "a").document
-    texts = [pages[0], *(f"{word}\nIt is {word}." for word in "bcd"), "It is e.\nGreen"]
+    texts = [pages[0], *(f"{word}\nIt is {word}." for word in "bcd"), "Green\nGreen", "It is e.\nGreen"]
     assert document.text == "\n\n".join(texts)
     assert document.marks[2].data == {"number": 3, "header": "Leaf\nGreen", "footer": f"Green\n{number.format(9)}"}
 
