@@ -525,7 +525,7 @@ def test_a_retriever_that_refuses_so_many_hits_is_asked_for_its_own_number(way: 
     class Strict(Store):
         def similarity_search(self, query: str, k: int = 4, **options: Any) -> list[Any]:
             if k > 60 or options:
-                raise ValueError(f"expected at most 60, got {k}")
+                raise ValueError(f"expected at most 60, got {k} with sk-abcdefgh1234")
             return super().similarity_search(query, k)
 
         async def asimilarity_search(self, query: str, k: int = 4, **options: Any) -> list[Any]:
@@ -546,10 +546,35 @@ def test_a_retriever_that_refuses_so_many_hits_is_asked_for_its_own_number(way: 
     awaited: list[Any] = [lines.ainvoke, nodes.aretrieve]
     asks: list[Any] = [lines.invoke, nodes.retrieve] if way == "at once" else [finished(ask) for ask in awaited]
     for ask, name in zip(asks, ("VectorStoreRetriever", "StrictNodes"), strict=True):
-        with pytest.warns(PassageWarning, match=rf"{name} gives no 100 hits \(expected at most 60.*fetch_k=None"):
+        with pytest.warns(
+            PassageWarning, match=rf"{name} gives no 100 hits \(expected at most 60.*fetch_k=None"
+        ) as told:
             assert len(ask("tea")) == 1
+        assert "abcdefgh" not in str(told[0].message)
     with pytest.raises(ValueError, match="expected at most 60"):
         lines.invoke("tea", filter={"level": 1})
+
+
+def test_a_retriever_that_fails_by_itself_is_asked_once() -> None:
+    asked = []
+
+    def fail(question: Any) -> list[Any]:
+        asked.append(question)
+        raise ValueError("there is no collection")
+
+    class Broken(LlamaRetriever):
+        similarity_top_k = 2
+
+        def _retrieve(self, query_bundle: Any) -> list[Any]:
+            return fail(query_bundle)
+
+    documents = [Document("tea", "Tea is hot.")]
+    lines = langchain.PassageRetriever(RunnableLambda(fail), documents=documents)
+    nodes = llamaindex.PassageRetriever(Broken(), documents=documents, fetch_k=None)
+    for ask in (lines.invoke, finished(lines.ainvoke), nodes.retrieve, finished(nodes.aretrieve)):
+        with pytest.raises(ValueError, match="there is no collection"):
+            ask("tea")
+    assert len(asked) == 4
 
 
 # ---- Where hits stand

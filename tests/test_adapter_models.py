@@ -59,6 +59,7 @@ def test_whatever_can_change_the_answers_changes_the_fingerprint(option):
         {"api_key": KEY},
         {"openai_api_key": Secret()},
         {"key": Secret()},
+        {"sendgrid_key": KEY},
         {"hf_token": KEY},
         {"default_headers": {"x": KEY}},
         {"options": {"p": 1, "password": KEY}},

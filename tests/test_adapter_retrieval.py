@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from inspect import signature
+from inspect import iscoroutinefunction, signature
 
 import pytest
 from chunkadapters.behind import core_documents
@@ -140,6 +140,14 @@ def test_keys_in_a_retrievers_errors_are_told_to_nobody(way):
     reason = "PermissionError: [secret] is wrong; so are [secret] and http://[secret]@host/a"
     assert found.failures == {"q1": reason, "q2": reason}
     assert "hunter2" not in str(warned[0].message)
+
+
+def test_what_is_awaited_is_a_coroutine_function_and_suggests_its_options():
+    hooks: RetrieverHooks[Keyed] = RetrieverHooks(lambda keyed: keyed, lambda hit: hit, Hit, "hits")  # type: ignore[arg-type,return-value]
+    for ask in (hooks.arun_retriever, hooks.aevaluate_retriever):
+        assert iscoroutinefunction(ask)
+        with pytest.raises(OptionError, match="did you mean 'retries'"):
+            asyncio.run(ask(Keyed("k"), BENCHMARK, retrys=1))  # type: ignore[call-arg]
 
 
 @both

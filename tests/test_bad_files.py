@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
 import random
 import tempfile
@@ -121,6 +122,15 @@ def test_lines_and_rows_are_streamed(tmp_path: Path) -> None:
     table = filled(tmp_path / "a.csv", lambda n: f'{n},"{text}"\r\n', head="id,text\r\n")
     for read in (text_lines(lines), json_lines(lines), csv_rows(table, ("id", "text"))):
         assert peak(lambda read=read: drained(read)) < 1 * MB  # type: ignore[misc]
+
+
+def test_a_line_takes_few_steps(tmp_path: Path) -> None:
+    """No error is made ready for a line that can be read."""
+    lines = tmp_path / "a.jsonl"
+    lines.write_text('{"id": 1}\n' * 1000)
+    profile = cProfile.Profile()
+    profile.runcall(drained, text_lines(lines))
+    assert sum(entry.callcount for entry in profile.getstats()) < 15_000
 
 
 def test_a_large_collection_takes_little_more_memory_than_its_texts(tmp_path: Path) -> None:

@@ -33,7 +33,15 @@ from chunkadapters.places import (
     marks_of,
     shared_items,
 )
-from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo, kind_of, warn_user
+from chunkcore.errors import (
+    ChunkcoreError,
+    DataError,
+    OptionError,
+    echo,
+    kind_of,
+    shortened,
+    warn_user,
+)
 from chunkcore.locating import Hit, Locator, Verdict, unplaced
 from chunkcore.options import check_number, check_option_names
 from chunkcore.plain import digest
@@ -353,9 +361,10 @@ class LocalIndex:
 
     def warn_of_refusal(self, retriever: object, fetch_k: int | None, error: Exception) -> None:
         """Warn once of a retriever that answered only as it is, with its own number of hits."""
+        reason = shortened(str(error), 200)
         self._warn_once(
-            f"{type(retriever).__name__} gives no {fetch_k} hits ({error!s:.200}), and gave as many as it gives by "
-            "itself: give the fetch_k that it can give, or fetch_k=None"
+            f"{type(retriever).__name__} gives no {fetch_k} hits ({reason}), and gave as many as it gives by itself: "
+            "give the fetch_k that it can give, or fetch_k=None"
         )
 
     def _warn_once(self, message: str) -> None:

@@ -58,7 +58,7 @@ def finished(coroutine: Coroutine[Any, Any, T]) -> T:
 
 _SECRET = re.compile(
     # A store's keys of texts, ids and vectors are no secrets.
-    r"(?<!text_)(?<!document_)(?<!payload_)(?<!id_)(?<!vector_)(?<!sharding)key$|"
+    r"(?<!text_)(?<!document_)(?<!payload_)(?<!^id_)(?<!_id_)(?<!vector_)(?<!sharding)key$|"
     r"secret|passw|credential|(^|_)(token|auth|sas)(_|$)|authori[sz]ation|bearer|cookie|header|connection_string",
     re.IGNORECASE,
 )

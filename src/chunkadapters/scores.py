@@ -281,8 +281,9 @@ class RetrieverRun:
     ) -> None:
         """Ask one question, again after an exception."""
         reason: Exception | None = None
-        for turn in range(self.retries + 1):
-            await pause(self.retry_wait * 2 ** (turn - 1) if turn else 0)
+        waits = [0.0, *(self.retry_wait * 2**turn for turn in range(self.retries))]
+        for wait in waits:
+            await pause(wait)
             try:
                 hits = self.hits_of(await ask(query.text))
             except Exception as error:  # noqa: BLE001  # a retriever may raise anything

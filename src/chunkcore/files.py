@@ -223,23 +223,26 @@ def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
         DataError: they are text in another encoding than UTF-8.
     """
     nulls = data.count(b"\x00")
-    kind = path.suffix.lower() if 0 < len(path.suffix) < 12 else "its kind"
-    binary = NoTextError(
-        path, f"is no text, and there is no reader for {kind}: convert it, or take it out"
-    )
     is_wide = data.startswith(_UTF_16_OR_32)
     if 4 * nulls > len(data) and not is_wide:  # as in an archive of texts
-        raise binary
+        raise _binary(path)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         if data.startswith(_PDF) or (nulls and not is_wide):
-            raise binary from error
+            raise _binary(path) from error
         number = line or data.count(b"\n", 0, error.start) + 1
         place = f"byte {before + error.start} is 0x{data[error.start]:02x}"
         raise DataError(
             f"{path} is not UTF-8 text ({place}) on line {number}: convert it, or take it out"
         ) from error
+
+
+def _binary(path: Path) -> NoTextError:
+    kind = path.suffix.lower() if 0 < len(path.suffix) < 12 else "its kind"
+    return NoTextError(
+        path, f"is no text, and there is no reader for {kind}: convert it, or take it out"
+    )
 
 
 def unreadable(path: Path, error: OSError) -> DataError:

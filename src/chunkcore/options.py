@@ -68,16 +68,22 @@ def suggesting(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     def call(*arguments: _P.args, **options: _P.kwargs) -> _R:
-        if iscoroutinefunction(function):  # which would raise when it is awaited
-            _check_call(function, shape, len(arguments), options)
         try:
             return function(*arguments, **options)
         except TypeError:
             _check_call(function, shape, len(arguments), options)
             raise
 
-    call.__signature__ = shape  # type: ignore[attr-defined]
-    return call
+    @wraps(function)
+    async def wait(
+        *arguments: Any, **options: Any
+    ) -> Any:  # frameworks ask whether it is a coroutine
+        _check_call(function, shape, len(arguments), options)
+        return await cast("Any", function)(*arguments, **options)
+
+    wrapper: Any = wait if iscoroutinefunction(function) else call
+    wrapper.__signature__ = shape
+    return cast("Callable[_P, _R]", wrapper)
 
 
 def _written_out(function: Callable[..., Any]) -> Signature:

@@ -405,6 +405,8 @@ class PassageRetriever(BaseRetriever, _Shown):
         try:
             hits = retriever.invoke(query, config, **{**number, **arguments})
         except ValueError as error:  # of some that have fewer
+            if retriever is self.retriever and not number:
+                raise
             hits = self.retriever.invoke(query, config, **arguments)
             behind.index.warn_of_refusal(self.retriever, self.fetch_k, error)
         return self._passages(query, hits, behind, arguments)
@@ -425,6 +427,8 @@ class PassageRetriever(BaseRetriever, _Shown):
         try:
             hits = await retriever.ainvoke(query, config, **{**number, **arguments})
         except ValueError as error:
+            if retriever is self.retriever and not number:
+                raise
             hits = await self.retriever.ainvoke(query, config, **arguments)
             behind.index.warn_of_refusal(self.retriever, self.fetch_k, error)
         return await asyncio.to_thread(self._passages, query, hits, behind, arguments)

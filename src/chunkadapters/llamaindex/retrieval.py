@@ -420,17 +420,23 @@ class PassageRetriever(BaseRetriever):
         super().__setattr__(name, value)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        retriever = _deep(self.retriever, self.fetch_k)
         try:
-            nodes = _deep(self.retriever, self.fetch_k).retrieve(query_bundle)
+            nodes = retriever.retrieve(query_bundle)
         except ValueError as error:  # of some that have fewer
+            if retriever is self.retriever:
+                raise
             nodes = self.retriever.retrieve(query_bundle)
             self._index.warn_of_refusal(self.retriever, self.fetch_k, error)
         return self._passages(query_bundle, nodes)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        retriever = _deep(self.retriever, self.fetch_k)
         try:
-            nodes = await _deep(self.retriever, self.fetch_k).aretrieve(query_bundle)
+            nodes = await retriever.aretrieve(query_bundle)
         except ValueError as error:
+            if retriever is self.retriever:
+                raise
             nodes = await self.retriever.aretrieve(query_bundle)
             self._index.warn_of_refusal(self.retriever, self.fetch_k, error)
         return await asyncio.to_thread(self._passages, query_bundle, nodes)

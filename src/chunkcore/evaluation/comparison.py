@@ -342,9 +342,10 @@ def compare(
     drawn = partial(resampled_means, resamples=resamples, seed=seed, clusters=clusters)
     scores = np.column_stack([report.values(settled) for report in reports])
     means = drawn(scores)
-    low, high = intervals(means, units_of(scores, clusters), confidence)
     if settled.is_share:
         low, high = share_intervals(scores, means, confidence, clusters)
+    else:
+        low, high = intervals(means, units_of(scores, clusters), confidence)
     first, second = np.triu_indices(len(names), 1)
     apart = scores[:, first] - scores[:, second]
     tests = randomisation_test(apart, flips=resamples, seed=seed, clusters=clusters)

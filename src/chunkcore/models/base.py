@@ -235,8 +235,8 @@ def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Ve
             raise ModelError(
                 f"the model {echo(name)} answered {count} sequences with {len(answer)} matrices"
             )
-        check = partial(check_vectors, model=name, what="tokens")
-        return list(map(check, answer, map(len, windows)))
+        check_rows = partial(check_vectors, model=name, what="tokens")
+        return list(map(check_rows, answer, map(len, windows)))
 
     failed = f"the model {echo(name)} failed on {count} sequences of tokens"
     return ask_twice(lambda: list(embedder.embed_tokens(windows)), check, failed)

@@ -309,7 +309,9 @@ def read_address(
                 f"the option {name} of {noun} is a number, got {echo(value)}"
             ) from error
     model, at, url = address.rpartition("@")
-    return model if at else url, url if at else "", options
+    if not at:
+        model, url = address, ""
+    return model, url, options
 
 
 # ---- Embedding models
