@@ -15,6 +15,7 @@ from chunkcore import DataError, ModelError, OptionError, Retrieved, get_chunker
 from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, chunk_corpus, get_retriever
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.retrieval.passages import windows as scoring
+from chunkcore.retrieval.passages.candidates import Said
 from chunkcore.retrieval.passages.units import reader_of
 from chunkcore.text import Chunk, Document, Span, text_of_spans
 from chunkcore.tokens import WordCounter, get_counter
@@ -534,23 +535,41 @@ def test_a_short_first_hit_stays_beside_a_best_unit_that_fills_the_budget(tokens
     assert "Cats sleep now." in [passage.text for passage in answer]
 
 
+class Reading(WordCounter):
+    """Words; remembers what it counted."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def count(self, text: str) -> int:
+        self.read.append(text)
+        return super().count(text)
+
+    def count_many(self, texts):
+        return np.array([self.count(text) for text in texts])
+
+
+def test_a_question_at_another_budget_counts_and_reads_no_text_again() -> None:
+    rain = [" ".join(f"Rain falls on road {n}-{m} and stays." for m in range(9)) for n in range(30)]
+    pages = [Document(f"{n}", text) for n, text in enumerate(rain)]
+    index = get_retriever("passages:lexical").index(chunk_corpus(pages, "sentence:size=10"))
+    counter = Reading()
+    for budget in (300, 299, 150):
+        index.answers(["Where does rain stay?"], None, budget, counter=counter)
+    assert len(counter.read) < len(set(counter.read)) + 5  # what is cut at the budget's end is counted anew
+    known: dict[str, Any] = {"Tea is hot.": ([], False)}
+    Said({"tea": 1.0}, "whole", known).sayer("Tea is hot.", "a", 1)
+    assert known == {"Tea is hot.": ([], False)}
+
+
 def test_a_long_first_hit_is_not_counted_to_its_end() -> None:
-    read: list[str] = []
-
-    class Reading(WordCounter):
-        def count(self, text: str) -> int:
-            read.append(text)
-            return super().count(text)
-
-        def count_many(self, texts):
-            return np.array([self.count(text) for text in texts])
-
+    counter = Reading()
     page = Document("long", " ".join(f"Rain falls on road {number}." for number in range(2000)))
     index = get_retriever("passages:lexical").index(chunk_corpus([page], "sentence:size=10"))
     assert index.behind(
-        "Where does rain fall?", [Retrieved("long", (Span(0, page.size),))], max_tokens=20, counter=Reading()
+        "Where does rain fall?", [Retrieved("long", (Span(0, page.size),))], max_tokens=20, counter=counter
     )
-    assert len(read) < 500
+    assert len(counter.read) < 500
 
 
 def test_passages_of_one_document_can_stand_in_its_order() -> None:

@@ -41,6 +41,7 @@ _LINE_ENDS = ("\n", "\r")
 Documents = Mapping[str, Document]
 Run = tuple[int, int]  # neighbouring units: the numbers of the first and the last
 Order = Literal["score", "document"]
+RunTokens = dict[tuple[str, int, int], int]  # of what stands in a document between two places
 
 
 # ---- The text of pieces
@@ -177,6 +178,7 @@ class Row:
         joined: of each unit, whether the next one is its neighbour; False of the last.
         least: a unit with a lower score becomes no part of a passage.
         goes_on: of each unit, whether a reader needs the next one, see `goes_on`; (): of none.
+        counted: the tokens of runs of units, by document and place, as far as they are known.
     """
 
     units: Sequence[Retrieved]
@@ -184,6 +186,7 @@ class Row:
     joined: Sequence[bool]
     least: float = -math.inf
     goes_on: Sequence[int] = ()
+    counted: RunTokens = field(default_factory=dict)
 
 
 def passages_of(
@@ -338,8 +341,12 @@ class _Runs:
         freed = sum(self.tokens[begin] for begin, _ in beside)
         tokens = row.sizes[first]
         if first < last:
-            passage = passage_of(row.units[first : last + 1], 0.0, self.documents)
-            tokens = budget.counter.count(passage.text)
+            units = row.units[first : last + 1]
+            place = units[0].document_id, units[0].spans[0].start, units[-1].spans[-1].end
+            if place not in row.counted:
+                passage = passage_of(units, 0.0, self.documents)
+                row.counted[place] = budget.counter.count(passage.text)
+            tokens = row.counted[place]
         if tokens > budget.left + freed:
             return
         for begin, _ in beside:

@@ -16,6 +16,7 @@ from chunkcore.retrieval.base import Budget, best_of
 from chunkcore.retrieval.lexicon import HAS_UNSPACED, without_tags, word_keys
 from chunkcore.retrieval.passages.assembly import (
     Row,
+    RunTokens,
     header_tokens,
     passages_of,
     with_table_headers,
@@ -44,6 +45,19 @@ _MOST_HOLDERS = 8  # units of these that have it
 Place = tuple[str, tuple[Span, ...]]  # the document, and spans in it
 
 
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What was counted by a counter: the tokens of what is shown of each unit, -1 for one not counted yet, and of runs.
+
+    `is_usual`: it is the index's counter, by which whole units are counted once for all questions.
+    """
+
+    counter: TokenCounter
+    is_usual: bool
+    tokens: Numbers
+    runs: RunTokens = field(default_factory=dict)
+
+
 @dataclass(eq=False)
 class Question:
     """What the answers to a question share, within whatever budget.
@@ -62,6 +76,7 @@ class Question:
         cut: what is shown of the units of which a part is shown.
         visible: the units of which something is shown.
         weights: of the question's words, the logarithm of how few units have each.
+        claims: what texts say of the question, as far as it is known.
         reached: what a reader needs with a unit, as far as it is known.
     """
 
@@ -75,7 +90,9 @@ class Question:
     has_answer: bool | None = None
     first: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     last: tuple[TokenCounter, int, Answer] | None = None
+    _counted: Counted | None = None
     _pieces: dict[int, Retrieved] = field(default_factory=dict)
+    claims: dict[str, Claims] = field(default_factory=dict)
     reached: dict[int, range] = field(default_factory=dict)
     _headers: dict[int, Header] = field(default_factory=dict)
 
@@ -112,6 +129,18 @@ class Question:
         piece = Retrieved(name, shown, float(self.scores[unit]), text, id=identity)
         self._pieces[unit] = piece
         return piece
+
+    def counted(self, counter: TokenCounter) -> Counted:
+        """What was counted for this question by its last counter, or nothing yet."""
+        counted = self._counted  # another thread may ask meanwhile
+        if counted is None or counted.counter is not counter:
+            usual, tokens = self.units.counter, self.units.sizes.copy()
+            is_usual = type(usual) is type(counter) and usual.name == counter.name
+            tokens[list(self.cut)] = -1
+            if not is_usual:
+                tokens[:] = -1
+            self._counted = counted = Counted(counter, is_usual, tokens)
+        return counted
 
     def header(self, unit: int) -> Header:
         """The header of a table that a unit repeats, or that stands above its rows; () if it is not shown whole."""
@@ -199,14 +228,8 @@ class Answer:
         self.question = question
         self.scores = question.scores.copy()
         self._copies: dict[Place, list[int]] = {}  # units that say the same as one of the answer
-        self._counter = budget.counter
-        usual = question.units.counter
-        self._is_usual = type(usual) is type(self._counter) and usual.name == self._counter.name
-        self._tokens = np.full_like(question.units.sizes, -1)  # of what is shown; -1: not counted
-        if self._is_usual:
-            self._tokens[:] = question.units.sizes
-            self._tokens[list(question.cut)] = -1
-        self._said = Said(question.weights, question.form)
+        self._counted = question.counted(budget.counter)
+        self._said = Said(question.weights, question.form, question.claims)
         self._headers: dict[tuple[str, Span], Header] = {}  # of rows of tables
         self._read: set[int] = set()  # units of which is known whether they are copies
         is_given = least is not None
@@ -245,7 +268,7 @@ class Answer:
                 self._headers[piece.document_id, piece.spans[0]] = header
         goes_on = [question.units.goes_on(unit) for unit in units.tolist()]
         joined = self._joined(units)
-        return Row(pieces, sizes.tolist(), joined, least, goes_on)
+        return Row(pieces, sizes.tolist(), joined, least, goes_on, self._counted.runs)
 
     def passages(
         self,
@@ -361,14 +384,15 @@ class Answer:
 
     def _sizes(self, units: Numbers) -> Numbers:
         """The tokens of what is shown of units. Those of whole units, by the index's counter, are counted once."""
-        new = units[self._tokens[units] < 0].tolist()
+        counted = self._counted
+        new = units[counted.tokens[units] < 0].tolist()
         if new:
             texts = [self.question.piece(unit).text for unit in new]
-            self._tokens[new] = self._counter.count_many(texts)
-            if self._is_usual:
+            counted.tokens[new] = counted.counter.count_many(texts)
+            if counted.is_usual:
                 whole = [unit for unit in new if unit not in self.question.cut]
-                self.question.units.sizes[whole] = self._tokens[whole]
-        return self._tokens[units]
+                self.question.units.sizes[whole] = counted.tokens[whole]
+        return counted.tokens[units]
 
     def _joined(self, units: Numbers) -> list[bool]:
         """Of each of the units, whether the next one is its neighbour, and what is between them shown."""
@@ -453,7 +477,10 @@ class _Claim(NamedTuple):
     sentence: _Sentence
 
 
-def claims_of(text: str, weights: Mapping[str, float], form: str) -> tuple[list[_Claim], bool]:
+Claims = tuple[list[_Claim], bool]
+
+
+def claims_of(text: str, weights: Mapping[str, float], form: str) -> Claims:
     """The sentences of a text that say something of a question, and whether these are nearly half of it.
 
     Those are its sentences with more than half as much of the question's words, by weight, as the best of them.
@@ -487,6 +514,7 @@ class Said:
 
     weights: Mapping[str, float]
     form: str
+    claims: dict[str, Claims] = field(default_factory=dict)  # of texts, also of earlier answers
     _texts: dict[str, tuple[str, int]] = field(default_factory=dict)
     _by_keys: dict[frozenset[str], list[tuple[_Sentence, str, int]]] = field(default_factory=dict)
 
@@ -500,7 +528,9 @@ class Said:
         name, first = self._texts.get(text, (document_id, unit))
         if name != document_id:
             return first
-        claims, is_most = claims_of(text, self.weights, self.form)
+        if text not in self.claims:
+            self.claims[text] = claims_of(text, self.weights, self.form)
+        claims, is_most = self.claims[text]
         sayers = []
         for claim in claims:
             words, decisive = claim.sentence
