@@ -134,11 +134,7 @@ def _counted(text: str, pieces: Sequence[SplitPiece]) -> list[Draft]:
     return drafts if reached == len(text) else []
 
 
-def _sought(
-    text: str,
-    pieces: Sequence[SplitPiece],
-    unplaced: Unplaced,
-) -> list[Draft]:
+def _sought(text: str, pieces: Sequence[SplitPiece], unplaced: Unplaced) -> list[Draft]:
     """The pieces where their texts stand in order."""
     aligner = Aligner([Document("text", text)], similarity=SIMILARITY)
     texts = [piece.text for piece in pieces]
@@ -273,13 +269,7 @@ class Joined(Chunker):
         return drafts
 
 
-def _joined(
-    text: str,
-    pieces: Iterable[PieceRange],
-    joiner: str,
-    *,
-    strip: bool,
-) -> Draft | None:
+def _joined(text: str, pieces: Iterable[PieceRange], joiner: str, *, strip: bool) -> Draft | None:
     """A chunk of pieces joined by a string; None if nothing is left of it.
 
     Pieces separated by exactly the joiner share a span; others have one each. If the original's text differs from the

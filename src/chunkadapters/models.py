@@ -130,12 +130,7 @@ def _state(model: object) -> dict[str, Any]:
     return getattr(model, "__dict__", {}) | (private if isinstance(private, dict) else {})
 
 
-def _settings(
-    model: object,
-    kinds: tuple[type, ...],
-    depth: int,
-    unknown: list[str],
-) -> list[Any]:
+def _settings(model: object, kinds: tuple[type, ...], depth: int, unknown: list[str]) -> list[Any]:
     """The class and its settings, with those of wrapped models, as JSON values.
 
     Without secrets, time-outs and the like, and objects that cannot be expressed so, whose classes go to `unknown`.
@@ -322,11 +317,7 @@ class BridgedEmbedder(Fingerprinted):
         ask = getattr(self.model, self.methods[1])
         return [ask(text) for text in texts]
 
-    def _embed(
-        self,
-        texts: Sequence[str],
-        ask: Callable[[list[str]], Any],
-    ) -> Vectors:
+    def _embed(self, texts: Sequence[str], ask: Callable[[list[str]], Any]) -> Vectors:
         if not texts:
             return NO_VECTORS
         try:

@@ -133,11 +133,7 @@ class StoreIndex(HitIndex):
         answer = opened.behind(question, inside, options)
         return [_out_of_region(passage, by_name) for passage in answer]
 
-    def _regions(
-        self,
-        parts: Sequence[_Region],
-        around: Sequence[_Region],
-    ) -> list[_Region]:
+    def _regions(self, parts: Sequence[_Region], around: Sequence[_Region]) -> list[_Region]:
         """Texts that overlap, touch or almost touch, joined; none of a document that has two texts at one place."""
         confirmed = {region.document_id for region in around}
         regions: list[_Region] = []

@@ -300,12 +300,7 @@ def marks_of(metadata: MetadataLike) -> tuple[Mark, ...]:
         return ()
 
 
-def _page_mark(
-    number: Any,
-    start: int,
-    end: int,
-    label: str = "",
-) -> Mark:
+def _page_mark(number: Any, start: int, end: int, label: str = "") -> Mark:
     data: dict[str, object] = {"number": int(number)}
     if label:
         data["label"] = label

@@ -75,12 +75,11 @@ def suggesting(function: Callable[_P, _R]) -> Callable[_P, _R]:
             raise
 
     @wraps(function)
-    async def wait(
-        *arguments: Any, **options: Any
-    ) -> Any:  # frameworks ask whether it is a coroutine
+    async def wait(*arguments: Any, **options: Any) -> Any:
         _check_call(function, shape, len(arguments), options)
         return await cast("Any", function)(*arguments, **options)
 
+    # Frameworks ask whether a function is asynchronous.
     wrapper: Any = wait if iscoroutinefunction(function) else call
     wrapper.__signature__ = shape
     return cast("Callable[_P, _R]", wrapper)

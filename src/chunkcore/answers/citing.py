@@ -220,12 +220,7 @@ def _amounts(text: str) -> Counter[tuple[str, str]]:
     return amounts
 
 
-def _is_altered(
-    sentence: str,
-    sources: Sequence[str],
-    *,
-    whole: bool,
-) -> bool:
+def _is_altered(sentence: str, sources: Sequence[str], *, whole: bool) -> bool:
     """Whether numbers, units or negations of a sentence differ from its sources'.
 
     With `whole`, source and sentence should say the same; else the source may say more.

@@ -369,11 +369,7 @@ def compare(
     )
 
 
-def _firsts(
-    reports: Sequence[Report],
-    measure: Measure,
-    means: Scores,
-) -> list[float]:
+def _firsts(reports: Sequence[Report], measure: Measure, means: Scores) -> list[float]:
     """The share of resamples in which each system has the best mean; equal ones share it."""
     is_out = np.isnan(means) | [report.asked is not None for report in reports]
     signed = np.where(is_out, -np.inf, measure.sign * means)

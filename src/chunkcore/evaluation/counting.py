@@ -163,11 +163,7 @@ def _plain_rows(pieces: Sequence[Retrieved], axis: CharacterAxis) -> tuple[Numbe
     return documents, np.column_stack(columns)
 
 
-def _inside(
-    rows: Ranges,
-    axis: CharacterAxis,
-    source: str,
-) -> Ranges:
+def _inside(rows: Ranges, axis: CharacterAxis, source: str) -> Ranges:
     """The spans inside their documents. Raises `DataError` for another, unless it is a copy's."""
     is_outside = rows[:, 4] > axis.sizes[rows[:, 1]]
     for number, document, is_copy, _, end in rows[is_outside].tolist():
@@ -463,11 +459,7 @@ def _range_sizes(ranges: Ranges) -> Numbers:
     return ranges[:, 1] - ranges[:, 0]
 
 
-def _sums(
-    owner: Numbers,
-    amounts: Numbers | Scores,
-    owners: int,
-) -> Scores:
+def _sums(owner: Numbers, amounts: Numbers | Scores, owners: int) -> Scores:
     """The sum of the amounts of each owner."""
     return np.bincount(owner, amounts, minlength=owners).astype(np.float64)
 

@@ -170,11 +170,7 @@ def check_baseline(
     return Check(f"{about}, {doubt}: passed.", failed=False)
 
 
-def _common(
-    report: Report,
-    earlier: Report,
-    paired: Report,
-) -> str:
+def _common(report: Report, earlier: Report, paired: Report) -> str:
     """The questions of both reports, and how many only one of them has."""
     common = len(paired.query_ids)
     others = ""
@@ -185,11 +181,7 @@ def _common(
     return f"on {counted(common, noun)}{others}"
 
 
-def _paired(
-    report: Report,
-    earlier: Report,
-    measure: Measure,
-) -> tuple[Report, Report]:
+def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, Report]:
     """Both reports' scores of the questions that both have; NaN where one of them is undefined."""
     earlier_rows = {query: row for row, query in enumerate(earlier.query_ids)}
     rows = [row for row, query in enumerate(report.query_ids) if query in earlier_rows]
@@ -251,11 +243,7 @@ def with_earlier(
     return pairs
 
 
-def _step(
-    measure: Measure,
-    before: float,
-    after: float,
-) -> int:
+def _step(measure: Measure, before: float, after: float) -> int:
     """1 if the score got better, -1 if worse, 0 if it is the same but for rounding."""
     gain = measure.sign * (after - before)
     return 0 if abs(gain) < _ROUNDING else int(math.copysign(1, gain))

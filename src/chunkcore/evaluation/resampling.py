@@ -334,12 +334,7 @@ def randomisation_test(
     return PValues(*shares)
 
 
-def _sign_patterns(
-    units: int,
-    flips: int,
-    seed: int,
-    columns: int,
-) -> Iterator[Scores]:
+def _sign_patterns(units: int, flips: int, seed: int, columns: int) -> Iterator[Scores]:
     """Blocks of sign patterns, shape (patterns, units): all for few units, else random ones and the observed one."""
     if units <= _EXACT:
         bits = np.arange(2**units)[:, None] >> np.arange(units) & 1
@@ -509,11 +504,7 @@ def prediction_powered(
     return Powered(mean, mean - reach, mean + reach, worth)
 
 
-def _variance(
-    one: Scores,
-    other: Scores,
-    documents: Clusters,
-) -> float:
+def _variance(one: Scores, other: Scores, documents: Clusters) -> float:
     """The covariance of two columns' means, whose units are the documents."""
     apart = np.column_stack((one - one.mean(), other - other.mean()))
     sums = cluster_sums(apart, documents)

@@ -198,12 +198,7 @@ class _RunReader:
         )
         return score or 0.0
 
-    def _placed(
-        self,
-        texts: Mapping[str, str],
-        spans: Any,
-        score: float,
-    ) -> Retrieved:
+    def _placed(self, texts: Mapping[str, str], spans: Any, score: float) -> Retrieved:
         """A hit by its spans, its text, or as its whole document."""
         name, text, document_id = texts["id"], texts["text"], texts["document_id"]
         places: tuple[Span, ...] = ()

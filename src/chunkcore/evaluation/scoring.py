@@ -228,11 +228,7 @@ class Scorer:
             return retrieved.within(budget, self.tokens, counted, self.first_tokens)
 
         @cache
-        def counts(
-            unit: Unit,
-            k: Depth | None,
-            of_pool: bool,
-        ) -> Counts:
+        def counts(unit: Unit, k: Depth | None, of_pool: bool) -> Counts:
             spans = holding if of_pool else best(k)
             if unit == "document":
                 spans = spans.documents(self.axis)
@@ -342,11 +338,7 @@ class Scorer:
         return text if len(begins) <= count else text[: int(begins[count])]
 
 
-def _evidence_in(
-    query: Query,
-    document_id: str,
-    place: Span,
-) -> int:
+def _evidence_in(query: Query, document_id: str, place: Span) -> int:
     """How many characters of the query's evidence are in a place of a document."""
     total = 0
     for part in query.evidence:

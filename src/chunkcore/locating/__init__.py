@@ -451,11 +451,7 @@ class Locator:
             return self._placed(hit, piece)
         return _elsewhere(hit, "no document has its text")
 
-    def _in_one_of(
-        self,
-        hit: Hit,
-        document_ids: Iterable[str],
-    ) -> Verdict | None:
+    def _in_one_of(self, hit: Hit, document_ids: Iterable[str]) -> Verdict | None:
         """The verdict on the hit in documents of one name; None if none of them has its text."""
         tried = [self._in_document(hit, document_id) for document_id in document_ids]
         pieces = [piece for piece in tried if piece is not None]
@@ -556,9 +552,5 @@ def unplaced(hit: Hit) -> Retrieved:
     return unlocated(hit.text, hit.score)
 
 
-def _elsewhere(
-    hit: Hit,
-    reason: Reason,
-    document: str = "",
-) -> Verdict:
+def _elsewhere(hit: Hit, reason: Reason, document: str = "") -> Verdict:
     return Verdict("elsewhere", unplaced(hit), reason, document)

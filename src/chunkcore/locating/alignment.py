@@ -171,27 +171,15 @@ class Aligner:
         name, certainty = self._documents[owner].id, located.similarity / equals
         return Retrieved(name, (span,), score, text, match=match, certainty=certainty)
 
-    def _by_steps(
-        self,
-        text: str,
-        number: int | None = None,
-    ) -> Iterator[_Found]:
+    def _by_steps(self, text: str, number: int | None = None) -> Iterator[_Found]:
         """What the searches find, each looser than the one before."""
         for step in (self._verbatim, self._folded, self._resembling):
             yield step(text, number)
 
-    def _first(
-        self,
-        text: str,
-        number: int | None,
-    ) -> _Found:
+    def _first(self, text: str, number: int | None) -> _Found:
         return next((found for found in self._by_steps(text, number) if found.places), _Found([]))
 
-    def _verbatim(
-        self,
-        text: str,
-        number: int | None,
-    ) -> _Found:
+    def _verbatim(self, text: str, number: int | None) -> _Found:
         squeezed = "".join(text.split())
         if not squeezed:
             return self._blank(text, number)
@@ -209,11 +197,7 @@ class Aligner:
                 break
         return _Found(exact, "exact") if exact else self._likest(text, loose, "whitespace")
 
-    def _blank(
-        self,
-        text: str,
-        number: int | None,
-    ) -> _Found:
+    def _blank(self, text: str, number: int | None) -> _Found:
         places: list[_Place] = []
         for owner, document in enumerate(self._documents):
             if text and number in (None, owner):
@@ -221,11 +205,7 @@ class Aligner:
                 places += [(owner, Span(start, start + len(text))) for start in starts]
         return _Found(places, "exact")
 
-    def _folded(
-        self,
-        text: str,
-        number: int | None,
-    ) -> _Found:
+    def _folded(self, text: str, number: int | None) -> _Found:
         form = fold(text)
         if not form.text:
             return _Found([])
@@ -236,12 +216,7 @@ class Aligner:
             places.append(self._widened(text, form, (0, size), owner, place))
         return self._likest(text, places, "folded")
 
-    def _likest(
-        self,
-        text: str,
-        places: list[_Place],
-        match: MatchKind,
-    ) -> _Found:
+    def _likest(self, text: str, places: list[_Place], match: MatchKind) -> _Found:
         """The places whose words are most like the text's."""
         from rapidfuzz.distance import Levenshtein
 
@@ -253,11 +228,7 @@ class Aligner:
         likest = [place for place, part in zip(places, held, strict=True) if alike[part] == most]
         return _Found(likest, match, most)
 
-    def _resembling(
-        self,
-        text: str,
-        number: int | None,
-    ) -> _Found:
+    def _resembling(self, text: str, number: int | None) -> _Found:
         form = fold(text)
         size = len(form.text)
         if self.similarity is None or not _RESEMBLING_FROM <= size <= _LONGEST:
@@ -313,11 +284,7 @@ def unlocated(text: str, score: float = 0.0) -> Retrieved:
     return Retrieved("", (), score, text, match="unlocated", certainty=0.0)
 
 
-def _holds(
-    source: str,
-    spans: Sequence[Span],
-    text: str,
-) -> bool:
+def _holds(source: str, spans: Sequence[Span], text: str) -> bool:
     """Whether the spans hold the text, or most of it."""
     held = "".join(span.slice(source) for span in spans)
     if not text or held == text:
@@ -386,11 +353,7 @@ class Resemblance(NamedTuple):
     similarity: float
 
 
-def _resemblances(
-    text: str,
-    sources: Searchable,
-    number: int | None,
-) -> list[Resemblance]:
+def _resemblances(text: str, sources: Searchable, number: int | None) -> list[Resemblance]:
     """The likeliest stretches, most matches first, without overlaps in one source; `number`: search one source only."""
     regions = _regions(text, sources, number)
     tried = [_align(text, sources.texts[owner], owner, low, high) for owner, low, high in regions]
@@ -405,11 +368,7 @@ def _resemblances(
     return kept
 
 
-def _regions(
-    text: str,
-    sources: Searchable,
-    number: int | None,
-) -> Iterator[tuple[int, int, int]]:
+def _regions(text: str, sources: Searchable, number: int | None) -> Iterator[tuple[int, int, int]]:
     """The source and the range of each stretch to align, by the bands of diagonals with most shared windows."""
     offsets, owners, places = sources.hits(text, number, _HITS)
     if not len(offsets):
@@ -439,13 +398,7 @@ def _regions(
         yield owner, max(0, low), min(len(sources.texts[owner]), high)
 
 
-def _align(
-    text: str,
-    source: str,
-    owner: int,
-    low: int,
-    high: int,
-) -> Resemblance | None:
+def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblance | None:
     from rapidfuzz.distance import Levenshtein
 
     region = source[low:high]
@@ -529,11 +482,7 @@ def choose_in_order(
     return chosen
 
 
-def _jumps(
-    places: Sequence[Ranges],
-    lengths: Sequence[int],
-    placed: Sequence[int],
-) -> list[int]:
+def _jumps(places: Sequence[Ranges], lengths: Sequence[int], placed: Sequence[int]) -> list[int]:
     """The usual gap between neighbours that have places, wider over pieces without one."""
     gaps = [0]
     for before, here in pairwise(places):
@@ -550,12 +499,7 @@ def _jumps(
 _NEVER = 2**61
 
 
-def _least_before(
-    until: Numbers,
-    before: Ranges,
-    after: Ranges,
-    jump: int,
-) -> Numbers:
+def _least_before(until: Numbers, before: Ranges, after: Ranges, jump: int) -> Numbers:
     """For each place after, the least of `until` and the cost of coming from a place before."""
     # From where a piece begins to where the next is expected.
     shifts = before[:, 1] + jump - before[:, 0]
@@ -567,12 +511,7 @@ def _least_before(
     return least
 
 
-def _least(
-    values: Numbers,
-    places: Numbers,
-    due: Numbers,
-    here: Numbers,
-) -> Numbers:
+def _least(values: Numbers, places: Numbers, due: Numbers, here: Numbers) -> Numbers:
     """For each of `due`, the least of ``values + |places - due|``, and `_BACKWARDS` more for places from `here` on."""
     order = np.argsort(places, kind="stable")
     places, values = places[order], values[order]

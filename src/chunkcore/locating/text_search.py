@@ -110,10 +110,7 @@ def wording(text: str) -> str:
     return " ".join(_WORDS.findall(plain))
 
 
-def _reduced(
-    text: str,
-    reduce: Callable[[str], str],
-) -> NormalizedText:
+def _reduced(text: str, reduce: Callable[[str], str]) -> NormalizedText:
     codes = code_points(text)
     distinct, which = np.unique(codes, return_inverse=True)
     folded = [reduce(chr(code)) for code in distinct.tolist()]
@@ -262,11 +259,7 @@ class Searchable:
         first = np.searchsorted(indexed, hashes, side="left")
         return first, np.searchsorted(indexed, hashes, side="right") - first
 
-    def _owned(
-        self,
-        places: Numbers,
-        number: int | None,
-    ) -> tuple[Flags, Numbers, Numbers]:
+    def _owned(self, places: Numbers, number: int | None) -> tuple[Flags, Numbers, Numbers]:
         """Which places are in this text, or in any; of these, each one's text, and the offset in it."""
         owners = np.searchsorted(self._bases, places, side="right") - 1
         inside = places >= 0 if number is None else owners == number

@@ -151,12 +151,7 @@ def _check(holds: bool, problem: str) -> None:
         raise ValueError(problem)
 
 
-def _read(
-    file: Path,
-    *,
-    shape: type = dict,
-    optional: bool = False,
-) -> Any:
+def _read(file: Path, *, shape: type = dict, optional: bool = False) -> Any:
     if optional and not file.is_file():
         return {}
     content = json.loads(file.read_text(encoding="utf-8"))

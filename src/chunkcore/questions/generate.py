@@ -214,12 +214,7 @@ class QuestionWriter:
         finally:
             pool.shutdown(cancel_futures=True)  # wait for answers already paid for
 
-    def _ask_more(
-        self,
-        waiting: _Waiting,
-        llm: LLM,
-        pool: ThreadPoolExecutor,
-    ) -> None:
+    def _ask_more(self, waiting: _Waiting, llm: LLM, pool: ThreadPoolExecutor) -> None:
         """Ask as many questions at once as there may be."""
         options = self.options
         lacking = options.questions - len(self.kept)
@@ -238,12 +233,7 @@ class QuestionWriter:
         order = sorted(self._written, key=lambda written: written[0] == document_id)
         return [question for _, question in order[-_EARLIER:]]
 
-    def _take(
-        self,
-        name: str,
-        sample: Sample,
-        answer: Future[Written],
-    ) -> None:
+    def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
         outcome = self._judge(name, sample, answer)
         self.schedule.settle(sample, kept=isinstance(outcome, Kept))
         if isinstance(outcome, Kept):
@@ -252,12 +242,7 @@ class QuestionWriter:
         else:
             self.rejections.append(outcome)
 
-    def _judge(
-        self,
-        name: str,
-        sample: Sample,
-        answer: Future[Written],
-    ) -> Kept | Rejection:
+    def _judge(self, name: str, sample: Sample, answer: Future[Written]) -> Kept | Rejection:
         rejected = partial(Rejection, name, sample.document.id, sample.span)
         try:
             written = answer.result()
@@ -373,11 +358,7 @@ def generate_benchmark(
     )
 
 
-def _asked(
-    writer: QuestionWriter,
-    llm: LLM,
-    progress: Progress | None,
-) -> str:
+def _asked(writer: QuestionWriter, llm: LLM, progress: Progress | None) -> str:
     """Let the writer ask; why it was stopped before the end, or ""."""
     try:
         writer.run(llm, getattr(llm, "concurrency", 1), progress)

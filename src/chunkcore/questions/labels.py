@@ -138,12 +138,7 @@ class _Finder:
         held = tuple(sentence for sentence in sentences if sentence.spans)
         return ("changed" if held else "gone"), held
 
-    def _located(
-        self,
-        aligner: Aligner,
-        text: str,
-        name: str,
-    ) -> Retrieved:
+    def _located(self, aligner: Aligner, text: str, name: str) -> Retrieved:
         """The text in its document, or else in another."""
         if name in self._texts:
             inside = aligner.locate(text, document_id=name)

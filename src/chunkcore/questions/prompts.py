@@ -171,11 +171,7 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
     return union(places)
 
 
-def _only_place(
-    text: str,
-    sought: str,
-    named: str,
-) -> Span | None:
+def _only_place(text: str, sought: str, named: str) -> Span | None:
     start = text.find(sought)
     if start < 0:
         return None

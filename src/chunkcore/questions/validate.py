@@ -123,11 +123,7 @@ def validate_benchmark(
     return sorted(findings, key=lambda finding: order.index(finding.kind))
 
 
-def _sizes(
-    excerpts: Sequence[str],
-    counter: TokenCounter,
-    size: int,
-) -> Iterator[tuple[str, str]]:
+def _sizes(excerpts: Sequence[str], counter: TokenCounter, size: int) -> Iterator[tuple[str, str]]:
     """The evidence that is too long or too short, by kind of finding."""
     for text in excerpts:
         count = counter.count(text)

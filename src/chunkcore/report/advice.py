@@ -135,12 +135,7 @@ def snippets(
     return {title: blocks[title] for title in ordered} | {"Command line": command}
 
 
-def _blocks(
-    system: System,
-    spec: str,
-    counter: str,
-    folder: str,
-) -> Iterator[tuple[str, str]]:
+def _blocks(system: System, spec: str, counter: str, folder: str) -> Iterator[tuple[str, str]]:
     usual = counter == DEFAULT_COUNTER
     values = {
         "hits": HITS,
@@ -164,11 +159,7 @@ def _blocks(
         yield "Python", f"{built}\n{_PLAIN}"
 
 
-def _splitter(
-    adapter: _Adapter,
-    system: System,
-    spec: str,
-) -> str:
+def _splitter(adapter: _Adapter, system: System, spec: str) -> str:
     # For sizes in the embedder's own tokens, the adapter needs the embedder.
     fitted = ""
     if split_spec(system.chunker)[1].get("counter") == "embedder":
@@ -177,11 +168,7 @@ def _splitter(
     return f"from {adapter.module} import {adapter.splitter}\n\n{adapter.variable} = {call}"
 
 
-def _built(
-    system: System,
-    spec: str,
-    folder: str,
-) -> str:
+def _built(system: System, spec: str, folder: str) -> str:
     from chunkcore.retrieval import get_retriever
 
     vectors = ""
@@ -424,10 +411,7 @@ def _costs(page: ReportPage) -> tuple[str, str, Mapping[str, float]]:
     return noun, shown, ratios
 
 
-def _pasted(
-    use: Report,
-    page: ReportPage,
-) -> Mapping[str, str]:
+def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:
     """The code that builds a system; none for a deployed system, which is no chunker."""
     system = replace(use.system, chunker=use.chunker)
     if system.embedder.rpartition(":")[2] == DEFAULT_MODEL:
@@ -502,11 +486,7 @@ def missed_by(page: ReportPage, name: str) -> list[Missed]:
     return missed
 
 
-def _preferred(
-    names: Sequence[str],
-    document_id: str,
-    tokens: int,
-) -> str:
+def _preferred(names: Sequence[str], document_id: str, tokens: int) -> str:
     """Why evidence is not found of which no hit has a part; `names` are the hits' documents."""
     if not names:
         return "No answer: nothing was retrieved for this question."
@@ -517,10 +497,7 @@ def _preferred(
     return f"Outranked: it is not among the {count}; {place}."
 
 
-def _text(
-    hit: Retrieved,
-    texts: Mapping[str, str],
-) -> str:
+def _text(hit: Retrieved, texts: Mapping[str, str]) -> str:
     if hit.document_id not in texts or not hit.spans:
         return hit.text
     return text_of_spans(texts[hit.document_id], hit.spans)
@@ -537,11 +514,7 @@ def _parts_in(hit: Retrieved, piece: Evidence) -> list[Span]:
     return parts
 
 
-def _found_in_part(
-    parts: Sequence[Sequence[Span]],
-    sizes: Sequence[int],
-    k: Depth,
-) -> str:
+def _found_in_part(parts: Sequence[Sequence[Span]], sizes: Sequence[int], k: Depth) -> str:
     """Why evidence of which hits have parts is not found: outranked, cut by the budget, or split by a boundary."""
     budget, depth = budget_of(k), k if isinstance(k, int) else 1
     before = over = 0
@@ -570,10 +543,7 @@ def _excerpt(text: str) -> str:
     return f"{words} […]"
 
 
-def _marked(
-    passage: str,
-    held: str,
-) -> tuple[str, tuple[int, int] | None]:
+def _marked(passage: str, held: str) -> tuple[str, tuple[int, int] | None]:
     """An excerpt of a passage that shows the evidence it holds, and where that stands in it."""
     shown = " ".join(passage.split())
     evidence = _excerpt(held).removesuffix(" […]")

@@ -208,10 +208,7 @@ def _evidence(
     return evidence
 
 
-def _found(
-    report: Report,
-    k: Depth,
-) -> dict[str, list[int | None]]:
+def _found(report: Report, k: Depth) -> dict[str, list[int | None]]:
     """By question: the share found of each piece of evidence, in percent."""
     found = {}
     for query, shares in zip(report.query_ids, report.found.get(k, ()), strict=False):

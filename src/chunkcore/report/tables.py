@@ -202,11 +202,7 @@ def _budget_column(page: ReportPage) -> Column[Report]:
     return Column(title, cell, "Per question", short=short)
 
 
-def _score_column(
-    page: ReportPage,
-    measure: Measure,
-    group: str,
-) -> Column[Report]:
+def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Report]:
     """The means by a measure, times 100: shares become percent. The verdict's measure has intervals."""
     verdict = measure == page.comparison.measure
     title = measure.title
@@ -247,10 +243,7 @@ def collection_table(page: ReportPage) -> Table[Report] | None:
     if len(page.collections) < 2 or fewest < FEW:
         return None
 
-    def column(
-        title: str,
-        name: str | None,
-    ) -> Column[Report]:
+    def column(title: str, name: str | None) -> Column[Report]:
         def cell(report: Report) -> str:
             if name is None:
                 return percent(report.mean(measure))
@@ -425,10 +418,7 @@ def _about(report: Report) -> Iterator[str]:
             yield f"{report.name}: {measure} is {measure.show(low)} and {measure.show(high)} {places}."
 
 
-def _short_of(
-    k: Depth,
-    reports: Sequence[Report],
-) -> Iterator[str]:
+def _short_of(k: Depth, reports: Sequence[Report]) -> Iterator[str]:
     """Which reports found less than a budget for some questions."""
     # The last piece may end a few tokens early, where a cut would split a character.
     least = 0.95 * (budget_of(k) or 0)

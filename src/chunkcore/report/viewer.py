@@ -126,10 +126,7 @@ def _fitting(
     return Excerpts(list(kept), packs, note)
 
 
-def _places(
-    benchmark: Benchmark,
-    runs: Sequence[Run | None],
-) -> list[Place]:
+def _places(benchmark: Benchmark, runs: Sequence[Run | None]) -> list[Place]:
     """The evidence, and the first hits of every question."""
     numbers = {document.id: number for number, document in enumerate(benchmark.documents)}
     places: dict[Place, None] = {}
@@ -341,11 +338,7 @@ def _pages(document: Document) -> list[int]:
     return values
 
 
-def _within(
-    report: Report,
-    benchmark: Benchmark,
-    budget: int,
-) -> list[int] | None:
+def _within(report: Report, benchmark: Benchmark, budget: int) -> list[int] | None:
     """How many of each question's pieces the budget holds; None where the tokens of chunks are unknown, or too many."""
     run, chunks = report.run, report.chunks
     if run is None or run.pool is None or chunks is None:

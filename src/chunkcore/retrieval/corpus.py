@@ -218,14 +218,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
             return self.special[place]
         return self._slice(*self.columns[:, place].tolist())
 
-    def _slice(
-        self,
-        number: int,
-        index: int,
-        start: int,
-        end: int,
-        tokens: int,
-    ) -> Chunk:
+    def _slice(self, number: int, index: int, start: int, end: int, tokens: int) -> Chunk:
         document = self.documents[number]
         text, spans = document.text[start:end], (Span(start, end),)
         return Chunk(document.id, index, spans, text, tokens, fingerprint=self.fingerprint or "")
@@ -376,10 +369,7 @@ def _places(numbers: Numbers, size: int) -> Numbers:
     return places
 
 
-def _moved(
-    special: Mapping[int, Chunk],
-    places: Numbers,
-) -> dict[int, Chunk]:
+def _moved(special: Mapping[int, Chunk], places: Numbers) -> dict[int, Chunk]:
     """Chunks by their new places; without those that have none."""
     moved = {int(places[number]): chunk for number, chunk in special.items()}
     moved.pop(-1, None)

@@ -311,11 +311,7 @@ def fuse(
     ([[3, 7, 9]], [[0.0325, 0.0164, 0.0161]])
     """
 
-    def gains(
-        places: Numbers,
-        scores: Scores,
-        count: int,
-    ) -> Scores:
+    def gains(places: Numbers, scores: Scores, count: int) -> Scores:
         values = np.zeros(count)
         values[places] = 1 / (k + 1.0 + np.arange(len(scores)))
         return values
@@ -331,11 +327,7 @@ def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
     ([[7, 3]], [[0.0, 0.0]])
     """
 
-    def gains(
-        places: Numbers,
-        scores: Scores,
-        count: int,
-    ) -> Scores:
+    def gains(places: Numbers, scores: Scores, count: int) -> Scores:
         last = float(scores[-1]) if len(scores) else 0.0
         values = np.full(count, last if len(scores) >= depth else min(last, 0.0))
         values[places] = scores
@@ -346,10 +338,7 @@ def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
     return _fused(rankings, gains)
 
 
-def _fused(
-    rankings: Sequence[Hits],
-    gains: Callable[[Numbers, Scores, int], Scores],
-) -> Hits:
+def _fused(rankings: Sequence[Hits], gains: Callable[[Numbers, Scores, int], Scores]) -> Hits:
     """Ranked by the sums of what each ranking gives to the chunks that any of them found, ties by the first place.
 
     `gains` gets the places of a ranking's chunks among these, its scores, and their number.

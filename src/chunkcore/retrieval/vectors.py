@@ -491,11 +491,7 @@ class TextVectors:
             return self.embedder.count_tokens(texts)
         return np.array([len(text) for text in texts], dtype=np.int64)
 
-    def _embedded(
-        self,
-        texts: Sequence[str],
-        later: int = 0,
-    ) -> Iterator[Vectors]:
+    def _embedded(self, texts: Sequence[str], later: int = 0) -> Iterator[Vectors]:
         done = dimensions = 0
         total = self._ahead + len(texts) + later
         self._progress("embed", self._ahead, total)
@@ -563,11 +559,7 @@ def _mixed(lengths: Numbers) -> Numbers:
     return np.concatenate([order[:0], *islice(turns, len(groups))])
 
 
-def _text_at(
-    sequences: Sequence[Sequence[str]],
-    begins: Numbers,
-    number: int,
-) -> str:
+def _text_at(sequences: Sequence[Sequence[str]], begins: Numbers, number: int) -> str:
     """The text of this number among those of all sequences. No lambda: an index is pickled with it."""
     owner = int(np.searchsorted(begins, number, side="right")) - 1
     return sequences[owner][int(number - begins[owner])]

@@ -183,10 +183,7 @@ def open_index(
     )
 
 
-def _is_here(
-    root: Path,
-    stamps: Mapping[str, Stamp],
-) -> bool:
+def _is_here(root: Path, stamps: Mapping[str, Stamp]) -> bool:
     """Whether one of a folder's files has its stamp. Nothing outside the folder is looked at, and no other machine."""
     paths = map(Path, stamps)
     if str(root).startswith(("\\\\", "//")) or any(
@@ -228,7 +225,10 @@ def index_files(
     closed = []  # folders that cannot be listed
     stamps = _stamps(docs, lambda place, _: closed.append(place), follow_links=follow_links)
     before = _earlier(folder, retriever, chunker, embedder, follow_links=follow_links)
-    kept, unread = _as_before(docs, None if reread else before, stamps)
+    kept: set[str] = set()
+    unread: dict[str, str] = {}
+    if before is not None and not reread:
+        kept, unread = _as_before(docs, before, stamps)
     documents = []
     unchanged = kept | unread.keys()
     if stamps.keys() - unchanged or closed or not kept:
@@ -244,12 +244,10 @@ def index_files(
 
 
 def _as_before(
-    docs: Path, before: _Earlier | None, stamps: Mapping[str, Stamp]
+    docs: Path, before: _Earlier, stamps: Mapping[str, Stamp]
 ) -> tuple[set[str], dict[str, str]]:
     """The files that were read and are as they were; and those that could not be read, with the reasons."""
-    unread: dict[str, str] = {}
-    if before is None:
-        return set(), unread
+    unread = {}
     for name, (stamp, reason) in before.unread.items():
         if stamps.get(name) == stamp:
             unread[name] = str(reason)
@@ -294,13 +292,7 @@ def _documents(
     )
 
 
-def _updated(
-    index: Index,
-    documents: list[Document],
-    kept: set[str],
-    *,
-    by_file: bool,
-) -> Index:
+def _updated(index: Index, documents: list[Document], kept: set[str], *, by_file: bool) -> Index:
     """The index of the `kept` files' documents and of the documents that were read."""
     names = {document.id for document in documents}
     if by_file:
@@ -431,11 +423,7 @@ def tool_server(
     server = _server(_search_tool(source), len(searched.index.corpus.documents))
 
     @server.resource("span://{document}/{start}/{end}", mime_type="text/plain")
-    def span(
-        document: str,
-        start: str,
-        end: str,
-    ) -> str:
+    def span(document: str, start: str, end: str) -> str:
         """The text of a span with 500 characters before and after it."""
         try:
             text = source.latest().document(unquote(document)).text

@@ -416,11 +416,7 @@ def _add_behind(
         reports.append(_behind_system(best, scorer, chunkers, models, settings))
 
 
-def _behind_run(
-    run: Run,
-    behind: PassagesBehind,
-    settings: StudySettings,
-) -> Report:
+def _behind_run(run: Run, behind: PassagesBehind, settings: StudySettings) -> Report:
     """The report of a run with passages behind it."""
     system = System(behind=BEHIND)
     name = system_name(run.name, system.stage)

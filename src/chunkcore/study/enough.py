@@ -196,11 +196,7 @@ def _allowed(count: int, miss: float) -> int:
     return over
 
 
-def _broken(
-    over: int,
-    count: int,
-    share: float,
-) -> float:
+def _broken(over: int, count: int, share: float) -> float:
     """How often more than this share of new questions are over what `over` of as many labelled ones are over."""
     most = math.floor(share * count + 1e-9)
     if most >= count:
@@ -398,10 +394,7 @@ def by_document(queries: Iterable[Query]) -> list[Query]:
     return sorted(queries, key=lambda query: sorted(piece.document_id for piece in query.evidence))
 
 
-def _without(
-    index: WindowIndex,
-    queries: Sequence[Query],
-) -> Iterator[WindowIndex]:
+def _without(index: WindowIndex, queries: Sequence[Query]) -> Iterator[WindowIndex]:
     """The index without what answers each question. Questions of one document often follow each other."""
     corpus, part = index.corpus, index
     last: object = None

@@ -408,12 +408,7 @@ class _Bench:
                     return runs, asked
         return runs, None
 
-    def _curve(
-        self,
-        index: Index,
-        system: System,
-        known: Mapping[Limit, Run],
-    ) -> dict[int, Scores]:
+    def _curve(self, index: Index, system: System, known: Mapping[Limit, Run]) -> dict[int, Scores]:
         """`Report.curve`, up to where the largest of `SHARES` is found."""
         curve: dict[int, Scores] = {}
         # Passages are asked for each budget anew; chunks once for all.
@@ -426,12 +421,7 @@ class _Bench:
                 break
         return curve
 
-    def _limits(
-        self,
-        index: Index,
-        system: System,
-        measures: Sequence[Measure],
-    ) -> Limits:
+    def _limits(self, index: Index, system: System, measures: Sequence[Measure]) -> Limits:
         if system.behind:
             return limits_of(measures)
         most = 0
@@ -530,12 +520,7 @@ class _Noting(CachedEmbedder):
         super().__init__(embedder.model, embedder.cache)
         self.texts: list[str] = []
 
-    def _embed(
-        self,
-        texts: Sequence[str],
-        *,
-        queries: bool,
-    ) -> Vectors:
+    def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
         self.texts += texts
         raise _NotedError
 
@@ -581,12 +566,7 @@ class Meter(CachedEmbedder):
         # One call at a time, so that waiting for another thread does not count as work.
         self._one_call = threading.RLock()
 
-    def _embed(
-        self,
-        texts: Sequence[str],
-        *,
-        queries: bool,
-    ) -> Vectors:
+    def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
         with self._one_call:
             began, before = time.perf_counter(), self.embedded
             vectors = super()._embed(texts, queries=queries)

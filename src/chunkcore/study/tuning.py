@@ -319,11 +319,7 @@ def _label(spec: str) -> str:
     return get_chunker(spec).label
 
 
-def _expanded(
-    specs: str | Sequence[str],
-    label: Callable[[str], str],
-    noun: str,
-) -> dict[str, str]:
+def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str) -> dict[str, str]:
     """The specs of grids by their labels, once each."""
     distinct: dict[str, str] = {}
     if isinstance(specs, str):

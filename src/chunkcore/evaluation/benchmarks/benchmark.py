@@ -265,11 +265,7 @@ def _written(evidence: Evidence, text: str) -> dict[str, Any]:
     return {**place, "text": span.slice(text)}
 
 
-def _line(
-    row: Mapping[str, Any],
-    text: str,
-    what: str,
-) -> str:
+def _line(row: Mapping[str, Any], text: str, what: str) -> str:
     pair = _TWO_HALVES.search(text)
     if pair is not None:
         raise DataError(

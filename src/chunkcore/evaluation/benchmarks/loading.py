@@ -122,13 +122,7 @@ class EvidenceFinder:
         keys = ", ".join(map(repr, entry)) or "nothing"
         raise EvidenceError(f"evidence needs start and end, or text, got {keys}")
 
-    def _at_offsets(
-        self,
-        document: Document,
-        start: Any,
-        end: Any,
-        text: Any,
-    ) -> Evidence:
+    def _at_offsets(self, document: Document, start: Any, end: Any, text: Any) -> Evidence:
         try:
             span = from_source(document, Span(start, end))
         except DataError as error:
@@ -173,12 +167,7 @@ class EvidenceFinder:
     def _names(self) -> DocumentNames:
         return DocumentNames(self._documents)
 
-    def _excerpt(
-        self,
-        text: str,
-        chosen: Sequence[Document],
-        occurrence: Any = None,
-    ) -> Evidence:
+    def _excerpt(self, text: str, chosen: Sequence[Document], occurrence: Any = None) -> Evidence:
         if not text.strip():
             raise EvidenceError("an excerpt is blank")
         if occurrence is not None and (type(occurrence) is not int or occurrence < 1):

@@ -250,12 +250,7 @@ class Answer:
         self._passages = passages_of(row, budget, sources)
         self._left = budget.left + reserved
 
-    def _row(
-        self,
-        units: Numbers,
-        sizes: Numbers,
-        least: float,
-    ) -> Row:
+    def _row(self, units: Numbers, sizes: Numbers, least: float) -> Row:
         """The units of which passages are made; those that are rows of a table leave their header."""
         question, pieces = self.question, []
         for unit in units.tolist():

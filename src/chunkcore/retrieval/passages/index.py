@@ -215,13 +215,7 @@ class WindowIndex(PassageIndex):
         for query in queries:
             yield kept[query] or self._asked(query, next(new), self._everything)
 
-    def _asked(
-        self,
-        text: str,
-        scores: Scores,
-        shown: Shown,
-        hits: object = None,
-    ) -> Question:
+    def _asked(self, text: str, scores: Scores, shown: Shown, hits: object = None) -> Question:
         """A question, which is kept."""
         lexical = self._lexical if "lexical" in self._shares else None
         question = Question(text, scores, shown, self.units, lexical, self._options.words, hits)
@@ -403,12 +397,7 @@ class WindowIndex(PassageIndex):
             )
         return self.enough.level
 
-    def _up_to(
-        self,
-        level: float,
-        question: Question,
-        counter: TokenCounter,
-    ) -> list[Retrieved]:
+    def _up_to(self, level: float, question: Question, counter: TokenCounter) -> list[Retrieved]:
         """The passages of all units up to a level, and of gaps between them."""
         units = shown_units(question.scores, self.units.tokens, level)
         if not len(units):
@@ -518,12 +507,7 @@ class WindowIndex(PassageIndex):
             passages = first_cut([hit for hit in others if hit.text.strip()], budget)
         return in_order(passages[:k], order)
 
-    def _placed(
-        self,
-        hits: Sequence[Retrieved],
-        places: Numbers,
-        show: Show,
-    ) -> list[int]:
+    def _placed(self, hits: Sequence[Retrieved], places: Numbers, show: Show) -> list[int]:
         """The numbers of the hits that stand in the index's units."""
         placed = []
         within, _ = self.units.covered(ranges_of(places))
@@ -537,12 +521,7 @@ class WindowIndex(PassageIndex):
                 placed.append(number)
         return placed
 
-    def _alone(
-        self,
-        hits: Sequence[Retrieved],
-        placed: Sequence[int],
-        budget: Budget,
-    ) -> list[int]:
+    def _alone(self, hits: Sequence[Retrieved], placed: Sequence[int], budget: Budget) -> list[int]:
         """The numbers of hits without a place that the budget would hold if the hits were returned."""
         texts = [hit.text for hit in hits]
         for number in placed:
