@@ -51,6 +51,8 @@ def test_a_loaded_index_answers_as_the_saved_one(retriever: str, tmp_path: Path)
     assert list(loaded.corpus) == list(index.corpus)
     assert answers(pickle.loads(pickle.dumps(loaded))) == answers(index)
     assert answers(load_index(loaded.save(tmp_path / "again"), embedder=FakeEmbedder())) == answers(index)
+    empty = load_index(made(retriever, [Document("a", " ")]).save(tmp_path / "empty"), embedder=FakeEmbedder())
+    assert answers(empty) == [[]] * len(QUESTIONS)
 
 
 @pytest.mark.parametrize("retriever", RETRIEVERS)

@@ -256,11 +256,11 @@ def products(rows: Rows, vector: Floats) -> Floats:
     >>> products(SelectedRows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1])), np.array([1.0, 1.0])).tolist()
     [7.0, 3.0, 7.0]
     """
+    if not len(rows):
+        return np.zeros(0)
     if not isinstance(rows, SelectedRows):
         return _dots(np.asarray(rows), vector)
     numbers = rows.numbers
-    if not len(numbers):
-        return np.zeros(0)
     first = int(numbers.min())
     values = _dots(rows.matrix[first : int(numbers.max()) + 1], vector)
     return np.asarray(values[numbers - first])
