@@ -8,6 +8,7 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 from typing import Any
 from unicodedata import normalize
 
@@ -217,6 +218,14 @@ def test_numbers_of_characters_in_other_digits_are_text(text: str) -> None:
     """The parser raised. Found by fuzzing."""
     chunks = Html(size=100, counter="characters").chunk(Document("d", text))
     assert "".join(chunk.text for chunk in chunks) == text
+
+
+@pytest.mark.parametrize("page", ["<p>a{}b", "<pre>a{}b</pre>"])
+def test_a_run_of_spaces_is_read_once(page: str) -> None:
+    begun = process_time()
+    for space in (" ", "\xa0"):
+        assert visible_text(page.format(30_000 * space)).strip("`\n")[-1] == "b"
+    assert process_time() - begun < 1
 
 
 @pytest.mark.parametrize("unit", ["<font color={}><p>x", "<p><font color={}>x", "<b a={}><div>x", "<table><i a={}>x"])

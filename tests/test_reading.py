@@ -364,6 +364,7 @@ RUNNING = "headers and footers of its pages"
         (r"It is {\v not \plain hot.}", "It is hot.", {"texts marked as hidden or deleted": ()}),
         (r"{\pntext 1.\tab}It is {\pict\bin3 }}}{\mmath{\*\moMath {\mr E}}}", "1.\tIt is", {"equations": ()}),
         (r"It is {\footnote {\b hot {\header Tea", "It is\n\nhot", {RUNNING: ["Tea"]}),
+        (r"It is{\bin-3 } hot", "It is hot", {}),
         (r"It is{\object{\*\objdata 0105}{\result {\b hot}}}", "It is\n\nhot", {}),
         (r"2{\super {\b 1}0}10\super\u8722?3\nosupersub 8m{\up6 2}{\super th}", "2¹⁰10⁻³8m²th", {}),
     ],
@@ -735,9 +736,10 @@ def test_a_notebook_is_its_texts_and_code_without_pictures(tmp_path):
     document, notes = read_file(file)
     assert document.text == "# Tea\n![x](data:)\n\n```python\nprint('hot')\n```"
     assert notes == ("outputs of its cells are left out",)
-    cells = [{"cell_type": "heading", "level": 2, "source": "Tea"}, {"cell_type": "code", "input": ["x <- 1"]}]
+    cells = [{"cell_type": "heading", "level": level, "source": "Tea"} for level in (2, 7)]
+    cells.append({"cell_type": "code", "input": ["x <- 1"]})
     file.write_text(json.dumps({"worksheets": [{"cells": cells}], "metadata": {"kernelspec": {"language": "R"}}}))
-    assert document_of(file).text == "## Tea\n\n```r\nx <- 1\n```"
+    assert document_of(file).text == "## Tea\n\n###### Tea\n\n```r\nx <- 1\n```"
     long = [{"cell_type": "code", "source": "x = 1\n" * 50_000}]
     file.write_text(json.dumps({"cells": long, "metadata": {}, "nbformat": 4}))
     tracemalloc.start()

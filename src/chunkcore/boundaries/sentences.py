@@ -654,18 +654,24 @@ def heading_numbers(text: str, sentences: Ranges) -> list[int]:
             continue
         is_alone = before.count("\n") > 1 and after.count("\n") > 1
         is_underlined = _UNDERLINE.fullmatch(text, following, ends[number + 1]) is not None
-        is_org = is_org_file and line[0] == "*" and _is_org_heading(text, start, following)
+        is_org = False
+        if is_org_file and line[0] == "*":
+            previous = ends[number - 1] if number else 0
+            is_org = _is_org_heading(text, previous, start, following)
         if is_underlined or is_org or _is_heading(line, is_alone=is_alone):
             numbers.append(number)
     return _without_lists(numbers)
 
 
-def _is_org_heading(text: str, start: int, following: int) -> bool:
-    """Whether a line with stars stands between lines without: those of a list follow one another."""
+def _is_org_heading(text: str, previous: int, start: int, following: int) -> bool:
+    """Whether a line with stars stands between lines without: those of a list follow one another.
+
+    `previous` is the end of the sentence before it.
+    """
     if not _ORG.match(text, start) or text[following] in "*\n" or text[following - 1] != "\n":
         return False
-    before = text[:start].rstrip()
-    return not before[before.rfind("\n") + 1 :].lstrip().startswith("*")
+    line = text.rfind("\n", 0, previous) + 1
+    return not text[line:previous].lstrip().startswith("*")
 
 
 def _is_heading(line: str, *, is_alone: bool) -> bool:

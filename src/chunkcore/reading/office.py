@@ -169,8 +169,9 @@ class Epub(Packed):
         head = {"Title": package.findtext(".//{*}title"), "Authors": authors}
         blocks = ["\n".join(f"**{key}:** {value}" for key, value in head.items() if value)]
         links = {item.get("id"): item.get("href", "") for item in package.iter("{*}item")}
-        for part in package.iter("{*}itemref"):
-            link = links.get(part.get("idref"), "")
+        order = dict.fromkeys(part.get("idref") for part in package.iter("{*}itemref"))
+        for part in order:  # each once, as the format says
+            link = links.get(part, "")
             paths = [normpath(join(dirname(place), form)) for form in (unquote(link), link)]
             page = next((members[path] for path in paths if path in members), None)
             if page is None:
@@ -474,8 +475,11 @@ class Notebook(Reader):
                 source = "".join(cell.get("source") or cell.get("input") or "")
                 kind = cell.get("cell_type")
                 if kind in ("markdown", "heading"):
-                    marks = "#" * cell.get("level", 1) + " " if kind == "heading" else ""
-                    blocks.append(marks + source.strip("\n"))
+                    text = source.strip("\n")
+                    if kind == "heading":
+                        level = min(int(cell.get("level", 1)), 6)
+                        text = f"{'#' * level} {text}"
+                    blocks.append(text)
                 elif source.strip():
                     blocks.append(fenced(source, str(language).lower() if kind == "code" else ""))
                 if cell.get("outputs"):

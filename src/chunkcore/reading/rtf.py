@@ -107,7 +107,7 @@ class _Groups:
                     state.pieces.append(_escaped(_LOWER))
                 states[-1].pieces.append(piece)
             elif word == "bin":
-                place += int(match[2] or 0)
+                place += max(0, int(match[2] or 0))
             elif word in _DESTINATIONS:
                 state.pieces, state.is_unshown = [], False
                 self.parts.append((_DESTINATIONS[word], state.pieces))

@@ -351,7 +351,7 @@ def visible_text(html: str) -> str:
         text = converter.convert_soup(soup)
     except RecursionError:  # nested deeper than Python's stack
         text = soup.get_text("\n")
-    text = re.sub(r"[ \t\xa0]+$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"(?<![ \t\xa0])[ \t\xa0]+$", "", text, flags=re.MULTILINE)
     text = re.sub(r"^(>[> ]*)(?:\n\1)+$", r"\1", text, flags=re.MULTILINE)  # blank lines in a quote
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
