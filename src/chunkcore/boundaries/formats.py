@@ -41,7 +41,8 @@ _MARKDOWN = re.compile(
     re.MULTILINE,
 )
 _WEAK_MARKDOWN = re.compile(
-    r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?=\S)(?![* \t]+$)|\]\([^()\s]+\)|\*\*(?!\* )\S", re.MULTILINE
+    r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?=\S)(?![* \t]+$)|\]\([^()\s]+\)|\*\*(?!\* )\S",
+    re.MULTILINE,
 )
 
 
