@@ -277,8 +277,11 @@ def with_page_marks(document: Document) -> Metadata:
     metadata = dict(document.metadata)
     pages = []
     for mark in page_marks(document.marks):
-        page = [mark.data["number"], mark.span.start, mark.span.end, mark.data.get("label")]
-        pages.append(page if page[-1] else page[:-1])
+        page = [mark.data["number"], mark.span.start, mark.span.end]
+        label = mark.data.get("label")
+        if label:
+            page.append(label)
+        pages.append(page)
     if pages:
         metadata[PAGE_MARKS] = json.dumps(pages, separators=(",", ":"))
     return metadata

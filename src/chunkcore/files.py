@@ -76,8 +76,11 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
             raise UnreadError(path, _OUTSIDE)
         path = target
     is_pipe = pipes and path.is_fifo()
+    flags = _WAITING
+    if not is_pipe:
+        flags |= _NOT_WAITING
     try:
-        descriptor = os.open(path, _WAITING if is_pipe else _WAITING | _NOT_WAITING)
+        descriptor = os.open(path, flags)
     except OSError as error:
         if error.errno != errno.ENXIO:  # a socket
             raise

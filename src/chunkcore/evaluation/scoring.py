@@ -180,6 +180,9 @@ class Scorer:
         for k in dict.fromkeys(measure.k for measure in measures if measure.k is not None):
             is_known = is_asked & (has_pool or k != "min")
             amounts[k], shares[k] = self._found(counts("token", k, False), is_known)
+        chunks = None
+        if has_pool:
+            chunks = ChunkStatistics(tokens.count(pool).sizes)
         lacking = np.array([name not in run.results for name in ids], dtype=np.bool_)
         return Report(
             name=run.name,
@@ -191,7 +194,7 @@ class Scorer:
             found=shares,
             located=_located(ranked.pieces, retrieved),
             unanswered=tuple(compress(ids, is_asked & lacking)),
-            chunks=ChunkStatistics(tokens.count(pool).sizes) if has_pool else None,
+            chunks=chunks,
             min_rule=self.min_rule,
             run=run,
             documents_digest=self.benchmark.documents_digest,
