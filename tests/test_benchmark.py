@@ -125,6 +125,7 @@ def test_documents_jsonl_keeps_the_rest_as_metadata(tmp_path: Path) -> None:
         ("questions.jsonl", b'{"question": "?", "evidence": []}', "none of the 1 question can be used; the first, "),
         ("questions.jsonl", b"\xff\xfe", "is not UTF-8 text (byte 0 is 0xff)"),
         ("documents.jsonl", b'{"id": "a", "text": "x"}\n' * 2, "documents.jsonl, line 2: the id 'a' was given before"),
+        ("documents.jsonl", b'{"\\n": 1}', r"line 1: the document has no id and no text; it has ['\n']"),
         ("documents.jsonl", b'{"id": "a", "text": 7}', "line 1: document 'a': its text is a string, got int"),
         ("documents.jsonl", b'{"id": "a", "text": "x", "metadata": 7}', "metadata is an object, got int"),
     ],

@@ -841,6 +841,7 @@ def folder(tmp_path):
     (tmp_path / "g.png").write_bytes(b"\x89PNG\x00\xff")
     (tmp_path / "h.txt").write_text("")
     (tmp_path / "i.docx").write_bytes(b"PK\x03\x04 no archive")
+    (tmp_path / "j.html").write_text("<html><script>draw()</script></html>")
     return tmp_path
 
 
@@ -850,6 +851,7 @@ TOLD = [
     "left out of {}: g.png: is no text, and there is no reader for .png: convert it, or take it out",
     "left out of {}: h.txt: is empty: fill it or take it out",
     "left out of {}: i.docx: is damaged or encrypted, or no ZIP file: File is not a zip file",
+    "left out of {}: j.html: has no text that a reader sees: it may hold pictures only",
     "in {}, b.pdf: scanned: no text on page 2 of 2; recognise it first (OCR)",
     "in {}, d.eml: attachments are left out, save them as files: tee.png",
     "in {}, e.csv: is no UTF-8, and was read as cp1252",

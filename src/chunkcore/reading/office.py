@@ -30,7 +30,6 @@ _SUP = "\x02"  # around raised text, until it is made `raised`
 _RAISED = re.compile(f"{_SUP}([^{_SUP}]*){_SUP}")
 _LOCKS = "META-INF/encryption.xml"
 _TITLE = "p[style-name='Title'] => h1:fresh"
-NO_TEXT = "has no text: it may hold pictures only"
 
 
 class Packed(Reader):
@@ -49,8 +48,6 @@ class Packed(Reader):
             raise UnreadError(name, reason)
         notes: list[str] = []
         document = self.document(name, data, members, notes)
-        if not document.text:
-            raise UnreadError(name, NO_TEXT)
         notes += left_out(texts_apart(members))
         return Reading(document, tuple(notes))
 

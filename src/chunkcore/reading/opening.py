@@ -88,7 +88,10 @@ def _read_open(path: Path, file: BinaryIO, name: str, html: Html) -> Reading:
     reader = _reader_of(path, data[:_HEAD])
     is_source = html == "source" and reader is not None and reader.name == "HTML"
     if reader is not None and not is_source:
-        return _with_sections(read_guarded(reader, data, path, name))
+        reading = read_guarded(reader, data, path, name)
+        if not reading.document.text:
+            raise UnreadError(path, "has no text that a reader sees: it may hold pictures only")
+        return _with_sections(reading)
     text, note = decode_text(data, path)
     metadata = {"html": "source"} if is_source else {}
     return Reading(Document(name, text, metadata), (note,) if note else ())
@@ -198,7 +201,7 @@ def _document_of(row: Mapping[str, Any], place: str) -> Document:
     missing = [key for key in ("id", "text") if key not in row]
     if missing:
         lacking = f"the document has no {' and no '.join(missing)}"
-        raise DataError(f"{place}: {lacking}; it has {', '.join(row)}")
+        raise DataError(f"{place}: {lacking}; it has {echo(list(row))}")
     others = dict(row)
     identity, text = others.pop("id"), others.pop("text")
     nested = others.pop("metadata", None) or {}

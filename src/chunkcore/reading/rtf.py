@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading.base import Reader, Reading, left_out, readers
-from chunkcore.reading.office import NO_TEXT
 from chunkcore.reading.visible import raised
 from chunkcore.text import Document
 
@@ -65,8 +63,6 @@ class Rtf(Reader):
         if groups.has_hidden:
             texts["texts marked as hidden or deleted"] = []
         text = "\n\n".join(filter(None, texts.pop("")))
-        if not text:
-            raise UnreadError(name, NO_TEXT)
         return Reading(Document(name, text, {"format": "prose"}), left_out(texts))
 
 
