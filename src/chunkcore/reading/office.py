@@ -478,7 +478,8 @@ class Notebook(Reader):
                         text = f"{'#' * level} {text}"
                     blocks.append(text)
                 elif source.strip():
-                    blocks.append(fenced(source, str(language).lower() if kind == "code" else ""))
+                    name_of_code = str(language).lower() if kind == "code" else ""
+                    blocks.append(fenced(source, name_of_code))
                 if cell.get("outputs"):
                     notes = ("outputs of its cells are left out",)
         text = "\n\n".join(filter(str.strip, blocks)).strip()

@@ -239,7 +239,7 @@ def _running(pages: Sequence[list[str]]) -> list[tuple[int, int]]:
 
 
 def _repeated(pages: Sequence[list[str]]) -> list[int]:
-    """How many first lines of each page other pages have, too, and one before it."""
+    """How many of each page's first lines most pages have, and an earlier page, whose line is text."""
     repeated = [0] * len(pages)
     most = sum(len(lines) > 2 for lines in pages) // 2
     numbers: Sequence[int] = range(len(pages))

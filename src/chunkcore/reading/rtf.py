@@ -109,7 +109,8 @@ class _Groups:
                 self.parts.append((_DESTINATIONS[word], state.pieces))
             elif word in _RAISING:
                 state.is_raised = word in _RAISING[:2] and match[2] != "0"
-                state.pieces.append(_escaped(_RAISE if state.is_raised else _LOWER))
+                sign = _RAISE if state.is_raised else _LOWER
+                state.pieces.append(_escaped(sign))
                 if word == "plain":
                     state.hiding -= {"v"}
             elif word in _HIDING:
