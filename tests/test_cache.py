@@ -238,7 +238,7 @@ def test_a_forked_process_shares_the_file_and_leaves_what_is_in_memory_alone(pat
 
 
 def test_a_writer_waits_only_so_long_for_another_process(path, monkeypatch):
-    monkeypatch.setattr("chunkcore.models.cache._WAIT", 0.1)
+    monkeypatch.setattr("chunkcore.models.cache.WAIT", 0.1)
     cache = EmbeddingCache(path)
     cache.store("m", keys("a"), rows(1.0))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:

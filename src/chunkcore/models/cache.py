@@ -29,7 +29,7 @@ _VERSION = 3
 _TABLE = """CREATE TABLE IF NOT EXISTS entries (
     space TEXT NOT NULL, key BLOB NOT NULL, checksum INTEGER NOT NULL, used INTEGER NOT NULL, value BLOB NOT NULL,
     PRIMARY KEY (space, key))"""
-_WAIT = 30.0  # seconds, for another process that writes
+WAIT = 30.0  # seconds, for another process that writes
 _KEPT_BY_PRUNING = 0.8  # of the limit, so that not every later write prunes
 
 # One connection a call, under one lock: nothing is open when the process forks, so a child inherits no file locks.
@@ -232,7 +232,7 @@ class Cache:
 def _connect(path: Path) -> sqlite3.Connection:
     """A connection to a cache, begun where there is no file. Raises `OptionError` for another program's file."""
     _check_file(path)
-    disk = sqlite3.connect(path, timeout=_WAIT, isolation_level="IMMEDIATE")
+    disk = sqlite3.connect(path, timeout=WAIT, isolation_level="IMMEDIATE")
     try:
         disk.text_factory = bytes  # damage can turn a value into a text that is not UTF-8
         disk.execute("PRAGMA synchronous = NORMAL")
