@@ -512,7 +512,9 @@ class RetrieverHooks(Generic[Retriever]):
         measures, depths = others.pop("measures", None), others.pop("k", DEPTHS)
         scorer = Scorer(_benchmark(benchmark), counter=others.pop("counter", "cl100k_base"))
         if measures is None:
-            chosen = measures_at([depths] if isinstance(depths, int | str) else depths, ["token"])
+            if isinstance(depths, int | str):
+                depths = [depths]
+            chosen = measures_at(depths, ["token"])
             if others.get("pool") is None:
                 chosen = [measure for measure in chosen if not measure.needs_pool]
         else:

@@ -211,7 +211,8 @@ def _nodes(text: str) -> list[_Node]:
             inside[-1][-1].title = _ATTRIBUTES.sub("", " ".join(token.content.split()))
         elif token.map:
             kind, tag, title = token.type.removesuffix("_open"), token.tag, ""
-            if kind == "html_block" and (heading := _HTML_HEADING.fullmatch(token.content)):
+            heading = _HTML_HEADING.fullmatch(token.content)
+            if kind == "html_block" and heading:
                 kind, tag = "heading", heading[1]
                 title = " ".join(_TAG.sub("", heading[2]).split())
             sets_path = kind == "heading" and token.level == 0

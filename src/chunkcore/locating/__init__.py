@@ -496,7 +496,10 @@ class Locator:
             is_stated = hit.spans[:1] and hit.spans[0].start == spans[1].start  # the rows alone
             match: MatchKind = "spans" if is_stated else "exact"
             return Retrieved(document_id, spans, hit.score, hit.text, match=match)
-        aligner = self._aligner("" if self.lenient else document_id)
+        searched = document_id
+        if self.lenient:
+            searched = ""
+        aligner = self._aligner(searched)
         piece = aligner.locate(hit.text, document_id=document_id, spans=hit.spans, score=hit.score)
         has_text = self._has_text(piece)
         if piece.match == "part" and not has_text:  # a context was put before it
@@ -530,7 +533,9 @@ class Locator:
 
     def _new_aligner(self, document_id: str) -> Aligner:
         """The aligner of a document, or of all."""
-        return Aligner([self.documents[document_id]] if document_id else self.documents.values())
+        if document_id:
+            return Aligner([self.documents[document_id]])
+        return Aligner(self.documents.values())
 
 
 def _spans_of_text(source: str, hit: Hit) -> tuple[Span, ...]:

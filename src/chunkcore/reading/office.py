@@ -424,7 +424,8 @@ class _Lists:
                 return ""
             other = self.levels[place]
             current = self.following.get(place, 1 + other.start) - 1
-            return numeral(current, "decimal" if level.is_decimal else other.form)
+            form = "decimal" if level.is_decimal else other.form
+            return numeral(current, form)
 
         return re.sub("%([1-9])", number, level.text).strip()
 

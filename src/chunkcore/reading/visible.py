@@ -498,8 +498,10 @@ def _is_plain_block(element: Tag) -> bool:
 def _count(numbered: Tag) -> None:
     """Give each item of a numbered list the number that a browser shows."""
     items = numbered.find_all("li", recursive=False)
-    step = -1 if numbered.has_attr("reversed") else 1
-    number = _stated(numbered, "start", 1 if step > 0 else len(items))
+    first, step = 1, 1
+    if numbered.has_attr("reversed"):
+        first, step = len(items), -1
+    number = _stated(numbered, "start", first)
     for item in items:
         number = _stated(item, "value", number)
         item["value"] = str(number)

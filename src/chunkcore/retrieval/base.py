@@ -455,7 +455,9 @@ def _changes(
     def known(name: str) -> str:
         return name if name in by_id else composed.get(normalize("NFC", str(name)), name)
 
-    gone = set(map(known, [without] if isinstance(without, str) else without))
+    if isinstance(without, str):
+        without = [without]
+    gone = set(map(known, without))
     unknown = sorted(gone - by_id.keys())
     if unknown:
         raise DataError(f"the index has no document {unknown[0]!r}: nothing was deleted")
