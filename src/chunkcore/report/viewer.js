@@ -365,7 +365,13 @@ const viewer = (() => {
     showRowsAround(Math.floor(((event.clientX - place.left) / place.width) * data.documents.sizes[state.document]));
   });
   const near = new IntersectionObserver((seen) => {
-    for (const each of seen) if (each.isIntersecting) extend(each.target === part("earlier"));
+    for (const { isIntersecting, target } of seen) {
+      if (!isIntersecting) continue;
+      extend(target === part("earlier"));
+      // Scrolled to again before the next frame, it would have left and come back without a change to tell of.
+      near.unobserve(target);
+      near.observe(target);
+    }
   }, { root: pane, rootMargin: "200px" });
   for (const name of ["earlier", "later"]) near.observe(part(name));
   return { view, show, showRowsAround, list };
