@@ -12,7 +12,6 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from chunkcore import Benchmark, DataError, Document, Evidence, OptionError, Query, Retrieved, Run, Span, compare, score
-from chunkcore.evaluation.gate import parse_requirement
 from chunkcore.evaluation.measures import RetrievalMeasure, Unit, get_measure, known_measures, measures, parse_depth
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from hypothesis import assume, given
@@ -172,25 +171,3 @@ def test_evidence_in_no_chunk_counts_in_the_released_codes_precision_omega() -> 
     names = ("PrecisionOmega[character]", "PrecisionOmegaReleased[character]")
     report = score(Run("r", {"q": []}, pool=pool), asked, names)
     assert [report.mean(name) for name in names] == [1.0, 0.5]
-
-
-@measures.with_entries()
-def test_a_measure_of_which_less_is_better_is_compared_and_required_so() -> None:
-    @measures.register("Wasted")
-    class Wasted(RetrievalMeasure):
-        """The pieces before the first one with evidence."""
-
-        higher_is_better = False
-        highest = np.inf
-
-        def compute(self, counts):  # type: ignore[no-untyped-def]
-            return counts.ranking.sum((counts.ranking.new == 0).astype(np.float64))
-
-    toy = Benchmark("toy", [Document("d", "aaaa bbbb")], [Query("q", "?", (Evidence("d", Span(5, 9)),))])
-    spans = {"early": [5], "late": [0, 5]}
-    runs = [Run(name, {"q": [Retrieved("d", (Span(at, at + 4),)) for at in starts]}) for name, starts in spans.items()]
-    comparison = compare([score(run, toy, ["Wasted@5"]) for run in runs], resamples=100)
-    assert [report.name for report in comparison.ranked] == ["early", "late"]
-    assert "early has the lowest Wasted@5, 0.000" in comparison.verdict
-    with pytest.raises(OptionError, match="less is better: expected Wasted@5<=1"):
-        parse_requirement("Wasted@5>=1")

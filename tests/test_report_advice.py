@@ -15,7 +15,7 @@ import pytest
 import typer
 from chunkcore.cli import app
 from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.measures import RetrievalMeasure, get_measure
+from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Cost, Report, System
 from chunkcore.plain import markdown_cell, terminal_text
 from chunkcore.report import html_report, markdown_report, snippets
@@ -128,12 +128,6 @@ def test_terminal_markdown_and_page_begin_with_the_same_lines(names) -> None:
         assert text in markdown
 
 
-class Errors(RetrievalMeasure):
-    kind = "Errors"
-    higher_is_better = False
-    compute = RetrievalMeasure.compute
-
-
 # How far a system is behind a, and how many questions a wave of its scores is long.
 ABC = {"a": (0, 0), "b": (0.005, 1), "c": (0.015, 1), "d": (0.03, 1)}
 FAR = {"a": (0, 0), "b": (0.03, 1)}
@@ -176,20 +170,16 @@ ALONE = {"Tied": f"b: {NO_GAP}", "Why this one": CHANCE, "To settle it": f"700 t
         ),
     ],
 )
-@pytest.mark.parametrize("measure", [RECALL, Errors(5)])
+@pytest.mark.parametrize("measure", [RECALL, get_measure("F1@5")])
 def test_every_line_of_a_comparison_says_what_the_scores_say(systems, baseline, against, others, measure) -> None:
     reports = []
     for name, (behind, length) in systems.items():
         wave = np.where(np.arange(90) // max(1, length) % 2, 0.2, -0.2) * bool(length)
-        scores = measure.sign * (TENTHS - behind + wave)
+        scores = TENTHS - behind + wave
         reports.append(report(name, scores, measure=measure, tokens=800 if name == "a" else 400))
     (_, use), *told = Advice.of(ReportPage(compare(reports, measure, baseline=baseline, resamples=1000))).lines
-    assert use.partition(": ")[2].startswith("it finds" if measure == RECALL else "its Errors@5 is")
-    expected = {"Against your baseline": against, **others}
-    if measure != RECALL:
-        expected = {label: text.replace("lower", "higher") for label, text in expected.items()}
-        expected["Against your baseline"] = against.replace("Recall", "Errors")
-    assert dict(told) == expected
+    assert use.partition(": ")[2].startswith("it finds" if measure == RECALL else "its F1@5 is")
+    assert dict(told) == {"Against your baseline": against.replace("Recall", measure.kind), **others}
 
 
 def test_questions_of_whole_documents_are_counted_with_their_documents() -> None:

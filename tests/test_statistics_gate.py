@@ -56,7 +56,7 @@ def test_a_requirement_is_read(written: str, measure: Measure, least: float) -> 
     ("written", "message"),
     [
         ("HitRate@5", "'HitRate@5' is no requirement: expected something like HitRate@5>=0.70"),
-        ("HitRate@5<=0.7", "more is better: expected HitRate@5>=0.7"),
+        ("HitRate@5<=0.7", "'HitRate@5<=0.7' is no requirement: expected something like HitRate@5>=0.70"),
         ("HitRate@5>=70", "HitRate@5 is a share from 0 to 1, such as 0.70, got 70"),
         ("Hits@5>=0.7", "unknown measure 'Hits@5': did you mean HitRate@5[document]"),
     ],

@@ -20,6 +20,7 @@ from chunkcore.errors import DataError, OptionError, counted, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import (
+    CONFIDENCE,
     FEWEST_UNALIKE,
     CurvePoint,
     PValues,
@@ -39,6 +40,7 @@ from chunkcore.plain import Frame, columns_of
 from chunkcore.spans import Numbers, Scores
 
 By = Literal["auto", "question", "document"]
+_ALPHA = 1 - CONFIDENCE  # of each test
 _UNLOCATED = 0.01  # a share of unlocated pieces that the verdict names
 
 
@@ -48,11 +50,11 @@ class Difference:
 
     Attributes:
         mean: of a - b over the queries; its interval is `low` to `high`, not widened for the number of pairs.
-        distinct: the difference is shown: the interval excludes 0, and `adjusted_p` is at most 1 - confidence.
+        distinct: the difference is shown: the interval excludes 0, and `adjusted_p` is at most 0.05.
         likely: this pair alone shows it, whatever else is compared: the interval excludes 0, and so small is `p_value`.
         p_value: of the randomisation test, for this pair alone.
         adjusted_p: the p-value corrected for all pairs by the max-statistic; see `randomisation_test`.
-        equivalent: two one-sided tests at 1 - confidence reject a difference of the margin or more. If fewer than six
+        equivalent: two one-sided tests at 5 % reject a difference of the margin or more. If fewer than six
             queries score differently, there must also be enough queries to show a difference of the margin.
         wins: queries on which a scores higher.
         losses: queries on which b scores higher.
@@ -71,11 +73,6 @@ class Difference:
     equivalent: bool
     wins: int
     losses: int
-
-    @property
-    def lead(self) -> float:
-        """The mean, above 0 where a is better."""
-        return self.measure.sign * self.mean
 
     def reverse(self) -> Difference:
         return replace(
@@ -113,7 +110,6 @@ class Comparison(Frame):
     firsts: Mapping[str, float]
     resamples: int
     seed: int
-    confidence: float
     margin: float
     by: Literal["question", "document"]
     baseline: str
@@ -191,14 +187,14 @@ class Comparison(Frame):
         if len(self.tied) < 2 or self.lead is None or self.lead.equivalent:
             return None
         undecided = sum(not difference.distinct for difference in self.differences)
-        shared = 1 - (1 - self.confidence) / undecided
+        shared = 1 - _ALPHA / undecided
         apart, clusters = self._apart(self.lead)
         low, high = questions_to_show(self.margin, apart, confidence=shared, clusters=clusters)
         return None if math.isnan(low) else (math.ceil(low), math.ceil(high))
 
     def units_needed(self, gap: Difference) -> int:
         """About how many documents (or questions, see `by`) show a gap of this size, among so many systems."""
-        shared = 1 - (1 - self.confidence) / max(1, len(self.standing) - 1)
+        shared = 1 - _ALPHA / max(1, len(self.standing) - 1)
         apart, clusters = self._apart(gap)
         needed = units_to_show(apart, confidence=shared, clusters=clusters)
         return max(self.units + 1, math.ceil(needed))
@@ -252,7 +248,7 @@ class Comparison(Frame):
     @cached_property
     def standing(self) -> tuple[Report, ...]:
         """The reports in which the measure is defined, best first; last those that were stopped."""
-        means = {report: self.measure.sign * report.mean(self.measure) for report in self.reports}
+        means = {report: report.mean(self.measure) for report in self.reports}
         defined = [report for report in self.reports if not math.isnan(means[report])]
         return tuple(sorted(defined, key=lambda report: (report.asked is not None, -means[report])))
 
@@ -282,7 +278,6 @@ class Comparison(Frame):
                     clusters=clusters,
                     resamples=self.resamples,
                     seed=self.seed,
-                    confidence=self.confidence,
                 )
         return curves
 
@@ -295,7 +290,6 @@ def compare(
     baseline: str = "",
     resamples: int = 10_000,
     seed: int = 0,
-    confidence: float = 0.95,
     margin: float = 0.02,
     by: By = "auto",
 ) -> Comparison:
@@ -329,8 +323,6 @@ def compare(
     check_number("resamples", resamples, 100, 1_000_000)
     check_number("seed", seed)
     check_number("margin", margin, whole=False)
-    if not 0.5 <= confidence < 1:
-        raise OptionError(f"confidence is from 0.5 to under 1, got {confidence}")
     _check_reports(reports)
     names = [report.name for report in reports]
     if baseline and baseline not in names:
@@ -343,14 +335,14 @@ def compare(
     scores = np.column_stack([report.values(settled) for report in reports])
     means = drawn(scores)
     if settled.is_share:
-        low, high = share_intervals(scores, means, confidence, clusters)
+        low, high = share_intervals(scores, means, CONFIDENCE, clusters)
     else:
-        low, high = intervals(means, units_of(scores, clusters), confidence)
+        low, high = intervals(means, units_of(scores, clusters), CONFIDENCE)
     first, second = np.triu_indices(len(names), 1)
     apart = scores[:, first] - scores[:, second]
     tests = randomisation_test(apart, flips=resamples, seed=seed, clusters=clusters)
     units = units_of(apart, clusters)
-    columns = _difference_columns(apart, drawn(apart), units, tests, confidence, margin)
+    columns = _difference_columns(apart, drawn(apart), units, tests, margin)
     differences = []
     for pair, row in zip(combinations(names, 2), zip(*columns, strict=True), strict=True):
         differences.append(Difference(*pair, settled, *row))
@@ -359,21 +351,20 @@ def compare(
         measure=settled,
         differences=tuple(differences),
         intervals=dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True)),
-        firsts=dict(zip(names, _firsts(reports, settled, means), strict=True)),
+        firsts=dict(zip(names, _firsts(reports, means), strict=True)),
         resamples=resamples,
         seed=seed,
-        confidence=confidence,
         margin=margin,
         by="question" if clusters is None else "document",
         baseline=baseline or names[0],
     )
 
 
-def _firsts(reports: Sequence[Report], measure: Measure, means: Scores) -> list[float]:
+def _firsts(reports: Sequence[Report], means: Scores) -> list[float]:
     """The share of resamples in which each system has the best mean; equal ones share it."""
     is_out = np.isnan(means) | [report.asked is not None for report in reports]
-    signed = np.where(is_out, -np.inf, measure.sign * means)
-    is_first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~is_out
+    means = np.where(is_out, -np.inf, means)
+    is_first = (means >= means.max(axis=1, keepdims=True) - 1e-12) & ~is_out
     counts = is_first.sum(axis=1, keepdims=True)
     shares: list[float] = (is_first / np.maximum(1, counts)).mean(axis=0).tolist()
     return shares
@@ -384,19 +375,17 @@ def _difference_columns(
     means: Scores,
     units: Numbers,
     tests: PValues,
-    confidence: float,
     margin: float,
 ) -> list[list[Any]]:
     """The fields of `Difference` from `mean` on: a column a field, a row a pair."""
-    alpha = 1 - confidence
-    low, high = intervals(means, units, confidence)
-    # Two one-sided tests at alpha are an interval at 1 - 2 alpha; there is none below 0.5.
-    narrow, wide = intervals(means, units, max(0.0, 1 - 2 * alpha))
+    low, high = intervals(means, units, CONFIDENCE)
+    # Two one-sided tests at alpha are an interval at 1 - 2 alpha.
+    narrow, wide = intervals(means, units, 1 - 2 * _ALPHA)
     # After n equal scores, a share of -ln(alpha) / n may still differ, each by up to 1.
-    unseen = -math.log(alpha) / np.maximum(1, units)
+    unseen = -math.log(_ALPHA) / np.maximum(1, units)
     is_seen = np.count_nonzero(np.nan_to_num(apart), axis=0) >= FEWEST_UNALIKE
     # Six differences of one sign (p = 2 / 64) must not fail by the rounding of 1 - 0.95.
-    most = alpha + 1e-12
+    most = _ALPHA + 1e-12
     excludes_zero = (low > 0) | (high < 0)
     columns = (
         column_means(apart),
@@ -462,18 +451,17 @@ def _opening(comparison: Comparison) -> str:
     if comparison.by == "document":
         questions += f" about {comparison.units:,} documents, which were resampled whole"
     low, high = map(measure.show, comparison.intervals[first.name])
-    interval = f"{100 * comparison.confidence:g} % interval {low} to {high}"
+    interval = f"95 % interval {low} to {high}"
     score = f"{measure.show(first.mean(measure))}{measure.suffix} ({interval}) over {questions}"
     if standing == 1:
         return f"{first.name} has a {measure} of {score}."
-    most, more = ("highest", "higher") if measure.higher_is_better else ("lowest", "lower")
     if comparison.best is not None:
         others = "the other system"
         if standing > 2:
             others = f"each of the {standing - 1} other systems"
         best = f"{first.name} is best: its {measure} is {score}"
-        return f"{best}, {more} than that of {others} by more than chance explains."
-    highest = f"No system can be called best: {first.name} has the {most} {measure}, {score}"
+        return f"{best}, higher than that of {others} by more than chance explains."
+    highest = f"No system can be called best: {first.name} has the highest {measure}, {score}"
     share = f"is first in {100 * comparison.firsts[first.name]:.0f} % of resamples of these {comparison.by}s"
     if len(comparison.tied) == 1:
         return f"{highest}, and {share}."
@@ -483,9 +471,8 @@ def _opening(comparison: Comparison) -> str:
 
 def _lead(comparison: Comparison, lead: Difference) -> str:
     measure = lead.measure
-    ahead = lead if measure.higher_is_better else lead.reverse()
-    mean, low, high = map(measure.show, (ahead.mean, ahead.low, ahead.high))
-    interval = f"{100 * comparison.confidence:g} % interval of the difference {low} to {high}"
+    mean, low, high = map(measure.show, (lead.mean, lead.low, lead.high))
+    interval = f"95 % interval of the difference {low} to {high}"
     unalike = f"higher on {counted(lead.wins, 'question')}, lower on {lead.losses:,}"
     sentence = f"It is {mean}{measure.points} ahead of {lead.b} ({interval}; {unalike})"
     if (lead.low > 0 or lead.high < 0) and not lead.likely:

@@ -7,7 +7,6 @@ is below 0. Six questions at least are needed to fail. Checks are not corrected 
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ _ROUNDING = 1e-9  # scores closer than this are the same: sums depend on the ord
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """The lowest mean that a measure may have (the highest, if lower is better).
+    """The lowest mean that a measure may have.
 
     Raises `OptionError`: the measure cannot have such a score.
     """
@@ -42,7 +41,7 @@ class Requirement:
             raise OptionError(f"{self.measure} is {allowed}, got {self.bound:g}")
 
     def __str__(self) -> str:
-        return f"{self.measure}{_sign(self.measure)}{self.bound:g}"
+        return f"{self.measure}>={self.bound:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +55,19 @@ class Check:
 def parse_requirement(text: str) -> Requirement:
     """The requirement of a text such as "nDCG@10>=0.40".
 
-    Raises `OptionError`: malformed, or an upper bound for a measure of which higher is better.
+    Raises `OptionError`: malformed, as an upper bound is.
 
     >>> parse_requirement("nDCG@10 >= 0.40").bound
     0.4
     """
     try:
-        name, sign, number = re.split("(>=|<=)", text)
+        name, number = text.split(">=")
         bound = float(number)
     except ValueError:
         raise OptionError(
             f"{echo(text)} is no requirement: expected something like HitRate@5>=0.70"
         ) from None
-    required = Requirement(get_measure(name), bound)
-    if sign != _sign(required.measure):
-        better = "more" if required.measure.higher_is_better else "less"
-        raise OptionError(
-            f"of {required.measure} {better} is better: expected {required}, got {echo(text)}"
-        )
-    return required
+    return Requirement(get_measure(name), bound)
 
 
 def check_requirement(
@@ -102,25 +95,24 @@ def check_requirement(
         )
     low, high = compare([report], measure, resamples=resamples, seed=seed).intervals[report.name]
     count = int(np.count_nonzero(~np.isnan(report.values(measure))))
-    score, least, most, limit = (
+    score, lowest, highest, limit = (
         measure.show(value) + measure.suffix for value in (mean, low, high, required.bound)
     )
-    interval = f"95 % interval {least} to {most}"
+    interval = f"95 % interval {lowest} to {highest}"
     about = f"{report.name}: {measure} is {score} ({interval}, {counted(count, 'question')})"
     bound = f"the required {limit}"
-    under = "under" if measure.higher_is_better else "over"
-    ends = [_step(measure, required.bound, end) for end in (low, high)]
-    if _step(measure, required.bound, mean) >= 0:
-        though = f", though the interval reaches {under} it" if min(ends) < 0 else ""
+    least = required.bound - _ROUNDING
+    if mean >= least:
+        though = ", though the interval reaches under it" if low < least else ""
         return Check(f"{about}, meets {bound}: passed{though}.", failed=False)
-    is_short = max(ends) < 0
+    is_short = high < least
     if is_short and count >= FEWEST_UNALIKE:
-        return Check(f"{about}, {under} {bound}: failed.", failed=True)
+        return Check(f"{about}, under {bound}: failed.", failed=True)
     doubt = "the interval reaches it"
     if is_short:
         doubt = "six questions at least are needed to tell"
     passed = "passed, as these questions do not show a shortfall"
-    return Check(f"{about}, {under} {bound}, but {doubt}: {passed}.", failed=False)
+    return Check(f"{about}, under {bound}, but {doubt}: {passed}.", failed=False)
 
 
 def check_baseline(
@@ -154,13 +146,12 @@ def check_baseline(
     low, high = (measure.show(end, signed=True) for end in (change.low, change.high))
     where = f"{_common(report, earlier, now)} (95 % interval of the change {low} to {high})"
     was, shown = (measure.show(side.mean(measure)) + measure.suffix for side in (before, now))
-    step = _step(measure, 0, change.mean)
     moved = f"stayed at {shown}"
-    if step:
+    if abs(change.mean) >= _ROUNDING:
         verb = "rose" if change.mean > 0 else "fell"
         moved = f"{verb} from {was} to {shown}"
     about = f"{report.name}: {measure} {moved} {where}"
-    if step >= 0:
+    if change.mean > -_ROUNDING:
         return Check(f"{about}: passed.", failed=False)
     if change.distinct:
         return Check(f"{about}: failed.", failed=True)
@@ -241,13 +232,3 @@ def with_earlier(
         if before is not None:
             pairs.append((report, before))
     return pairs
-
-
-def _step(measure: Measure, before: float, after: float) -> int:
-    """1 if the score got better, -1 if worse, 0 if it is the same but for rounding."""
-    gain = measure.sign * (after - before)
-    return 0 if abs(gain) < _ROUNDING else int(math.copysign(1, gain))
-
-
-def _sign(measure: Measure) -> str:
-    return ">=" if measure.higher_is_better else "<="

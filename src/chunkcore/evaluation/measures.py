@@ -51,7 +51,6 @@ class Measure:
         meaning: one line for readers of a report; by default the docstring's first.
         source: where it was published; "" for none.
         highest: the highest score. If 1, scores are shown in percent.
-        higher_is_better: False for errors.
         usual: whether it is a default measure.
         depth: whether k must, may or must not be given.
         units: the allowed units; the first is the default.
@@ -73,7 +72,6 @@ class Measure:
     meaning: ClassVar[str] = ""
     source: ClassVar[str] = ""
     highest: ClassVar[float] = 1.0
-    higher_is_better: ClassVar[bool] = True
     usual: ClassVar[bool] = False
     depth: ClassVar[Literal["needed", "optional", "none"]] = "needed"
     units: ClassVar[tuple[Unit, ...]] = _COUNTED
@@ -119,11 +117,6 @@ class Measure:
     def is_share(self) -> bool:
         """Whether scores are 0 to 1, and shown in percent."""
         return self.highest == 1
-
-    @property
-    def sign(self) -> int:
-        """1 if higher is better, else -1."""
-        return 1 if self.higher_is_better else -1
 
     @property
     def suffix(self) -> str:

@@ -19,6 +19,8 @@ from chunkcore.errors import DataError
 from chunkcore.options import check_number
 from chunkcore.spans import Numbers, Scores
 
+CONFIDENCE = 0.95  # of the intervals of reports and comparisons
+
 # The group that each question is resampled with, such as its document; None: each is alone.
 Clusters = Sequence[str] | None
 
@@ -237,11 +239,10 @@ def curve_points(
     clusters: Clusters,
     resamples: int = 2000,
     seed: int = 0,
-    confidence: float = 0.95,
 ) -> list[CurvePoint]:
     """A point for each column of shares, a row a question; `clusters` as in `resampled_means`."""
     means = resampled_means(columns, resamples=resamples, seed=seed, clusters=clusters)
-    ends = share_intervals(columns, means, confidence, clusters)
+    ends = share_intervals(columns, means, CONFIDENCE, clusters)
     rows = np.column_stack((tokens, column_means(columns), *ends))
     return [CurvePoint(*row) for row in rows.tolist()]
 

@@ -278,7 +278,7 @@ class _Choice:
             yield "Tied", self._tie()
         if self._tied or len(self._near) > 1:
             yield "Why this one", self._reason()
-        better = [gap for gap in self._gaps.values() if gap.lead > 0 and not gap.equivalent]
+        better = [gap for gap in self._gaps.values() if gap.mean > 0 and not gap.equivalent]
         likely = [gap for gap in better if gap.likely and not gap.distinct]
         if likely:
             yield "Likely worse", unsettled_words(self.comparison, likely)
@@ -302,13 +302,13 @@ class _Choice:
             if budget is not None:
                 where = f"{budget:,} retrieved tokens"
             sentence = f"it finds {score} of the evidence in {where}"
-        return f"{sentence} ({self.page.level} interval {low} to {high})."
+        return f"{sentence} (95 % interval {low} to {high})."
 
     def _against(self) -> str:
         """How the advised system compares with the baseline."""
         baseline = self.comparison.baseline
         if baseline == self.use:
-            ahead = [gap.b for gap in self._gaps.values() if gap.distinct and gap.lead < 0]
+            ahead = [gap.b for gap in self._gaps.values() if gap.distinct and gap.mean < 0]
             rest = "no other is shown to be better"
             if ahead:
                 rest = f"{listed(ahead)}: shown to be better"
@@ -345,10 +345,9 @@ class _Choice:
         return f"It has the {self._lowest} of those within {within} of the best score: {amounts}."
 
     def _avoided(self) -> str:
-        word = "lower" if self.measure.higher_is_better else "higher"
         worse = list(filter(_beats, self._gaps.values()))
-        worse.sort(key=lambda gap: -gap.lead)
-        names = [f"{gap.b} ({_points(gap)} {word})" for gap in worse]
+        worse.sort(key=lambda gap: -gap.mean)
+        names = [f"{gap.b} ({_points(gap)} lower)" for gap in worse]
         return f"{listed(names)}: more than chance explains." if names else ""
 
     def _settled(self) -> str:
@@ -371,7 +370,7 @@ class _Choice:
 
 def _beats(gap: Difference) -> bool:
     """Whether the first of a pair is better by more than chance explains, and not equivalent."""
-    return gap.distinct and not gap.equivalent and gap.lead > 0
+    return gap.distinct and not gap.equivalent and gap.mean > 0
 
 
 def _points(gap: Difference) -> str:
@@ -379,14 +378,14 @@ def _points(gap: Difference) -> str:
 
 
 def _ahead(gap: Difference) -> str:
-    place = "ahead of" if gap.lead >= 0 else "behind"
+    place = "ahead of" if gap.mean >= 0 else "behind"
     return f"{_points(gap)} {place}"
 
 
 def _interval(gap: Difference) -> str:
     measure = gap.measure
-    low, high = sorted((measure.sign * gap.low, measure.sign * gap.high))
-    return f"95 % interval {measure.show(low, signed=True)} to {measure.show(high, signed=True)}"
+    low, high = (measure.show(end, signed=True) for end in (gap.low, gap.high))
+    return f"95 % interval {low} to {high}"
 
 
 def _costs(page: ReportPage) -> tuple[str, str, Mapping[str, float]]:

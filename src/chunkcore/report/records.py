@@ -83,7 +83,7 @@ def question_csv(page: ReportPage) -> str:
 def json_report(page: ReportPage) -> str:
     """Everything as JSON; `read_reports` restores the reports for another comparison."""
     comparison, advice = page.comparison, Advice.of(page)
-    names = "best tied baseline questions_needed resamples seed confidence margin firsts intervals"
+    names = "best tied baseline questions_needed resamples seed margin firsts intervals"
     pairs = [dict(plain(pair)) for pair in comparison.differences]
     for pair in pairs:
         del pair["measure"]
@@ -206,7 +206,7 @@ def print_report(page: ReportPage, console: Console) -> None:
     console.print()
     scores = tables.score_table(page, page.chosen_k, measure.unit)
     console.print(_terminal_table(scores, console.width))
-    note = f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"
+    note = f"% of {measure.unit}s; 95 % interval of the mean by {measure}"
     console.print(Text(note), style="dim")
     for warning in tables.warnings(page):
         console.print(Text(f"! {terminal_text(warning)}"), style="yellow")

@@ -231,14 +231,13 @@ class Race:
         if self._best is None or self.measure not in report.scores:
             return False
         best, scores = self._best.values(self.measure), report.values(self.measure)
-        return surely_below(self.measure.sign * (scores - best), self._clusters())
+        return surely_below(scores - best, self._clusters())
 
     def add(self, report: Report) -> None:
         """Take a system that was asked everything: the next are compared with the best of them."""
         if self.measure not in report.scores:
             return
-        mean = self.measure.sign * report.mean(self.measure)
-        if self._best is None or mean > self.measure.sign * self._best.mean(self.measure):
+        if self._best is None or report.mean(self.measure) > self._best.mean(self.measure):
             self._best = report
 
     def _clusters(self) -> list[str] | None:

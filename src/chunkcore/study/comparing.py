@@ -138,11 +138,6 @@ class ReportPage:
     def collections(self) -> tuple[str, ...]:
         return tuple(sorted({name for report in self.reports for name in report.collections}))
 
-    @property
-    def level(self) -> str:
-        """The intervals' confidence, in words."""
-        return f"{100 * self.comparison.confidence:g} %"
-
 
 def mean(report: Report, measure: Measure) -> float:
     """The report's mean; NaN without the measure."""

@@ -166,7 +166,7 @@ class Tuning(Frame):
     @property
     def gain(self) -> bool:
         """Whether held-out questions show that the choice is better than the default."""
-        return self.difference.distinct and self.difference.lead > 0
+        return self.difference.distinct and self.difference.mean > 0
 
     @property
     def use(self) -> str:
@@ -395,11 +395,10 @@ def conclude(
     if len(reports) < 2:
         reason = next(iter(failures.values()), "the grid has no other")
         raise DataError(f"no configuration besides the default was scored: {reason}")
-    scores = measure.sign * np.column_stack([report.values(measure) for report in reports])
+    scores = np.column_stack([report.values(measure) for report in reports])
     held, choices = hold_out(scores, fold_of)
     base = next(report for report in reports if report.name == default)
-    held_scores: dict[Measure, Scores] = {measure: measure.sign * held}
-    held_out = replace(base, name=CHOICE, scores=held_scores, run=None, chunks=None, cost=None)
+    held_out = replace(base, name=CHOICE, scores={measure: held}, run=None, chunks=None, cost=None)
     ranked = [reports[place] for place in np.argsort(-_means(scores), kind="stable")]
     for rank, report in enumerate(ranked):
         if rank >= _SHOWN and report.name != default:
