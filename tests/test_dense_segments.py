@@ -7,7 +7,7 @@ import pytest
 from chunkcore.errors import DataError
 from chunkcore.retrieval import Dense
 from chunkcore.retrieval.corpus import segment_texts
-from chunkcore.retrieval.vectors import top_k_owners
+from chunkcore.retrieval.vectors import top_k
 from chunkcore.text import Chunk, Span, text_of_spans
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,7 +71,7 @@ def test_the_search_is_that_over_every_owner(seed, owners, most, k, ties):
     unit = vectors / np.sqrt((vectors * vectors).sum(axis=1))[:, None]
     cosines = (queries / np.sqrt((queries * queries).sum(axis=1))[:, None]) @ unit.T
     best = np.stack([cosines[:, whose == owner].max(axis=1) for owner in range(owners)], axis=1)
-    indices, scores = top_k_owners(queries, vectors, whose, k)
+    indices, scores = top_k(queries, vectors, k, owners=whose)
     assert indices.shape == scores.shape == (5, min(k, owners))
     assert scores == pytest.approx(-np.sort(-best, axis=1)[:, :k], abs=1e-6)
     assert np.take_along_axis(best, indices, axis=1) == pytest.approx(scores, abs=1e-6)
@@ -83,7 +83,7 @@ def test_the_search_is_that_over_every_owner(seed, owners, most, k, ties):
 
 def test_one_owner_of_nearly_all_the_vectors_does_not_hide_the_others():
     vectors = np.concatenate((np.tile([1.0, 0.0], (500, 1)), [[0.0, 1.0], [0.5, 1.0]]))
-    indices, _ = top_k_owners([[1.0, 0.0], [0.0, 1.0]], vectors, [0] * 500 + [1, 2], 3)
+    indices, _ = top_k([[1.0, 0.0], [0.0, 1.0]], vectors, 3, owners=np.array([0] * 500 + [1, 2]))
     assert indices.tolist() == [[0, 2, 1], [1, 2, 0]]
 
 

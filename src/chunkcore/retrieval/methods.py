@@ -25,7 +25,7 @@ from chunkcore.retrieval.lexicon import (
     word_keys,
 )
 from chunkcore.retrieval.stage import get_retriever
-from chunkcore.retrieval.vectors import Rows, TextVectors, search_lengths, top_k_owners
+from chunkcore.retrieval.vectors import Rows, TextVectors, search_lengths, top_k
 from chunkcore.spans import Flags, Numbers, Scores
 
 _SEPARATES = re.compile(r'[=,"\[\]{}+]')
@@ -102,8 +102,8 @@ class VectorIndex(Index):
     ) -> Hits:
         assert self.vectors is not None
         questions = self.vectors.queries(queries)
-        indices, scores = top_k_owners(
-            questions, self._rows, self._owners, k, lengths=self._lengths
+        indices, scores = top_k(
+            questions, self._rows, k, owners=self._owners, lengths=self._lengths
         )
         return Hits(indices, scores.astype(np.float64))
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import chain, islice
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -88,21 +88,24 @@ def top_k(
     vectors: ArrayLike | Rows,
     k: int,
     *,
+    owners: Numbers | None = None,
     lengths: Scores | None = None,
-) -> Best:
-    """The `k` vectors nearest to each query by cosine similarity, best first; ties by index.
+) -> tuple[Numbers, Vectors]:
+    """The `k` owners of the vectors nearest to each query by cosine similarity, best first; ties by number.
 
     A float32 product finds candidates. Each is scored again in float64, in an order that depends on the two vectors
     only, and rounded to float32: equal vectors have equal scores, at any block size and thread count. A zero vector has
-    similarity 0 to everything. Time O(q·n·d), working memory of about 64 MB.
+    similarity 0 to everything. Time O(q·n·d), working memory of about 200 MB.
 
     Args:
         queries: shape (q, d).
         vectors: shape (n, d); an array, or `Rows` read block by block.
-        k: how many; n if fewer.
+        k: how many; all if fewer.
+        owners: the owner of each vector, ascending; each number from 0 to the last occurs. By default each vector is
+            its own. An owner has the score of its best vector.
         lengths: the vectors' `search_lengths`, where they are searched again and again: ten times as fast.
 
-    Returns indices (int64) and similarities (float32), each of shape (q, min(k, n)).
+    Returns owners (int64) and similarities (float32), each of shape (q, min(k, owners)).
 
     Raises `ModelError`: arrays not two-dimensional or of different widths, or NaN or infinity in them; `OptionError`: k
     is under 1.
@@ -110,27 +113,74 @@ def top_k(
     >>> indices, scores = top_k([[1.0, 0.0]], [[0.0, 1.0], [3.0, 0.0], [3.0, 0.0]], 2)
     >>> indices.tolist(), scores.tolist()
     ([[1, 2]], [[1.0, 1.0]])
+    >>> top_k([[1.0, 0.0]], [[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], 2, owners=np.array([0, 0, 1]))[0].tolist()
+    [[0, 1]]
     """
     check_number("k", k, 1)
     left, right = np.asarray(queries), as_rows(vectors)
     query_lengths = search_lengths(left, "queries")
     if lengths is None:
         lengths = search_lengths(right)
-    _check_widths(left, right)
-    shape = len(left), min(k, len(right))
-    best = Best(np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf, dtype=np.float32))
-    if best.indices.size:
-        directions = (left / query_lengths[:, None]).astype(np.float32)
-        _search(left, directions, right, lengths, best)
-    return best
-
-
-def _check_widths(queries: Floats, vectors: Rows) -> None:
-    width, other = queries.shape[1], vectors.shape[1]
-    if len(queries) and len(vectors) and width != other:
+    dimensions, width = left.shape[1], right.shape[1]
+    if len(left) and len(right) and dimensions != width:
         raise ModelError(
-            f"queries have {width} dimensions and vectors {other}: embed both with the same model"
+            f"queries have {dimensions} dimensions and vectors {width}: embed both with the same model"
         )
+    owner_of = np.arange(len(right)) if owners is None else owners
+    firsts = np.flatnonzero(np.diff(owner_of, prepend=-1))
+    k = min(k, len(firsts))
+    best = np.zeros((len(left), k), dtype=np.int64)
+    values = np.zeros((len(left), k), dtype=np.float32)
+    if not best.size:
+        return best, values
+    directions = (left / query_lengths[:, None]).astype(np.float32)
+    step = max(1, WORKING // (4 * len(right) + 100 * k))
+    for start in range(0, len(left), step):
+        some = slice(start, start + step)
+        rough = _rough_cosines(directions[some], right, lengths)
+        rows, columns = _candidates(rough, firsts, k, dimensions)
+        scores = _cosines(left[some], right, rows, columns)
+        order = np.lexsort((columns, -scores, rows))
+        pairs = rows * len(firsts) + owner_of[columns]
+        _, met = np.unique(pairs[order], return_index=True)  # where an owner is met first
+        order = order[np.sort(met)]
+        begins = np.searchsorted(rows[order], np.arange(len(rough)))
+        chosen = order[begins[:, None] + np.arange(k)]
+        best[some], values[some] = owner_of[columns[chosen]], scores[chosen]
+    return best, values
+
+
+def _rough_cosines(directions: Vectors, vectors: Rows, lengths: Scores) -> Vectors:
+    rough = np.empty((len(directions), len(vectors)), dtype=np.float32)
+    size = max(1, WORKING // (8 * directions.shape[1]))
+    for start in range(0, len(vectors), size):
+        block = vectors[start : start + size].astype(np.float32, copy=False)
+        np.matmul(directions, block.T, out=rough[:, start : start + size])
+    rough /= lengths
+    return rough
+
+
+def _candidates(
+    rough: Vectors, firsts: Numbers, k: int, dimensions: int
+) -> tuple[Numbers, Numbers]:
+    """The query and the vector of each product that may be of the best `k` owners; `firsts` are their vectors'."""
+    margin = 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)  # of rounding
+    of_owners = rough
+    if len(firsts) < rough.shape[1]:
+        of_owners = np.maximum.reduceat(rough, firsts, axis=1)
+    least = np.partition(of_owners, -k, axis=1)[:, -k, None] - margin
+    rows, columns = np.nonzero(rough >= least)
+    return rows, columns
+
+
+def _cosines(queries: Floats, vectors: Rows, rows: Numbers, columns: Numbers) -> Vectors:
+    scores = np.empty(len(rows), dtype=np.float32)
+    size = max(1, WORKING // (80 * queries.shape[1]))
+    for start in range(0, len(rows), size):
+        some = slice(start, start + size)
+        products = unit_rows(queries[rows[some]]) * unit_rows(vectors[columns[some]])
+        scores[some] = products.sum(axis=1)
+    return scores
 
 
 def search_lengths(
@@ -152,78 +202,6 @@ def search_lengths(
     if not (lengths < _LONGEST).all():
         raise ModelError(f"{what} hold NaN or infinity: expected finite numbers")
     return lengths
-
-
-class Best(NamedTuple):
-    """The best of each query so far: int64 and float32, each of shape (queries, k); -1 and -inf for none."""
-
-    indices: Numbers
-    scores: Vectors
-
-    def add(
-        self,
-        rows: Numbers,
-        indices: Numbers,
-        scores: Vectors,
-    ) -> None:
-        """Add candidates of the queries `rows`; ties by index."""
-        new = np.unique(rows)
-        held, place = np.nonzero(self.indices[new] >= 0)
-        rows = np.concatenate((new[held], rows))
-        indices = np.concatenate((self.indices[new[held], place], indices))
-        scores = np.concatenate((self.scores[new[held], place], scores))
-        order = np.lexsort((indices, -scores, rows))
-        rows = rows[order]
-        rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
-        kept = rank < self.indices.shape[1]
-        rows, rank, order = rows[kept], rank[kept], order[kept]
-        self.indices[rows, rank] = indices[order]
-        self.scores[rows, rank] = scores[order]
-
-
-def _search(
-    queries: Floats,
-    directions: Vectors,
-    vectors: Rows,
-    lengths: Scores,
-    best: Best,
-) -> None:
-    k, dimensions = best.indices.shape[1], vectors.shape[1]
-    step = min(256, WORKING // (40 * dimensions), WORKING // (100 * k))
-    step = max(1, min(len(queries), step))
-    width = max(1, WORKING // (40 * dimensions + 16 * step))
-    margin = 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)  # of rounding
-    pairs_at_once = max(1, WORKING // (80 * dimensions))
-    for start in range(0, len(vectors), width):
-        block = vectors[start : start + width]
-        matrix = block.astype(np.float32, copy=False).T
-        for first in range(0, len(queries), step):
-            some = slice(first, first + step)
-            rough = directions[some] @ matrix
-            rough /= lengths[start : start + width]
-            # A query with k hits needs no candidate below its last.
-            rows, columns = _candidates(rough, k, best.scores[some, -1] - margin, margin)
-            for part in range(0, len(rows), pairs_at_once):
-                left = rows[part : part + pairs_at_once] + first
-                right = columns[part : part + pairs_at_once]
-                products = unit_rows(queries[left]) * unit_rows(block[right])
-                best.add(left, right + start, products.sum(axis=1).astype(np.float32))
-
-
-def _candidates(
-    rough: Vectors,
-    k: int,
-    least: Vectors,
-    margin: float,
-) -> tuple[Numbers, Numbers]:
-    near = rough >= least[:, None]
-    # Finding a row's k-th best takes longer than the product, and late blocks have few candidates.
-    many = np.flatnonzero(np.count_nonzero(near, axis=1) > 2 * k)
-    if len(many):
-        rows_of_many = rough[many]
-        near[many] &= rows_of_many >= np.partition(rows_of_many, -k, axis=1)[:, -k, None] - margin
-    rows, columns = np.nonzero(near)
-    return rows, columns
 
 
 class SelectedRows(LazyRows):
@@ -264,48 +242,6 @@ def products(rows: Rows, vector: Floats) -> Floats:
     first = int(numbers.min())
     values = _dots(rows.matrix[first : int(numbers.max()) + 1], vector)
     return np.asarray(values[numbers - first])
-
-
-def top_k_owners(
-    queries: ArrayLike,
-    vectors: ArrayLike | Rows,
-    owners: ArrayLike,
-    k: int,
-    *,
-    lengths: Scores | None = None,
-) -> tuple[Numbers, Vectors]:
-    """The `k` owners nearest to each query by the best of their vectors, best first; ties by number.
-
-    `owners` is the owner of each vector, ascending; each number from 0 to the last occurs; `lengths` is as for `top_k`.
-    Returns owners (int64) and cosine similarities (float32), each of shape (q, min(k, owners)).
-
-    Raises `ModelError`: see `top_k`.
-
-    >>> owners, scores = top_k_owners([[1.0, 0.0]], [[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [0, 0, 1], 2)
-    >>> owners.tolist(), scores.tolist()
-    ([[0, 1]], [[1.0, 0.0]])
-    """
-    owner_of = np.asarray(owners, dtype=np.int64)
-    rows, left = as_rows(vectors), np.asarray(queries)
-    count = int(owner_of[-1]) + 1 if len(owner_of) else 0
-    if count == len(rows):
-        return top_k(left, rows, k, lengths=lengths)
-    width = min(k, count)
-    best = np.zeros((len(left), width), dtype=np.int64)
-    values = np.zeros((len(left), width), dtype=np.float32)
-    deep, short = width, np.arange(len(left))
-    while len(short):  # these queries have fewer owners, and are searched twice as deep
-        deep = min(2 * deep, len(rows))
-        indices, scores = top_k(left[short], rows, deep, lengths=lengths)
-        counts = []
-        for query, row, similarities in zip(short, owner_of[indices], scores, strict=True):
-            _, place = np.unique(row, return_index=True)
-            first = np.sort(place)[:width]  # where an owner is met first
-            counts.append(len(first))
-            best[query, : len(first)] = row[first]
-            values[query, : len(first)] = similarities[first]
-        short = short[np.array(counts) < width]
-    return best, values
 
 
 class TextVectors:
