@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 from chunkcore import DataError, Retrieved, get_counter
-from chunkcore.retrieval import join
 from chunkcore.retrieval.base import Budget
 from chunkcore.retrieval.passages.assembly import Row, goes_on, passages_of, with_source
 from chunkcore.text import Document, Span, text_of_spans
@@ -185,16 +184,3 @@ def test_a_hit_far_above_the_rest_does_not_lose_its_place_to_a_run_of_weak_ones(
 def test_a_hit_without_text_and_documents_gets_a_sentence():
     with pytest.raises(DataError, match="no text"):
         assemble([Retrieved("d", (Span(0, 4),), 1.0)])
-
-
-def test_joined_hits_fill_a_limit_in_their_order() -> None:
-    text = {"d": Document("d", "one two three four five six")}
-    hits = [hit(4, 7, 3.0, "two"), hit(24, 27, 2.0, "six"), hit(0, 4, 1.0, "one ")]
-    joined = join(hits, documents=text)
-    assert [(passage.text, passage.score, len(passage.parts)) for passage in joined] == [
-        ("one two", 3.0, 2),
-        ("six", 2.0, 1),
-    ]
-    assert [passage.text for passage in join(hits, 2, documents=text, counter="words")] == ["two", "six"]
-    assert [passage.text for passage in join(hits, pairs=[(0, 1)], documents=text)] == ["one two three four five six"]
-    assert join([], 5, documents={}) == []

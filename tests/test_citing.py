@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from chunkcore import Document, OptionError, Retrieved, Span
 from chunkcore.answers import CitedAnswer, cite
-from chunkcore.retrieval import join
+from chunkcore.retrieval.passages.assembly import passage_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,8 +22,7 @@ def passages() -> list[Retrieved]:
         at = SOURCE.index(sentence, start)
         start = min(at + len(sentence) + 1, len(SOURCE))
         hits.append(Retrieved("orle.txt", (Span(at, start),), 1.0 + len(hits) % 2, SOURCE[at:start]))
-    pairs = [(number, number + 1) for number in range(len(hits) - 1)]
-    return join(hits, pairs=pairs, documents={"orle.txt": Document("orle.txt", SOURCE)})
+    return [passage_of(hits, 2.0, {"orle.txt": Document("orle.txt", SOURCE)})]
 
 
 def test_a_sentence_of_a_passage_cites_its_exact_place() -> None:

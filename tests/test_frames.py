@@ -13,7 +13,6 @@ from chunkcore.chunkers import chunkers  # noqa: F401
 from chunkcore.errors import MissingExtraError
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.plain import marked
-from chunkcore.retrieval import join
 from chunkcore.run import RankedList, Retrieved, Run
 from chunkcore.text import Chunk, Chunks, Document, Span
 
@@ -74,7 +73,7 @@ def test_lists_of_chunks_and_passages_are_lists_and_tables():
     assert found.tidy()["rank"] == list(range(1, len(found) + 1))
     assert sum(found.tidy()["tokens"]) <= 300
     texts = {document.id: document.text for document in benchmark.documents}
-    for each in (found, found.parts, join(found.parts, documents={})):
+    for each in (found, found.parts):
         pytest.importorskip("pandas")
         row = each.to_pandas().iloc[-1]
         assert texts[row.document][row.start : row.end] == row.text

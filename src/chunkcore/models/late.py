@@ -206,7 +206,7 @@ def _windows(tokens: TextTokens, window: int) -> list[_Window]:
 
 
 def _token_ranges(tokens: TextTokens, groups: Sequence[Spans]) -> tuple[Ranges, Numbers]:
-    """The tokens of each group as ranges of token numbers, sorted by start, and each range's group."""
+    """The tokens of each group as ranges of token numbers, and each range's group."""
     # Special tokens stand where the document's first and last token do.
     count = len(tokens.ids)
     last = count - tokens.after - 1
@@ -222,9 +222,7 @@ def _token_ranges(tokens: TextTokens, groups: Sequence[Spans]) -> tuple[Ranges, 
         joined = union_ranges(np.column_stack((first, np.maximum(first, after))))
         token_ranges.append(joined)
         owners += [owner] * len(joined)
-    ranges = np.concatenate(token_ranges)
-    order = np.argsort(ranges[:, 0], kind="stable")
-    return ranges[order], np.array(owners, dtype=np.int64)[order]
+    return np.concatenate(token_ranges), np.array(owners, dtype=np.int64)
 
 
 def _sums(
@@ -234,17 +232,13 @@ def _sums(
     count: int,
 ) -> NDArray[np.float64]:
     """For each owner the sum of the rows in its ranges, from blocks of rows in order."""
-    reach = np.maximum.accumulate(ranges[:, 1]) if len(ranges) else ranges[:, 1]
     sums: NDArray[np.float64] | None = None
     for start, vectors in rows:
         running = np.zeros((len(vectors) + 1, vectors.shape[1]))
         np.cumsum(vectors, axis=0, dtype=np.float64, out=running[1:])
         if sums is None:
             sums = np.zeros((count, vectors.shape[1]))
-        here = slice(
-            np.searchsorted(reach, start, side="right"),
-            np.searchsorted(ranges[:, 0], start + len(vectors)),
-        )
+        here = (ranges[:, 1] > start) & (ranges[:, 0] < start + len(vectors))
         first, last = np.clip(ranges[here] - start, 0, len(vectors)).T
         np.add.at(sums, owners[here], running[last] - running[first])
     assert sums is not None  # a text has at least one window

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         Hybrid as Hybrid,
         Late as Late,
     )
-    from chunkcore.retrieval.passages.assembly import join as join
     from chunkcore.retrieval.passages.index import Passages as Passages, WindowIndex as WindowIndex
     from chunkcore.retrieval.stage import Reranked as Reranked, get_reranker as get_reranker
     from chunkcore.retrieval.stage import (
@@ -43,7 +42,6 @@ on_first_use(
         "chunkcore.retrieval.base": "Hits Index PassageIndex RetrievalMethod retrievers",
         "chunkcore.retrieval.corpus": "ChunkedCorpus chunk_corpus",
         "chunkcore.retrieval.methods": "BM25 Dense Hybrid Late",
-        "chunkcore.retrieval.passages.assembly": "join",
         "chunkcore.retrieval.passages.index": "Passages WindowIndex",
         "chunkcore.retrieval.stage": (
             "Reranked get_reranker Merge PassageStage Stage UnitLayout Window get_retriever "

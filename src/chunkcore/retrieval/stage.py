@@ -18,6 +18,7 @@ import json
 import re
 import threading
 from abc import abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -36,6 +37,7 @@ from chunkcore.registry import Registry
 from chunkcore.retrieval.base import (
     FIRST_DEPTH,
     MAX_TOKENS,
+    Budget,
     Hits,
     Index,
     PassageIndex,
@@ -43,11 +45,12 @@ from chunkcore.retrieval.base import (
     retrievers,
 )
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.passages.assembly import join
+from chunkcore.retrieval.passages.assembly import first_cut, passage_of
 from chunkcore.retrieval.saved import Enough, OpenedFolder
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores
+from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -196,6 +199,10 @@ class _Staged(PassageIndex):
     def _layout(self) -> UnitLayout:
         return UnitLayout.of(self.corpus)
 
+    @cached_property
+    def _documents(self) -> dict[str, Document]:
+        return {document.id: document for document in self.corpus.documents}
+
     def passages(
         self,
         queries: Sequence[str],
@@ -224,7 +231,7 @@ class _Staged(PassageIndex):
         self,
         hits: Numbers,
         scores: Scores,
-        budget: int | None,
+        max_tokens: int | None,
         counter: TokenCounter,
     ) -> tuple[list[Retrieved], bool]:
         """The passages of as many units as the budget holds, and whether it holds all."""
@@ -233,33 +240,50 @@ class _Staged(PassageIndex):
             worth.setdefault(int(unit), value)
         score_of = dict(zip(hits.tolist(), scores.tolist(), strict=True))
         pieces = self.corpus.retrieved
-        units = [pieces[unit].with_score(score_of.get(unit, 0.0)) for unit in worth]
-        known = [self.corpus.document(name) for name in {unit.document_id for unit in units}]
-        passages = join(
-            units,
-            budget,
-            scores=list(worth.values()),
-            pairs=self._neighbours(list(worth), units),
-            documents={document.id: document for document in known if document is not None},
-            counter=counter,
-        )
-        is_cut = any(passage.match == "part" for passage in passages)
-        held = sum(len(passage.parts) for passage in passages)
-        return passages, held == len(units) and not is_cut
+        units = [(unit, pieces[unit].with_score(score_of.get(unit, 0.0))) for unit in worth]
+        if max_tokens is None:
+            return self._joined(units, worth), True
+        budget = Budget(max_tokens, counter)
 
-    def _neighbours(
-        self,
-        numbers: Sequence[int],
-        units: Sequence[Retrieved],
-    ) -> Iterator[tuple[int, int]]:
-        """Pairs of places of neighbouring units of one span each."""
+        def tokens(count: int) -> int:
+            return budget.total(passage.text for passage in self._joined(units[:count], worth))
+
+        count = bisect_right(range(1, len(units) + 1), max_tokens, key=tokens)
+        if count:
+            return self._joined(units[:count], worth), count == len(units)
+        return first_cut([piece for _, piece in units], budget), not units
+
+    def _joined(
+        self, units: Sequence[tuple[int, Retrieved]], worth: Mapping[int, float]
+    ) -> list[Retrieved]:
+        """The passages of units, in their order, each with the greatest worth of its units."""
+        pieces = dict(units)
+        groups = {unit: [unit] for unit in pieces}
+
+        def unite(one: int, other: int) -> None:
+            group, others = groups[one], groups[other]
+            if group is not others:
+                group += others
+                groups.update(dict.fromkeys(others, group))
+
         first = self._layout.first
-        places = {
-            number: place for place, number in enumerate(numbers) if len(units[place].spans) == 1
-        }
-        for number, place in places.items():
-            if number + 1 in places and first[number] == first[number + 1]:
-                yield place, places[number + 1]
+        of_one_span = {unit for unit, piece in units if len(piece.spans) == 1}
+        for unit in of_one_span:
+            if unit + 1 in of_one_span and first[unit] == first[unit + 1]:
+                unite(unit, unit + 1)
+        spans = [(first[unit], span, unit) for unit, piece in units for span in piece.spans]
+        document, end, last = -1, -1, -1
+        for begins, span, unit in sorted(spans):
+            if begins == document and span.start <= end:
+                unite(last, unit)
+            if begins != document or span.end > end:
+                document, end, last = begins, span.end, unit
+        passages = []
+        for group in {id(group): group for group in groups.values()}.values():
+            parts = sorted([pieces[unit] for unit in group], key=lambda piece: piece.spans)
+            best = max(worth[unit] for unit in group)
+            passages.append(passage_of(parts, best, self._documents))
+        return passages
 
 
 @stages.register("merge")
@@ -376,7 +400,6 @@ DEFAULT_RERANKER = "cross-encoder/ms-marco-MiniLM-L6-v2"
 Reranker = Callable[
     [Sequence[tuple[str, str]]], ArrayLike
 ]  # a number for each pair of query and text, high is good
-_AT_ONCE = 4096  # pairs per reranker call
 _BATCH = 32
 _FILES = ("*.json", "*.txt", "model.safetensors")
 
@@ -508,18 +531,10 @@ class _Reranking(Index):
         depth, texts = self.method.depth, self.corpus.texts
         reranker = get_reranker(self.method.model)
         hits = self.inner[0].rank(queries, max(k, depth))
-        first = hits.best(depth)
         rows = []
-        some = max(1, _AT_ONCE // depth)
-        for start in range(0, len(queries), some):
-            lists, pairs = [], []
-            for number, query in enumerate(queries[start : start + some], start):
-                chunks, _ = first.row(number)
-                lists.append(chunks)
-                pairs += [(query, texts[chunk]) for chunk in chunks.tolist()]
-            scores = rerank_scores(reranker, pairs)
-            for chunks in lists:
-                values, scores = np.split(scores, [len(chunks)])
-                order = np.argsort(-values, kind="stable")
-                rows.append((chunks[order], values[order]))
+        for number, query in enumerate(queries):
+            chunks, _ = hits.best(depth).row(number)
+            scores = rerank_scores(reranker, [(query, texts[chunk]) for chunk in chunks.tolist()])
+            order = np.argsort(-scores, kind="stable")
+            rows.append((chunks[order], scores[order]))
         return Hits.of(rows).then(hits).best(k)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, pairwise
@@ -16,7 +15,6 @@ from chunkcore.retrieval.base import Budget
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import union
 from chunkcore.text import Document, Span, text_of_spans
-from chunkcore.tokens import TokenCounter
 
 PRICE = 0.1  # of a passage, of what the best unit is above the threshold
 CRUMB = 36  # tokens: a shorter run takes a neighbour, where the budget is twenty times as much
@@ -565,92 +563,3 @@ def _before(
         return None
     spans[-1] = Span(begin, begin + len(kept))
     return with_spans(piece, spans, documents)
-
-
-# ---- Hits to passages
-
-
-def join(
-    hits: Sequence[Retrieved],
-    max_tokens: int | None = None,
-    *,
-    scores: Sequence[float] | None = None,
-    pairs: Iterable[tuple[int, int]] = (),
-    documents: Documents,
-    counter: str | TokenCounter = "cl100k_base",
-) -> RankedList:
-    """Hits of one document that overlap or touch, and `pairs` of hits, become one passage each, in the hits' order.
-
-    A passage has the greatest of its hits' scores; its `parts` are the hits, by place. Where the document is known,
-    the passage's text has what stands between them. A hit without spans stays alone.
-
-    Args:
-        hits: best first.
-        max_tokens: by `counter`: as many of the hits, in their order, as make passages of so many tokens in all. If the
-            first one alone is longer, it is cut at its last whole token within the limit. None: all.
-        scores: of the hits, if not their own.
-        pairs: hits that are neighbours wherever they are, as places in `hits`.
-
-    >>> fox = {"fox.txt": Document("fox.txt", "A fox naps. A crow sings. Rain falls.")}
-    >>> hits = [Retrieved("fox.txt", (span,), score) for span, score in ((Span(11, 25), 2.0), (Span(0, 11), 1.0))]
-    >>> [passage.text for passage in join(hits, documents=fox)]
-    ['A fox naps. A crow sings.']
-    """
-    worth = [hit.score for hit in hits] if scores is None else scores
-    neighbours = list(pairs)
-    if max_tokens is None:
-        return _joined(hits, worth, neighbours, documents)
-    budget = Budget(max_tokens, counter)
-
-    def tokens(count: int) -> int:
-        passages = _joined(hits[:count], worth, neighbours, documents)
-        return budget.total(passage.text for passage in passages)
-
-    count = bisect_right(range(1, len(hits) + 1), max_tokens, key=tokens)
-    if count == 0:
-        return RankedList(first_cut(hits, budget))
-    return _joined(hits[:count], worth, neighbours, documents)
-
-
-def _joined(
-    hits: Sequence[Retrieved],
-    worth: Sequence[float],
-    pairs: Iterable[tuple[int, int]],
-    documents: Documents,
-) -> RankedList:
-    """The passages of hits, and of pairs of them, with the greatest worth of each one's hits."""
-    passages = RankedList()
-    for group in _groups(hits, [pair for pair in pairs if max(pair) < len(hits)]):
-        units = sorted((hits[number] for number in group), key=lambda hit: hit.spans)
-        best = max(worth[number] for number in group)
-        passages.append(passage_of(units, best, documents))
-    return passages
-
-
-def _groups(
-    hits: Sequence[Retrieved],
-    pairs: Iterable[tuple[int, int]],
-) -> list[list[int]]:
-    """Which hits belong together: those of one document that overlap or touch, and `pairs`."""
-    parents = list(range(len(hits)))
-
-    def root(number: int) -> int:
-        while parents[number] != number:
-            parents[number] = number = parents[parents[number]]
-        return number
-
-    for one, other in pairs:
-        parents[root(one)] = root(other)
-    places = sorted(
-        (hit.document_id, span, number) for number, hit in enumerate(hits) for span in hit.spans
-    )
-    name, reach, farthest = "", -1, 0
-    for document_id, span, number in places:
-        if document_id == name and span.start <= reach:
-            parents[root(number)] = root(farthest)
-        if document_id != name or span.end > reach:
-            name, reach, farthest = document_id, span.end, number
-    groups: dict[int, list[int]] = {}
-    for number in range(len(hits)):
-        groups.setdefault(root(number), []).append(number)
-    return list(groups.values())
