@@ -67,7 +67,7 @@ def test_page_markdown_and_records_say_each_systems_budgets(page: ReportPage, tm
     assert len(re.findall('<polygon class="band', html)) == len(shown)
     table = score_table(page, "1000tok", "token")
     (column,) = [place for place, column in enumerate(table.columns) if column.title.startswith("Tokens for 80 %")]
-    needed = {report.name: row[column] for report, row in zip(table.items, table.rows, strict=True)}
+    needed = {report.name: row[column] for report, row in zip(page.reports, table.rows, strict=True)}
     assert needed["mine"].text == "–"
     tokens = tokens_for(0.8, page.comparison.curves["sentence:size=50 · bm25"])
     assert needed["sentence:size=50 · bm25"].text == rounded(tokens)

@@ -26,7 +26,7 @@ from chunkcore.evaluation.resampling import mean_std
 from chunkcore.evaluation.results import Report, System
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.options import format_spec, split_spec
-from chunkcore.report.tables import Column, Table, model_tokens, percent, text_column
+from chunkcore.report.tables import Table, model_tokens, numbers, percent, texts
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
 from chunkcore.study.behind import HITS, UNITS, WORDS
@@ -560,15 +560,15 @@ def _marked(passage: str, held: str) -> tuple[str, tuple[int, int] | None]:
     return shown, (start, end)
 
 
-def missed_table(missed: Sequence[Missed]) -> Table[Missed] | None:
+def missed_table(missed: Sequence[Missed]) -> Table | None:
     """A row a question; None without one."""
     if not missed:
         return None
-    columns: tuple[Column[Missed], ...] = (
-        text_column("Question", lambda row: row.question),
-        Column("Found, %", lambda row: percent(row.recall, 0)),
-        text_column("Why", lambda row: row.reason),
-        text_column("Evidence", lambda row: row.evidence),
-        text_column("Best passage", lambda row: row.passage or "none was retrieved"),
+    columns = (
+        texts("Question", [row.question for row in missed]),
+        numbers("Found, %", [percent(row.recall, 0) for row in missed]),
+        texts("Why", [row.reason for row in missed]),
+        texts("Evidence", [row.evidence for row in missed]),
+        texts("Best passage", [row.passage or "none was retrieved" for row in missed]),
     )
-    return Table("What it missed", columns, tuple(missed))
+    return Table("What it missed", columns)

@@ -71,7 +71,7 @@ def template(
     return environment.get_template(name)
 
 
-def _headings(columns: Sequence[tables.Column[Any]]) -> list[tuple[str, int]]:
+def _headings(columns: Sequence[tables.Column]) -> list[tuple[str, int]]:
     """Groups of neighbouring columns, each with the number it spans."""
     groups = groupby(column.group for column in columns)
     return [(group, len(list(members))) for group, members in groups]

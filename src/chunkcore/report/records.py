@@ -213,7 +213,7 @@ def print_report(page: ReportPage, console: Console) -> None:
     console.print(Text(f"\n{terminal_text(page.comparison.verdict)}"), style="dim")
 
 
-def _terminal_table(table: Table[Any], width: int) -> RichTable:
+def _terminal_table(table: Table, width: int) -> RichTable:
     """The columns that a choice is made by; in a narrow terminal names and scores. Long names are folded."""
     from rich import box
     from rich.table import Table as RichTable
@@ -231,8 +231,8 @@ def _terminal_table(table: Table[Any], width: int) -> RichTable:
         else:
             shown.add_column(column.short, overflow="fold", max_width=_NAME, min_width=least)
             least = 0
-    for item in table.items:
-        shown.add_row(*[_text(column.cell(item)) for column in columns])
+    for row in zip(*[column.cells for column in columns], strict=True):
+        shown.add_row(*map(_text, row))
     return shown
 
 

@@ -6,10 +6,10 @@ Scores are shown in percent.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from chunkcore.evaluation.results import Cost, Report
 from chunkcore.run import MatchKind
 from chunkcore.study.comparing import FEW, ReportPage, mean
 from chunkcore.study.tuning import Tuning
-
-Row = TypeVar("Row")
 
 MISSING = "–"
 STEPS = ("chunk", "embed", "search")
@@ -37,53 +35,50 @@ class Cell(NamedTuple):
     number: int = 0
 
 
-@dataclass(frozen=True)
-class Column(Generic[Row]):
-    """A column that describes itself."""
+class Column(NamedTuple):
+    """A heading, and a cell for each row."""
 
     title: str
-    show: Callable[[Row], Cell | str]  # a row's cell, or its text
+    cells: Sequence[Cell]
     group: str = ""  # heading shared by neighbouring columns
     kind: Literal["number", "text"] = "number"  # sets the alignment
     meaning: str = ""  # one sentence for readers of the page
     short: str = ""  # heading in a terminal; "" leaves the column out there
 
-    def cell(self, row: Row) -> Cell:
-        shown = self.show(row)
-        return shown if isinstance(shown, Cell) else Cell(shown)
-
 
 @dataclass(frozen=True)
-class Table(Generic[Row]):
-    """Columns, and the items of its rows. The first column names the row."""
+class Table:
+    """Columns of equal length. The first one names the row."""
 
     title: str
-    columns: tuple[Column[Row], ...]
-    items: tuple[Row, ...]
+    columns: Sequence[Column]
 
     @cached_property
-    def rows(self) -> tuple[tuple[Cell, ...], ...]:
-        return tuple(map(self._cells, self.items))
+    def rows(self) -> list[tuple[Cell, ...]]:
+        return list(zip(*[column.cells for column in self.columns], strict=True))
 
-    def _cells(self, item: Row) -> tuple[Cell, ...]:
-        return tuple(column.cell(item) for column in self.columns)
-
-    def with_values(self) -> Table[Row]:
+    def with_values(self) -> Table:
         """The table without the columns of numbers that are empty or 0 in every row."""
         kept = []
-        for column, cells in zip(self.columns, zip(*self.rows, strict=True), strict=True):
-            texts = {cell.text for cell in cells}
-            if column.kind == "text" or not texts <= {MISSING, "0"}:
+        for column in self.columns:
+            shown = {cell.text for cell in column.cells}
+            if column.kind == "text" or not shown <= {MISSING, "0"}:
                 kept.append(column)
-        return replace(self, columns=tuple(kept))
+        return Table(self.title, kept)
 
 
-def text_column(
-    title: str,
-    show: Callable[[Row], Cell | str],
-) -> Column[Row]:
+def texts(title: str, values: Iterable[Cell | str]) -> Column:
     """A column of text."""
-    return Column(title, show, kind="text", short=title)
+    return Column(title, _cells(values), kind="text", short=title)
+
+
+def numbers(title: str, values: Iterable[Cell | str], group: str = "") -> Column:
+    """A column of numbers."""
+    return Column(title, _cells(values), group)
+
+
+def _cells(values: Iterable[Cell | str]) -> list[Cell]:
+    return [value if isinstance(value, Cell) else Cell(value) for value in values]
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -125,19 +120,15 @@ def plural(count: int, noun: str) -> str:
 # ---- systems
 
 
-def _system_columns(page: ReportPage) -> list[Column[Report]]:
+def _system_columns(page: ReportPage) -> list[Column]:
     """What names a system: its chunker, then its retriever and embedder where these are known or vary."""
-    numbers = {report.name: number for number, report in page.systems}
     systems = [report.system for report in page.reports]
-
-    def chunker(report: Report) -> Cell:
-        return Cell(report.chunker, number=numbers[report.name])
-
-    columns = [text_column("Chunker", chunker)]
+    chunkers = [Cell(report.chunker, number=number) for number, report in page.systems]
+    columns = [texts("Chunker", chunkers)]
     if any(system.search for system in systems):
-        columns.append(text_column("Retriever", lambda report: report.system.search or MISSING))
+        columns.append(texts("Retriever", [system.search or MISSING for system in systems]))
     if len({system.embedder for system in systems} - {""}) > 1:
-        columns.append(text_column("Embedder", lambda report: report.system.embedder or MISSING))
+        columns.append(texts("Embedder", [system.embedder or MISSING for system in systems]))
     return columns
 
 
@@ -145,33 +136,35 @@ def score_table(
     page: ReportPage,
     k: Depth,
     unit: Unit,
-) -> Table[Report]:
+) -> Table:
     """One row per system: scores at `k`, and their cost in tokens, chunks and seconds."""
+    reports = page.reports
     columns = _system_columns(page)
     for depth, name in ((k, f"At {describe_depth(k)}"), (None, "Any k")):
         for measure in page.measures(depth, unit):
             columns.append(_score_column(page, measure, f"{name}, % of {unit}s"))
+    retrieved = [amount(report.mean_tokens(k)) for report in reports]
+    embedded = [amount(getattr(report.cost, "embedded_tokens", None)) for report in reports]
+    money = [brief(getattr(report.cost, "money_per_million", None)) for report in reports]
+    priced = numbers("Money per million", money, "Cost")
     columns += [
-        Column("Tokens retrieved", lambda report: amount(report.mean_tokens(k)), "Per question"),
+        numbers("Tokens retrieved", retrieved, "Per question"),
         _budget_column(page),
-        Column("Chunks", lambda report: amount(getattr(report.chunks, "count", None)), "Cost"),
-        Column("Tokens of a chunk", _sizes, "Cost"),
-        Column("Seconds", lambda report: brief(total_seconds(report)), "Cost"),
-        Column("Seconds searching", lambda report: brief(report.seconds.get("search")), "Cost"),
-        Column("Model calls", _model_calls, "Cost"),
-        Column(
-            "Tokens embedded",
-            lambda report: amount(getattr(report.cost, "embedded_tokens", None)),
-            "Cost",
+        numbers("Chunks", map(_chunks, reports), "Cost"),
+        numbers("Tokens of a chunk", map(_sizes, reports), "Cost"),
+        numbers("Seconds", [brief(total_seconds(report)) for report in reports], "Cost"),
+        numbers(
+            "Seconds searching", [brief(report.seconds.get("search")) for report in reports], "Cost"
         ),
-        Column(
-            "Money per million",
-            lambda report: brief(getattr(report.cost, "money_per_million", None)),
-            "Cost",
-            short="Money per\nmillion",
-        ),
+        numbers("Model calls", map(_model_calls, reports), "Cost"),
+        numbers("Tokens embedded", embedded, "Cost"),
+        priced._replace(short="Money per\nmillion"),
     ]
-    return Table(f"Scores at {describe_depth(k)}", tuple(columns), page.reports).with_values()
+    return Table(f"Scores at {describe_depth(k)}", columns).with_values()
+
+
+def _chunks(report: Report) -> str:
+    return amount(getattr(report.chunks, "count", None))
 
 
 def _model_calls(report: Report) -> str:
@@ -186,33 +179,33 @@ def _sizes(report: Report) -> Cell | str:
     return Cell(amount(chunks.mean), (f"{amount(chunks.minimum)} to {amount(chunks.maximum)}",))
 
 
-def _budget_column(page: ReportPage) -> Column[Report]:
+def _budget_column(page: ReportPage) -> Column:
     """The tokens for 80 % of the evidence, and below them those for 90 %."""
     first, second = (f"{percent(share, 0)} %" for share in SHARES)
-
-    def cell(report: Report) -> Cell | str:
+    cells: list[Cell | str] = []
+    for report in page.reports:
         points = page.comparison.curves.get(report.name, ())
         needed = [tokens_for(share, points) for share in SHARES]
-        if math.isnan(needed[0]):
-            return MISSING
         rest = MISSING if math.isnan(needed[1]) else rounded(needed[1])
-        return Cell(rounded(needed[0]), (f"{rest} for {second}",))
+        cell: Cell | str = MISSING
+        if not math.isnan(needed[0]):
+            cell = Cell(rounded(needed[0]), (f"{rest} for {second}",))
+        cells.append(cell)
+    column = numbers(f"Tokens for {first} of the evidence", cells, "Per question")
+    return column._replace(short=f"Tokens\nfor {first}")
 
-    title, short = f"Tokens for {first} of the evidence", f"Tokens\nfor {first}"
-    return Column(title, cell, "Per question", short=short)
 
-
-def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Report]:
+def _score_column(page: ReportPage, measure: Measure, group: str) -> Column:
     """The means by a measure, times 100: shares become percent. The verdict's measure has intervals."""
-    verdict = measure == page.comparison.measure
     title = measure.title
     if not measure.is_share:
         title += " × 100"
-
-    def score(report: Report) -> Cell | str:
-        shown = percent(mean(report, measure))
-        if not verdict:
-            return shown
+    column = numbers(title, [percent(mean(report, measure)) for report in page.reports], group)
+    column = column._replace(meaning=measure.meaning)
+    if measure != page.comparison.measure:
+        return column
+    cells = []
+    for report, cell in zip(page.reports, column.cells, strict=True):
         details = []
         low, high = page.comparison.intervals[report.name]
         if math.isfinite(low):
@@ -220,10 +213,8 @@ def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[Repo
         if report.asked is not None:
             questions = len(report.query_ids)
             details.append(f"stopped after {report.asked:,} of {questions:,} questions")
-        return Cell(shown, tuple(details), strong=True)
-
-    short = title if verdict else ""
-    return Column(title, score, group, meaning=measure.meaning, short=short)
+        cells.append(Cell(cell.text, tuple(details), strong=True))
+    return column._replace(cells=cells, short=title)
 
 
 def total_seconds(report: Report) -> float | None:
@@ -233,7 +224,7 @@ def total_seconds(report: Report) -> float | None:
     return sum(report.seconds[step] for step in STEPS)
 
 
-def collection_table(page: ReportPage) -> Table[Report] | None:
+def collection_table(page: ReportPage) -> Table | None:
     """The verdict's measure per document collection and over all.
 
     None for a single collection, and for groups of so few questions (`FEW`) that a mean says little.
@@ -242,61 +233,45 @@ def collection_table(page: ReportPage) -> Table[Report] | None:
     fewest = min(map(labels.count, page.collections), default=0)
     if len(page.collections) < 2 or fewest < FEW:
         return None
-
-    def column(title: str, name: str | None) -> Column[Report]:
-        def cell(report: Report) -> str:
-            if name is None:
-                return percent(report.mean(measure))
-            return percent(report.by_collection(measure).get(name, (math.nan,))[0])
-
-        return Column(title, cell)
-
-    counts = {name: f"{name or '(none)'} ({labels.count(name):,})" for name in page.collections}
-    groups = [column(title, name) for name, title in counts.items()]
-    columns = (*_system_columns(page), column(f"All ({len(labels):,})", None), *groups)
-    return Table(f"{measure} by group of questions", columns, page.reports)
+    means = [percent(report.mean(measure)) for report in page.reports]
+    columns = [*_system_columns(page), numbers(f"All ({len(labels):,})", means)]
+    groups = [report.by_collection(measure) for report in page.reports]
+    for name in page.collections:
+        means = [percent(group.get(name, (math.nan,))[0]) for group in groups]
+        columns.append(numbers(f"{name or '(none)'} ({labels.count(name):,})", means))
+    return Table(f"{measure} by group of questions", columns)
 
 
-def difference_table(page: ReportPage) -> Table[Difference]:
+def difference_table(page: ReportPage) -> Table:
     """Each other system's difference from the baseline, in points, with its interval; the best first."""
-
-    def points(gap: Difference) -> Cell | str:
-        if not math.isfinite(gap.mean):
-            return MISSING
-        interval = f"{signed(100 * gap.low)} to {signed(100 * gap.high)}"
-        alike = "≈ " if gap.equivalent else ""
-        return Cell(f"{alike}{signed(100 * gap.mean)}", (interval,), strong=gap.distinct)
-
     comparison = page.comparison
-    columns: tuple[Column[Difference], ...] = (
-        text_column("System", lambda gap: gap.a),
-        Column("Points", points),
-        Column("Questions better", lambda gap: amount(gap.wins)),
-        Column("Questions worse", lambda gap: amount(gap.losses)),
+    gaps = comparison.against
+    columns = (
+        texts("System", [gap.a for gap in gaps]),
+        numbers("Points", map(_gap_points, gaps)),
+        numbers("Questions better", [amount(gap.wins) for gap in gaps]),
+        numbers("Questions worse", [amount(gap.losses) for gap in gaps]),
     )
-    title = f"Differences of {comparison.measure} from {comparison.baseline}"
-    return Table(title, columns, comparison.against)
+    return Table(f"Differences of {comparison.measure} from {comparison.baseline}", columns)
 
 
-def problem_table(page: ReportPage) -> Table[tuple[str, str]] | None:
+def _gap_points(gap: Difference) -> Cell | str:
+    if not math.isfinite(gap.mean):
+        return MISSING
+    interval = f"{signed(100 * gap.low)} to {signed(100 * gap.high)}"
+    alike = "≈ " if gap.equivalent else ""
+    return Cell(f"{alike}{signed(100 * gap.mean)}", (interval,), strong=gap.distinct)
+
+
+def problem_table(page: ReportPage) -> Table | None:
     """The skipped questions and the reasons; None if none were skipped."""
     problems = page.benchmark.problems if page.benchmark else ()
-    reasons = [(problem.query_id, problem.reason) for problem in problems]
-    return reason_table("Questions left out", "Question", "Why", reasons) if reasons else None
-
-
-def reason_table(
-    title: str,
-    name: str,
-    why: str,
-    reasons: Sequence[tuple[str, str]],
-) -> Table[tuple[str, str]]:
-    """Names, and a reason for each."""
-    columns: tuple[Column[tuple[str, str]], ...] = (
-        text_column(name, lambda row: row[0]),
-        text_column(why, lambda row: row[1]),
+    if not problems:
+        return None
+    names = texts("Question", [problem.query_id for problem in problems])
+    return Table(
+        "Questions left out", (names, texts("Why", [problem.reason for problem in problems]))
     )
-    return Table(title, columns, tuple(reasons))
 
 
 def model_tokens(cost: Cost) -> float:
@@ -308,10 +283,11 @@ def model_tokens(cost: Cost) -> float:
 # ---- a search
 
 
-def configuration_table(tuning: Tuning) -> Table[Report]:
+def configuration_table(tuning: Tuning) -> Table:
     """One row a configuration: its mean over all questions, which is too high for the best."""
-
-    def chunker(report: Report) -> Cell:
+    reports, measure = tuning.reports, tuning.measure
+    chunkers = []
+    for report in reports:
         labels = []
         if report.name == tuning.use:
             labels.append("use")
@@ -320,28 +296,27 @@ def configuration_table(tuning: Tuning) -> Table[Report]:
         chosen = tuning.choices.count(report.name)
         if chosen:
             labels.append(f"chosen {chosen} of {len(tuning.choices)} times")
-        return Cell(report.system.chunker, tuple(labels), strong=report.name == tuning.use)
-
-    columns: tuple[Column[Report], ...] = (
-        text_column("Chunker", chunker),
-        text_column("Retriever", lambda report: report.system.retriever),
-        Column(
-            str(tuning.measure), lambda report: tuning.measure.show(report.mean(tuning.measure))
-        ),
-        Column("Chunks", lambda report: amount(getattr(report.chunks, "count", None))),
-        Column("Seconds", lambda report: brief(total_seconds(report))),
+        is_used = report.name == tuning.use
+        chunkers.append(Cell(report.system.chunker, tuple(labels), strong=is_used))
+    columns = (
+        texts("Chunker", chunkers),
+        texts("Retriever", [report.system.retriever for report in reports]),
+        numbers(str(measure), [measure.show(report.mean(measure)) for report in reports]),
+        numbers("Chunks", map(_chunks, reports)),
+        numbers("Seconds", [brief(total_seconds(report)) for report in reports]),
     )
-    return Table("Every configuration, on all questions", columns, tuning.reports)
+    return Table("Every configuration, on all questions", columns)
 
 
-def tuning_tables(tuning: Tuning | None) -> list[Table[Any]]:
+def tuning_tables(tuning: Tuning | None) -> list[Table]:
     """Every configuration of a search, and with their reasons those that could not run."""
     if tuning is None:
         return []
-    tables: list[Table[Any]] = [configuration_table(tuning)]
+    tables = [configuration_table(tuning)]
     if tuning.failures:
-        failures = tuple(tuning.failures.items())
-        tables.append(reason_table("Not scored", "Configuration", "Why it could not run", failures))
+        names = texts("Configuration", tuning.failures)
+        reasons = texts("Why it could not run", tuning.failures.values())
+        tables.append(Table("Not scored", (names, reasons)))
     return tables
 
 
