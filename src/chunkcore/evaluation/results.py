@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from chunkcore.errors import DataError, OptionError, counted
-from chunkcore.evaluation.measures import Depth, Measure, RetrievalMeasure, get_measure, parse_depth
+from chunkcore.evaluation.measures import Depth, Measure, get_measure, parse_depth
 from chunkcore.evaluation.resampling import mean_std
 from chunkcore.models.llm import Prices, Usage
-from chunkcore.options import check_number
+from chunkcore.options import check_number, check_option
 from chunkcore.plain import Frame, Markup, columns_of, html_table, plain
 from chunkcore.run import MatchKind, Run
 from chunkcore.spans import Numbers, Scores
@@ -331,28 +331,23 @@ class Report(Frame):
     def from_dict(cls, data: Mapping[str, Any]) -> Report:
         """The inverse of `to_dict`. Raises `DataError`: a part is missing, of the wrong type, or out of range."""
         try:
-            count = len(data["query_ids"])
+            values = {name: check_option(cls, name, data[name]) for name in _TEXTS}
+            # Raises: questions and collections are not as many.
+            count = len(list(zip(values["query_ids"], values["collections"], strict=True)))
             tokens = data["retrieved_tokens"].items()
             curve = data["curve"].items()
+            system = data["system"].items()
             return cls(
-                name=_text(data["name"]),
-                benchmark=_text(data["benchmark"]),
-                query_ids=_texts(data["query_ids"], count),
-                collections=_texts(data["collections"], count),
+                **values,
                 scores=_scores(data["scores"], count),
                 retrieved_tokens={parse_depth(k): _numbers(row, count) for k, row in tokens},
                 found={parse_depth(k): _shares(rows) for k, rows in data["found"].items()},
                 located=_amounts(data["located"]),
-                unanswered=_texts(data["unanswered"]),
                 chunks=ChunkStatistics(**data["chunks"]) if data["chunks"] else None,
                 seconds=_amounts(data["seconds"]),
-                min_rule=_text(data["min_rule"]),
                 cost=Cost(**_amounts(data["cost"])) if data["cost"] else None,
-                documents_digest=_text(data["documents_digest"]),
-                documents=_texts(data["documents"]),
-                system=System(**{name: _text(part) for name, part in data["system"].items()}),
+                system=System(**{name: check_option(System, name, part) for name, part in system}),
                 bounds=_bounds(data["bounds"]),
-                asked=data["asked"],
                 curve={int(budget): _numbers(row, count, 1) for budget, row in curve},
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -361,13 +356,25 @@ class Report(Frame):
             ) from error
 
 
+# The fields of a report that hold texts, or a number.
+_TEXTS = (
+    "name",
+    "benchmark",
+    "query_ids",
+    "collections",
+    "unanswered",
+    "min_rule",
+    "documents_digest",
+    "documents",
+    "asked",
+)
+
+
 def _scores(rows: Mapping[str, Sequence[float | None]], count: int) -> dict[Measure, Scores]:
     scores = {}
     for name, row in rows.items():
         measure = get_measure(name)
-        # The cosines among the measures of answers are from -1 to 1.
-        lowest = 0.0 if isinstance(measure, RetrievalMeasure) else -1.0
-        scores[measure] = _numbers(row, count, measure.highest, lowest)
+        scores[measure] = _numbers(row, count, measure.highest)
     return scores
 
 
@@ -383,33 +390,17 @@ def _bounds(pairs: Mapping[str, Sequence[float | None]]) -> dict[Measure, tuple[
     return bounds
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected a string, got {value!r:.60}")
-    return value
-
-
-def _texts(values: Any, count: int | None = None) -> tuple[str, ...]:
-    texts = tuple(map(_text, values))
-    if isinstance(values, str) or (count is not None and len(texts) != count):
-        raise ValueError(f"expected a list of {count} strings, got {values!r:.60}")
-    return texts
-
-
 def _numbers(
     values: Sequence[float | None],
     count: int,
     highest: float = math.inf,
-    lowest: float = 0.0,
 ) -> Scores:
-    """Numbers from the lowest to the highest; None for NaN. Raises `ValueError` for any other."""
+    """Numbers from 0 to the highest; None for NaN. Raises `ValueError` for any other."""
     numbers = np.array(values, dtype=np.float64)  # None becomes NaN
     defined = numbers[[value is not None for value in values]]
-    is_in_range = (defined >= lowest - 1e-9) & (defined <= highest + 1e-9) & np.isfinite(defined)
+    is_in_range = (defined >= -1e-9) & (defined <= highest + 1e-9) & np.isfinite(defined)
     if len(numbers) != count or not is_in_range.all():
-        raise ValueError(
-            f"expected {count} numbers from {lowest:g} to {highest:g}, got {values!s:.60}"
-        )
+        raise ValueError(f"expected {count} numbers from 0 to {highest:g}, got {values!s:.60}")
     return numbers
 
 
