@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
@@ -336,6 +336,14 @@ def compare_systems(
     scorer = Scorer(benchmark, counter=settings.counter)
     reports: list[Report] = []
     stopped = ""
+
+    def best_alone(scored: Sequence[Report]) -> Report | None:
+        """The best without passages; None where no other is asked for, or known."""
+        plain = [report for report in scored if not _makes_passages(report.system)]
+        if runs or not settings.extras or not plain or len(scored) < 2:
+            return None
+        return settings.compare(plain).ranked[0]
+
     try:
         if built:
             run_experiment(
@@ -345,11 +353,12 @@ def compare_systems(
                 measures=settings.measures,
                 curved=True,
                 race=settings.race(benchmark),
+                choose=best_alone,
                 retrievers=methods,
                 progress=progress,
                 done=reports.append,
             )
-        _add_behind(reports, runs, scorer, built, models, settings)
+        reports += _scored_runs(runs, scorer, settings)
     except KeyboardInterrupt:
         if not reports:
             raise
@@ -391,62 +400,16 @@ def _check_before(
     shared_documents(list(question_documents(benchmark).values()), settings.by)  # raises
 
 
-def _add_behind(
-    reports: list[Report],
-    runs: Sequence[Run],
-    scorer: Scorer,
-    chunkers: Mapping[str, Chunker],
-    models: Sequence[CachedEmbedder],
-    settings: StudySettings,
-) -> None:
-    """Score runs, alone and with passages behind them; without runs, passages behind the best without them."""
+def _scored_runs(runs: Sequence[Run], scorer: Scorer, settings: StudySettings) -> Iterator[Report]:
+    """The reports of runs, alone and with passages behind them."""
     behind = PassagesBehind(scorer)
-    for run in runs:
-        reports.append(settings.scored(run, scorer))
-        if settings.extras:
-            reports.append(_behind_run(run, behind, settings))
-    plain = [report for report in reports if not _makes_passages(report.system)]
-    if settings.extras and plain and not runs and len(reports) > 1:
-        best = settings.compare(plain).ranked[0]
-        reports.append(_behind_system(best, scorer, chunkers, models, settings))
-
-
-def _behind_run(run: Run, behind: PassagesBehind, settings: StudySettings) -> Report:
-    """The report of a run with passages behind it."""
     system = System(behind=BEHIND)
-    name = system_name(run.name, system.stage)
-    report = behind.score(run, settings.measures, BEHIND, name)
-    return replace(report, system=system, curve=behind.curve(run, BEHIND))
-
-
-def _behind_system(
-    report: Report,
-    scorer: Scorer,
-    chunkers: Mapping[str, Chunker],
-    models: Sequence[CachedEmbedder],
-    settings: StudySettings,
-) -> Report:
-    """The report of a system with passages behind it. Its chunks and their cost are the same."""
-    system = report.system
-    used = [model for model in models if model.name == system.embedder]
-    (behind,) = run_experiment(
-        scorer,
-        {system.chunker: chunkers[system.chunker]},
-        (used or models)[0],
-        retrievers=[system.retriever],
-        behind=BEHIND,
-        measures=settings.measures,
-        curved=True,
-    )
-    changed = replace(system, behind=BEHIND)
-    searched = {step: behind.seconds[step] for step in ("search", "score")}
-    return replace(
-        behind,
-        name=system_name(report.name, changed.stage),
-        system=changed,
-        cost=report.cost,
-        seconds={**report.seconds, **searched},
-    )
+    for run in runs:
+        yield settings.scored(run, scorer)
+        if settings.extras:
+            name = system_name(run.name, system.stage)
+            report = behind.score(run, settings.measures, BEHIND, name)
+            yield replace(report, system=system, curve=behind.curve(run, BEHIND))
 
 
 def _makes_passages(system: System) -> bool:

@@ -29,6 +29,7 @@ from chunkcore.evaluation.results import (
     Cost,
     Report,
     System,
+    system_name,
 )
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors
@@ -168,6 +169,7 @@ def run_experiment(
     measures: Measures = None,
     curved: bool = False,
     race: Race | None = None,
+    choose: Callable[[Sequence[Report]], Report | None] = lambda reports: None,
     progress: Progress | None = None,
     done: Callable[[Report], None] | None = None,
 ) -> list[Report]:
@@ -190,6 +192,7 @@ def run_experiment(
         curved: whether systems that were asked everything are asked for other budgets, too, for `Report.curve`;
             seconds are without that.
         race: systems that are surely behind are not asked all questions.
+        choose: called with all reports; the system of the one that it returns is scored with passages behind it, too.
         progress: called with a step ("chunk", "embed", "queries", "search"), the count done, and the total.
         done: called with each finished report.
 
@@ -206,8 +209,10 @@ def run_experiment(
     scorer = benchmark if isinstance(benchmark, Scorer) else Scorer(benchmark)
     plain = _chunkers(chunkers)
     reports: list[Report] = []
+    benches = {}
     for model, meter in meters.items():
         bench = _Bench(scorer, scored, meter, methods, plain, progress or no_progress)
+        benches[model] = bench
         systems = bench.systems(model, behind)
         if reports:  # a system without a model has the same result with the next one
             systems = [system for system in systems if system.embedder]
@@ -222,6 +227,14 @@ def run_experiment(
             if done is not None:
                 done(reports[-1])
             bench.progress("search", place, len(systems))
+    chosen = choose(reports)
+    if chosen is not None:
+        system = replace(chosen.system, behind="hits")
+        name = system_name(chosen.name, system.stage)
+        bench = benches.get(system.embedder, bench)  # without a model, any
+        reports.append(bench.report(system, name, None, curved=curved))
+        if done is not None:
+            done(reports[-1])
     return reports
 
 
