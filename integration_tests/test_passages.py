@@ -753,9 +753,9 @@ def test_a_counter_that_counts_no_tokens_is_refused(count: Any) -> None:
     """Else a budget would hold nothing back."""
     with pytest.raises(ValueError, match="returns a number of 0 or more"):
         langchain.IndexRetriever(INDEX, counter=lambda text: count).invoke("tea")
-    with pytest.raises(ValueError, match="the question is a string, got"):
+    with pytest.raises(ValueError, match="takes one question as a string, got"):
         langchain.IndexRetriever(INDEX).invoke(5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="the question is a string, got"):
+    with pytest.raises(ValueError, match="takes one question as a string, got"):
         langchain.PassageCompressor(index=INDEX).compress_documents([], {"question": "tea"})  # type: ignore[arg-type]
     chunks = get_retriever("bm25").index(chunk_corpus(SOURCES, "sentence:size=50"))
     few, many = (langchain.IndexRetriever(chunks, max_tokens=most, counter="words").invoke("tea") for most in (40, 200))

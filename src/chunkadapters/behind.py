@@ -235,14 +235,17 @@ class Behind:
         k: int | None = None,
         max_tokens: MaxTokens | None = None,
     ) -> Behind:
-        """With the options of a framework's object; `k` and `max_tokens` are those of a call."""
+        """With the options of a framework's object; `k` and `max_tokens` are those of a call. The last one is kept."""
         names = ("show", "max_tokens", "k", "balance", "counter", "order")
         values = {name: getattr(options, name) for name in names}
         if k is not None:
             values["k"] = k
         if max_tokens is not None:
             values["max_tokens"] = max_tokens
-        return cls(index, **values)
+        last = index.last  # another thread may ask meanwhile
+        if last is None or last[0] != values:
+            last = index.last = values, cls(index, **values)
+        return last[1]
 
     def check_call(self, arguments: Collection[str]) -> None:
         """Raise `OptionError`: arguments for the retriever, while text is shown that they may hide."""
@@ -253,13 +256,7 @@ class Behind:
 
     def passages(self, question: str, hits: Sequence[Hit]) -> list[Passage]:
         """The passages, best first. Raises `OptionError`: the question is no string."""
-        _check_question(question)
         return self.index.opened.behind(question, hits, self)
-
-
-def _check_question(question: object) -> None:
-    if not isinstance(question, str):
-        raise OptionError(f"the question is a string, got {kind_of(question)}")
 
 
 class HitIndex(ABC):
@@ -322,6 +319,7 @@ class LocalIndex:
         self._saved: FolderIndex | None = None
         self._opened: HitIndex | None = None
         self._has_warned = False
+        self.last: tuple[Mapping[str, object], Behind] | None = None  # options, and what they made
 
     @property
     def opened(self) -> HitIndex:
@@ -439,7 +437,8 @@ class OpenedIndex(HitIndex):
         return Locator(self.documents, changed=self._changed)
 
     def passages(self, question: str, limits: Limits, where: Where | None = None) -> list[Passage]:
-        _check_question(question)
+        if not isinstance(question, str):
+            raise OptionError(f"an index takes one question as a string, got {kind_of(question)}")
         index = self.index if where is None else self.index.within(where)
         fitting = _answer(index, question, limits)
         names = {piece.document_id for piece in fitting}
@@ -451,6 +450,12 @@ class OpenedIndex(HitIndex):
         if not isinstance(index, WindowIndex):
             raise OptionError(
                 "passages behind a retriever need an index of the retriever passages: index with it"
+            )
+        if index.superseded:
+            self._warn_once(
+                "superseded",
+                "this index was updated, and the passages are of its old texts: make the retriever again with what "
+                "update or delete returned, or with a folder, which is opened again after each save",
             )
         pieces, whole = self._pieces(hits, options.show)
         changed = self._changed(self.documents) if options.show == "all" else ()
@@ -480,24 +485,35 @@ class OpenedIndex(HitIndex):
         document is shown whole.
         """
         verdicts = self._locator.locate_all(hits)
-        whole = self._whole(verdicts, show)
+        whole: Collection[str] = ()
+        if show == "all":
+            whole = self.documents
+        elif show != "hits":
+            whole = self._whole(verdicts, show)
         pieces = []
+        lost: dict[str, list[tuple[Hit, Verdict]]] = {}
         for hit, verdict in zip(hits, verdicts, strict=True):
             piece = verdict.piece
+            has_text = bool(hit.text.strip())
+            is_whole = piece.document_id in whole
             is_sure = verdict.kind == "placed" and not hit.derived
-            is_shown = is_sure or piece.document_id in whole
-            if not (piece.spans and is_shown and hit.text.strip()):
+            if not (piece.spans and has_text and (is_sure or is_whole)):
                 piece = unplaced(hit)
+            if has_text and not hit.derived and not is_whole:
+                lost.setdefault(verdict.kind, []).append((hit, verdict))
             pieces.append(piece)
-        self._warn(hits, verdicts, whole)
+        for kind, advice in _ADVICE.items():
+            if kind in lost:
+                hit, verdict = lost[kind][0]
+                self._warn_once(
+                    kind,
+                    f"{len(lost[kind])} of {len(hits)} hits have no certain place in the index and stay as they are, "
+                    f"such as {hit.text[:40]!r}: {verdict.reason}. {advice}",
+                )
         return pieces, whole
 
     def _whole(self, verdicts: Sequence[Verdict], show: Show) -> Collection[str]:
-        """The documents that are shown whole."""
-        if show == "hits":
-            return ()
-        if show == "all":
-            return self.documents
+        """The documents of the hits that are shown whole."""
         names = {verdict.piece.document_id for verdict in verdicts if verdict.piece.spans}
         if not callable(show):
             return names
@@ -542,30 +558,6 @@ class OpenedIndex(HitIndex):
                 PassageWarning,
             )
         return changed
-
-    def _warn(
-        self, hits: Sequence[Hit], verdicts: Sequence[Verdict], whole: Collection[str]
-    ) -> None:
-        if self.index.superseded:
-            self._warn_once(
-                "superseded",
-                "this index was updated, and the passages are of its old texts: make the retriever again with what "
-                "update or delete returned, or with a folder, which is opened again after each save",
-            )
-        for kind in ("elsewhere", "ambiguous"):
-            lost = [
-                (hit, verdict)
-                for hit, verdict in zip(hits, verdicts, strict=True)
-                if verdict.kind == kind and hit.text.strip() and not hit.derived
-                if verdict.piece.document_id not in whole
-            ]
-            if lost:
-                hit, verdict = lost[0]
-                self._warn_once(
-                    kind,
-                    f"{len(lost)} of {len(hits)} hits have no certain place in the index and stay as they are, such "
-                    f"as {hit.text[:40]!r}: {verdict.reason}. {_ADVICE[kind]}",
-                )
 
     def _warn_once(self, reason: str, message: str) -> None:
         if reason not in self._warned:

@@ -7,6 +7,7 @@ keys and is the codec; `Origin` adds offsets up through a chain of splitters.
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +22,7 @@ from chunkcore.errors import DataError, echo
 from chunkcore.locating import (
     NAMING_KEYS,
     NO_PLACE,
+    Hit,
     StatedPlace,
     names_of,
     read_spans,
@@ -180,7 +182,8 @@ class PlaceKeys:
         """The place as metadata, with `spans` only if there are several; {} for no place."""
         if not spans:
             return {}
-        place: Metadata = dict(zip((self.start, self.end), _ends_of(spans), strict=True))
+        start, end = min(span.start for span in spans), max(span.end for span in spans)
+        place: Metadata = {self.start: start, self.end: end}
         if len(spans) > 1:
             # Most vector stores keep only strings and numbers.
             place[self.spans] = ",".join(f"{span.start}-{span.end}" for span in spans)
@@ -201,25 +204,65 @@ class PlaceKeys:
         >>> PlaceKeys("start", "end").stated({"start": "chapter 1"}, "tea").problem
         "start is 'chapter 1', no whole number"
         """
-        try:
-            spans = self._read(metadata, len(text))
-        except ValueError as problem:
-            return StatedPlace((), str(problem))
-        return StatedPlace(spans, searched=searched) if spans else NO_PLACE
-
-    def _read(self, metadata: MetadataLike, length: int) -> Spans:
-        """The stated spans of a text of this length. Raises `ValueError`: what is stated cannot be read."""
-        first, last = _stated_number(metadata, self.start), _stated_number(metadata, self.end)
+        ends: list[int | None] = []
+        for key in (self.start, self.end):
+            value = metadata.get(key)
+            number = None if value is None else whole_number(value)
+            if number is None and value is not None:
+                return StatedPlace((), f"{key} is {echo(value)}, no whole number")
+            ends.append(number)
+        first, last = ends
         written = metadata.get(self.spans)
-        several = read_spans(written)
-        if first is last is None and written is not None and not several:
-            raise ValueError(f"{self.spans} is {echo(written)}, no spans")
-        if several and (first, last) in ((None, None), _ends_of(several)):
-            return several
-        if first is None or first < 0:
-            return ()
-        end = first + length if last is None else last
-        return (Span(first, end),) if first < end else ()
+        if written is not None:
+            several = read_spans(written)
+            if first is last is None and not several:
+                return StatedPlace((), f"{self.spans} is {echo(written)}, no spans")
+            place = self.write(several)
+            is_inherited = ends not in ([None, None], [place.get(self.start), place.get(self.end)])
+            if several and not is_inherited:
+                return StatedPlace(several, searched=searched)
+        if last is None and first is not None:
+            last = first + len(text)
+        if first is None or last is None or not 0 <= first < last:
+            return NO_PLACE
+        return StatedPlace((Span(first, last),), searched=searched)
+
+    def hit(
+        self,
+        text: str,
+        metadata: MetadataLike,
+        names: Iterable[object],
+        score: object,
+        *,
+        document: str = "",
+        id: str = "",  # noqa: A002
+        searched: bool = False,
+        place: MetadataLike | None = None,
+    ) -> Hit:
+        """What a framework's retriever returned, as a hit; see there. A score that is no finite number is 0.
+
+        Args:
+            names: candidates, of which the strings and paths count.
+            searched: the splitter searched for its chunk.
+            place: the metadata that state the place, if not `metadata`.
+
+        >>> PlaceKeys("start", "end").hit("tea", {"start": "4"}, [None, "a.md"], float("nan")).names
+        ('a.md',)
+        """
+        try:
+            number = float(score)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            number = 0.0
+        return Hit(
+            text=text,
+            score=number if math.isfinite(number) else 0.0,
+            names=names_of(*names),
+            stated=self.stated(place or metadata, text, searched=searched),
+            derived=is_derived(metadata),
+            document=document,
+            metadata=metadata,
+            id=id,
+        )
 
     def origin(self, metadata: MetadataLike, text: str) -> Origin:
         """Where a text stands, by its metadata. Of a derived text, its place is the whole passage."""
@@ -250,18 +293,6 @@ class PlaceKeys:
         if self.page == "page":
             pages["page"] = first - 1
         return _beside(parent, pages)
-
-
-def _stated_number(metadata: MetadataLike, key: str) -> int | None:
-    value = metadata.get(key)
-    number = whole_number(value)
-    if number is None and value is not None:
-        raise ValueError(f"{key} is {echo(value)}, no whole number")
-    return number
-
-
-def _ends_of(spans: Sequence[Span]) -> tuple[int, int]:
-    return min(span.start for span in spans), max(span.end for span in spans)
 
 
 def _beside(parent: Collection[Any], values: Metadata) -> Metadata:

@@ -17,9 +17,9 @@ from haystack import Document, Pipeline, default_from_dict, default_to_dict, log
 from haystack.core.component import Component
 from typing_extensions import Self
 
-from chunkadapters.places import SPANS, PlaceKeys, is_derived, with_page_marks
+from chunkadapters.places import SPANS, PlaceKeys, with_page_marks
 from chunkcore.errors import OptionError
-from chunkcore.locating import Hit, names_of, score_of
+from chunkcore.locating import Hit
 from chunkcore.options import suggesting
 from chunkcore.text import Document as CoreDocument
 
@@ -46,18 +46,10 @@ def hit_of(document: Document) -> Hit:
     meta, text = document.meta, document.content or ""
     source = meta.get("root_source_id") or meta.get("source_id")
     keys = ROOT if isinstance(meta.get("root_source_id"), str) else KEYS
-    others = [meta.get(key) for key in _NAMING_KEYS]
     root = source if isinstance(source, str) else ""
-    return Hit(
-        text=text,
-        score=score_of(document.score),
-        names=names_of(meta.get("root_source_id"), meta.get("source_id"), document.id, *others),
-        stated=keys.stated(meta, text),
-        derived=is_derived(meta),
-        document=root,
-        metadata=meta,
-        id=document.id,
-    )
+    ids = (meta.get("root_source_id"), meta.get("source_id"), document.id)
+    candidates = [*ids, *map(meta.get, _NAMING_KEYS)]
+    return keys.hit(text, meta, candidates, document.score, document=root, id=document.id)
 
 
 def core_document(document: Document) -> CoreDocument:

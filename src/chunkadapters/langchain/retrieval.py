@@ -43,7 +43,7 @@ from chunkadapters.langchain.models import (
     with_filter,
 )
 from chunkadapters.langchain.splitter import KEYS, source_of
-from chunkadapters.places import Metadata, is_derived, part_of
+from chunkadapters.places import Metadata, part_of
 from chunkadapters.scores import (
     DeployedRetriever,
     QuestionScorer,
@@ -52,7 +52,7 @@ from chunkadapters.scores import (
     check_obeyed,
 )
 from chunkcore.errors import DataError, OptionError, echo, kind_of
-from chunkcore.locating import Hit, names_of, score_of
+from chunkcore.locating import Hit
 from chunkcore.options import suggesting
 from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
@@ -68,19 +68,17 @@ if TYPE_CHECKING:
 def hit_of(document: Document) -> Hit:
     """A document as a hit."""
     metadata, text = document.metadata, document.page_content
-    score = metadata.get("score", metadata.get("relevance_score"))
     source = metadata.get("source_id") or metadata.get("source")
     part = part_of(str(source), metadata) if source else ""
-    return Hit(
-        text=text,
-        score=score_of(score),
-        names=names_of(part, metadata.get("source_id"), metadata.get("source"), document.id),
-        # LangChain's own splitters search for their chunks, and state no end.
-        stated=KEYS.stated(metadata, text, searched=metadata.get(KEYS.end) is None),
-        derived=is_derived(metadata),
+    return KEYS.hit(
+        text,
+        metadata,
+        (part, metadata.get("source_id"), metadata.get("source"), document.id),
+        metadata.get("score", metadata.get("relevance_score")),
         document=part,
-        metadata=metadata,
         id=document.id or "",
+        # LangChain's own splitters search for their chunks, and state no end.
+        searched=metadata.get(KEYS.end) is None,
     )
 
 
@@ -399,8 +397,8 @@ class PassageRetriever(BaseRetriever, _Shown):
         **arguments: Any,
     ) -> list[Document]:
         behind = Behind.of(self, self._local_index(), k, max_tokens)
-        self._check_call(behind, arguments)
-        retriever, number = self._deep() or (self.retriever, {})
+        deep = self._deep(behind, arguments)
+        retriever, number = deep or (self.retriever, {})
         config: RunnableConfig = {"callbacks": run_manager.get_child()}
         try:
             hits = retriever.invoke(query, config, **{**number, **arguments})
@@ -409,7 +407,7 @@ class PassageRetriever(BaseRetriever, _Shown):
                 raise
             hits = self.retriever.invoke(query, config, **arguments)
             behind.index.warn_of_refusal(self.retriever, self.fetch_k, error)
-        return self._passages(query, hits, behind, arguments)
+        return self._passages(query, hits, behind, arguments, deep)
 
     async def _aget_relevant_documents(
         self,
@@ -421,8 +419,8 @@ class PassageRetriever(BaseRetriever, _Shown):
         **arguments: Any,
     ) -> list[Document]:
         behind = Behind.of(self, self._local_index(), k, max_tokens)
-        self._check_call(behind, arguments)
-        retriever, number = self._deep() or (self.retriever, {})
+        deep = self._deep(behind, arguments)
+        retriever, number = deep or (self.retriever, {})
         config: RunnableConfig = {"callbacks": run_manager.get_child()}
         try:
             hits = await retriever.ainvoke(query, config, **{**number, **arguments})
@@ -431,21 +429,23 @@ class PassageRetriever(BaseRetriever, _Shown):
                 raise
             hits = await self.retriever.ainvoke(query, config, **arguments)
             behind.index.warn_of_refusal(self.retriever, self.fetch_k, error)
-        return await asyncio.to_thread(self._passages, query, hits, behind, arguments)
+        return await asyncio.to_thread(self._passages, query, hits, behind, arguments, deep)
 
-    def _check_call(self, behind: Behind, arguments: Mapping[str, object]) -> None:
-        """Raise `OptionError`: arguments of a call that something would drop, or that the index does not obey."""
+    def _deep(
+        self, behind: Behind, arguments: Mapping[str, object]
+    ) -> tuple[AnyRetriever, Values] | None:
+        """The retriever that gives `fetch_k` hits, with the argument for it; None if it takes no number.
+
+        Raises `OptionError`: arguments of the call that something would drop, or that the index does not obey.
+        """
+        retriever = self.retriever
         if arguments:
             behind.check_call(arguments)
-            dropped_by = dropping(self.retriever, arguments)
+            dropped_by = dropping(retriever, arguments)
             if dropped_by is not None:
                 raise OptionError(
                     f"{type(dropped_by).__name__} takes no {', '.join(arguments)} in a call: give it its own options"
                 )
-
-    def _deep(self) -> tuple[AnyRetriever, Values] | None:
-        """The retriever that gives `fetch_k` hits, with the argument for it; None if it takes no number."""
-        retriever = self.retriever
         if self.fetch_k is None or isinstance(retriever, _Indexed):
             return retriever, {}  # the k of ours is a limit
         stated, field = stated_k(retriever), getattr(retriever, "k", None)
@@ -456,15 +456,20 @@ class PassageRetriever(BaseRetriever, _Shown):
         return None
 
     def _passages(
-        self, query: str, documents: list[Document], behind: Behind, arguments: Mapping[str, object]
+        self,
+        query: str,
+        documents: list[Document],
+        behind: Behind,
+        arguments: Mapping[str, object],
+        deep: object,
     ) -> list[Document]:
         hits = _hooks.hits(documents)
+        if deep is None:
+            behind.index.warn_of_few(self.retriever, len(hits), self.fetch_k)
         chosen = arguments.get("filter")
         if isinstance(chosen, Mapping):
             for hit in hits:
                 check_obeyed(chosen, hit.metadata)
-        if self._deep() is None:
-            behind.index.warn_of_few(self.retriever, len(hits), self.fetch_k)
         return [_document(passage, documents) for passage in behind.passages(query, hits)]
 
 

@@ -60,7 +60,7 @@ from chunkadapters.llamaindex.node_parser import (
     stated_place,
     text_of,
 )
-from chunkadapters.places import ALSO_IN, LOCATED, Metadata, is_derived
+from chunkadapters.places import ALSO_IN, LOCATED, Metadata
 from chunkadapters.scores import (
     Ask,
     AsyncAsk,
@@ -69,7 +69,7 @@ from chunkadapters.scores import (
     check_is_retriever,
 )
 from chunkcore.errors import DataError, OptionError, kind_of
-from chunkcore.locating import Hit, names_of, score_of
+from chunkcore.locating import Hit
 from chunkcore.options import check_number, suggesting
 from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.passages.assembly import Order
@@ -91,18 +91,16 @@ def hit_of(node_or_hit: BaseNode | NodeWithScore) -> Hit:
     source = node.source_node
     if source is not None and ALSO_IN in source.metadata:
         metadata = metadata | {ALSO_IN: source.metadata[ALSO_IN]}
-    return Hit(
-        text=text,
-        score=score_of(getattr(node_or_hit, "score", None)),
-        names=names_of(node.ref_doc_id, *(metadata.get(key) for key in _NAMING_KEYS)),
-        # LlamaIndex' own splitters search for their nodes, whose ids are UUIDs with dashes; `exact` says how it placed.
-        stated=KEYS.stated(
-            stated_place(node), text, searched="-" in node.node_id and LOCATED not in metadata
-        ),
-        derived=is_derived(metadata),
+    return KEYS.hit(
+        text,
+        metadata,
+        [node.ref_doc_id, *map(metadata.get, _NAMING_KEYS)],
+        getattr(node_or_hit, "score", None),
         document=document,
-        metadata=metadata,
         id=node.node_id,
+        # LlamaIndex' own splitters search for their nodes, whose ids are UUIDs with dashes; `exact` says how it placed.
+        searched="-" in node.node_id and LOCATED not in metadata,
+        place=stated_place(node),
     )
 
 

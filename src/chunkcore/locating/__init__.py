@@ -9,7 +9,6 @@ text_search.py  finds candidates
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -291,19 +290,6 @@ class Hit:
         return self.stated.spans
 
 
-def score_of(value: object) -> float:
-    """A hit's score as a finite float; 0 for anything else, as hits count by their order.
-
-    >>> score_of("0.5"), score_of(float("nan")), score_of(None)
-    (0.5, 0.0, 0.0)
-    """
-    try:
-        score = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
-    return score if math.isfinite(score) else 0.0
-
-
 def names_of(*candidates: object) -> tuple[str, ...]:
     """The paths and the non-empty strings among the candidates, as strings, each once."""
     names = [str(name) for name in candidates if isinstance(name, str | PurePath) and name]
@@ -409,9 +395,14 @@ class Locator:
             return _elsewhere(hit, "it has no text")
         groups = self._names.groups(hit.names, loosely=self.lenient) or self._by_metadata(hit.names)
         for group in groups:
-            verdict = self._in_one_of(hit, group)
-            if verdict is not None:
-                return verdict
+            tried = [self._in_document(hit, document_id) for document_id in group]
+            pieces = [piece for piece in tried if piece is not None]
+            if len(pieces) > 1:  # of one name
+                pieces = [piece for piece in pieces if piece.match == "spans"] or pieces
+            if len(pieces) == 1:
+                return self._placed(hit, pieces[0])
+            if pieces:
+                return self._in_several(hit, pieces)
         if self.lenient or not groups:
             verdict = self._without_name(hit)
             if verdict.piece.spans or not groups:
@@ -451,13 +442,8 @@ class Locator:
             return self._placed(hit, piece)
         return _elsewhere(hit, "no document has its text")
 
-    def _in_one_of(self, hit: Hit, document_ids: Iterable[str]) -> Verdict | None:
-        """The verdict on the hit in documents of one name; None if none of them has its text."""
-        tried = [self._in_document(hit, document_id) for document_id in document_ids]
-        pieces = [piece for piece in tried if piece is not None]
-        pieces = [piece for piece in pieces if piece.match == "spans"] or pieces
-        if len(pieces) < 2:
-            return self._placed(hit, pieces[0]) if pieces else None
+    def _in_several(self, hit: Hit, pieces: Sequence[Retrieved]) -> Verdict:
+        """The verdict on a hit that several documents of one name have."""
         piece = unplaced(hit)
         if self.lenient:
             certainty = pieces[0].certainty / len(pieces)
@@ -472,8 +458,8 @@ class Locator:
             reason = "another text stands at its stated place"
         elif hit.stated.searched and hit.text and not hit.derived and piece.match == "spans":
             source = self.documents[piece.document_id].text
-            times = len(list(occurrences(source, hit.text)))
-            if times > 1:
+            if source.find(hit.text) < source.rfind(hit.text):
+                times = len(list(occurrences(source, hit.text)))
                 reason = "its splitter searched for its place, and its text stands several times"
                 piece = replace(piece, match="ambiguous", certainty=1 / times)
         if piece.match == "ambiguous":
