@@ -143,7 +143,7 @@ def test_two_questions_of_one_id_are_an_error_of_their_own(tmp_path, capfd):
         DataError, match=r"two questions have the id '1': .*, line 2: the id was given before, at line 1"
     ):
         load_benchmark(tmp_path)
-    assert main(["questions", "check", "--docs", str(tmp_path)]) == 1
+    assert main(["questions", "check", "--docs", str(tmp_path), "-e", "none"]) == 1
     assert "repeated-id: the id was given before, at line 1" in capfd.readouterr().out
 
 

@@ -368,7 +368,7 @@ def test_a_link_out_of_the_folder_is_read_only_where_it_is_allowed(command, docs
     if "search" in command:
         arguments = ["brown dog, key"]
     if "check" in command:
-        arguments = ["--questions", str(questions), "--ignore", "short"]
+        arguments = ["--questions", str(questions), "--embedder", "none", "--ignore", "short"]
     if "generate" in command:
         arguments = ["--llm", "openai:m@http://127.0.0.1:1/v1", "-o", str(tmp_path / "q.jsonl"), "--dry-run"]
     outputs = []

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from chunkcore import DataError, Document, ModelError, Span, load_benchmark
 from chunkcore.cli import main
-from chunkcore.errors import MissingExtraError, NoAnswerError
+from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache
 from chunkcore.questions import GenerationOptions, estimate_generation, generate_benchmark
 from chunkcore.questions.prompts import NotVerbatimError, Sample, Schedule, draw_sample, locate_excerpts, prompt_version
@@ -431,17 +431,6 @@ def test_what_the_command_writes_is_told_loads_and_can_be_compared_on(docs, mode
     assert (
         main([*arguments, "-s", "recursive:size=20", "-s", "sentence:size=20", "-r", "bm25", "--resamples", "100"]) == 0
     )
-
-
-def test_without_a_model_of_embeddings_questions_are_not_filtered_and_that_is_told(
-    docs, model, tmp_path, capsys, monkeypatch
-):
-    def missing(name):
-        raise MissingExtraError.of("openvino", "models", "embed text")
-
-    monkeypatch.setattr(chunkcore.models, "get_embedder", missing)
-    assert main(command(docs, tmp_path / "q.jsonl", "-n", "2")) == 0
-    assert "questions in nearly the same words are not looked for: openvino is needed" in capsys.readouterr().err
 
 
 def test_a_dry_run_tells_calls_and_cost_and_writes_nothing(docs, model, tmp_path, capsys):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import chunkcore.models
 import pytest
-from chunkcore import Document, load_benchmark, load_documents
+from chunkcore import Document, MissingExtraError, load_benchmark, load_documents
 from chunkcore.cli import main
 from chunkcore.datasets import dataset_path
 from chunkcore.questions import Finding, validate_benchmark
@@ -15,14 +16,16 @@ from chunkcore.questions.validate import KINDS
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.test_generate import Fixed
+
 # Fourteen words, one of them twice.
 STORY = Document("story.txt", "The fox of Arbon naps. The dog of Bregenz runs, and then the dog eats.")
 GOOD = {"id": "good", "question": "Who sleeps?", "evidence": ["The fox of Arbon naps."]}
 
 
-def found(*rows: dict, documents=(STORY,)) -> list[tuple[str, str, str]]:
+def found(*rows: dict, documents=(STORY,), embedder=None) -> list[tuple[str, str, str]]:
     """Kind, place and message of what is wrong, beside the good question."""
-    listed = validate_benchmark(list(documents), [GOOD, *rows], size=12, counter="words")
+    listed = validate_benchmark(list(documents), [GOOD, *rows], size=12, counter="words", embedder=embedder)
     return [(each.kind, each.place, each.message) for each in listed]
 
 
@@ -80,7 +83,7 @@ def test_fix_writes_the_place_of_evidence_that_stands_in_other_words(tmp_path, c
     weak = "The dog of Bregenz walks by then the dog x"  # 78 % alike
     rows = [{"id": "q", "question": "Which?", "evidence": [near, lost, weak]}]
     questions.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    main(["questions", "check", str(docs), "--questions", str(questions), "--fix"])
+    main(["questions", "check", str(docs), "--questions", str(questions), "-e", "none", "--fix"])
     assert f"1 excerpt placed in {questions}" in capsys.readouterr().err
     (written,) = map(json.loads, questions.read_text().splitlines())
     place = {"document": "story.txt", "start": 23, "end": 64, "text": STORY.text[23:64]}
@@ -120,12 +123,34 @@ def test_fix_changes_what_a_benchmark_refuses_and_shortens_nothing(tmp_path, evi
         load_benchmark(docs, questions)
 
 
+def test_questions_in_nearly_the_same_words_are_found_once_and_only_with_an_embedder():
+    angles = {"Who sleeps?": 0, "Who is it that sleeps?": 10, "Who naps?": 25, "Why?": 90}
+
+    rows = [
+        row("and then the", question=each) for each in ("Who is it that sleeps?", "who sleeps", "Who naps?", "Why?")
+    ]
+    same = ("duplicate", "question 3", "the same words as 'good' at question 1")
+    assert found(*rows) == [same]
+    near = found(*rows, embedder=Fixed(angles))
+    told = "nearly the same as {} (cosine {}): {}"
+    assert near == [
+        same,
+        ("duplicate", "question 2", told.format("'good' at question 1", "0.98", "'Who sleeps?'")),
+        ("duplicate", "question 4", told.format("'q2' at question 2", "0.97", "'Who is it that sleeps?'")),
+    ]
+
+
 @given(text=st.text(min_size=1), question=st.text(), evidence=st.lists(st.text(), max_size=3))
 def test_whatever_the_texts_are_every_question_is_good_or_has_a_finding(text, question, evidence):
     listed = validate_benchmark([Document("d", text)], [{"question": question, "evidence": evidence}])
     assert all(isinstance(each, Finding) and each.kind in KINDS for each in listed)
     if not (question.strip() and evidence and all(text.count(each) == 1 and each.strip() for each in evidence)):
         assert any(each.query_id for each in listed)
+
+
+@pytest.fixture(autouse=True)
+def _fake(fake):
+    pass
 
 
 @pytest.fixture
@@ -176,8 +201,19 @@ def test_findings_can_be_ignored_and_read_by_a_program(docs, questions, capsys):
 
 
 def test_the_collection_that_ships_is_clean(capsys):
-    assert main(["questions", "check", "--docs", str(dataset_path("lochmere"))]) == 0
+    assert main(["questions", "check", "--docs", str(dataset_path("lochmere")), "--embedder", "none"]) == 0
     assert capsys.readouterr().out == "nothing is wrong\n"
+
+
+def test_without_a_model_the_rest_is_looked_for_and_that_is_told(docs, questions, capsys, monkeypatch):
+    def missing(name):
+        raise MissingExtraError.of("openvino", "models", "embed text")
+
+    monkeypatch.setattr(chunkcore.models, "get_embedder", missing)
+    assert main(command(docs, questions)) == 1
+    told = capsys.readouterr()
+    assert "questions in nearly the same words are not looked for: openvino is needed" in told.err
+    assert len(told.out.splitlines()) == 7
 
 
 @pytest.mark.parametrize(

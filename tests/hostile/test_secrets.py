@@ -78,7 +78,7 @@ TOLD = {
     "compare": ["{given}", "-s", f"lumber:llm={LLM}", "-s", "recursive", "--save-runs", "{out}/runs", *REPORT],
     "tune": ["{given}", "-s", f"llm_semantic:llm={LLM}", "--draws", "2", "--folds", "2", "-r", "dense", *REPORT],
     "questions generate": ["--docs", "{docs}", "--llm", "{llm}", "-n", "2", *NO_MODEL, "-o", "{out}/q.jsonl"],
-    "questions check": ["{given}", "--json"],
+    "questions check": ["{given}", *NO_MODEL, "--json"],
 }
 CODES = {"questions generate": 1}  # no question that the server writes can be kept
 

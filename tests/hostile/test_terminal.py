@@ -62,7 +62,7 @@ COMMANDS = {
     "compare": ["compare", "-r", "dense", "{given}", "-s", spec("overlap=0"), "-s", spec("overlap=9"), *OUT],
     "save runs": ["compare", "{given}", "-s", spec("overlap=0"), "--save-runs", "{out}/runs", *OUT],
     "grids": ["tune", "{given}", "-s", f"recursive:size={{20,50}},separators=[{json.dumps(STEER)}]", "-o", "{out}/s"],
-    "validate": ["questions", "check", "{given}"],
+    "validate": ["questions", "check", "{given}", "--embedder", "none"],
     "score": ["score", "{given}", "{docs}/none.jsonl", "-o", "{out}/scored"],
     "a model": ["compare", "-r", "dense", "{given}", "--embedder", STEER, "-o", "{out}/report"],
     "no model": ["questions", "generate", "--docs", "{docs}", "--llm", f"openai:{STEER}@http://{STEER}"],

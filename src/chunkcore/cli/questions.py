@@ -226,6 +226,7 @@ def check(
     source: options.Documents,
     questions: options.Questions = None,
     size: Annotated[int, options.number("Tokens of the chunks to be compared.", 1)] = 200,
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     ignore: Annotated[
         list[str] | None, options.value("KIND", "A kind that is fine; repeatable.")
     ] = None,
@@ -255,7 +256,11 @@ def check(
         running.say(*map(str, fixes), err=True)
         running.say(f"{counted(len(fixes), 'excerpt')} placed in {file}", err=True)
     findings = validate_benchmark(
-        source.place, questions, size=size, follow_links=source.follow_links
+        source.place,
+        questions,
+        size=size,
+        embedder=_filter_model(embedder),
+        follow_links=source.follow_links,
     )
     findings = [finding for finding in findings if finding.kind not in fine]
     if as_json:

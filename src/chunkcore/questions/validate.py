@@ -29,13 +29,13 @@ KINDS = {
     "not-found": "evidence that does not stand where it should: the question is left out",
     "ambiguous": "evidence that stands at several places, and does not say which: the question is left out",
     "respelled": "excerpts that stand at one place in another spelling, and are accepted",
-    "duplicate": "questions that were asked before, in these words: they count twice",
+    "duplicate": "questions that were asked before, in these or nearly these words: they count twice",
     "leakage": "questions that stand in a document, or hold their answer: any search finds them",
     "short": "evidence of so few tokens that nearly every chunk holds it whole",
     "over-size": "evidence that no chunk of the size can hold: larger chunks win for that alone",
 }
 
-ALIKE = 0.9  # cosine over which two generated questions ask the same
+ALIKE = 0.9  # cosine over which two questions ask the same
 _LEAST = 3  # tokens of evidence
 _LEAK = 20  # letters and digits; shorter texts occur by chance
 _ANSWER = 8  # likewise, of an answer in its question
@@ -64,6 +64,7 @@ def validate_benchmark(
     *,
     size: int = 200,
     counter: str | TokenCounter = "cl100k_base",
+    embedder: Embedder | None = None,
     follow_links: bool = False,
 ) -> list[Finding]:
     """Problems of a collection, by kind (`KINDS`), then in file order.
@@ -73,6 +74,7 @@ def validate_benchmark(
         questions: a ``questions.jsonl``, a ``.csv`` with the Chroma report's columns, or such rows; None for the
             folder's own.
         size: of the chunks to compare, in tokens of `counter`.
+        embedder: finds questions in nearly the same words; None finds only equal ones.
         follow_links: whether links out of a folder are read.
 
     Raises `DataError`: a file cannot be read, or there are no questions.
@@ -116,7 +118,7 @@ def validate_benchmark(
         problems = [("leakage", leak) for leak in leaks]
         problems += _sizes(excerpts, tokens, size)
         findings += [Finding(kind, place, query.id, message) for kind, message in problems]
-    findings += _repeated(places, reader.queries)
+    findings += _repeated(places, reader.queries, embedder)
     order = list(KINDS)
     return sorted(findings, key=lambda finding: order.index(finding.kind))
 
@@ -132,8 +134,12 @@ def _sizes(excerpts: Sequence[str], counter: TokenCounter, size: int) -> Iterato
             yield "short", f"{shown}: {echo(text)}"
 
 
-def _repeated(places: Sequence[str], queries: Sequence[Query]) -> Iterator[Finding]:
-    """The questions that were asked before, in the same words."""
+def _repeated(
+    places: Sequence[str],
+    queries: Sequence[Query],
+    embedder: Embedder | None,
+) -> Iterator[Finding]:
+    """The questions that were asked before: those in the same words, then those in nearly the same."""
     firsts: dict[str, tuple[str, Query]] = {}
     for place, query in zip(places, queries, strict=True):
         words = fold(query.text).text or query.text
@@ -141,6 +147,17 @@ def _repeated(places: Sequence[str], queries: Sequence[Query]) -> Iterator[Findi
         if first is not query:
             message = f"the same words as {first.id!r} at {earlier}"
             yield Finding("duplicate", place, query.id, message)
+    distinct = list(firsts.values())
+    if embedder is None or not distinct:
+        return
+    vectors = unit_rows(embed(embedder, [query.text for _, query in distinct], queries=True))
+    for index, (place, query) in enumerate(distinct[1:], start=1):
+        cosines = vectors[:index] @ vectors[index]
+        likest = int(np.argmax(cosines))
+        earlier, first = distinct[likest]
+        if cosines[likest] > ALIKE:
+            message = f"nearly the same as {first.id!r} at {earlier} (cosine {cosines[likest]:.2f})"
+            yield Finding("duplicate", place, query.id, f"{message}: {first.text!r}")
 
 
 def _copies(
