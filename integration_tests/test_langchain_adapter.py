@@ -50,12 +50,13 @@ def test_the_source_is_the_id_else_the_source_else_a_hash_of_the_text():
     documents = [
         Document(page_content="one", id="by-id", metadata={"source": "ignored"}),
         Document(page_content="two", metadata={"source": "by-source"}),
+        Document(page_content="a piece", id="of a store", metadata={"source": "whole", "start_index": 4}),
         Document(page_content="three"),
     ]
     ids = [chunk.metadata["source_id"] for chunk in splitter.split_documents(documents)]
     again = [chunk.metadata["source_id"] for chunk in splitter.split_documents(documents)]
-    assert ids[:2] == ["by-id", "by-source"]
-    assert len(ids[2]) == 32
+    assert ids[:3] == ["by-id", "by-source", "whole"]
+    assert len(ids[3]) == 32
     assert again == ids
 
 

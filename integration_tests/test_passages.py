@@ -51,6 +51,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, RunnableBinding, RunnableLambda
 from langchain_core.tools import create_retriever_tool
+from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import Document as LlamaDocument
@@ -812,6 +813,9 @@ def test_langchain_gives_the_retriever_what_a_call_brings_or_refuses_it() -> Non
     assert {passage.metadata["tenant"] for passage in deep} == {"ann", "bob"}
     assert len(retriever.invoke("tea", k=1)) == 1
     assert sum(COUNTER.count(passage.page_content) for passage in retriever.invoke("tea", max_tokens=40)) <= 40
+    traced = RunCollectorCallbackHandler()
+    RunnableLambda(lambda question: retriever.invoke(question)).invoke("tea", {"callbacks": [traced]})
+    assert [run.name for run in traced.traced_runs[0].child_runs] == ["PassageRetriever"]
     with pytest.raises(ValueError, match="Plain takes no tenant"):
         langchain.PassageRetriever(Plain(), index=INDEX).invoke("tea", tenant="ann")
     with pytest.raises(ValueError, match="InMemoryVectorStore is no retriever"):

@@ -306,13 +306,15 @@ class PassageCompressor(BaseDocumentCompressor, _Shown):
 
 
 @contextmanager
-def _for_children(config: RunnableConfig | None) -> Iterator[None]:
-    """Every runnable that is called meanwhile sees the configuration, whatever its caller passes on."""
+def _for_children(config: RunnableConfig | None) -> Iterator[RunnableConfig]:
+    """The whole configuration. Every runnable that is called meanwhile sees it, whatever its caller passes on."""
+    whole = ensure_config(config)
     own = {"callbacks", "run_id", "run_name"}
-    inherited = {key: value for key, value in ensure_config(config).items() if key not in own}
-    token = var_child_runnable_config.set(cast(RunnableConfig, inherited))
+    inherited = {key: value for key, value in whole.items() if key not in own}
+    context = var_child_runnable_config.get() or {}
+    token = var_child_runnable_config.set(cast(RunnableConfig, {**context, **inherited}))
     try:
-        yield
+        yield whole
     finally:
         var_child_runnable_config.reset(token)
 
@@ -375,8 +377,8 @@ class PassageRetriever(BaseRetriever, _Shown):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        with _for_children(config):
-            return super().invoke(input, config, **kwargs)
+        with _for_children(config) as whole:
+            return super().invoke(input, whole, **kwargs)
 
     async def ainvoke(
         self,
@@ -384,8 +386,8 @@ class PassageRetriever(BaseRetriever, _Shown):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        with _for_children(config):
-            return await super().ainvoke(input, config, **kwargs)
+        with _for_children(config) as whole:
+            return await super().ainvoke(input, whole, **kwargs)
 
     def _get_relevant_documents(
         self,

@@ -252,7 +252,10 @@ def _warn_of_shared_sources(sources: Iterable[_Source]) -> None:
 def source_of(document_id: str | None, text: str, metadata: Metadata) -> tuple[str, Origin]:
     """The id of the document that offsets refer to, and the place of `text` in it."""
     is_chunk = metadata.get(KEYS.start) is not None
-    names = names_of(document_id, metadata.get("source"))
+    candidates = [document_id, metadata.get("source")]
+    if is_chunk:  # the id is its own
+        candidates.reverse()
+    names = names_of(*candidates)
     name = names[0] if names else digest(text)
     if not is_chunk:
         return name, WHOLE
