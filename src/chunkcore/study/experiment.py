@@ -310,8 +310,7 @@ class _Bench:
         self.embedding = [name for name in plain if self.chunkers[name] is not plain[name]]
         self._cuts: dict[str, tuple[ChunkedCorpus, Work]] = {}
         self._corpora: list[ChunkedCorpus] = []
-        texts = [query.text for query in self.queries]
-        self._vectors = MeteredVectors(meter, self._corpora, texts, progress=progress)
+        self._vectors = MeteredVectors(meter, self._corpora, progress=progress)
         self._hits: tuple[Index, Run] | None = None  # of all queries, for passages behind them
         self._behind = PassagesBehind(scorer)
 
@@ -374,8 +373,13 @@ class _Bench:
     ) -> Report:
         """Index the system's chunks, ask the questions, and score the answers."""
         corpus, cutting = self._cuts[system.chunker]
+        method = self.methods[system.retriever]
         with self.meter.measured() as work:
-            index = self.methods[system.retriever].index(corpus, self._vectors)
+            index = method.index(corpus, self._vectors)
+            if method.embeds:
+                # All at once, also for a part of them; one of them may fail alone.
+                with self.meter.waiting(), suppress(ModelError):
+                    self._vectors.queries([query.text for query in self.queries])
             limits = self._limits(index, system, self.measures)
             runs, asked = self._answers(index, system, limits, name, race)
         cost, seconds = self.meter.cost(cutting, work, corpus, self.queries)
@@ -560,7 +564,6 @@ class Work:
     waiting: float = 0.0  # seconds in which a search waited for vectors
     late: tuple[float, int, int] = (0.0, 0, 0)  # seconds, tokens and documents of late chunking
     chunks: bool = False  # whether a search used the chunks' vectors
-    queries: bool = False  # whether a search used the queries' vectors
     usage: Usage = field(default_factory=Usage)  # of the chunker's language models
 
 
@@ -633,8 +636,10 @@ class Meter(CachedEmbedder):
         A step for which a cache had vectors has no seconds: they would be too few.
         """
         chunks = _keys(corpus) if searching.chunks else set()
-        questions = {text_key(query.text) for query in queries} if searching.queries else set()
         late_seconds, late_tokens, documents = searching.late
+        questions = set()
+        if searching.chunks or documents:
+            questions = {text_key(query.text) for query in queries}
         texts = chunks | cutting.texts
         batches = [cutting.texts, chunks - cutting.texts]
         calls = sum(math.ceil(len(keys) / self.batch_size) for keys in batches)
@@ -696,13 +701,11 @@ class MeteredVectors(TextVectors):
         self,
         meter: Meter,
         corpora: Sequence[ChunkedCorpus],
-        questions: Sequence[str],
         *,
         progress: Progress | None = None,
     ) -> None:
         super().__init__(meter, corpora, progress=progress)
         self.meter = meter
-        self._places = {text: place for place, text in enumerate(dict.fromkeys(questions))}
         self._late: tuple[float, int, int] | None = None
 
     def chunks(
@@ -726,14 +729,3 @@ class MeteredVectors(TextVectors):
                 self._late = seconds, tokens, len(texts)
             work.late = self._late
         return vectors
-
-    def queries(self, texts: Sequence[str]) -> Vectors:
-        with self.meter.waiting() as work:
-            work.queries = True
-            if not self._places.keys() >= set(texts):
-                return super().queries(texts)
-            try:
-                whole = super().queries([*self._places])  # at once, also for a part of them
-            except ModelError:  # one of them may fail alone
-                return super().queries(texts)
-            return whole[[self._places[text] for text in texts]]
