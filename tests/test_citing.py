@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chunkcore import Document, OptionError, Retrieved, Span
+from chunkcore import Document, Retrieved, Span
 from chunkcore.answers import CitedAnswer, cite
 from chunkcore.retrieval.passages.assembly import passage_of
 from hypothesis import given, settings
@@ -88,12 +88,6 @@ def test_places_in_passages_of_several_spans_are_the_sources() -> None:
     passage = Retrieved("d", (Span(10, 22), Span(50, 64)), 1.0, "One fox naps Two crows sang")
     (citation,) = cite("Two crows sang", [passage]).citations
     assert citation.sources[0].spans == (Span(50, 64),)
-
-
-def test_least_is_a_share() -> None:
-    with pytest.raises(OptionError, match="least is over 0 to 1, got 0"):
-        cite("a", [], least=0)
-    assert cite("The mill glows green.", passages(), least=0.9).citations[0].match == "none"
 
 
 def test_terminal_controls_are_made_visible() -> None:

@@ -99,7 +99,7 @@ JSON = [
     ({"query_id": "q1", "text": "a", "score": "high"}, "the score is a finite number, got 'high'"),
     ('{"query_id": "q1", "text": "a", "score": NaN}', "the score is a finite number, got nan"),
     ({"query_id": "q1", "results": ["fox"]}, "a hit is a JSON object, got str"),
-    ({"query_id": "q1", "document_id": "no.txt", "spans": [[0, 4]]}, "'no.txt' is none of the 2 documents of 'tales'"),
+    ({"query_id": "q1", "document_id": "no.txt", "spans": [[0, 4]]}, "the benchmark 'tales' has no document 'no.txt'"),
     ({"query_id": "q1", "document_id": "fox.txt", "spans": "4", "text": "a"}, "spans are pairs of offsets"),
     ({"query_id": "q1", "spans": [[0, 4]], "text": "a"}, 'no "document_id" that says what they are of'),
     (

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.errors import OptionError
 from chunkcore.locating.alignment import Aligner
 from chunkcore.plain import terminal_text
 from chunkcore.retrieval.lexicon import word_keys
@@ -20,6 +19,7 @@ from chunkcore.text import Document, Span
 
 _FORM = "first5"  # of words that are compared
 _MOST = 3  # parts that one sentence cites by its words
+_LEAST = 0.5  # of a sentence's words that its parts must have to be cited
 _GAIN = 0.1  # of a sentence's words that each further part must add
 
 
@@ -69,18 +69,16 @@ class CitedAnswer:
         return tuple(sources)
 
     def __str__(self) -> str:
-        numbers: dict[Retrieved, str] = {}
+        places: dict[Retrieved, str] = {}
         text, end = "", 0
-        places = [""]
         for citation in self.citations:
             text += terminal_text(self.text[end : citation.span.end])
             end = citation.span.end
             for source in citation.sources:
-                if source not in numbers:
-                    numbers[source] = f"[{len(numbers) + 1}]"
-                    places.append(f"{numbers[source]} {_shown(citation, source)}")
-                text += f" {numbers[source]}"
-        return "\n".join([text + terminal_text(self.text[end:]), *places])
+                place = f"[{len(places) + 1}] {_shown(citation, source)}"
+                number, _, _ = places.setdefault(source, place).partition(" ")
+                text += f" {number}"
+        return "\n".join([text + terminal_text(self.text[end:]), "", *places.values()])
 
 
 def _shown(citation: Citation, source: Retrieved) -> str:
@@ -89,12 +87,7 @@ def _shown(citation: Citation, source: Retrieved) -> str:
     return terminal_text(f"{source.document_id} {spans} {how}: {source.text}".lstrip())
 
 
-def cite(
-    answer: str,
-    retrieved: Sequence[Retrieved],
-    *,
-    least: float = 0.5,
-) -> CitedAnswer:
+def cite(answer: str, retrieved: Sequence[Retrieved]) -> CitedAnswer:
     """For each sentence of an answer, the places in what was retrieved that support it.
 
     A sentence that stands in a passage, verbatim or nearly (`Aligner`), cites that place. Any other cites the parts (or
@@ -102,20 +95,14 @@ def cite(
     Shared words show where to look; they do not prove a claim. A sentence whose numbers, units or negations differ from
     those of the place that it resembles cites nothing: its `match` is "altered".
 
-    Args:
-        retrieved: with texts, such as passages.
-        least: the least share of a sentence's words, 0 to 1, that parts must have to be cited.
-
-    Raises `OptionError`: `least` is out of range.
+    `retrieved` are pieces with texts, such as passages.
 
     >>> passage = Retrieved("log.txt", (Span(40, 76),), 1.0, "The mill closed in 1973. Rain fell.")
     >>> closed, other = cite("They closed the mill in 1973. Nobody cared!", [passage]).citations
     >>> closed.match, closed.sources[0].spans, other.match
     ('words', (Span(start=40, end=76),), 'none')
     """
-    if not 0 < least <= 1:
-        raise OptionError(f"least is over 0 to 1, got {least}")
-    citer = _Citer([passage for passage in retrieved if passage.text], least)
+    citer = _Citer([passage for passage in retrieved if passage.text])
     citations = []
     for start, end in sentence_ranges(answer).tolist():
         span = Span(start, end)
@@ -126,9 +113,8 @@ def cite(
 
 
 class _Citer:
-    def __init__(self, passages: Sequence[Retrieved], least: float) -> None:
+    def __init__(self, passages: Sequence[Retrieved]) -> None:
         self._passages = passages
-        self._least = least
         texts = [Document(str(number), passage.text) for number, passage in enumerate(passages)]
         self._aligner = Aligner(texts)
         self._parts: list[Retrieved] = []
@@ -175,7 +161,7 @@ class _Citer:
             chosen.append(self._parts[best])
             share += gain / total
             left = {word: weight for word, weight in left.items() if word not in self._words[best]}
-        if share < self._least:
+        if share < _LEAST:
             return Citation(span, sentence)
         citation = Citation(span, sentence, tuple(chosen), "words", min(share, 1.0))
         if _is_altered(sentence, [source.text for source in chosen], whole=False):

@@ -140,7 +140,6 @@ class _RunReader:
         self._benchmark = benchmark
         self._aligner = aligner
         self._queries = {query.id for query in benchmark.queries}
-        self._documents = {document.id: document for document in benchmark.documents}
         self._seen: dict[object, str] = {}  # the line of each hit, by its query and place
         self._last: dict[str, tuple[float, float]] = {}  # the rank and score of the line before
 
@@ -168,6 +167,10 @@ class _RunReader:
                 raise DataError(f'"{key}" is a string, got {value!r:.60}')
         if not (texts["document_id"] or texts["text"] or spans):
             raise DataError('a hit has "document_id" and "spans", or a "text"')
+        if spans is not None and not texts["document_id"]:
+            raise DataError(
+                'there are "spans", and no "document_id" that says what they are of: give both, or the text alone'
+            )
         piece = self._placed(texts, spans, self._score(query, row))
         place: object = piece.id
         if not piece.id and (spans is not None or not texts["text"]):
@@ -202,16 +205,15 @@ class _RunReader:
         """A hit by its spans, its text, or as its whole document."""
         name, text, document_id = texts["id"], texts["text"], texts["document_id"]
         places: tuple[Span, ...] = ()
+        if document_id:
+            document = self._benchmark.document(document_id)
         if spans is not None:
-            document = self._document(document_id)
             places = _read_spans(spans, document)
             if texts["digest"] not in ("", slices_digest(document.text, places)):
                 raise DataError(
                     f"in {echo(document.id)} another text stands at these spans than when the run was "
                     "written: give the documents that were searched, or search these"
                 )
-        elif document_id:
-            self._document(document_id)
         if text:
             self._aligner = self._aligner or Aligner(self._benchmark.documents)
             piece = self._aligner.locate(
@@ -221,23 +223,9 @@ class _RunReader:
                 score=score,
             )
             return replace(piece, id=name)
-        if not places:
-            whole = self._document(document_id)
-            places = (Span(0, whole.size),) if whole.text else ()
+        if not places and document.text:
+            places = (Span(0, document.size),)
         return Retrieved(document_id, places, score, id=name)
-
-    def _document(self, name: str) -> Document:
-        document = self._documents.get(name)
-        if document is not None:
-            return document
-        if name:
-            raise DataError(
-                f"{name!r} is none of the {len(self._documents):,} documents of {self._benchmark.name!r}: give the "
-                "documents that were searched"
-            )
-        raise DataError(
-            'there are "spans", and no "document_id" that says what they are of: give both, or the text alone'
-        )
 
 
 def _number(row: Mapping[str, Any], key: str) -> float | None:

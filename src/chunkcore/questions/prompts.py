@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from chunkcore.errors import echo
-from chunkcore.locating.text_search import fold, squeeze
+from chunkcore.locating.alignment import Aligner
+from chunkcore.locating.text_search import fold
 from chunkcore.models.llm import BadAnswerError, Question
 from chunkcore.models.llm.base import conversation, found_json, member, schema_of, text_of
 from chunkcore.plain import digest
-from chunkcore.spans import trim, union
+from chunkcore.spans import shifted, trim, union
 from chunkcore.text import Document, Span
 
 
@@ -153,31 +154,22 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
     >>> locate_excerpts(sample, ["The quick fox"])
     [Span(start=8, end=23)]
     """
-    text = sample.text
-    squeezed = squeeze(text)
-    places = []
+    aligner = Aligner([Document("passage", sample.text)], similarity=None)
+    start = sample.span.start
+    places: list[Span] = []
     for excerpt in excerpts:
         named = f"the excerpt {echo(excerpt, _SHOWN)}"
         if not fold(excerpt).text:
             raise NotVerbatimError(f"{named} has neither a letter nor a digit")
-        place = _only_place(text, excerpt, named)
-        if place is None:
-            bare = _only_place(squeezed.text, "".join(excerpt.split()), named)
-            if bare is None:
-                raise NotVerbatimError(f"{named} does not stand in the passage that was shown")
-            place = squeezed.span(bare.start, bare.end)
-        start = sample.span.start
-        places.append(Span(start + place.start, start + place.end))
+        hit = aligner.locate(excerpt)
+        if hit.match == "ambiguous":
+            raise NotVerbatimError(
+                f"{named} stands at several places of the passage that was shown"
+            )
+        if hit.match not in ("exact", "whitespace"):
+            raise NotVerbatimError(f"{named} does not stand in the passage that was shown")
+        places += shifted(hit.spans, start)
     return union(places)
-
-
-def _only_place(text: str, sought: str, named: str) -> Span | None:
-    start = text.find(sought)
-    if start < 0:
-        return None
-    if text.find(sought, start + 1) >= 0:
-        raise NotVerbatimError(f"{named} stands at several places of the passage that was shown")
-    return Span(start, start + len(sought))
 
 
 _LONGEST = 1_000  # characters of a question

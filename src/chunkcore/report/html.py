@@ -163,32 +163,26 @@ def questions(
     It has no questions if no system has per-depth results. `documents` has the listed ones' numbers in the viewer.
     """
     benchmark = page.benchmark
-    systems = [report.name for report in page.reports]
     ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
     rows: list[dict[str, Any]] = []
     if benchmark is not None and ks:
-        shares = [[_found(report, k) for report in page.reports] for k in ks]
+        numbers = {query: number for number, query in enumerate(page.reports[0].query_ids)}
         pieces = sum(len(query.evidence) for query in benchmark.queries)
         longest = min(EXCERPT, EXCERPTS // max(1, pieces))
         for query in benchmark.queries:
             answer = query.metadata.get("answer")
+            number = numbers.get(query.id)
             row = {
                 "id": query.id,
                 "text": query.text,
                 "collection": query.collection,
                 "answer": answer if isinstance(answer, str) else "",
                 "evidence": _evidence(benchmark, query, documents, longest),
-                "found": [_shares_of(query, found) for found in shares],
+                "found": [_found(page.reports, k, number) for k in ks],
             }
             rows.append(row)
+    systems = [report.name for report in page.reports]
     return {"systems": systems, "ks": list(map(str, ks)), "questions": rows}
-
-
-def _shares_of(
-    query: Query, found: Sequence[Mapping[str, list[int | None]]]
-) -> list[list[int | None]]:
-    """Of each system."""
-    return [shares.get(query.id, []) for shares in found]
 
 
 def _evidence(
@@ -208,11 +202,14 @@ def _evidence(
     return evidence
 
 
-def _found(report: Report, k: Depth) -> dict[str, list[int | None]]:
-    """By question: the share found of each piece of evidence, in percent."""
-    found = {}
-    for query, shares in zip(report.query_ids, report.found.get(k, ()), strict=False):
-        found[query] = list(map(whole_percent, shares))
+def _found(reports: Sequence[Report], k: Depth, number: int | None) -> list[list[int | None]]:
+    """Of each system, the share found of each piece of a question's evidence, in percent."""
+    found = []
+    for report in reports:
+        shares: Sequence[float] = ()
+        if number is not None and k in report.found:
+            shares = report.found[k][number]
+        found.append(list(map(whole_percent, shares)))
     return found
 
 

@@ -201,16 +201,18 @@ def _broken(over: int, count: int, share: float) -> float:
     most = math.floor(share * count + 1e-9)
     if most >= count:
         return 0.0
-    both = 2 * count
-    logs = np.append(0.0, np.cumsum(np.log(np.arange(1, both + 1))))  # of the factorials
-
-    def ways(of: int, chosen: Numbers | int) -> Scores:
-        return np.asarray(logs[of] - logs[chosen] - logs[of - chosen])
-
     highest = over + most + 1
-    labelled = np.arange(max(0, highest - count), over + 1)
-    shares = ways(count, labelled) + ways(count, highest - labelled) - ways(both, highest)
-    return float(np.exp(shares).sum())
+    both = _log_ways(2 * count, highest)
+    shares = [
+        math.exp(_log_ways(count, labelled) + _log_ways(count, highest - labelled) - both)
+        for labelled in range(max(0, highest - count), over + 1)
+    ]
+    return math.fsum(shares)
+
+
+def _log_ways(count: int, chosen: int) -> float:
+    """The logarithm of the number of ways to choose so many of a count."""
+    return math.lgamma(count + 1) - math.lgamma(chosen + 1) - math.lgamma(count - chosen + 1)
 
 
 def drift(
