@@ -337,30 +337,13 @@ def test_a_document_is_known_by_what_its_metadata_call_it(benchmark, meta):
     assert (found.document_id, found.spans, found.match) == ("job.md", (place,), "spans")
 
 
-def test_an_embedding_retriever_is_asked_through_its_text_embedder(benchmark, embedded):
-    embedder = MockTextEmbedder(embedding_fn=word_counts)
-    run = run_retriever(InMemoryEmbeddingRetriever(embedded, top_k=1), benchmark, text_embedder=embedder)
-    assert run.results["food"][0].document_id == "job.md"
-    assert (
-        asyncio.run(
-            arun_retriever(InMemoryEmbeddingRetriever(embedded, top_k=1), benchmark, text_embedder=embedder)
-        ).results
-        == run.results
-    )
-
-
-def test_wrong_embedders_are_refused(benchmark, embedded):
-    retriever = InMemoryEmbeddingRetriever(embedded)
-    with pytest.raises(OptionError, match=r"takes an embedding \(query_embedding\): give the text_embedder"):
+def test_an_embedding_retriever_is_asked_in_a_pipeline(benchmark, embedded):
+    retriever = InMemoryEmbeddingRetriever(embedded, top_k=1)
+    with pytest.raises(OptionError, match="scored in a pipeline with its text embedder"):
         run_retriever(retriever, benchmark)
-    with pytest.raises(DataError, match="MockDocumentEmbedder gives no single embedding"):
-        run_retriever(retriever, benchmark, text_embedder=MockDocumentEmbedder())
-    with pytest.raises(DataError, match="expected a Haystack text embedder, got str"):
-        run_retriever(retriever, benchmark, text_embedder="all-MiniLM")
-    with pytest.raises(OptionError, match="InMemoryBM25Retriever takes no embedding"):
-        run_retriever(InMemoryBM25Retriever(embedded), benchmark, text_embedder=MockTextEmbedder())
-    with pytest.raises(OptionError, match="a pipeline embeds the question itself"):
-        run_retriever(dense(embedded), benchmark, text_embedder=MockTextEmbedder())
+    run = run_retriever(dense(embedded), benchmark)
+    assert run.results["food"][0].document_id == "job.md"
+    assert asyncio.run(arun_retriever(dense(embedded), benchmark)).results == run.results
 
 
 def dense(store) -> Pipeline:

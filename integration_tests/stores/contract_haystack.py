@@ -49,10 +49,14 @@ class HaystackContract:
 
     def test_every_piece_is_located_by_its_spans(self, store, retriever):
         from chunkadapters.haystack import ChunkcoreTextEmbedder, run_retriever
+        from haystack import Pipeline
 
         write(store, chunks_of(texts()))
-        asked = {"text_embedder": ChunkcoreTextEmbedder(model()), "inputs": {"top_k": DEPTH}}
-        assert_found_by_spans(run_retriever(retriever, benchmark(), **asked))
+        pipeline = Pipeline()
+        pipeline.add_component("embedder", ChunkcoreTextEmbedder(model()))
+        pipeline.add_component("retriever", retriever)
+        pipeline.connect("embedder.embedding", "retriever.query_embedding")
+        assert_found_by_spans(run_retriever(pipeline, benchmark(), inputs={"retriever": {"top_k": DEPTH}}))
 
     def test_its_hits_become_passages(self, store, retriever):
         from chunkadapters.haystack import ChunkcorePassageRanker

@@ -225,7 +225,8 @@ def find_queries(
         )
     if not texts:
         raise OptionError(
-            f"no mandatory input takes a string: name one of {_listed(inputs)} as query_socket"
+            f"no mandatory input takes a string: name one of {_listed(inputs)} as query_socket; a retriever that takes "
+            "an embedding is scored in a pipeline with its text embedder"
         )
     return texts
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from haystack import Document, Pipeline
 from haystack.core.component import Component
@@ -25,7 +25,7 @@ from chunkadapters.haystack.documents import (
     sockets_of,
     warm_up,
 )
-from chunkadapters.models import at_once, finished
+from chunkadapters.models import finished
 from chunkadapters.scores import DeployedRetriever, RetrieverHooks, RunOptions, ScoreOptions
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.options import suggesting
@@ -101,51 +101,34 @@ def _sources(pipeline: Pipeline) -> list[str]:
 
 def _system(
     retriever: Component | Pipeline,
-    text_embedder: Component | None = None,
     query_socket: str | Sequence[str] | None = None,
     documents_socket: str | None = None,
     inputs: Mapping[str, object] | None = None,
 ) -> DeployedRetriever:
     """A retriever component, or a `Pipeline`; docs/guides/haystack.md has the options."""
     given: Values = dict(inputs or {})
-    parts: list[object] = [retriever, text_embedder, given]
-    embedding: _Embedding | None = None
+    parts: list[object] = [retriever, given]
     if isinstance(retriever, Pipeline):
-        if text_embedder is not None:
-            raise OptionError(
-                "a pipeline embeds the question itself: connect the text embedder in it"
-            )
         sockets, constant = pipeline_sockets(retriever), given
         parts += [retriever.get_component(name) for name in retriever.graph.nodes]
     elif is_component(retriever):
         sockets, constant = sockets_of(retriever), {"": given}
-        embedding = _embedding(retriever, sockets.inputs, text_embedder)
     else:
         raise DataError(
             f"expected a Haystack component or Pipeline, got {kind_of(retriever)}; a store is asked through its "
             "retriever"
         )
-    queries = _queries(sockets.inputs, query_socket, embedding)
+    queries = find_queries(sockets.inputs, query_socket)
     documents = find_documents(sockets.outputs, documents_socket)
-    asked = _Asked(retriever, constant, queries, documents, text_embedder, embedding)
+    asked = _Asked(retriever, constant, queries, documents)
     asked.check_inputs(sockets.inputs)
     warm_up(retriever)
 
     def filtered(where: Mapping[str, object]) -> DeployedRetriever:
         narrowed = with_filter(retriever, given, where)
-        return _system(retriever, text_embedder, query_socket, documents_socket, narrowed)
+        return _system(retriever, query_socket, documents_socket, narrowed)
 
     return DeployedRetriever(type(retriever).__name__, asked.ask, asked.aask, parts, filtered)
-
-
-def _queries(
-    inputs: Sequence[Socket], query_socket: str | Sequence[str] | None, embedding: _Embedding | None
-) -> list[Socket]:
-    """The inputs that take the question as a text; none of a component that takes its vector alone."""
-    takes_text = any(socket.holds(str) for socket in inputs if socket.mandatory)
-    if embedding is not None and query_socket is None and not takes_text:
-        return []
-    return find_queries(inputs, query_socket)
 
 
 @dataclass(frozen=True)
@@ -156,8 +139,6 @@ class _Asked:
     constant: Mapping[str, Values]
     queries: Sequence[Socket]
     documents: Socket
-    embedder: Component | None
-    embedding: _Embedding | None
 
     def check_inputs(self, inputs: Sequence[Socket]) -> None:
         """Raise `OptionError` unless every mandatory input has a value, and every constant one is there."""
@@ -171,8 +152,6 @@ class _Asked:
                 f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(names))}"
             )
         answered = set(map(str, self.queries))
-        if self.embedding is not None:
-            answered.add(str(self.embedding.vector))
         needed = {str(socket) for socket in inputs if socket.free and socket.mandatory}
         missing = sorted(needed - constant - answered)
         if missing:
@@ -182,71 +161,31 @@ class _Asked:
             )
 
     def ask(self, question: str) -> object:
-        return finished(self._answer(question, at_once(run)))
+        return self._documents_of(run(self.retriever, self._values(question)))
 
     async def aask(self, question: str) -> object:
-        return await self._answer(question, run_async)
+        return self._documents_of(await run_async(self.retriever, self._values(question)))
 
-    async def _answer(self, question: str, run: Callable[..., Awaitable[Outputs]]) -> object:
+    def _values(self, question: str) -> Values:
+        """The inputs of a question."""
         data = {component: dict(values) for component, values in self.constant.items()}
         for socket in self.queries:
             takes_list = socket.holds(list[str]) and not socket.holds(str)
             value = [question] if takes_list else question
             data.setdefault(socket.component, {})[socket.name] = value
-        if self.embedding is not None:
-            vector, text, output = self.embedding
-            embedded = await run(self.embedder, {text: question})
-            data[""][vector.name] = embedded[output]
-        documents = self.documents
-        if not isinstance(self.retriever, Pipeline):
-            return (await run(self.retriever, data[""]))[documents.name]
-        outer = {documents.component}
-        result = await run(self.retriever, {"data": data, "include_outputs_from": outer})
+        if isinstance(self.retriever, Pipeline):
+            return {"data": data, "include_outputs_from": {self.documents.component}}
+        return data[""]
+
+    def _documents_of(self, outputs: Outputs) -> object:
+        component, name = self.documents.component, self.documents.name
         # Nothing, if a router led the question elsewhere.
-        return result.get(documents.component, {}).get(documents.name, [])
-
-
-class _Embedding(NamedTuple):
-    """The input of a retriever that takes the question's vector, and the sockets of the component that makes it."""
-
-    vector: Socket
-    text: str
-    output: str
-
-
-def _embedding(
-    retriever: Component, inputs: Sequence[Socket], embedder: Component | None
-) -> _Embedding | None:
-    name = type(retriever).__name__
-    wanted = [socket for socket in inputs if socket.mandatory and socket.holds(list[float])]
-    if embedder is None and not wanted:
-        return None
-    if not wanted:
-        raise OptionError(f"{name} takes no embedding: leave text_embedder out")
-    if embedder is None:
-        raise OptionError(
-            f"{name} takes an embedding ({wanted[0]}): give the text_embedder that goes with its index, or the "
-            "pipeline that holds both"
-        )
-    if not is_component(embedder):
-        raise DataError(
-            f"text_embedder: expected a Haystack text embedder, got {type(embedder).__name__}"
-        )
-    texts, outputs = sockets_of(embedder)
-    vectors = [socket for socket in outputs if socket.holds(list[float])]
-    if not vectors:
-        raise DataError(
-            f"text_embedder: {type(embedder).__name__} gives no single embedding; a document embedder embeds "
-            "documents, the question needs the text embedder that goes with it"
-        )
-    warm_up(embedder)
-    return _Embedding(wanted[0], find_queries(texts, None)[0].name, vectors[0].name)
+        return outputs.get(component, {}).get(name, []) if component else outputs[name]
 
 
 class AskOptions(TypedDict, total=False):
     """How a component or a pipeline is asked; see `run_retriever`."""
 
-    text_embedder: Component | None
     query_socket: str | Sequence[str] | None
     documents_socket: str | None
     inputs: Mapping[str, object] | None
@@ -276,7 +215,6 @@ def run_retriever(
     Args:
         retriever: a component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
         benchmark: whose documents the retriever searches; or the name of a collection that ships with chunkcore.
-        text_embedder: embeds the questions for a component that takes an embedding.
         query_socket: the inputs that take the question, ``"component.input"`` of a pipeline; by default the only
             mandatory string.
         documents_socket: the output that counts; by default the only one of documents.
@@ -311,7 +249,7 @@ def evaluate_retriever(
     """Score a deployed retriever, or a whole pipeline.
 
     Args:
-        retriever: see `run_retriever`, which has further options, from `text_embedder` on.
+        retriever: see `run_retriever`, which has further options, from `query_socket` on.
         benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore.
         measures: one or a list, such as ``["Recall@1000tok", "Precision@5"]``; by default Recall, Precision, IoU and
             F1 at `k`, and PrecisionOmega if there is a `pool`.

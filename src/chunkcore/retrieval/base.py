@@ -320,11 +320,14 @@ class Index(ABC):
     def search_tokens(
         self,
         queries: Sequence[str],
-        k: int,
-        max_tokens: int,
+        k: int | None,
+        max_tokens: int | None,
         sizes: Numbers,
     ) -> Hits:
         """At least `k` chunks per query, and more until they hold `max_tokens` tokens, by `sizes`, or none are left."""
+        if max_tokens is None:
+            return self.rank(queries, k or max(len(self.corpus), 1))
+        k = k or FIRST_DEPTH
         largest = np.cumsum(np.sort(sizes)[::-1])
         while k < len(self.corpus) and largest[k - 1] < max_tokens:
             k *= 2  # so many chunks never hold the tokens
@@ -354,12 +357,9 @@ class Index(ABC):
         Raises `OptionError`: no list of strings, or a limit is under 1.
         """
         check_limits(k, max_tokens)
-        questions = _listed(queries)
-        if max_tokens is None:
-            return self.pieces(self.rank(questions, k or max(len(self.corpus), 1)))
         if sizes is None:
             sizes = self.corpus.token_counts
-        return self.pieces(self.search_tokens(questions, k or FIRST_DEPTH, max_tokens, sizes))
+        return self.pieces(self.search_tokens(_listed(queries), k, max_tokens, sizes))
 
     @suggesting
     def retrieve(
@@ -410,17 +410,14 @@ class Index(ABC):
         max_tokens: int | None,
     ) -> RankedList:
         """The answer of `retrieve`, whose arguments were checked."""
-        size = len(self.corpus)
-        if not size:
+        if not len(self.corpus):
             return RankedList()
-        deep = min(k or size, size)
-        if max_tokens is None:
-            return RankedList(self.pieces(self.rank([query], deep))[0])
         sizes = self.corpus.token_counts
-        hits = self.search_tokens([query], min(deep, FIRST_DEPTH), max_tokens, sizes)
-        tokens = np.cumsum(sizes[hits.row(0)[0]])
-        count = int(np.searchsorted(tokens, max_tokens, side="right"))
-        return RankedList(self.pieces(hits.best(min(deep, count)))[0])
+        hits = self.search_tokens([query], k, max_tokens, sizes)
+        if max_tokens is not None:
+            tokens = np.cumsum(sizes[hits.row(0)[0]])
+            hits = hits.best(int(np.searchsorted(tokens, max_tokens, side="right")))
+        return RankedList(self.pieces(hits)[0][:k])
 
     def pieces(self, hits: Hits) -> RankedPieces:
         kept = hits.indices >= 0
