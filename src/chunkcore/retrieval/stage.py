@@ -258,7 +258,16 @@ class _Staged(PassageIndex):
     ) -> list[Retrieved]:
         """The passages of units, in their order, each with the greatest worth of its units."""
         pieces = dict(units)
-        groups = {unit: [unit] for unit in pieces}
+        passages = []
+        for group in self._groups(units):
+            parts = sorted([pieces[unit] for unit in group], key=lambda piece: piece.spans)
+            best = max(worth[unit] for unit in group)
+            passages.append(passage_of(parts, best, self._documents))
+        return passages
+
+    def _groups(self, units: Sequence[tuple[int, Retrieved]]) -> Iterable[list[int]]:
+        """Which units belong together: neighbours of one span each, and those that touch or overlap."""
+        groups = {unit: [unit] for unit, _ in units}
 
         def unite(one: int, other: int) -> None:
             group, others = groups[one], groups[other]
@@ -278,12 +287,7 @@ class _Staged(PassageIndex):
                 unite(last, unit)
             if begins != document or span.end > end:
                 document, end, last = begins, span.end, unit
-        passages = []
-        for group in {id(group): group for group in groups.values()}.values():
-            parts = sorted([pieces[unit] for unit in group], key=lambda piece: piece.spans)
-            best = max(worth[unit] for unit in group)
-            passages.append(passage_of(parts, best, self._documents))
-        return passages
+        return {id(group): group for group in groups.values()}.values()
 
 
 @stages.register("merge")
