@@ -72,7 +72,7 @@ class Budget:
         max_tokens: int,
         counter: str | TokenCounter = "cl100k_base",
     ) -> None:
-        check_limits(None, max_tokens)
+        check_number("max_tokens", max_tokens, 1)
         self.counter = get_counter(counter)
         self.left = max_tokens
 

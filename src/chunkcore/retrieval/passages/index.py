@@ -20,7 +20,6 @@ from chunkcore.retrieval.base import (
     PassageIndex,
     RetrievalMethod,
     best_of,
-    check_limits,
     retrievers,
 )
 from chunkcore.retrieval.corpus import ChunkedCorpus
@@ -239,7 +238,7 @@ class WindowIndex(PassageIndex):
                 scores += self._shares["lexical"] * self._lexical.scores(query)
             if self._dense is not None:
                 scales = self._dense.scales(self._dense.cosines(vectors[place]))
-                scores += self._shares["dense"] * mean_of_squares(scales, len(scores))
+                scores += self._shares["dense"] * mean_of_squares(scales, len(scores), 1.0)
             yield scores
 
     # ---- Whether a question has an answer here
@@ -326,8 +325,8 @@ class WindowIndex(PassageIndex):
         if self._dense is not None:
             cosines = self._dense.cosines(self._vectors.queries([question])[0])
             scales = self._dense.scales(cosines)
-            relation = _WORDS * relation + self._nearness(next(scales)[0])
-            wider = _WORDS * wider + self._nearness(next(scales)[0])
+            relation = _WORDS * relation + self._nearness(next(scales))
+            wider = _WORDS * wider + self._nearness(next(scales))
         scores = next(self._questions([question])).scores
         best = best_of(scores, NEAREST)
         documents = self.units.documents
@@ -429,11 +428,11 @@ class WindowIndex(PassageIndex):
         else:
             ranked = distinct_hits(hits)
             spots = self.units.places_of(ranked)
-            placed = self._placed(ranked, spots, "hits")
-            asked = self._behind_question(question, ranked, spots, placed, "hits", BALANCE)
-            is_there = holds_all([ranked[number] for number in placed], places, self.sources)
+            asked = self._behind_question(question, ranked, spots, "hits", BALANCE)
+            placed = [ranked[number] for number in np.unique(spots[0]).tolist()]
+            is_there = holds_all(placed, places, self.sources)
         scores = asked.scores
-        _, units = self.units.covered(ranges_of(self.units.places_of(places)))
+        _, units = self.units.covered(ranges_of(self.units.places_of(places, of_given=False)))
         if not is_there:
             return math.inf, scores
         return needed_level(scores, self.units.tokens, units), scores
@@ -488,17 +487,19 @@ class WindowIndex(PassageIndex):
         level = None
         if max_tokens == "auto":
             level, max_tokens = self._level(behind=True), MOST
-        check_limits(k, max_tokens)
-        ranked = distinct_hits(hits)
+        if k is not None:
+            check_number("k", k, 1)
         budget = Budget(max_tokens, self.units.counter if counter is None else counter)
-        places = self.units.places_of(ranked)
-        placed = self._placed(ranked, places, show)
+        ranked = distinct_hits(hits)
+        # A part of a unit is cut from the document.
+        places = self.units.places_of(ranked, of_given=show not in ("whole", "all"))
+        placed = np.unique(places[0]).tolist()
         alone = []
         if len(placed) < len(ranked):
             alone = self._alone(ranked, placed, budget)
         passages: list[Retrieved] = []
         if budget.left > 0 and (placed or show == "all"):
-            asked = self._behind_question(question, ranked, places, placed, show, balance)
+            asked = self._behind_question(question, ranked, places, show, balance)
             passages = self._answer(asked, budget, level=level)
         for number in alone:
             passages.insert(number, ranked[number])
@@ -506,20 +507,6 @@ class WindowIndex(PassageIndex):
             others = [hit for number, hit in enumerate(ranked) if number not in placed]
             passages = first_cut([hit for hit in others if hit.text.strip()], budget)
         return in_order(passages[:k], order)
-
-    def _placed(self, hits: Sequence[Retrieved], places: Numbers, show: Show) -> list[int]:
-        """The numbers of the hits that stand in the index's units."""
-        placed = []
-        within, _ = self.units.covered(ranges_of(places))
-        for number in np.unique(places[0, within]).tolist():
-            hit = hits[number]
-            source = self.sources.get(hit.document_id)
-            is_there = show in ("whole", "all")  # a part of a unit is cut from the document
-            if source is not None:
-                is_there = max([span.end for span in hit.spans]) <= len(source.text)
-            if is_there:
-                placed.append(number)
-        return placed
 
     def _alone(self, hits: Sequence[Retrieved], placed: Sequence[int], budget: Budget) -> list[int]:
         """The numbers of hits without a place that the budget would hold if the hits were returned."""
@@ -537,17 +524,15 @@ class WindowIndex(PassageIndex):
         question: str,
         hits: Sequence[Retrieved],
         places: Numbers,
-        placed: Sequence[int],
         show: Show,
         balance: float,
     ) -> Question:
-        """The question, scored by words and by the hits, of which those `placed` stand in the index."""
-        hits_of = hits, placed, show, balance
+        """The question, scored by words and by the hits, of which some stand at these places."""
+        hits_of = hits, show, balance
         last = self._last.get((question, True))
         if last is not None and last.hits == hits_of:
             return last
         units = self.units
-        places = places[:, np.isin(places[0], placed)]
         words = self._lexical.scores(question)
         agreement = units.agreement(places, words)
         if balance < 1:
@@ -557,7 +542,7 @@ class WindowIndex(PassageIndex):
         else:
             ranges = ranges_of(places)
             if show != "hits":
-                whole = {hits[number].document_id for number in placed}
+                whole = {hits[number].document_id for number in places[0].tolist()}
                 if show != "whole":
                     whole.intersection_update(show)
                 ranges = np.concatenate((ranges, units.whole(whole)))
@@ -569,7 +554,7 @@ class WindowIndex(PassageIndex):
         held, worth = units.worth(places, len(hits))
         scores[held] += balance * worth
         asked = self._asked(question, scores, shown, hits_of)
-        if balance and agreement == 1 and placed[:1] == [0]:
+        if balance and agreement == 1:
             _, first = units.covered(ranges_of(places[:, places[0] == 0]))
             asked.first = np.unique(first)  # two spans may stand in one unit
         return asked

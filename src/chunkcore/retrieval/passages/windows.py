@@ -106,14 +106,14 @@ class DenseWindows:
         cosines: Scores = products_of_units * self._inverse[-1] / length
         return cosines
 
-    def scales(self, cosines: Scores) -> Iterator[tuple[Scores, float]]:
-        """At each scale every unit's score, in an array that may be changed; and what counts as a large score."""
+    def scales(self, cosines: Scores) -> Iterator[Scores]:
+        """At each scale every unit's score, in an array that may be changed."""
         sums = _running(cosines * self._weights)
         for place, (start, end) in enumerate(self._windows):
             if self._scales[place] == 0:
-                yield cosines.copy(), 1.0
+                yield cosines.copy()
             else:
-                yield (sums[end] - sums[start]) * self._inverse[place], 1.0
+                yield (sums[end] - sums[start]) * self._inverse[place]
 
 
 class _Word(NamedTuple):
@@ -301,24 +301,6 @@ class LexicalWindows:
         if last == question:
             return scores
         matches, left = self._names.of(question)
-        scores = mean_of_squares(self.scales(question, left), self._size)
-        best = float(scores.max(initial=0.0))
-        if left:
-            scores += best * np.repeat(matches, np.diff(self._units.firsts))
-        scores += self._headings.gains(self.word_weights(question), best)
-        self._last = question, scores
-        return scores
-
-    def scales(
-        self,
-        question: str,
-        left: Mapping[str, float] | None = None,
-    ) -> Iterator[tuple[Floats, float]]:
-        """At each scale every unit's score for a question, in an array that may be changed; and the greatest.
-
-        `left`: what is left of the weight of some words.
-        """
-        left = left or {}
         words = []
         for key, repeats in Counter(word_keys(question, self.form, singles=True)).items():
             units, counts = self._postings.of_word(key)
@@ -329,10 +311,15 @@ class LexicalWindows:
             factor = repeats * left.get(key, 1.0)
             weights = [factor * weight for weight in self._weights_of[key]]
             words.append(_Word(units, counts.astype(np.int32), weights))
-        scores = np.empty(self._size, dtype=self._real)
-        for parts in zip(*[block.scores(words) for block in self._blocks], strict=True):
-            np.concatenate(parts, out=scores)
-            yield scores, float(scores.max(initial=0.0))
+        row = np.empty(self._size, dtype=self._real)
+        scales = zip(*[block.scores(words) for block in self._blocks], strict=True)
+        scores = mean_of_squares((np.concatenate(scale, out=row) for scale in scales), self._size)
+        best = float(scores.max(initial=0.0))
+        if left:
+            scores += best * np.repeat(matches, np.diff(self._units.firsts))
+        scores += self._headings.gains(self.word_weights(question), best)
+        self._last = question, scores
+        return scores
 
     def with_words(self, question: str) -> list[Numbers]:
         """Of each word of the question the units that have it, ascending; of words that a unit has."""
@@ -418,16 +405,21 @@ class LexicalWindows:
 
 
 def mean_of_squares(
-    scales: Iterable[tuple[Floats, float]],
+    scales: Iterable[Floats],
     size: int,
+    largest: float | None = None,
 ) -> Scores:
-    """Each unit's mean over the scales of z · abs(z); a scale that does not tell units apart gives 0."""
+    """Each unit's mean over the scales of z · abs(z); a scale that does not tell units apart gives 0.
+
+    `largest`: what counts as a large value, if not a scale's largest one.
+    """
     total, count = np.zeros(size), 0
-    for values, largest in scales:
+    for values in scales:
         count += 1
+        top = largest or float(values.max(initial=0.0))
         values -= values.mean() if size else 0.0
         deviation = float(np.sqrt(values @ values / max(1, size)))
-        if deviation > _SAME * largest:
+        if deviation > _SAME * top:
             values /= deviation
             values *= np.abs(values)
             total += values
