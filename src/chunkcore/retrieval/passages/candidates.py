@@ -25,7 +25,7 @@ from chunkcore.retrieval.passages.assembly import (
 from chunkcore.retrieval.passages.units import Header, Shown, Units
 from chunkcore.retrieval.passages.windows import LexicalWindows
 from chunkcore.run import Retrieved
-from chunkcore.spans import Numbers, Scores, as_ranges
+from chunkcore.spans import Numbers, Scores, as_ranges, as_table
 from chunkcore.text import Document, Span, chunk_id, text_of_spans
 from chunkcore.tokens import TokenCounter
 
@@ -235,8 +235,7 @@ class Answer:
         is_given = least is not None
         if least is None:
             least = self._least()
-            self._keep_first(budget)
-            self._follow_names(budget)
+            self._raise_scores(budget)
         units, sizes = self._candidates(budget, least)
         if self._copies and not is_given:
             least = self._least()
@@ -252,17 +251,23 @@ class Answer:
 
     def _row(self, units: Numbers, sizes: Numbers, least: float) -> Row:
         """The units of which passages are made; those that are rows of a table leave their header."""
-        question, pieces = self.question, []
+        question, index = self.question, self.question.units
+        pieces, goes_on = [], []
         for unit in units.tolist():
             piece, score = question.piece(unit), float(self.scores[unit])
             if piece.score != score:
-                piece = piece.with_score(score)
+                piece = replace(piece, score=score)
             pieces.append(piece)
+            goes_on.append(index.goes_on(unit))
             header = question.header(unit)
             if header:
                 self._headers[piece.document_id, piece.spans[0]] = header
-        goes_on = [question.units.goes_on(unit) for unit in units.tolist()]
-        joined = self._joined(units)
+        # A unit is joined to the next one if it is its neighbour, and what is between them shown.
+        documents = index.documents[units]
+        is_next = (np.diff(units) == 1) & (np.diff(documents) == 0)
+        extents = [(piece.spans[0].start, piece.spans[-1].end) for piece in pieces]
+        starts, ends = as_table(extents).T + index.begins[documents]
+        joined = [*(is_next & question.shown.covers(ends[:-1], starts[1:])).tolist(), False]
         return Row(pieces, sizes.tolist(), joined, least, goes_on, self._counted.runs)
 
     def passages(
@@ -305,21 +310,19 @@ class Answer:
                 least = min(least, float(self.scores[units].min()))
         return least
 
-    def _keep_first(self, budget: Budget) -> None:
-        """The units of a short first hit score next to the best one, so that they stay; over it if not both fit."""
+    def _raise_scores(self, budget: Budget) -> None:
+        """The units of a short first hit score next to the best one, so that they stay; over it if not both fit. Units
+        that a rare name in the best ones leads to score next to these, up to a share of the budget.
+        """
         room = _FIRST * budget.left
         first = self.question.first
         first = first[np.isfinite(self.scores[first])]
-        if not 0 < len(first) <= room:  # a long hit is not read
-            return
-        best = int(self.scores.argmax())
-        *sizes, more = self._sizes(np.append(first, best)).tolist()
-        if sum(sizes) <= room:
-            towards = -math.inf if sum(sizes) + more <= budget.left else math.inf
-            self.scores[first] = np.nextafter(self.scores[best], towards)
-
-    def _follow_names(self, budget: Budget) -> None:
-        """Units that a rare name in the best ones leads to score next to these, up to a share of the budget."""
+        if 0 < len(first) <= room:  # a long hit is not read
+            best = int(self.scores.argmax())
+            *sizes, more = self._sizes(np.append(first, best)).tolist()
+            if sum(sizes) <= room:
+                towards = -math.inf if sum(sizes) + more <= budget.left else math.inf
+                self.scores[first] = np.nextafter(self.scores[best], towards)
         room = _ROOM * budget.left
         for lead in self.question.leads:
             room -= int(self._sizes(np.array([lead.unit]))[0])
@@ -388,20 +391,6 @@ class Answer:
                 whole = [unit for unit in new if unit not in self.question.cut]
                 self.question.units.sizes[whole] = counted.tokens[whole]
         return counted.tokens[units]
-
-    def _joined(self, units: Numbers) -> list[bool]:
-        """Of each of the units, whether the next one is its neighbour, and what is between them shown."""
-        all_units, cut = self.question.units, self.question.cut
-        documents = all_units.documents[units]
-        is_next = (np.diff(units) == 1) & (np.diff(documents) == 0)
-        starts, ends = all_units.starts[units], all_units.ends[units]
-        for place, unit in enumerate(units.tolist()):
-            if unit in cut:
-                begin = all_units.begins[documents[place]]
-                starts[place] = begin + cut[unit][0].start
-                ends[place] = begin + cut[unit][-1].end
-        is_shown = self.question.shown.covers(ends[:-1], starts[1:])
-        return [*(is_next & is_shown).tolist(), False]
 
 
 # ---- Names that link documents
