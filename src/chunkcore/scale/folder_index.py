@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
@@ -169,6 +169,7 @@ def open_index(
     stamp = manifest_stamp(folder)  # before it is opened: a save between the two is opened again
     notes = read_manifest(folder)["notes"]
     name, stamps = notes.get("root"), notes.get("stamps")
+    settings = notes.get("settings")
     root = Path(name) if isinstance(name, str) else None
     if root is None or not isinstance(stamps, dict) or not _is_here(root, stamps):
         stamps = {}
@@ -179,7 +180,7 @@ def open_index(
         embedder=embedder,
         stamp=stamp,
         stamps=stamps,
-        follow_links=notes.get("follow_links") is True,
+        follow_links=isinstance(settings, dict) and settings.get("follow_links") is True,
     )
 
 
@@ -224,7 +225,14 @@ def index_files(
     """
     closed = []  # folders that cannot be listed
     stamps = _stamps(docs, lambda place, _: closed.append(place), follow_links=follow_links)
-    before = _earlier(folder, retriever, chunker, embedder, follow_links=follow_links)
+    settings = {
+        "retriever": get_retriever(retriever).name,
+        "chunker": get_chunker(chunker).spec,
+        "embedder": getattr(embedder, "fingerprint", None),
+        "follow_links": follow_links,
+        "html": html_setting(),
+    }
+    before = _earlier(folder, embedder, settings)
     kept: set[str] = set()
     unread: dict[str, str] = {}
     if before is not None and not reread:
@@ -240,19 +248,21 @@ def index_files(
     opened = FolderIndex(
         index, docs, unread, len(documents), folder, embedder, follow_links=follow_links
     )
-    return opened if folder is None else _saved(opened, docs, folder, before, stamps)
+    if folder is None:
+        return opened
+    notes = {"root": str(docs.absolute()), "settings": settings}
+    return _saved(opened, folder, before, stamps, notes)
 
 
 def _as_before(
     docs: Path, before: _Earlier, stamps: Mapping[str, Stamp]
 ) -> tuple[set[str], dict[str, str]]:
     """The files that were read and are as they were; and those that could not be read, with the reasons."""
-    unread = {}
-    for name, (stamp, reason) in before.unread.items():
-        if stamps.get(name) == stamp:
-            unread[name] = str(reason)
-            warn_user(f"left out of {docs}: {name}: {reason}")
-    return {name for name, stamp in stamps.items() if before.stamps.get(name) == stamp}, unread
+    unchanged = {name for name, stamp in stamps.items() if before.stamps.get(name) == stamp}
+    unread = {name: str(reason) for name, reason in before.unread.items() if name in unchanged}
+    for name, reason in unread.items():
+        warn_user(f"left out of {docs}: {name}: {reason}")
+    return unchanged - unread.keys(), unread
 
 
 def _by_file(docs: Path) -> bool:
@@ -302,75 +312,46 @@ def _updated(index: Index, documents: list[Document], kept: set[str], *, by_file
 
 
 class _Earlier(NamedTuple):
-    """A saved index, the stamps of its files, and of files that were not read the stamp and the reason."""
+    """A saved index, the stamps of its files, and the reasons of those that were not read."""
 
     content: Index
     stamps: Mapping[str, Stamp]
-    unread: Mapping[str, Sequence[Any]]
+    unread: Mapping[str, str]
 
 
 def _earlier(
-    folder: Path | None,
-    retriever: str,
-    chunker: str,
-    embedder: Embedder | None,
-    *,
-    follow_links: bool,
+    folder: Path | None, embedder: Embedder | None, settings: Mapping[str, object]
 ) -> _Earlier | None:
     """The index in the folder, if it is whole and of these settings."""
     if folder is None or not (folder / MANIFEST).exists():
         return None
     try:
-        manifest = read_manifest(folder)
+        notes = read_manifest(folder)["notes"]
         index = load_index(folder, embedder=embedder)
     except DataError as error:
         warn_user(f"{error.args[0].partition(';')[0]}; it is made anew")
         return None
-    notes = manifest["notes"]
-    stamps, unread = notes.get("stamps"), notes.get("unread", {})
-    if not isinstance(stamps, dict) or not isinstance(unread, dict):
+    stamps, unread = notes.get("stamps"), notes.get("unread")
+    is_ours = isinstance(stamps, dict) and isinstance(unread, dict)
+    if not is_ours or notes.get("settings") != settings:
         return None
-    saved = (
-        manifest["retriever"],
-        manifest["chunker"],
-        (manifest["embedder"] or {}).get("fingerprint"),
-        notes.get("follow_links", False),
-        notes.get("html"),
-    )
-    settings = (
-        get_retriever(retriever).name,
-        get_chunker(chunker).spec,
-        getattr(embedder, "fingerprint", None),
-        follow_links,
-        html_setting(),
-    )
-    return _Earlier(index, stamps, unread) if saved == settings else None
+    return _Earlier(index, stamps, unread)
 
 
 def _saved(
     opened: FolderIndex,
-    docs: Path,
     folder: Path,
     before: _Earlier | None,
     stamps: Mapping[str, Stamp],
+    notes: Mapping[str, object],
 ) -> FolderIndex:
     """The index, saved in the folder unless that has it already."""
     index = opened.index
-    unread = {
-        name: [stamps[name], reason] for name, reason in opened.unread.items() if name in stamps
-    }
-    read = {name: stamp for name, stamp in stamps.items() if name not in unread}
-    if (index, read, unread) != before:
+    unread = {name: reason for name, reason in opened.unread.items() if name in stamps}
+    if (index, stamps, unread) != before:
         index.base = None  # it is of the files as they are, whoever saved meanwhile
-        notes = {
-            "root": str(docs.absolute()),
-            "stamps": read,
-            "unread": unread,
-            "follow_links": opened.follow_links,
-            "html": html_setting(),
-        }
         try:
-            index.save(folder, notes=notes)
+            index.save(folder, notes={**notes, "stamps": stamps, "unread": unread})
         except OSError as error:
             raise NotSavedError(folder, error, opened) from error
     return replace(opened, stamp=manifest_stamp(folder))
