@@ -143,11 +143,7 @@ class _RunReader:
         self._seen: dict[object, str] = {}  # the line of each hit, by its query and place
         self._last: dict[str, tuple[float, float]] = {}  # the rank and score of the line before
 
-    def add(
-        self,
-        where: str,
-        row: Mapping[str, Any],
-    ) -> None:
+    def add(self, where: str, row: Mapping[str, Any]) -> None:
         """Add a line's hit; a line with "results" says only that its question was asked."""
         query = row.get("query_id")
         if not isinstance(query, str):
@@ -160,17 +156,7 @@ class _RunReader:
         pieces = self.results.setdefault(query, [])
         if "results" in row:
             return
-        texts = {key: row.get(key) or "" for key in _TEXTS}
-        spans = row.get("spans")
-        for key, value in texts.items():
-            if not isinstance(value, str):
-                raise DataError(f'"{key}" is a string, got {value!r:.60}')
-        if not (texts["document_id"] or texts["text"] or spans):
-            raise DataError('a hit has "document_id" and "spans", or a "text"')
-        if spans is not None and not texts["document_id"]:
-            raise DataError(
-                'there are "spans", and no "document_id" that says what they are of: give both, or the text alone'
-            )
+        spans, texts = row.get("spans"), _texts(row)
         piece = self._placed(texts, spans, self._score(query, row))
         place: object = piece.id
         if not piece.id and (spans is not None or not texts["text"]):
@@ -226,6 +212,21 @@ class _RunReader:
         if not places and document.text:
             places = (Span(0, document.size),)
         return Retrieved(document_id, places, score, id=name)
+
+
+def _texts(row: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of a hit. Raises `DataError`: they do not say what was found."""
+    texts = {key: row.get(key) or "" for key in _TEXTS}
+    for key, value in texts.items():
+        if not isinstance(value, str):
+            raise DataError(f'"{key}" is a string, got {value!r:.60}')
+    if row.get("spans") is not None and not texts["document_id"]:
+        raise DataError(
+            'there are "spans", and no "document_id" that says what they are of: give both, or the text alone'
+        )
+    if not (texts["document_id"] or texts["text"]):
+        raise DataError('a hit has "document_id" and "spans", or a "text"')
+    return texts
 
 
 def _number(row: Mapping[str, Any], key: str) -> float | None:

@@ -47,6 +47,7 @@ from chunkcore.text import Span
 from chunkcore.tokens import TokenCounter, get_counter
 
 MinRule = Literal["holding", "touching"]
+CountsOf = Callable[[Unit, Depth | None, bool], Counts]
 _OCCURRENCES = 1000  # of an ambiguous text that are tried
 
 
@@ -159,31 +160,24 @@ class Scorer:
         asked: Collection[str] | None = None,
     ) -> Report:
         ranked = self._ranked(run)
-        tokens, queries = self.relevance("token"), self.benchmark.queries
+        queries = self.benchmark.queries
         ids = [query.id for query in queries]
         is_asked = np.array([asked is None or name in asked for name in ids], dtype=np.bool_)
-        has_pool = run.pool is not None
         pool = spans = SpanTable.of(run.pool or (), self.axis, f"the pool of {run.name!r}")
         if ranked.pieces is not run.pool:
             spans = SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
         query, rank = ragged_indices(np.zeros_like(ranked.counts), ranked.counts)
         retrieved = RankedSpans(spans, ranked.numbers, query, rank)
         counts = self._counts_of(retrieved, self._holding(pool))
-        scores: dict[Measure, Scores] = {}
-        for measure in measures:
-            scores[measure] = np.full(len(ids), math.nan)
-            if has_pool or not measure.needs_pool:
-                counted = counts(measure.unit, measure.k, measure.of_pool)
-                score = measure.compute(counted)
-                scores[measure] = np.where(is_asked & (counted.relevant > 0), score, math.nan)
+        has_pool = run.pool is not None
+        scores = _scores(counts, measures, is_asked, has_pool=has_pool)
         amounts, shares = {}, {}
         for k in dict.fromkeys(measure.k for measure in measures if measure.k is not None):
             is_known = is_asked & (has_pool or k != "min")
             amounts[k], shares[k] = self._found(counts("token", k, False), is_known)
         chunks = None
         if has_pool:
-            chunks = ChunkStatistics(tokens.count(pool).sizes)
-        lacking = np.array([name not in run.results for name in ids], dtype=np.bool_)
+            chunks = ChunkStatistics(self.relevance("token").count(pool).sizes)
         return Report(
             name=run.name,
             benchmark=self.benchmark.name,
@@ -193,7 +187,7 @@ class Scorer:
             retrieved_tokens=amounts,
             found=shares,
             located=_located(ranked.pieces, retrieved),
-            unanswered=tuple(compress(ids, is_asked & lacking)),
+            unanswered=tuple(name for name in compress(ids, is_asked) if name not in run.results),
             chunks=chunks,
             min_rule=self.min_rule,
             run=run,
@@ -210,9 +204,7 @@ class Scorer:
         shares = np.where(is_known[self._evidence_query], counted.shares, math.nan)
         return amounts, self.relevance("token").by_query(shares)
 
-    def _counts_of(
-        self, retrieved: RankedSpans, holding: RankedSpans
-    ) -> Callable[[Unit, Depth | None, bool], Counts]:
+    def _counts_of(self, retrieved: RankedSpans, holding: RankedSpans) -> CountsOf:
         """A run's counts by unit, depth, and whether they are of the pool, each computed once."""
         queries = len(self.benchmark.queries)
         table = cache(lambda unit, pieces: self.relevance(unit).count(pieces))
@@ -220,7 +212,8 @@ class Scorer:
         def limit(k: Depth | None) -> Numbers:
             if k == "min":
                 return holding.per_query(queries)
-            return np.full(queries, k if isinstance(k, int) else np.iinfo(np.int64).max)
+            most = k if isinstance(k, int) else np.iinfo(np.int64).max
+            return np.full(queries, most)
 
         @cache
         def best(k: Depth | None) -> RankedSpans:
@@ -339,6 +332,20 @@ class Scorer:
     def first_tokens(self, text: str, count: int) -> str:
         begins = self.counter.boundaries(text)
         return text if len(begins) <= count else text[: int(begins[count])]
+
+
+def _scores(
+    counts: CountsOf, measures: Sequence[RetrievalMeasure], is_asked: Flags, *, has_pool: bool
+) -> dict[Measure, Scores]:
+    """Each measure's scores; NaN where it is undefined."""
+    scores: dict[Measure, Scores] = {}
+    for measure in measures:
+        scores[measure] = np.full(len(is_asked), math.nan)
+        if has_pool or not measure.needs_pool:
+            counted = counts(measure.unit, measure.k, measure.of_pool)
+            is_defined = is_asked & (counted.relevant > 0)
+            scores[measure] = np.where(is_defined, measure.compute(counted), math.nan)
+    return scores
 
 
 def _evidence_in(query: Query, document_id: str, place: Span) -> int:

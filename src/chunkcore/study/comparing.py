@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
@@ -249,7 +249,7 @@ class StudySettings:
         """The race in which systems are stopped that are surely behind; None where all questions are asked."""
         if self.every_question or self.requirements or self.earlier is not None:
             return None
-        kept = frozenset([self.baseline] if self.baseline else [])
+        kept = frozenset(filter(None, [self.baseline]))
         return Race(benchmark, self.verdict_by, self.by, self.seed, kept)
 
     def check_baseline(self, names: Sequence[str]) -> None:
@@ -331,105 +331,98 @@ def compare_systems(
     chunkers = default_chunkers(retrievers) if chunkers is None else chunkers
     methods = [get_retriever(spec).name for spec in retrievers]
     models = list(map(cached_embedder, embedders))
-    built = build_chunkers(chunkers, prepare)
-    _check_before(settings, benchmark, built, methods, models, runs)
-    scorer = Scorer(benchmark, counter=settings.counter)
+    study = _Study(benchmark, settings, build_chunkers(chunkers, prepare), methods, models, runs)
+    study.check()
     reports: list[Report] = []
     stopped = ""
-
-    def best_alone(scored: Sequence[Report]) -> Report | None:
-        """The best without passages; None where no other is asked for, or known."""
-        plain = [report for report in scored if not _makes_passages(report.system)]
-        if runs or not settings.extras or not plain or len(scored) < 2:
-            return None
-        return settings.compare(plain).ranked[0]
-
     try:
-        if built:
-            run_experiment(
-                scorer,
-                built,
-                models,
-                measures=settings.measures,
-                curved=True,
-                race=settings.race(benchmark),
-                choose=best_alone,
-                retrievers=methods,
-                progress=progress,
-                done=reports.append,
-            )
-        reports += _scored_runs(runs, scorer, settings)
+        study.score(reports, progress)
     except KeyboardInterrupt:
         if not reports:
             raise
-        stopped = (
-            f"Stopped before the end; the report is of the first {len(reports):,} to be scored."
-        )
+        count = f"the first {len(reports):,} to be scored"
+        stopped = f"Stopped before the end; the report is of {count}."
     for place, report in enumerate(reports):
         if report.cost is not None:
             reports[place] = replace(report, cost=report.cost.priced(settings.prices))
-    specs = {name: chunker.spec for name, chunker in built.items()}  # with all options
     return ReportPage(
         settings.compare(reports),
         benchmark,
-        _facts(reports, models, methods, settings) | specs,
+        study.facts(reports),
         today(),
         stopped=stopped,
         counter=settings.counter,
     )
 
 
-def _check_before(
-    settings: StudySettings,
-    benchmark: Benchmark,
-    chunkers: Mapping[str, Chunker],
-    methods: Sequence[str],
-    models: Sequence[CachedEmbedder],
-    runs: Sequence[Run],
-) -> None:
-    """Check before long work that the baseline is among the systems, and that the questions can be resampled."""
-    others = [run.name for run in runs]
-    names = [name for name in chunkers for _ in methods for _ in models]
-    if settings.earlier is not None:
-        check_names([*names, *others], settings.earlier)
-    settings.check_baseline([*chunkers, *methods, *others])
-    if settings.by == "document" and benchmark.without_evidence:
-        raise OptionError(
-            "by document needs the documents that evidence is in, and some questions have none"
-        )
-    shared_documents(list(question_documents(benchmark).values()), settings.by)  # raises
+@dataclass(frozen=True)
+class _Study:
+    """What is compared: chunkers by the names of their reports, retrievers, embedders and runs."""
 
+    benchmark: Benchmark
+    settings: StudySettings
+    chunkers: Mapping[str, Chunker]
+    methods: Sequence[str]
+    models: Sequence[CachedEmbedder]
+    runs: Sequence[Run]
 
-def _scored_runs(runs: Sequence[Run], scorer: Scorer, settings: StudySettings) -> Iterator[Report]:
-    """The reports of runs, alone and with passages behind them."""
-    behind = PassagesBehind(scorer)
-    system = System(behind=BEHIND)
-    for run in runs:
-        yield settings.scored(run, scorer)
-        if settings.extras:
-            name = system_name(run.name, system.stage)
-            report = behind.score(run, settings.measures, BEHIND, name)
-            yield replace(report, system=system, curve=behind.curve(run, BEHIND))
+    def check(self) -> None:
+        """Check before long work that the baseline is among the systems, and that the questions can be resampled."""
+        settings = self.settings
+        others = [run.name for run in self.runs]
+        if settings.earlier is not None:
+            systems = [*self.chunkers] * len(self.methods) * len(self.models)
+            check_names([*systems, *others], settings.earlier)
+        settings.check_baseline([*self.chunkers, *self.methods, *others])
+        documents = question_documents(self.benchmark)
+        shared_documents(list(documents.values()), settings.by)  # raises
 
+    def score(self, reports: list[Report], progress: Progress | None) -> None:
+        """Add the report of each system, as it is scored."""
+        settings = self.settings
+        scorer = Scorer(self.benchmark, counter=settings.counter)
+        if self.chunkers:
+            run_experiment(
+                scorer,
+                self.chunkers,
+                self.models,
+                measures=settings.measures,
+                curved=True,
+                race=settings.race(self.benchmark),
+                choose=self._best_alone,
+                retrievers=self.methods,
+                progress=progress,
+                done=reports.append,
+            )
+        behind = PassagesBehind(scorer)
+        system = System(behind=BEHIND)
+        for run in self.runs:
+            reports.append(settings.scored(run, scorer))
+            if settings.extras:
+                name = system_name(run.name, system.stage)
+                report = behind.score(run, settings.measures, BEHIND, name)
+                curve = behind.curve(run, BEHIND)
+                reports.append(replace(report, system=system, curve=curve))
 
-def _makes_passages(system: System) -> bool:
-    return bool(system.retriever) and get_retriever(system.retriever).makes_passages
+    def _best_alone(self, reports: Sequence[Report]) -> Report | None:
+        """The best without passages; None where no other is asked for, or known."""
+        makes = {name: get_retriever(name).makes_passages for name in self.methods}
+        plain = [report for report in reports if not makes[report.system.retriever]]
+        if self.runs or not self.settings.extras or not plain or len(reports) < 2:
+            return None
+        return self.settings.compare(plain).ranked[0]
 
-
-def _facts(
-    reports: Sequence[Report],
-    models: Sequence[CachedEmbedder],
-    methods: Sequence[str],
-    settings: StudySettings,
-) -> dict[str, str]:
-    """How the reports were made."""
-    names = {report.system.embedder for report in reports}
-    facts = {
-        "Embedder": "; ".join(described(model) for model in models if model.name in names),
-        "Retrievers": ", ".join(methods),
-        "Scores count tokens of": str(getattr(settings.counter, "name", settings.counter)),
-    }
-    return {name: value for name, value in facts.items() if value}
+    def facts(self, reports: Sequence[Report]) -> dict[str, str]:
+        """How the reports were made; the chunkers with all options."""
+        counter = self.settings.counter
+        names = {report.system.embedder for report in reports}
+        facts = {
+            "Embedder": "; ".join(described(one) for one in self.models if one.name in names),
+            "Retrievers": ", ".join(self.methods),
+            "Scores count tokens of": str(getattr(counter, "name", counter)),
+        }
+        specs = {name: chunker.spec for name, chunker in self.chunkers.items()}
+        return {name: value for name, value in facts.items() if value} | specs
 
 
 def tuning_page(tuning: Tuning, benchmark: Benchmark) -> ReportPage:

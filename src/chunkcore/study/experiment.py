@@ -116,7 +116,9 @@ def run_retriever(
         raise OptionError(guesses.SWAPPED["run_retriever"])
     if not isinstance(retriever, Retriever):
         raise OptionError(guesses.NO_RETRIEVER.format(type(retriever).__name__))
-    questions = list(queries.queries if isinstance(queries, Benchmark) else queries)
+    if isinstance(queries, Benchmark):
+        queries = queries.queries
+    questions = list(queries)
     check_limits(k, max_tokens)
     kind = type(retriever).__name__
     name = name or kind
@@ -171,7 +173,7 @@ def run_experiment(
     race: Race | None = None,
     choose: Callable[[Sequence[Report]], Report | None] = lambda reports: None,
     progress: Progress | None = None,
-    done: Callable[[Report], None] | None = None,
+    done: Callable[[Report], None] = lambda report: None,
 ) -> list[Report]:
     """Score systems: one report per embedder, retriever and chunker, which goes fastest.
 
@@ -210,6 +212,11 @@ def run_experiment(
     plain = _chunkers(chunkers)
     reports: list[Report] = []
     benches = {}
+    unnamed = {}  # parts that all systems have alike
+    if len(methods) == 1:
+        unnamed["retriever"] = ""
+    if len(meters) == 1:
+        unnamed["embedder"] = ""
     for model, meter in meters.items():
         bench = _Bench(scorer, scored, meter, methods, plain, progress or no_progress)
         benches[model] = bench
@@ -218,14 +225,9 @@ def run_experiment(
             systems = [system for system in systems if system.embedder]
         bench.cut(systems)
         for place, system in enumerate(systems, start=1):
-            shown = system
-            if len(methods) == 1:
-                shown = replace(shown, retriever="")
-            if len(meters) == 1:
-                shown = replace(shown, embedder="")
-            reports.append(bench.report(system, shown.name, race, curved=curved))
-            if done is not None:
-                done(reports[-1])
+            name = replace(system, **unnamed).name
+            reports.append(bench.report(system, name, race, curved=curved))
+            done(reports[-1])
             bench.progress("search", place, len(systems))
     chosen = choose(reports)
     if chosen is not None:
@@ -233,8 +235,7 @@ def run_experiment(
         name = system_name(chosen.name, system.stage)
         bench = benches.get(system.embedder, bench)  # without a model, any
         reports.append(bench.report(system, name, None, curved=curved))
-        if done is not None:
-            done(reports[-1])
+        done(reports[-1])
     return reports
 
 
@@ -323,7 +324,8 @@ class _Bench:
         for method, chunker in product(self.methods.values(), self.chunkers):
             if not (behind and method.makes_passages):
                 embeds = method.embeds or chunker in self.embedding
-                systems.append(System(chunker, method.name, model if embeds else "", behind))
+                embedder = model if embeds else ""
+                systems.append(System(chunker, method.name, embedder, behind))
         return systems
 
     def cut(self, systems: Sequence[System]) -> None:
