@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from chunkcore import DataError, Document, Index, OptionError, chunk_corpus, get_chunker, get_retriever
 from chunkcore.retrieval import ChunkedCorpus, TextVectors, load_index
@@ -155,6 +157,21 @@ def test_no_model_is_loaded_for_words_or_until_a_question_is_embedded(tmp_path: 
         loaded.retrieve("crow")
 
 
+@pytest.mark.parametrize("name", ["openai:m", "openai:m@http://127.0.0.1:1/v1#key=A_API_KEY", "mistral/m"])
+def test_nothing_is_sent_to_an_endpoint_that_a_saved_index_names(name: str, tmp_path: Path) -> None:
+    model = FakeEmbedder(name=name)
+    folder = made("dense", DOCUMENTS, model).save(tmp_path / "i")
+    with pytest.raises(DataError, match="names an endpoint"):
+        load_index(folder)
+    assert load_index(folder, embedder=model).retrieve("crow")
+    chunker = 'contextual:chunker=sentence,llm="openai:m@http://127.0.0.1:1/v1",retries=0'
+    corpus = chunk_corpus(DOCUMENTS[:0], chunker)
+    loaded = load_index(get_retriever("bm25").index(corpus).save(tmp_path / "words"))
+    with pytest.raises(DataError, match="give update the chunker="):
+        loaded.update(DOCUMENTS)
+    assert loaded.update(DOCUMENTS, chunker="sentence").retrieve("crow")
+
+
 def test_another_model_is_refused(tmp_path: Path) -> None:
     made("dense", DOCUMENTS).save(tmp_path / "i")
     other = FakeEmbedder()
@@ -209,17 +226,75 @@ def test_what_cannot_be_written_down_is_refused_before_anything_is_lost(tmp_path
     assert len(list((tmp_path / "i").glob("data-*"))) == 1
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"notes": ["root"]}, {"notes": None}, {"retriever": 5}, {"data": "../secret"}, {"files": []}]
-)
-def test_a_manifest_of_wrong_values_with_a_right_checksum_is_damaged(wrong: dict[str, Any], tmp_path: Path) -> None:
-    folder = made("bm25", DOCUMENTS).save(tmp_path / "i")
-    manifest = read_manifest(folder) | wrong
+def seal(folder: Path, changes: dict[str, Any]) -> None:
+    """Write the manifest anew, with its checksum, as a stranger may."""
+    manifest = read_manifest(folder) | changes
     digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
     (folder / "manifest.json").write_text(json.dumps({**manifest, "checksum": digest}))
+
+
+WRONG: list[dict[str, Any]] = [{"notes": ["root"]}, {"notes": None}, {"data": "../secret"}, {"files": []}]
+WRONG += [{"retriever": 5}, {"retriever": "bm25" + "+window:1" * 500}, {"fingerprint": 5}, {"embedder": [5]}]
+WRONG += [{"enough": {"miss": 0.1, "refuse": 0.1, "level": "", "least": 0, "questions": 1, "tokens": 1}}]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_manifest_of_wrong_values_with_a_right_checksum_is_damaged(wrong: dict[str, Any], tmp_path: Path) -> None:
+    folder = made("bm25", DOCUMENTS).save(tmp_path / "i")
+    seal(folder, wrong)
     for opened in (load_index, open_index):
-        with pytest.raises(DataError, match=r"manifest.json is damaged; make it again"):
+        with pytest.raises(DataError, match=r"is damaged; make it again|calibration of the index cannot be read"):
             opened(folder)
+
+
+# Files of an index, and what a stranger may make of their arrays.
+UNFIT: list[tuple[str, Any]] = [
+    ("chunks", lambda rows: rows[:4]),
+    ("chunks", lambda rows: rows.astype(float)),
+    *(
+        ("chunks", lambda rows, shift=shift: rows + np.array(shift)[:, None])
+        for shift in ([9, 0, 0, 0, 0], [-1, 0, 0, 0, 0], [0, 0, -1, 0, 0], [0, 0, 50, 0, 0], [0, 0, 0, 999, 0])
+    ),
+    *(
+        (f"words-first5-{name}", change)
+        for name in ("begins", "texts", "counts", "lengths")
+        for change in (lambda row: row[:-1], lambda row: row[None], lambda row: row.astype("U"))
+    ),
+    ("words-first5-keys", lambda row: row[:-1]),
+    ("words-first5-begins", lambda row: row[::-1]),
+    *(("words-first5-texts", lambda row, by=by: row + by) for by in (-1, 99)),
+    *(
+        (name, change)
+        for name in ("vectors", "norms")
+        for change in (lambda rows: rows[:-1], np.ravel, lambda rows: rows.astype(complex))
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "change"), UNFIT)
+def test_arrays_that_do_not_fit_together_are_damage(name: str, change: Any, tmp_path: Path) -> None:
+    index = made("passages", DOCUMENTS)
+    index.retrieve("crow")
+    folder = index.save(tmp_path / "i")
+    manifest = read_manifest(folder)
+    file = folder / manifest["data"] / f"{name}.npy"
+    np.save(file, change(np.load(file)))
+    data = file.read_bytes()
+    manifest["files"][file.name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    seal(folder, manifest)
+    with pytest.raises(DataError, match="is damaged; make it again"):
+        load_index(folder, embedder=FakeEmbedder())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+@pytest.mark.parametrize("name", ["manifest.json", "texts.bin", "chunks.npy", "vectors.npy"])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(name: str, tmp_path: Path) -> None:
+    folder = made("dense", DOCUMENTS).save(tmp_path / "i")
+    (file,) = folder.rglob(name)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(DataError, match=r"is damaged|is a pipe"):
+        load_index(folder, embedder=FakeEmbedder())
 
 
 def test_notes_of_another_program_are_no_settings_of_a_folder(tmp_path: Path) -> None:

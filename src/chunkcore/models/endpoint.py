@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 
 import numpy as np
 
-from chunkcore.errors import ModelError, NoAnswerError, OptionError, echo
+from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, echo
 from chunkcore.lazy import needed
 from chunkcore.models.base import Fingerprinted, Vectors, check_vectors
 from chunkcore.models.cache import LLMCache
@@ -392,6 +392,18 @@ def as_openai(spec: str) -> str:
     if not slash or provider not in PROVIDERS or os.path.exists(spec):  # noqa: PTH110  # any text
         return spec
     return f"openai:{model}" if provider == "openai" else f"openai:{model}@{PROVIDERS[provider]}"
+
+
+_SENDING = re.compile(rf"(?<![\w./\\-])(?:openai:|(?:{'|'.join(PROVIDERS)})/)")
+
+
+def check_stays_here(spec: str, advice: str) -> None:
+    """Raise `DataError`: a file, which may be a stranger's, names an endpoint, to which texts would be sent."""
+    if _SENDING.search(spec):
+        raise DataError(
+            f"the index names an endpoint, {echo(spec)}, to which texts would be sent; if you trust it, name it "
+            f"yourself: {advice}"
+        )
 
 
 # ---- Language models

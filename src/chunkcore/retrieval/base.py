@@ -17,6 +17,7 @@ from chunkcore import guesses
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.models.base import Embedder
+from chunkcore.models.endpoint import check_stays_here
 from chunkcore.options import (
     check_number,
     check_option_names,
@@ -183,6 +184,7 @@ class Index(ABC):
         superseded: `update` or `delete` has made a newer index of this one.
         saved_place: the saved index from which it was loaded, or into which it was saved.
         base: the origin of the index that this one updates.
+        is_loaded: whether its chunker was named by a saved index.
         enough: the thresholds that `chunkcore.study.enough.calibrate` found for it.
     """
 
@@ -192,6 +194,7 @@ class Index(ABC):
     superseded: bool = False
     saved_place: SavedPlace | None = None
     base: SavedPlace | None = None
+    is_loaded: bool = False
     enough: Enough | None = None
 
     def __init__(self, corpus: ChunkedCorpus, *inner: Index) -> None:
@@ -292,6 +295,8 @@ class Index(ABC):
         self._check_whole()
         before, vectors = self.corpus, self.vectors
         changed, gone = _changes(before.documents, documents, without)
+        if changed and chunker is None and self.is_loaded and before.chunker is not None:
+            check_stays_here(before.chunker.spec, "give update the chunker=")
         added = _cut(changed, before.chunker, chunker)
         if not changed and not gone:
             return self
@@ -304,6 +309,7 @@ class Index(ABC):
         index.enough = self.enough
         self.superseded = True
         index.base = self.base or self.saved_place
+        index.is_loaded = self.is_loaded
         return index
 
     def delete(self, ids: Iterable[str]) -> Index:

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import re
 import secrets
 import shutil
@@ -27,9 +28,10 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.columns import BLOCK
-from chunkcore.errors import ChunkcoreError, DataError, echo
-from chunkcore.files import installed_version, wait_for_lock, write_parts
+from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
+from chunkcore.files import installed_version, open_file, wait_for_lock, write_parts
 from chunkcore.models.base import Embedder
+from chunkcore.models.endpoint import check_stays_here
 from chunkcore.options import check_number
 from chunkcore.plain import plain
 from chunkcore.retrieval.corpus import ChunkedCorpus
@@ -44,12 +46,15 @@ _LOCK = ".lock"
 SavedPlace = tuple[Path, str]  # the folder of a saved index, and the name of its data there
 _ROWS: dict[RowsKind, str] = {"texts": "vectors.npy", "late": "late.npy", "norms": "norms.npy"}
 _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
+_LONGEST_SPEC = 1000
 _DATA = re.compile("data-[0-9a-f]{16}")
 # What saves write beside the manifest.
 _LEFT = re.compile(rf"{_DATA.pattern}|\.{MANIFEST}\..*\.part|{_LOCK}")
 # What parts raise that do not fit together, and what NumPy does for the damaged head of an array.
 _UNFIT = (
+    AttributeError,
     KeyError,
+    IndexError,
     ValueError,
     TypeError,
     OverflowError,
@@ -112,6 +117,9 @@ class Enough:
     def __post_init__(self) -> None:
         check_number("miss", self.miss, 0, 1, whole=False)
         check_number("refuse", self.refuse, 0, 1, whole=False)
+        thresholds = self.level, self.least
+        if not all(isinstance(value, int | float) for value in thresholds):
+            raise OptionError(f"level and least are numbers, got {echo(thresholds)}")
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -210,10 +218,11 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
     """
     file = Path(folder) / MANIFEST
     try:
-        manifest = json.loads(file.read_bytes())
+        with open_file(file) as content:
+            manifest = json.load(content)
     except FileNotFoundError as error:
         raise DataError(f"{folder} holds no index: expected {MANIFEST} in it; {_AGAIN}") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{file} cannot be read ({error}); {_AGAIN}") from error
     if not isinstance(manifest, dict):
         manifest = {}
@@ -224,6 +233,7 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
         raise _damaged(file)
     kinds = {"notes": dict, "files": dict, "retriever": str, "data": str}
     is_whole = all(isinstance(manifest.get(name), kind) for name, kind in kinds.items())
+    is_whole = is_whole and len(manifest["retriever"]) <= _LONGEST_SPEC  # each part takes a call
     if not is_whole or not _DATA.fullmatch(manifest["data"]):
         raise _damaged(file)
     return manifest
@@ -374,6 +384,42 @@ def _checksum(manifest: Mapping[str, Any]) -> str:
 # ---- Reading
 
 
+def _check_size(path: Path, expected: Mapping[str, Any]) -> None:
+    """Raise `DataError`: it is no regular file, which may never end, or not as large as the manifest expects."""
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size != expected["bytes"]:
+            raise _damaged(path)
+
+
+def _check_fit(is_fit: object) -> None:
+    """Raise ValueError: what a manifest describes rightly does not fit together."""
+    if not is_fit:
+        raise ValueError
+
+
+def _check_chunks(
+    columns: Numbers, documents: Sequence[Document], special: Mapping[int, Chunk]
+) -> None:
+    _check_fit(columns.dtype.kind == "i" and columns.ndim == 2 and len(columns) == 5)
+    _check_fit((columns[0] >= -1).all() and (columns[0] < len(documents)).all())
+    is_slice = np.ones(columns.shape[1], dtype=np.bool_)
+    is_slice[list(special)] = False
+    numbers, _, starts, ends, _ = columns[:, is_slice]
+    sizes = np.array([document.size for document in documents], dtype=np.int64)
+    _check_fit((numbers >= 0).all() and (starts >= 0).all() and (starts <= ends).all())
+    _check_fit((ends <= sizes[numbers]).all())
+
+
+def _check_postings(words: Postings, count: int) -> None:
+    arrays = words.keys, words.begins, words.texts, words.counts, words.lengths
+    _check_fit([array.ndim for array in arrays] == [1] * 5)
+    _check_fit("".join(array.dtype.kind for array in arrays) in ("Siiii", "Siiui"))
+    sizes = len(words.keys) + 1, len(words.texts), count
+    _check_fit((len(words.begins), len(words.counts), len(words.lengths)) == sizes)
+    _check_fit((np.diff(words.begins, prepend=0, append=len(words.texts)) >= 0).all())
+    _check_fit((words.texts >= 0).all() and (words.texts < count).all())
+
+
 def _check(
     path: Path,
     expected: Mapping[str, Any],
@@ -397,8 +443,9 @@ class _MappedRows(LazyRows):
         path: Path,
         expected: Mapping[str, Any],
     ) -> None:
+        _check_size(path, expected)
         self._rows = _mapped(path)
-        self.shape = self._rows.shape
+        self.shape, self.kind = self._rows.shape, self._rows.dtype.kind
         self._check = cache(partial(_check, path, expected, np.memmap(path, mode="r").data))
 
     def __getitem__(self, rows: slice | Numbers) -> Floats:
@@ -419,6 +466,10 @@ class OpenedFolder:
     def read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, TextVectors | None]:
         """The corpus, and its vectors if it has some. Where another program saves meanwhile, its index is read."""
         while True:
+            model = self.manifest.get("embedder")
+            if embedder is None and isinstance(model, dict):
+                advice = "load_index(folder, embedder=...), or search --dense --embedder NAME"
+                check_stays_here(str(model.get("name")), advice)
             try:
                 return self._read(embedder)
             except FileNotFoundError as error:
@@ -439,7 +490,10 @@ class OpenedFolder:
         folder, files = self.folder / self.manifest["data"], self.manifest["files"]
         for kind, name in _ROWS.items():
             if name in files:
-                vectors.hold(corpus, _MappedRows(folder / name, files[name]), kind)
+                rows = _MappedRows(folder / name, files[name])
+                count = len(corpus.owners) if kind == "texts" else len(corpus)
+                _check_fit(rows.kind == "f" and len(rows.shape) == 2 and len(rows) == count)
+                vectors.hold(corpus, rows, kind)
         return corpus, vectors
 
     def _corpus(self) -> ChunkedCorpus:
@@ -460,24 +514,31 @@ class OpenedFolder:
             form: Postings(*(self._array(f"words-{form}-{name}.npy") for name in _POSTINGS))
             for form in forms
         }
-        chunker = self.manifest["chunker"]
+        columns = self._array("chunks.npy")
+        _check_chunks(columns, documents, special)
+        for words in postings.values():
+            _check_postings(words, columns.shape[1])
+        chunker, fingerprint = self.manifest["chunker"], self.manifest["fingerprint"]
+        _check_fit(isinstance(fingerprint, str | None))
         return ChunkedCorpus.of_columns(
             documents,
-            self._array("chunks.npy"),
+            columns,
             special=special,
             postings=postings,
-            fingerprint=self.manifest["fingerprint"],
+            fingerprint=fingerprint,
             chunker=None if chunker is None else partial(get_chunker, chunker),
         )
 
     def _bytes(self, name: str) -> bytes:
         path: Path = self.folder / self.manifest["data"] / name
+        _check_size(path, self.manifest["files"][name])
         data = path.read_bytes()
         _check(path, self.manifest["files"][name], data)
         return data
 
     def _array(self, name: str) -> NDArray[Any]:
         path = self.folder / self.manifest["data"] / name
+        _check_size(path, self.manifest["files"][name])
         _check(path, self.manifest["files"][name], np.memmap(path, mode="r").data)
         return _mapped(path)
 

@@ -379,7 +379,8 @@ def load_index(
     """The index that `Index.save` wrote. Vectors stay on disk and are read by memory map; no model is loaded until a
     question is embedded.
 
-    `embedder` is the model that made the vectors, where its name alone does not load it.
+    `embedder` is the model that made the vectors, where its name alone does not load it, or where it is an endpoint:
+    the index may be a stranger's.
 
     Raises `DataError`: there is no index, it is damaged, of another version, or `embedder` is another model.
 
@@ -395,6 +396,7 @@ def load_index(
     opened = OpenedFolder(folder)
     corpus, vectors = opened.read(embedder)
     index = get_retriever(opened.manifest["retriever"]).index(corpus, vectors)
+    index.is_loaded = True
     index.saved_place = opened.folder.resolve(), opened.manifest["data"]
     index.enough = Enough.read(opened.manifest.get("enough"))
     return index

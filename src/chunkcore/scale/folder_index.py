@@ -244,7 +244,7 @@ def index_files(
     if before is None:
         index = get_retriever(retriever).index(chunk_corpus(documents, chunker), embedder)
     else:
-        index = _updated(before.content, documents, kept, by_file=_by_file(docs))
+        index = _updated(before.content, documents, kept, chunker, by_file=_by_file(docs))
     opened = FolderIndex(
         index, docs, unread, len(documents), folder, embedder, follow_links=follow_links
     )
@@ -302,13 +302,16 @@ def _documents(
     )
 
 
-def _updated(index: Index, documents: list[Document], kept: set[str], *, by_file: bool) -> Index:
+def _updated(
+    index: Index, documents: list[Document], kept: set[str], chunker: str, *, by_file: bool
+) -> Index:
     """The index of the `kept` files' documents and of the documents that were read."""
     names = {document.id for document in documents}
     if by_file:
         names |= kept
     gone = [document.id for document in index.corpus.documents if document.id not in names]
-    return index.update(documents, without=gone if by_file or documents else ())
+    gone = gone if by_file or documents else []
+    return index.update(documents, without=gone, chunker=chunker)
 
 
 class _Earlier(NamedTuple):

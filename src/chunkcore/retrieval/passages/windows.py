@@ -67,7 +67,7 @@ class DenseWindows:
         self._windows = [units.windows(scale) for scale in self._scales]
         # The last row is of each unit's own vector.
         self._inverse = np.zeros((len(self._scales) + 1, len(units)))
-        if norms is None:
+        if norms is None or norms.shape[1] != len(self._inverse):
             self._measure()
         else:
             self._inverse[:] = norms[units.order].T
