@@ -11,7 +11,8 @@ from chunkcore import Chunk, MissingExtraError, OptionError, Report, Span, get_c
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
-from chunkcore.retrieval import ChunkedCorpus, Reranked, get_reranker, get_retriever
+from chunkcore.retrieval import Reranked, get_reranker, get_retriever
+from tests.fakes import corpus_with
 
 TEXTS = ["the fox naps", "the dog barks at the fox", "rain falls on the harbour", "a ferry leaves at noon"]
 
@@ -55,7 +56,7 @@ def test_a_cross_encoder_orders_what_a_search_found(folder: Path) -> None:
     query = "where is the fox"
     scores = CrossEncoder(str(folder)).predict([(query, text) for text in TEXTS])
     assert len(set(np.round(scores, 4).tolist())) == len(TEXTS)
-    found = get_retriever(f"bm25+rerank:model={folder}").index(ChunkedCorpus(chunks())).search([query], 4)
+    found = get_retriever(f"bm25+rerank:model={folder}").index(corpus_with(chunks())).search([query], 4)
     matching = [0, 1, 2]  # those that share a word
     assert found.indices.tolist() == [sorted(matching, key=lambda i: -scores[i])]
     np.testing.assert_allclose(found.scores[0], sorted(scores[matching], reverse=True), rtol=1e-4)
@@ -83,7 +84,7 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(MissingExtraError, match=r"chunkadapters\[models\]"):
-        Reranked(method=get_retriever("bm25"), model="never loaded").index(ChunkedCorpus(chunks()))
+        Reranked(method=get_retriever("bm25"), model="never loaded").index(corpus_with(chunks()))
 
 
 @pytest.fixture(scope="module")

@@ -63,11 +63,22 @@ class FakeEmbedder:
         return _text_vector(text, self.dimensions, self.max_tokens)
 
 
+def corpus_with(chunks: Sequence[Chunk]) -> ChunkedCorpus:
+    """The chunks, of documents that have their texts at their places and white space elsewhere."""
+    texts: dict[str, str] = {}
+    for chunk in chunks:
+        text = texts.get(chunk.document_id, "").ljust(chunk.end)
+        own = chunk.text.ljust(chunk.end - chunk.start)[: chunk.end - chunk.start]
+        texts[chunk.document_id] = text[: chunk.start] + own + text[chunk.end :]
+    return ChunkedCorpus(chunks, [Document(name, text) for name, text in texts.items()])
+
+
 def index_of(
     chunks: Sequence[Chunk], model: Embedder, method: RetrievalMethod | None = None, documents: Sequence[Document] = ()
 ) -> Index:
     """The chunks, searched by the model's vectors."""
-    return (method or Dense()).index(ChunkedCorpus(chunks, documents), TextVectors(model))
+    corpus = ChunkedCorpus(chunks, documents) if documents else corpus_with(chunks)
+    return (method or Dense()).index(corpus, TextVectors(model))
 
 
 class NanEmbedder(FakeEmbedder):

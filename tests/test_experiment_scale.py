@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 from tests.fakes import FakeEmbedder
 
 FOX = Document("fox.txt", "The quick fox naps. The crow 🐦 watches it.")
-HEN = Document("hen.txt", "A hen\ud800 sits.")
+HEN = Document("hen.txt", "A hen\ud800 sits. Rain falls on it all day long.")
 
 SPANS = st.tuples(st.integers(0, 30), st.integers(1, 9)).map(lambda pair: Span(pair[0], pair[0] + pair[1]))
 
 
 @st.composite
 def chunks(draw: st.DrawFn) -> Chunk:
-    document = draw(st.sampled_from([FOX, HEN, Document("elsewhere.txt", "What the run does not have." * 2)]))
+    document = draw(st.sampled_from([FOX, HEN]))
     spans = tuple(draw(st.lists(SPANS, min_size=1, max_size=2)))
     text = draw(st.sampled_from(["".join(span.slice(document.text) for span in spans), "rewritten"]))
     return Chunk(

@@ -59,7 +59,7 @@ def corpora(draw: st.DrawFn) -> ChunkedCorpus:
             start += len(text) + 1
     if draw(st.booleans()):
         chunks = draw(st.permutations(chunks))
-    return ChunkedCorpus(chunks, documents if draw(st.booleans()) else ())
+    return ChunkedCorpus(chunks, documents)
 
 
 def windows(corpus: ChunkedCorpus, scale: int | str, is_shared: bool = False) -> list[list[int]]:
@@ -99,17 +99,18 @@ def dense(corpus: ChunkedCorpus, query: str, scale: int | str, model: Table) -> 
 
 
 def lexical(corpus: ChunkedCorpus, query: str, scale: int | str, form: str, k1: float, b: float) -> list[float]:
-    """BM25 of each window as a text."""
+    """BM25 of each window as a text. Single characters of a pair count as words, and make no text longer."""
+    every, shared_windows = windows(corpus, scale), windows(corpus, scale, is_shared=True)
     texts, shared = (
-        [Counter(word for i in window for word in word_keys(corpus[i].text, form)) for window in rows]
-        for rows in (windows(corpus, scale), windows(corpus, scale, is_shared=True))
+        [Counter(word for i in window for word in word_keys(corpus[i].text, form, singles=True)) for window in rows]
+        for rows in (every, shared_windows)
     )
-    sizes = [sum(text.values()) for text in texts]
-    mean = sum(sizes) / len(sizes) or 1.0
+    lengths = [len(word_keys(chunk.text, form)) for chunk in corpus]
+    mean = sum(lengths[i] for window in every for i in window) / len(every) or 1.0
     scores = []
-    for text in shared:
-        score, size = 0.0, sum(text.values())
-        for word in word_keys(query, form):
+    for text, window in zip(shared, shared_windows, strict=True):
+        score, size = 0.0, sum(lengths[i] for i in window)
+        for word in word_keys(query, form, singles=True):
             holding = sum(word in each for each in texts)
             if text[word]:
                 weight = math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
@@ -387,13 +388,14 @@ def test_interleaved_chunks_are_no_rows_of_a_table() -> None:
 
 
 def test_chunks_that_overlap_and_vectors_of_another_model_get_a_sentence() -> None:
-    corpus = ChunkedCorpus([Chunk("d", 0, (Span(0, 9),), "A fox nap", 3), Chunk("d", 1, (Span(6, 12),), "naps.", 2)])
+    chunks = [Chunk("d", 0, (Span(0, 9),), "A fox nap", 3), Chunk("d", 1, (Span(6, 11),), "naps.", 2)]
+    corpus = ChunkedCorpus(chunks, [Document("d", "A fox naps.")])
     with pytest.raises(DataError, match="chunk 1 of 'd' starts at 6, before chunk 0 ends at 9; cut without overlap"):
         get_retriever("passages:lexical").index(corpus)
     other = SimpleNamespace(**{"name": "m", "fingerprint": "m", "max_tokens": None})
     other.embed_documents = lambda texts: np.ones((len(texts), 3), dtype=np.float32)
     other.embed_queries = lambda texts: np.ones((len(texts), 4), dtype=np.float32)
-    index = get_retriever("passages").index(ChunkedCorpus([corpus[0]]), TextVectors(other))
+    index = get_retriever("passages").index(corpus.selected(np.array([0])), TextVectors(other))
     with pytest.raises(ModelError, match="embed both with the same model"):
         index.retrieve("fox")
 

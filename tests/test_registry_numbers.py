@@ -74,7 +74,9 @@ def test_a_registered_thing_takes_a_number_or_says_its_range(kind, name, option)
             if kind is chunkers:
                 made.chunk(Document("d", TEXT))
             else:
-                made.index(ChunkedCorpus(chunks), TextVectors(FakeEmbedder())).retrieve("pump", k=2)
+                made.index(ChunkedCorpus(chunks, [Document("d", TEXT)]), TextVectors(FakeEmbedder())).retrieve(
+                    "pump", k=2
+                )
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

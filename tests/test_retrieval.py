@@ -19,7 +19,7 @@ from chunkcore.retrieval.vectors import top_k
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fakes import FakeEmbedder, Fixed
+from tests.fakes import FakeEmbedder, Fixed, corpus_with
 
 
 def chunks_of(*texts: str) -> list[Chunk]:
@@ -31,7 +31,7 @@ def chunks_of(*texts: str) -> list[Chunk]:
 
 
 def corpus_of(*texts: str) -> ChunkedCorpus:
-    return ChunkedCorpus(chunks_of(*texts))
+    return corpus_with(chunks_of(*texts))
 
 
 def index_of(method: RetrievalMethod, corpus: ChunkedCorpus) -> Index:
@@ -155,7 +155,7 @@ def test_equal_chunks_come_in_their_order_and_what_shares_no_word_not_at_all() -
 
 def test_bm25_reads_the_context_that_was_written_about_a_chunk() -> None:
     plain = chunks_of("it was raised", "it was cut")
-    corpus = ChunkedCorpus([plain[0], replace(plain[1], context="Harbour dues")])
+    corpus = corpus_with([plain[0], replace(plain[1], context="Harbour dues")])
     assert found(BM25(), corpus, "harbour") == [1]
 
 
@@ -269,7 +269,7 @@ def test_a_reranker_reads_pairs_once_and_the_context_with_the_text() -> None:
         return [0.0] * len(pairs)
 
     first, second = chunks_of("it rose", "it fell")
-    corpus = ChunkedCorpus([replace(first, context="Dues"), second])
+    corpus = corpus_with([replace(first, context="Dues"), second])
     Reranked(method=Fixed((0, 1)), model=note, depth=1).index(corpus).search(["a", "b"], 2)
     assert asked == [("a", "Dues\nit rose"), ("b", "Dues\nit rose")]
 
@@ -380,5 +380,5 @@ def test_lexical_search_takes_no_tag_of_html_for_a_word(retriever: str) -> None:
     found = get_retriever(retriever).index(corpus).retrieve("fox div class", k=2)
     assert found[0].document_id == "notes.txt"
     assert corpus.lexical_texts[len(corpus) - 1] == corpus[-1].text
-    whole = ChunkedCorpus([Chunk("a.html", 0, (Span(0, 3), Span(9, 12)), "<b>fox", 1, "Context")], [page])
+    whole = ChunkedCorpus([Chunk("page.html", 0, (Span(0, 3), Span(9, 12)), "<b>fox", 1, "Context")], [page])
     assert list(whole.lexical_texts) == ["Context\n   fox"]

@@ -136,7 +136,8 @@ def test_chunks_with_context_segments_and_several_spans_are_kept(tmp_path: Path)
         Chunk("t.md", 2, (Span(0, 9),), "A proposition.", 3, fingerprint="f", derived=True),
         Chunk("x.md", 0, (Span(0, 3),), "fox", 1, fingerprint="f", segments=((Span(0, 1),), (Span(1, 3),))),
     ]
-    index = get_retriever("dense").index(ChunkedCorpus(chunks, [document]), TextVectors(FakeEmbedder()))
+    corpus = ChunkedCorpus(chunks, [document, Document("x.md", "fox")])
+    index = get_retriever("dense").index(corpus, TextVectors(FakeEmbedder()))
     loaded = load_index(index.save(tmp_path / "i"), embedder=FakeEmbedder())
     assert list(loaded.corpus) == chunks
     assert answers(loaded) == answers(index)

@@ -43,7 +43,7 @@ SEARCHES = r"""
 import resource
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 import numpy as np
-from chunkcore.text import Chunk, Span
+from chunkcore.text import Chunk, Document, Span
 from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors
 from chunkcore.retrieval.stage import get_retriever
 from chunkcore.retrieval.lexicon import words
@@ -73,7 +73,7 @@ wordy = [" ".join(f"w{n}" for n in range(200))] * 100 + ["w7 " * 20_000]
 for texts, queries in ((alike, ["fox naps " * 10_000, "fox"]), (wordy, ["w7 w8 " * 10_000, " ".join(wordy[:50])])):
     chunks = [Chunk("d", n, (Span(n, n + 1),), text, 2) for n, text in enumerate(texts)]
     for model.kind in ("alike", "none"):
-        corpus, vectors = ChunkedCorpus(chunks), TextVectors(model)
+        corpus, vectors = ChunkedCorpus(chunks, [Document("d", "x" * len(texts))]), TextVectors(model)
         methods = [get_retriever(name) for name in ("bm25", "dense", "hybrid:bm25,dense")]
         for method in [*methods, Reranked(method=methods[0], model=lambda pairs: [0.0] * len(pairs), depth=1_000)]:
             found = method.index(corpus, vectors).search(queries, 1_000)

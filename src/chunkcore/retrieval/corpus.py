@@ -19,7 +19,7 @@ from chunkcore.options import suggesting
 from chunkcore.plain import Frame
 from chunkcore.retrieval.lexicon import Postings, may_part_words, with_whole_words
 from chunkcore.run import PieceColumns, Retrieved
-from chunkcore.spans import Flags, Numbers, Ranges, shifted
+from chunkcore.spans import Flags, Numbers, Ranges
 from chunkcore.text import (
     Chunk,
     Document,
@@ -33,24 +33,23 @@ from chunkcore.text import (
 class ChunkedCorpus(LazyItems[Chunk], Frame):
     """Chunks as columns, with their documents; `Chunk` objects are made on each read.
 
-    A chunk is five numbers. One that is more than a slice of a given document (with a context, metadata, segments, of
+    A chunk is five numbers. One that is more than a slice of its document (with a context, metadata, segments, of
     several spans or a derived text) is held whole.
 
     Args:
         chunks: in the order of their numbers.
-        documents: the sources; only late chunking reads all of their texts.
+        documents: the sources of the chunks.
         chunker: that cut the documents, or a function that loads it, where more documents are to be added later.
 
     Attributes:
         fingerprint: of the chunker of the first chunk; None without chunks.
-        columns: the document's number (-1: none here), index, start, end and tokens of each chunk: int64, shape
-            (5, chunks).
+        columns: the document's number, index, start, end and tokens of each chunk: int64, shape (5, chunks).
         special: by place, the chunks that are more than one slice of their document.
         made_postings: those of the chunks' texts that were made, by form of words; see `postings`.
         parent: of a selection, the corpus that it was selected from.
         places: of a selection, its chunks' numbers in `parent`.
 
-    Raises `DataError`: an item is not a `Chunk`.
+    Raises `DataError`: an item is not a `Chunk`, or its document is missing or shorter.
 
     >>> fox = Document("fox.txt", "The quick fox naps.")
     >>> corpus = ChunkedCorpus([Chunk("fox.txt", 0, (Span(4, 9),), "quick", 1)], [fox])
@@ -79,10 +78,14 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
                 raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
             if self.fingerprint is None:
                 self.fingerprint = chunk.fingerprint
+            number = self._numbers.get(chunk.document_id)
+            if number is None or len(documents[number].text) < chunk.end:
+                raise DataError(
+                    f"chunk {chunk.index} of {echo(chunk.document_id)} needs its document: give the text that was cut"
+                )
             span = chunk.spans[0]
-            number = self._numbers.get(chunk.document_id, -1)
             row = (number, chunk.index, span.start, span.end, chunk.token_count)
-            if number < 0 or self._slice(*row) != chunk:
+            if self._slice(*row) != chunk:
                 self.special[place] = chunk
             rows.append(row)
         self.columns: NDArray[np.int64] = np.array(rows, dtype=np.int64).reshape(-1, 5).T
@@ -140,12 +143,11 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         size = len(corpus.documents)
         instead = np.array([corpus._numbers.get(name, size) for name in added._numbers], np.int64)
         documents = _merged(kept, np.append(np.arange(size), instead))
-        number_of = _places(documents, size + len(instead) + 1)  # the last: of no document
+        number_of = _places(documents, size + len(instead))
         columns = np.concatenate((corpus.columns, added.columns), axis=1)
         columns[0, len(corpus) :] += size
         begins = np.maximum.accumulate(corpus.columns[0])  # ascending, however chunks are ordered
-        is_kept = np.append(kept, True)[corpus.columns[0]]
-        chunks = _merged(is_kept, np.append(begins, instead[added.columns[0]]))
+        chunks = _merged(kept[corpus.columns[0]], np.append(begins, instead[added.columns[0]]))
         places = _places(chunks, columns.shape[1])
         columns[0] = number_of[columns[0]]
         both = [*corpus.documents, *added.documents]
@@ -194,14 +196,9 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
 
     @cached_property
     def described(self) -> tuple[list[str], list[Mapping[str, Any]]]:
-        """Each document's id, and its metadata, by document number; a document that is not given has none."""
+        """Each document's id, and its metadata, by document number."""
         names = [document.id for document in self.documents]
-        metadata = [document.metadata for document in self.documents]
-        for place in sorted(self.special):
-            if self.document_numbers[place] == len(names):
-                names.append(self.special[place].document_id)
-                metadata.append({})
-        return names, metadata
+        return names, [document.metadata for document in self.documents]
 
     def __repr__(self) -> str:
         return f"ChunkedCorpus({len(self):,} chunks of {len(self.documents):,} documents)"
@@ -241,14 +238,10 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         counts: Numbers = self.columns[4]
         return counts
 
-    @cached_property
+    @property
     def document_numbers(self) -> Numbers:
-        """Each chunk's document: its place in `documents`, or a number from ``len(documents)`` on: int64."""
-        numbers: Numbers = self.columns[0].copy()
-        others: dict[str, int] = {}
-        for place in np.flatnonzero(numbers < 0).tolist():
-            other = others.setdefault(self[place].document_id, len(others))
-            numbers[place] = len(self.documents) + other
+        """Each chunk's document: its place in `documents`: int64."""
+        numbers: Numbers = self.columns[0]
         return numbers
 
     @cached_property
@@ -289,10 +282,9 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         def read(place: int) -> str:
             chunk = self[place]
             number = int(self.columns[0, place])
-            if number < 0 or len(chunk.spans) > 1 or chunk.derived:
-                source = self.document(chunk.document_id)
-                metadata = {} if source is None else source.metadata
-                text = with_whole_words(Document(chunk.document_id, chunk.text, metadata))
+            if len(chunk.spans) > 1 or chunk.derived:
+                source = self.documents[number]
+                text = with_whole_words(replace(source, text=chunk.text, marks=()))
             else:
                 text = tagless(number)[chunk.start : chunk.end]
             return replace(chunk, text=text).embedded_text
@@ -338,9 +330,8 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
             return self.texts, np.arange(len(self), dtype=np.int64)
         texts: list[str] = []
         counts = []
-        for chunk in self:
-            document = self.document(chunk.document_id)
-            parts = segment_texts(chunk, document.text if document else None)
+        for chunk, number in zip(self, self.document_numbers.tolist(), strict=True):
+            parts = segment_texts(chunk, self.documents[number].text)
             texts += parts
             counts.append(len(parts))
         return texts, np.repeat(np.arange(len(counts), dtype=np.int64), counts)
@@ -428,15 +419,14 @@ def _with_progress(
 
 def segment_texts(
     chunk: Chunk,
-    source: str | None = None,
+    source: str,
 ) -> list[str]:
     """A chunk's texts to embed: its segments, or its text if it has none or is derived; each after its context.
 
-    `source` is the text of the chunk's document; a chunk of one span does without.
+    `source` is the text of the chunk's document. Raises `DataError`: a segment lies outside its chunk.
 
-    Raises `DataError`: a segment lies outside its chunk, or the segments of several spans come without a source.
-
-    >>> segment_texts(Chunk("d", 0, (Span(10, 24),), "One is. Two is", 4, segments=((Span(10, 17),), (Span(18, 24),))))
+    >>> segments = ((Span(0, 7),), (Span(8, 14),))
+    >>> segment_texts(Chunk("d", 0, (Span(0, 14),), "One is. Two is", 4, segments=segments), "One is. Two is")
     ['One is.', 'Two is']
     """
     if not chunk.segments or chunk.derived:
@@ -446,12 +436,5 @@ def segment_texts(
             raise DataError(
                 f"chunk {chunk.index} of {chunk.document_id!r} has a segment at {part} outside its spans {chunk.spans}"
             )
-    shift = 0
-    if source is None:
-        if len(chunk.spans) > 1:
-            raise DataError(
-                f"chunk {chunk.index} of {chunk.document_id!r} has segments in several spans: give its document, too"
-            )
-        source, shift = chunk.text, -chunk.start
     before = f"{chunk.context}\n" if chunk.context else ""
-    return [before + text_of_spans(source, shifted(parts, shift)) for parts in chunk.segments]
+    return [before + text_of_spans(source, parts) for parts in chunk.segments]

@@ -254,10 +254,11 @@ class TextVectors:
         fingerprint: of the model that made vectors that are held already; None: any.
 
     >>> from types import SimpleNamespace
-    >>> from chunkcore.text import Span
+    >>> from chunkcore.text import Document, Span
     >>> ones = lambda texts: np.array([[len(text), 1] for text in texts], dtype=np.float32)
     >>> model = SimpleNamespace(name="m", fingerprint="m", max_tokens=None, embed_documents=ones, embed_queries=ones)
-    >>> corpus = ChunkedCorpus([Chunk("d", 0, (Span(0, 3),), "fox", 1), Chunk("d", 1, (Span(4, 8),), "crow", 1)])
+    >>> chunks = [Chunk("d", 0, (Span(0, 3),), "fox", 1), Chunk("d", 1, (Span(4, 8),), "crow", 1)]
+    >>> corpus = ChunkedCorpus(chunks, [Document("d", "fox crow")])
     >>> rows, owners = TextVectors(model).chunks(corpus)
     >>> rows[:].tolist(), owners.tolist()
     ([[3.0, 1.0], [4.0, 1.0]], [0, 1])

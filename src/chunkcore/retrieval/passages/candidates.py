@@ -118,14 +118,11 @@ class Question:
         chunk = corpus.special.get(int(units.order[unit]))
         shown = self.cut.get(unit) or spans
         if chunk is not None:
-            identity, text = chunk.id, chunk.text
+            identity = chunk.id
         else:
             span_of_chunk = f"{spans[0].start}-{spans[0].end}"
             identity = chunk_id(name, corpus.fingerprint or "", span_of_chunk)
-        if source is not None:
-            text = text_of_spans(source.text, shown)
-        elif chunk is not None and len(spans) == 1 and spans != chunk.spans:
-            text = text[-len(spans[0]) :]
+        text = text_of_spans(source.text, shown)
         piece = Retrieved(name, shown, float(self.scores[unit]), text, id=identity)
         self._pieces[unit] = piece
         return piece
@@ -150,7 +147,7 @@ class Question:
         header: Header = ()
         document = units.documents[unit]
         begin, source = units.begins[document], units.given[document]
-        if source is not None and unit not in self.cut:
+        if unit not in self.cut:
             place, reader = int(units.order[unit]), units.readers[document]
             repeated = units.corpus.repeating.get(place)
             if repeated:

@@ -66,7 +66,7 @@ class Units:
         documents: the number of each unit's document, among those with units.
         numbers: of each document with units, its number in the corpus.
         names: their ids.
-        given: these documents; None for one that is not given.
+        given: these documents.
         readers: what finds the headers of their tables; see `reader_of`.
         begins: where each begins on the axis.
         starts: each unit's first place on the axis.
@@ -102,9 +102,8 @@ class Units:
         self.documents: Numbers = np.repeat(np.arange(len(firsts)), np.diff(self.firsts))
         self.numbers: list[int] = numbers[firsts].tolist()
         names, _ = corpus.described
-        documents = dict(enumerate(corpus.documents))
         self.names = [names[number] for number in self.numbers]
-        self.given = [documents.get(number) for number in self.numbers]
+        self.given = [corpus.documents[number] for number in self.numbers]
         self.readers: list[Reader | None] = list(map(reader_of, self.given))
         self._number_of = {name: number for number, name in enumerate(self.names)}
         # The ranges of two documents never touch.
@@ -173,11 +172,10 @@ class Units:
         known = int(self._goes_on[unit])
         if known < 0:
             number = self.documents[unit]
-            document = self.given[number]
             known = 0
-            if document is not None and unit + 1 < self.firsts[number + 1]:
+            if unit + 1 < self.firsts[number + 1]:
                 after = int(self.starts[unit + 1] - self.begins[number])
-                known = goes_on(document.text, self.spans(unit)[-1], after)
+                known = goes_on(self.given[number].text, self.spans(unit)[-1], after)
             self._goes_on[unit] = known
         return known
 
@@ -326,7 +324,7 @@ Header = tuple[Span, ...]
 Reader = Callable[[str, int], Header]
 
 
-def reader_of(document: Document | None) -> Reader | None:
+def reader_of(document: Document) -> Reader | None:
     r"""What gives the header's spans for a text and the place of a row in it; None if no such table is there.
 
     It reads Markdown, HTML and, of a document that is named so, CSV; where no row is, it gives none.
@@ -335,8 +333,6 @@ def reader_of(document: Document | None) -> Reader | None:
     >>> reader_of(Document("teas.md", text))(text, text.index("| green"))
     (Span(start=0, end=24),)
     """
-    if document is None:
-        return None
     text = document.text
     if is_html(document):
         return _of_html if _TH.search(text) else None

@@ -550,8 +550,6 @@ class Headings:
         self._size = len(units)
         edges: dict[str, list[int]] = defaultdict(list)
         for number, document in enumerate(units.given):
-            if document is None:
-                continue
             first, end = units.firsts[number : number + 2].tolist()
             sections = list(heading_paths(document.text))
             begins = [start + units.begins[number] for start, _ in sections]
