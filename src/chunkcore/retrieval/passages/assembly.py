@@ -216,15 +216,16 @@ def passages_of(
         if _REFERS.match(row.units[first].text.lstrip()) and row.joined[first - 1]:
             runs.add(*blocks.around[first - 1])
     for number in order:
-        if row.sizes[number] > budget.left:
-            continue
-        if any(first <= number <= last for first, last in runs.ends.items()):
-            continue
-        block = blocks.around[number]
-        runs.add(*(block if runs.beside(*block) else blocks.wide(block)))
+        if number not in runs.begins and row.sizes[number] <= budget.left:
+            runs.add(*blocks.around[number], blocks)
     if order and not runs.ends:
         runs.add(order[0], order[0])
-    return runs.passages(order)
+    passages = []
+    for first in dict.fromkeys(runs.begins[number] for number in order if number in runs.begins):
+        units = row.units[first : runs.ends[first] + 1]
+        best = max(unit.score for unit in units)
+        passages.append(passage_of(units, best, documents))
+    return passages
 
 
 def first_cut(units: Iterable[Retrieved], budget: Budget) -> list[Retrieved]:
@@ -314,6 +315,7 @@ class _Runs:
     """The runs of neighbouring units that an answer has, whose tokens are taken from its budget.
 
     Attributes:
+        begins: of each unit in a run, the run's first unit.
         ends: the last unit of each run, by its first.
         tokens: of each run, by its first unit.
     """
@@ -321,22 +323,25 @@ class _Runs:
     row: Row
     budget: Budget
     documents: Documents
+    begins: dict[int, int] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     tokens: dict[int, int] = field(default_factory=dict)
 
-    def beside(self, first: int, last: int) -> list[Run]:
-        """The runs that these units overlap or touch."""
-        low = first - 1 if self.row.joined[first - 1] else first
-        high = last + 1 if self.row.joined[last] else last
-        return [run for run in self.ends.items() if run[0] <= high and run[1] >= low]
+    def add(self, first: int, last: int, blocks: _Blocks | None = None) -> None:
+        """Take these units, joined to the runs that they overlap or touch, if the budget holds them.
 
-    def add(self, first: int, last: int) -> None:
-        """Take these units, joined to the runs beside them, if the budget holds them."""
+        `blocks`: if they touch none, take neighbouring blocks, too, until they are no crumb.
+        """
         row, budget = self.row, self.budget
-        beside = self.beside(first, last)
-        first = min([first, *(begin for begin, _ in beside)])
-        last = max([last, *(end for _, end in beside)])
-        freed = sum(self.tokens[begin] for begin, _ in beside)
+        low = first - 1 if row.joined[first - 1] else first
+        high = last + 1 if row.joined[last] else last
+        beside = {self.begins[unit] for unit in range(low, high + 1) if unit in self.begins}
+        if blocks is not None and not beside:
+            self.add(*blocks.wide((first, last)))
+            return
+        first = min([first, *beside])
+        last = max([last, *(self.ends[begin] for begin in beside)])
+        freed = sum(self.tokens[begin] for begin in beside)
         tokens = row.sizes[first]
         if first < last:
             units = row.units[first : last + 1]
@@ -347,23 +352,11 @@ class _Runs:
             tokens = row.counted[place]
         if tokens > budget.left + freed:
             return
-        for begin, _ in beside:
+        for begin in beside:
             del self.ends[begin]
         budget.left += freed - tokens
         self.ends[first], self.tokens[first] = last, tokens
-
-    def passages(self, order: Sequence[int]) -> list[Retrieved]:
-        """The runs as passages in the order of their best units."""
-        first_of = {}
-        for first, last in self.ends.items():
-            first_of.update(dict.fromkeys(range(first, last + 1), first))
-        begins = dict.fromkeys(first_of[number] for number in order if number in first_of)
-        passages = []
-        for first in begins:
-            units = self.row.units[first : self.ends[first] + 1]
-            best = max(unit.score for unit in units)
-            passages.append(passage_of(units, best, self.documents))
-        return passages
+        self.begins |= dict.fromkeys(range(first, last + 1), first)
 
 
 def _within_budget(blocks: _Blocks, tokens: int) -> list[Run]:
