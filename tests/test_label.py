@@ -66,16 +66,19 @@ def test_rows_of_an_existing_file_keep_their_place_and_other_keys(tmp_path: Path
         {"id": "a", "question": "Who naps?", "evidence": ["The fox naps."], "team": "blue"},
         {"question": "Open?", "note": "ä"},
         {"question": "Lost?", "evidence": ["nowhere"]},
+        {"question": "Wrong?", "evidence": 5},
+        {"question": "Wrong, too?", "spans": [5]},
     ]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in given_rows), "utf-8")
     kept = opened(tmp_path)
     assert kept.state(0)["evidence"][0]["text"] == "The fox naps."
     assert "nowhere" in kept.state(2)["problem"]
+    assert all("got int" in kept.state(number)["problem"] for number in (3, 4))
     kept.mark(kept.add("New?"), [(0, 15, 24)])
-    assert rows(tmp_path)[:3] == given_rows
+    assert rows(tmp_path)[:5] == given_rows
     kept.mark(0, [(0, 27, 40)])
     evidence = {"document": "fox.txt", "start": 27, "end": 40, "text": "The fox eats."}
-    assert rows(tmp_path)[:3] == [{**given_rows[0], "evidence": [evidence]}, *given_rows[1:]]  # type: ignore[dict-item]
+    assert rows(tmp_path)[:5] == [{**given_rows[0], "evidence": [evidence]}, *given_rows[1:]]  # type: ignore[dict-item]
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(0, 40)), max_size=6))

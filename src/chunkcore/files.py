@@ -322,6 +322,15 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
         sync_folder(folder)
 
 
+def check_no_link(*paths: Path) -> None:
+    """Raise `DataError`: a file whose name nobody typed is a link, and what it leads to would be replaced."""
+    for path in paths:
+        if path.is_symlink():
+            raise DataError(
+                f"{path} is a link, and nothing is written to where it leads: remove it"
+            )
+
+
 CHECKSUMS = "checksums.json"
 LOCK = ".chunkcore.lock"
 
@@ -361,6 +370,7 @@ def write_checked(contents: Mapping[Path, bytes]) -> None:
 
 
 def _write_checksums(place: Path, contents: Mapping[Path, bytes]) -> None:
+    check_no_link(place)
     try:
         checksums = dict(read_json(place))
     except (DataError, TypeError, ValueError):  # there is none, or it is damaged
@@ -433,6 +443,7 @@ def accept_edit(path: Path) -> None:
     with locked_folder(true_path(path).parent):
         file, checksums = _checksums_of(path)
         place = file.with_name(CHECKSUMS)
+        check_no_link(place)
         if not checksums:
             raise DataError(
                 f"{path} has no checksum in {place}: there is nothing to accept, edit it as you like"

@@ -7,12 +7,53 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chunkcore import ChunkcoreError, DataError, Document, Retrieved, Run, Span, load_benchmark, load_documents, score
+from chunkcore import (
+    ChunkcoreError,
+    DataError,
+    Document,
+    Retrieved,
+    Run,
+    Span,
+    chunk_corpus,
+    get_retriever,
+    load_benchmark,
+    load_documents,
+    score,
+    write_report,
+)
 from chunkcore.cli import main
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, write_benchmark
 from chunkcore.evaluation.run_files import read_run, write_runs
+from chunkcore.models.llm import Usage
+from chunkcore.questions.generate import Generated, write_generated
 
 NAMES = ("../../out", "/out", "..", "con:nul\x00\n", "a/b\\c", "~/.ssh/id", "-rf", "x" * 500, "\u202e.exe", "")
+
+BENCHMARK = Benchmark("b", [Document("d", "One fox.")], [Query("q", "?", (Evidence("d", Span(0, 3)),))])
+INDEX = get_retriever("bm25").index(chunk_corpus(BENCHMARK.documents, "sentence"))
+REPORT = score(Run("bm25", {"q": [Retrieved("d", (Span(0, 3),))]}), BENCHMARK, ["Recall@1"])
+
+# What writes files of names that nobody typed, and one of these names.
+WRITERS = {
+    "manifest.json": lambda folder: INDEX.save(folder),
+    ".lock": lambda folder: INDEX.save(folder),
+    "report.html": lambda folder: write_report([REPORT], folder),
+    "checksums.json": lambda folder: write_benchmark(BENCHMARK, folder),
+    "1-bm25.run.jsonl": lambda folder: write_runs([REPORT], BENCHMARK, folder),
+    "q.info.json": lambda folder: write_generated(folder / "q.jsonl", Generated([], [], [], Usage())),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_nothing_is_written_through_a_link_that_nobody_named(name: str, tmp_path: Path) -> None:
+    target, folder = tmp_path / "target", tmp_path / "strangers"
+    target.write_text("{}")
+    folder.mkdir()
+    (folder / name).symlink_to(target)
+    with pytest.raises(DataError, match=f"{name} is a link, and nothing is written"):
+        WRITERS[name](folder)
+    assert target.read_text() == "{}"
+
 
 WRONG_SPANS = '[[0, 99999999999999999999]]|[[-1, 2]]|[[3, 2]]|[[0, 1e300]]|[[0]]|[["0", "1"]]|[0]'
 

@@ -13,7 +13,7 @@ from typing import Any
 from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.evaluation.results import Report
-from chunkcore.files import json_lines, utf8_line, write_parts
+from chunkcore.files import check_no_link, json_lines, utf8_line, write_parts
 from chunkcore.locating.alignment import Aligner
 from chunkcore.plain import digest
 from chunkcore.run import Retrieved, Run
@@ -284,5 +284,7 @@ def write_runs(
     for number, report in enumerate(reports, start=1):
         if report.run is not None:
             stem = f"{number:0{digits}}-{_NO_FILE_NAME.sub('_', report.name)[:80].strip('_')}"
-            paths.append(write_run(report.run, folder / f"{stem}.run.jsonl", benchmark))
+            file = folder / f"{stem}.run.jsonl"
+            check_no_link(file)
+            paths.append(write_run(report.run, file, benchmark))
     return paths

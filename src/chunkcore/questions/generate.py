@@ -16,7 +16,7 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, documents_digest
-from chunkcore.files import installed_version, utf8_line, write_checked
+from chunkcore.files import check_no_link, installed_version, utf8_line, write_checked
 from chunkcore.locating.text_search import fold
 from chunkcore.models import Embedder
 from chunkcore.models.llm import (
@@ -435,10 +435,12 @@ def write_generated(questions: Path, generated: Generated) -> None:
         **generated.info,
         "usage": asdict(generated.usage),
     }
+    beside = questions.with_suffix(".rejected.jsonl"), questions.with_suffix(".info.json")
+    check_no_link(*beside)
     write_checked(
         {
-            questions.with_suffix(".rejected.jsonl"): b"".join(rejected),
-            questions.with_suffix(".info.json"): json.dumps(info, indent=2).encode("ascii") + b"\n",
+            beside[0]: b"".join(rejected),
+            beside[1]: json.dumps(info, indent=2).encode("ascii") + b"\n",
             questions: b"".join(map(utf8_line, generated.rows)),
         }
     )

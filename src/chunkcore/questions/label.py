@@ -257,9 +257,10 @@ class LabelledQuestions:
         """The evidence by document number, and why some of it is not found."""
         evidence, problem = [], ""
         entries = row.get("evidence") or []
-        if row.get("spans"):
-            entries = [{"start": start, "end": end} for start, end, *_ in row["spans"]]
-        elif isinstance(entries, str):
+        spans = row.get("spans")
+        if isinstance(spans, list):
+            entries = list(map(_entry, spans))
+        if not isinstance(entries, list):
             entries = [entries]
         for entry in entries:
             try:
@@ -272,6 +273,11 @@ class LabelledQuestions:
             start, end = place.span.start, place.span.end
             evidence.append({"document": number, "start": start, "end": end, "text": text})
         return evidence, problem
+
+
+def _entry(pair: Any) -> Any:
+    """A row's span as evidence; what is no span stays, to be refused."""
+    return {"start": pair[0], "end": pair[1]} if isinstance(pair, list) and pair[1:] else pair
 
 
 def _version(row: Mapping[str, Any]) -> str:

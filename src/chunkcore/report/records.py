@@ -17,7 +17,7 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.results import Report
-from chunkcore.files import read_json, write_files, write_text
+from chunkcore.files import check_no_link, read_json, write_files, write_text
 from chunkcore.plain import csv_cell, digest, markdown_cell, plain, terminal_block, terminal_text
 from chunkcore.report import tables
 from chunkcore.report.advice import Advice, missed_by, missed_table
@@ -166,6 +166,7 @@ def write_report(
     rendered = {}
     for name, render in _FILES.items():
         rendered[place / name] = [render(page).encode()]
+    check_no_link(*rendered)
     write_files(rendered)
     return place / "report.html"
 
