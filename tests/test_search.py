@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 from chunkcore import Chunk, ModelError, OptionError, Retriever, Span
 from chunkcore.retrieval import vectors as search
+from chunkcore.spans import Floats, Numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fakes import BROKEN, FakeEmbedder, index_of
 
 
-def top_k(
-    queries: np.ndarray, vectors: np.ndarray, k: int, working: int = 2**20
-) -> tuple[search.Numbers, search.Vectors]:
+def top_k(queries: np.ndarray, vectors: np.ndarray, k: int, working: int = 2**20) -> tuple[Numbers, Floats]:
     """In this much memory; the same with lengths that are measured beforehand."""
     with patch.object(search, "WORKING", working):
         found = search.top_k(queries, vectors, k)

@@ -458,7 +458,11 @@ class OpenedIndex(HitIndex):
                 "update or delete returned, or with a folder, which is opened again after each save",
             )
         pieces, whole = self._pieces(hits, options.show)
-        changed = self._changed(self.documents) if options.show == "all" else ()
+        changed: Collection[str] = ()
+        shown: Literal["all"] | Collection[str] = whole
+        if options.show == "all":
+            changed = self._changed(self.documents)
+            shown = "all"
         if changed:
             unchanged = [name for name in self.documents if name not in changed]
             index = cast(WindowIndex, index.within(unchanged))
@@ -468,7 +472,7 @@ class OpenedIndex(HitIndex):
             [piece for number, piece in enumerate(pieces) if number not in textless],
             max_tokens=options.limits.max_tokens,
             k=options.limits.k,
-            show="all" if options.show == "all" else whole,
+            show=shown,
             balance=options.balance,
             counter=options.limits.token_counter,
             order=options.order,

@@ -141,14 +141,15 @@ def _sought(text: str, pieces: Sequence[SplitPiece], unplaced: Unplaced) -> list
     located = aligner.locate_in_order(texts, document_id="text")
     following = [len(text)]  # where the next placed piece starts, from the last piece to the first
     for hit in reversed(located[1:]):
-        following.append(hit.spans[0].start if hit.spans else following[-1])
+        start = hit.spans[0].start if hit.spans else following[-1]
+        following.append(start)
     drafts = []
     end = 0
     for piece, hit in zip(pieces, located, strict=True):
         spans, next_start = hit.spans, following.pop()
-        is_verbatim = False
+        derived: str | None = piece.text
         if spans:
-            is_verbatim = spans[0].slice(text) == piece.text
+            derived = None if spans[0].slice(text) == piece.text else piece.text
         elif unplaced == "refuse":
             raise DataError(
                 f"the splitter gave a piece that stands nowhere in its text: {piece.text[:80]!r}; configure it so that "
@@ -161,7 +162,7 @@ def _sought(text: str, pieces: Sequence[SplitPiece], unplaced: Unplaced) -> list
         metadata = dict(piece.metadata)
         if hit.match != "exact":
             metadata[LOCATED] = hit.match
-        drafts.append(Draft(spans, metadata, derived=None if is_verbatim else piece.text))
+        drafts.append(Draft(spans, metadata, derived=derived))
     return drafts
 
 
@@ -295,8 +296,9 @@ def _joined(text: str, pieces: Iterable[PieceRange], joiner: str, *, strip: bool
     if not joined:
         return None
     spans = tuple(starmap(Span, ranges))
-    is_source = text_of_spans(text, merge_touching(spans)) == joined
-    return Draft(spans, derived=None if is_source else joined)
+    if text_of_spans(text, merge_touching(spans)) == joined:
+        return Draft(spans)
+    return Draft(spans, derived=joined)
 
 
 def _trimmed(text: str, ranges: Iterable[PieceRange]) -> list[PieceRange]:

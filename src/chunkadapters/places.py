@@ -253,9 +253,11 @@ class PlaceKeys:
             number = float(score)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
             number = 0.0
+        if not math.isfinite(number):
+            number = 0.0
         return Hit(
             text=text,
-            score=number if math.isfinite(number) else 0.0,
+            score=number,
             names=names_of(*names),
             stated=self.stated(place or metadata, text, searched=searched),
             derived=is_derived(metadata),

@@ -130,11 +130,12 @@ class Worker:
         quiet: bool = False,
     ) -> None:
         module, _, function = entry.partition(":")
+        errors = subprocess.DEVNULL if quiet else None
         self._process = subprocess.Popen(  # noqa: S603  # our own module, in this interpreter
             python_command(f"from {module} import {function}; {function}()"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL if quiet else None,
+            stderr=errors,
             cwd=process_folder(),
             env={**os.environ, **(environment or {})},
             start_new_session=True,

@@ -45,9 +45,9 @@ def echo(value: object, most: int = 60) -> str:
         text = repr(value)
     except ValueError:  # Python refuses to write an int of thousands of digits
         return f"a {type(value).__name__} of thousands of digits"
-    return _readable(
-        text if len(text) <= 2 * most else f"{text[:most]}... ({len(text):,} characters)"
-    )
+    if len(text) > 2 * most:
+        text = f"{text[:most]}... ({len(text):,} characters)"
+    return _readable(text)
 
 
 def counted(count: int, noun: str) -> str:
@@ -63,7 +63,8 @@ def _readable(text: str) -> str:
     for letter in text:
         marks = marks + 1 if unicodedata.category(letter) in ("Mn", "Me", "Mc") else 0
         turns = unicodedata.bidirectional(letter) in _TURNING
-        letters.append(ascii(letter)[1:-1] if turns or marks > 2 else letter)
+        shown = ascii(letter)[1:-1] if turns or marks > 2 else letter
+        letters.append(shown)
     return "".join(letters)
 
 
@@ -139,7 +140,9 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     frame, level = inspect.currentframe(), 1
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INNER:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level if frame is not None else 2)
+    if frame is None:
+        level = 2
+    warnings.warn(message, category, stacklevel=level)
 
 
 class OptionError(ChunkcoreError, ValueError):

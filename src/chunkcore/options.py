@@ -193,11 +193,8 @@ def check_number(
     Traceback (most recent call last):
     chunkcore.errors.OptionError: k is at least 1, got 0
     """
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int if whole else int | float)
-        or value != value
-    ):
+    kind: Any = int if whole else int | float
+    if isinstance(value, bool) or not isinstance(value, kind) or value != value:
         raise OptionError(f"{name} is a {'whole ' * whole}number, got {echo(value)}")
     if not least <= value <= most:
         bound = f"least {least:,}" if value < least else f"most {most:,}"

@@ -237,7 +237,8 @@ class _Indexed(OneSentence, BaseModel):
     def _limits(self, k: int | None = None, max_tokens: MaxTokens | None = None) -> Limits:
         """The limits of an answer; `k` and `max_tokens` are those of a call."""
         most_tokens = self.max_tokens if max_tokens is None else max_tokens
-        return Limits(most_tokens, self.k if k is None else k, self.counter)
+        most = self.k if k is None else k
+        return Limits(most_tokens, most, self.counter)
 
     def _local_index(self) -> LocalIndex:
         """The opened index of the fields."""

@@ -130,7 +130,8 @@ def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
                 break
             cuts.append(ends[last - 1])
             is_title = len(row) > 2 and len(lengths) < _SAMPLE and 2 * _filled(row) <= len(row)
-            lengths.append(1 if is_title else len(row))
+            length = 1 if is_title else len(row)
+            lengths.append(length)
             first = last
     except csv.Error:  # a field of over 131,072 characters
         pass

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, pairwise, takewhile
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 
 from chunkcore.boundaries import Block, between
 from chunkcore.lazy import needed
@@ -196,14 +196,16 @@ class _Reader:
             parts = partial(self.rows, element, *kept, path)
         elif len(element.children) > 1 or any(child.tag for child in element.children):
             parts = partial(self.blocks, element.in_order(), *kept, path)
+        is_lines = element.tag in _LINES
+        inner: Literal["lines", "sentences"] = "lines" if is_lines else "sentences"
         return Block(
             *kept,
             path,
-            whole=level > 0 or element.tag in _LINES or element.tag in ("table", "tr"),
+            whole=level > 0 or is_lines or element.tag in ("table", "tr"),
             leads=element.tag in _LEADING,
             level=level,
             parts=parts,
-            text="lines" if element.tag in _LINES else "sentences",
+            text=inner,
         )
 
     def rows(self, table: _Element, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
@@ -318,7 +320,8 @@ def _enter(owner: _Element, node: Any) -> _Element:
         owner.begin_run(place)
         owner.is_running = name != "br"
         return owner
-    element = _Element(name, place, place, title=_title(node) if name in _HEADINGS else "")
+    title = _title(node) if name in _HEADINGS else ""
+    element = _Element(name, place, place, title=title)
     owner.children.append(element)
     owner.is_running = False
     return element

@@ -77,8 +77,9 @@ def markdown_blocks(text: str) -> list[Block]:
     starts = [begin, *[begin + ending.end() for ending in _LINE_END.finditer(body)]]
     reader = _Reader(text, starts)
     blocks = reader.blocks(reader.with_whole_tables(_nodes(body)), begin, len(text))
-    if front_end and (kept := between(text, 0, begin, [])[0]):
-        return [Block(*kept, whole=True, text="lines"), *blocks]
+    kept = between(text, 0, begin, [])[0] if front_end else None
+    if kept:
+        blocks.insert(0, Block(*kept, whole=True, text="lines"))
     return blocks
 
 

@@ -222,7 +222,9 @@ def sentence_ranges(
     """
     check_splitter(splitter)
     cuts = _cuts_by(text, splitter)
-    return _from_starts(text, sorted({*cuts, *edges}) if edges else cuts)
+    if edges:
+        cuts = sorted({*cuts, *edges})
+    return _from_starts(text, cuts)
 
 
 def _cuts_by(text: str, splitter: str | SentenceSplitter) -> Iterable[int]:

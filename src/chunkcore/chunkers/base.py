@@ -482,7 +482,8 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
     size = int(_SHARE * embedder.max_tokens * _PER_TOKEN.get(str(counter), 1.0))
     # For short models: a chunk is at least one piece.
     piece = {**defaults, **sized}.get("piece_size")
-    sized["size"] = max(1, size, piece if isinstance(piece, int) else 1)
+    least = piece if isinstance(piece, int) else 1
+    sized["size"] = max(1, size, least)
     if counter is None and tokenizing(embedder) is not None:
         sized["counter"] = "embedder"
     return sized

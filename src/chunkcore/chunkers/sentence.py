@@ -291,7 +291,8 @@ class FixedSentences(Chunker):
 
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)
-        check_overlap(self, self.sentences if self.chunks is None else inf)
+        most = self.sentences if self.chunks is None else inf
+        check_overlap(self, most)
 
     def cut(self, source: TokenizedText) -> Ranges:
         rows = sentence_ranges(source.text, self.splitter).tolist()

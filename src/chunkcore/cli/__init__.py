@@ -191,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; `arguments` default to the process's."""
     _open_closed_streams()
     _use_any_text()
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
     with warnings.catch_warnings(), StopSignals() as signals:
         # One sentence, without the line of code that it came from.
         warnings.showwarning = lambda message, *_, **__: _say(f"warning: {message}")  # type: ignore[assignment]
@@ -323,4 +323,5 @@ def _use_any_text() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"
-            stream.reconfigure(errors="surrogateescape" if unicode else "backslashreplace")
+            errors = "surrogateescape" if unicode else "backslashreplace"
+            stream.reconfigure(errors=errors)

@@ -368,7 +368,8 @@ def cached_embedder(name: str, *, keep: bool = True) -> CachedEmbedder:
     """The model over the user's cache; where nothing is to be kept, over one in memory."""
     from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 
-    return CachedEmbedder(get_embedder(name), EmbeddingCache(default_cache() if keep else None))
+    place = default_cache() if keep else None
+    return CachedEmbedder(get_embedder(name), EmbeddingCache(place))
 
 
 def check_output(output: Path) -> None:

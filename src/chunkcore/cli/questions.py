@@ -77,10 +77,12 @@ def generate(
         running.say(f"{model.name}: {expected}", _ASSUMED)
         return
     progress = running.reporting(sys.stderr)
+    if kept.path is not None:
+        model = kept.model(model)
     with running.stoppable(kept.resume()):
         generated = generate_benchmark(
             texts,
-            model if kept.path is None else kept.model(model),
+            model,
             settings,
             max_calls=generation.max_calls,
             embedder=_filter_model(generation.embedder),

@@ -66,11 +66,13 @@ class Opening:
                     f"{self.docs} has no vectors for --dense: make it by chunkcore index -r passages"
                 )
             return opened
+        retriever = "passages:lexical" if model is None else "passages"
+        cache = None if self.no_cache else self._cache(model)
         try:
             return index_files(
                 self.docs,
-                None if self.no_cache else self._cache(model),
-                retriever="passages:lexical" if model is None else "passages",
+                cache,
+                retriever=retriever,
                 embedder=model,
                 reread=self.verify,
                 follow_links=self.follow_links,

@@ -346,6 +346,7 @@ def compare(
     differences = []
     for pair, row in zip(combinations(names, 2), zip(*columns, strict=True), strict=True):
         differences.append(Difference(*pair, settled, *row))
+    unit: Literal["question", "document"] = "question" if clusters is None else "document"
     return Comparison(
         reports=tuple(reports),
         measure=settled,
@@ -355,7 +356,7 @@ def compare(
         resamples=resamples,
         seed=seed,
         margin=margin,
-        by="question" if clusters is None else "document",
+        by=unit,
         baseline=baseline or names[0],
     )
 

@@ -244,8 +244,9 @@ class Aligner:
                 places.append(self._widened(text, form, item.part, item.owner, item.place))
         if first is None:
             return _Found([])
-        whole = max(first.part[0], size - first.part[1]) < _WORD
-        return _Found(places, "fuzzy" if whole else "part", first.similarity)
+        is_whole = max(first.part[0], size - first.part[1]) < _WORD
+        match: MatchKind = "fuzzy" if is_whole else "part"
+        return _Found(places, match, first.similarity)
 
     def _widened(
         self,

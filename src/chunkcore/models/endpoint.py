@@ -464,11 +464,12 @@ class OpenAILLM(MeteredLLM):
             if value != field.default:
                 shown = "none" if value is None else value
                 options.append(f"{field.name}={shown}")
-        fragment = "&".join(options)
-        address = f"openai:{self.model}@{self.base_url}"
+        name = f"openai:{self.model}@{self.base_url}"
+        if options:
+            name += f"#{'&'.join(options)}"
         identity = digest([self.model, self.base_url, self.temperature, self.max_tokens], 8)
         super().__init__(
-            name=f"{address}#{fragment}" if fragment else address,
+            name=name,
             fingerprint=f"openai:{identity}",
             concurrency=self.concurrency,
         )
@@ -498,7 +499,8 @@ class OpenAILLM(MeteredLLM):
         except (AttributeError, IndexError, TypeError):
             seen = type(answer).__name__
             raise BadAnswerError(f"expected a chat completion, got {seen} without one") from None
-        reply = reply_of(text if isinstance(text, str) else "", message, choice, answer)
+        text = text if isinstance(text, str) else ""
+        reply = reply_of(text, message, choice, answer)
         return replace(reply, text=self._endpoint.redacted(reply.text, least=_SECRET))
 
 
@@ -547,9 +549,10 @@ def reply_of(text: object, *sources: Any) -> Reply:
     counts = [*_values(sources, _USAGE), *sources]
     refusals = [value for value in _values(sources, ["refusal"]) if isinstance(value, str)]
     refusal = "".join(refusals[:1])
+    finish = "refusal" if refusal else _finish(sources)
     return Reply(
         text=str(text) or refusal,
-        finish="refusal" if refusal else _finish(sources),
+        finish=finish,
         input_tokens=_first_number(counts, _INPUT),
         output_tokens=_first_number(counts, _OUTPUT),
     )

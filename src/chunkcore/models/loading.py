@@ -413,8 +413,9 @@ def _local_folder(model: str) -> Path | None:
             return path
     except (OSError, RuntimeError, ValueError):
         pass  # too long, of an unknown user, or with a NUL: no folder has such a name
-    if model == DEFAULT_MODEL and (folder := _package_folder()):
-        return folder
+    packaged = _package_folder() if model == DEFAULT_MODEL else None
+    if packaged:
+        return packaged
     if len(model) > _HUB_NAME_LENGTH or not _HUB_NAME.fullmatch(model):
         raise OptionError(
             f"no model {echo(model)}: there is no such folder, and a name on the hub is one or two parts of letters, "

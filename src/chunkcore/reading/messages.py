@@ -265,6 +265,7 @@ def _flowed(text: str, *, delete_space: bool) -> str:
         if marks == before and content != "-- ":
             paragraphs[-1].append(shown)
         else:
-            paragraphs.append([f"{marks} ", shown] if marks else [shown])
+            paragraph = [f"{marks} ", shown] if marks else [shown]
+            paragraphs.append(paragraph)
         before = marks if goes_on else None
     return "\n".join("".join(lines) for lines in paragraphs)

@@ -94,7 +94,8 @@ def _read_open(path: Path, file: BinaryIO, name: str, html: Html) -> Reading:
         return _with_sections(reading)
     text, note = decode_text(data, path)
     metadata = {"html": "source"} if is_source else {}
-    return Reading(Document(name, text, metadata), (note,) if note else ())
+    notes = (note,) if note else ()
+    return Reading(Document(name, text, metadata), notes)
 
 
 def _with_sections(reading: Reading) -> Reading:
@@ -239,6 +240,7 @@ def folder_documents(
         left_out[f"cannot be read: {error.strerror or error}"].append(str(folder))
 
     skipped = {_place(file) for file in leave_out}
+    inside = None if follow_links else root
     walk = walk_folder(root, closed, follow_links=follow_links)
     _tell_written(root, [file for file in walk.written if _place(file) not in skipped])
     documents: list[Document] = []
@@ -246,7 +248,7 @@ def folder_documents(
         if _place(file) in skipped:
             continue
         try:
-            reading = read_file(file, name, inside=None if follow_links else root, html=html)
+            reading = read_file(file, name, inside=inside, html=html)
         except NoTextError as error:
             unread[name] = error.reason
             left_out[error.reason].append(name)

@@ -136,12 +136,14 @@ def snippets(
 
 
 def _blocks(system: System, spec: str, counter: str, folder: str) -> Iterator[tuple[str, str]]:
-    usual = counter == DEFAULT_COUNTER
+    units, counting = UNITS, ""
+    if counter != DEFAULT_COUNTER:
+        units, counting = f"{UNITS},counter={counter}", f', counter="{_escaped(counter)}"'
     values = {
         "hits": HITS,
         "words": WORDS,
-        "units": _escaped(UNITS if usual else f"{UNITS},counter={counter}"),
-        "counting": "" if usual else f', counter="{_escaped(counter)}"',
+        "units": _escaped(units),
+        "counting": counting,
         "showing": "" if system.behind == "hits" else f', show="{system.behind}"',
     }
     built = _built(system, spec, folder) if system.retriever else ""
@@ -155,7 +157,9 @@ def _blocks(system: System, spec: str, counter: str, folder: str) -> Iterator[tu
             yield title, built + ending.format(**values, **names)
         else:
             yield title, _splitter(adapter, system, spec)
-    if system.retriever and not system.behind and usual:  # an index counts in its own tokens
+    if (
+        system.retriever and not system.behind and counter == DEFAULT_COUNTER
+    ):  # an index counts in its own tokens
         yield "Python", f"{built}\n{_PLAIN}"
 
 

@@ -201,7 +201,8 @@ def print_report(page: ReportPage, console: Console) -> None:
     blocks = {"": advice.command, **advice.pasted}
     for title, text in list(blocks.items())[:2]:
         if text:  # the page has the other blocks
-            console.print(Text(f"\n{title}:\n" if title else ""))
+            heading = f"\n{title}:\n" if title else ""
+            console.print(Text(heading))
             code = indent(terminal_block(text), "    ")
             console.print(Text(code), soft_wrap=True)
     console.print()
@@ -245,7 +246,8 @@ def _text(cell: Cell) -> Text:
         # Long names are broken after commas.
         lines = wrap(shown.replace(",", ", "), _NAME - 3, break_on_hyphens=False)
         shown = f"{cell.number:<3}" + "\n   ".join(lines).replace(", ", ",")
-    text = Text(shown, style="bold" if cell.strong else "")
+    style = "bold" if cell.strong else ""
+    text = Text(shown, style=style)
     for detail in cell.details:
         text.append(f"\n{terminal_text(detail)}", style="dim not bold")
     return text

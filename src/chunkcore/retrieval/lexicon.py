@@ -67,7 +67,7 @@ _NAVIGATION = re.compile(r"<nav\b[^<>]*>|</nav\s*>", re.IGNORECASE)
 _ENTITY = re.compile(r"&#?\w{1,31};")
 _FIRST = regex.compile(r"first([1-9]\d?)")
 # "And" and the article before an Arabic word, as in light stemming (Larkey, Ballesteros and Connell, SIGIR 2002).
-_ARABIC = regex.compile(r"[وف]?(?:ال|بال|كال|لل)(?=\w\w)|و(?=\w\w\w)")
+_ARABIC = regex.compile(r"^(?:[وف]?(?:ال|بال|كال|لل)(?=\w\w)|و(?=\w\w\w))")
 
 
 def words(text: str) -> list[str]:
@@ -252,8 +252,8 @@ def check_words(form: str) -> int:
 def _cut(word: str, letters: int) -> str:
     if any(map(str.isdigit, word[:letters])):
         return word
-    if "\u0600" <= word[0] <= "\u06ff" and (prefix := _ARABIC.match(word)):
-        word = word[prefix.end() :]
+    if "\u0600" <= word[0] <= "\u06ff":
+        word = _ARABIC.sub("", word)
     return word[:letters]
 
 

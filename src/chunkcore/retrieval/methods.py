@@ -328,8 +328,10 @@ def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
     """
 
     def gains(places: Numbers, scores: Scores, count: int) -> Scores:
-        last = float(scores[-1]) if len(scores) else 0.0
-        values = np.full(count, last if len(scores) >= depth else min(last, 0.0))
+        unseen = float(scores[-1]) if len(scores) else 0.0
+        if len(scores) < depth:
+            unseen = min(unseen, 0.0)
+        values = np.full(count, unseen)
         values[places] = scores
         if not count or np.ptp(values) == 0:
             return np.zeros(count)

@@ -646,10 +646,12 @@ class Meter(CachedEmbedder):
         batches = [cutting.texts, chunks - cutting.texts]
         calls = sum(math.ceil(len(keys) / self.batch_size) for keys in batches)
         tokens = self._tokens_read(texts)
+        if tokens is not None:
+            tokens += late_tokens
         cost = Cost(
             embedder_calls=calls + documents,
             embedded_texts=len(texts) + documents,
-            embedded_tokens=None if tokens is None else tokens + late_tokens,
+            embedded_tokens=tokens,
             llm_calls=cutting.usage.calls,
             llm_input_tokens=cutting.usage.input_tokens,
             llm_output_tokens=cutting.usage.output_tokens,

@@ -403,6 +403,7 @@ def conclude(
     for rank, report in enumerate(ranked):
         if rank >= _SHOWN and report.name != default:
             ranked[rank] = replace(report, run=None)
+    by: By = "document" if clusters else "question"
     return Tuning(
         options=options,
         reports=tuple(ranked),
@@ -413,7 +414,7 @@ def conclude(
             measure,
             resamples=options.resamples,
             seed=options.seed,
-            by="document" if clusters else "question",
+            by=by,
         ),
         failures=failures,
     )

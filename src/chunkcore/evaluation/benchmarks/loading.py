@@ -481,7 +481,7 @@ def load_benchmark(
     contents = contents_of(documents, questions, leave_out, follow_links=follow_links)
     by_words = not isinstance(documents, str | Path)
     if not name:
-        place = Path(documents if isinstance(documents, str | Path) else "benchmark")
+        place = Path(documents) if isinstance(documents, str | Path) else Path("benchmark")
         name = place.resolve().name if place.is_dir() else place.stem
     rows = list(contents.questions)
     identities = [str(row.get("id")) for _, row in rows]

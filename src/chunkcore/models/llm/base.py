@@ -223,9 +223,10 @@ class MeteredLLM(Fingerprinted, Metered, ABC):
 
     def complete(self, messages: Messages, schema: Schema | None = None) -> Reply:
         """The answer; see `LLM.complete`."""
+        asked_schema = schema if self.takes_schema else None
         with self._places:
             try:
-                answer = awaited(self._complete(messages, schema if self.takes_schema else None))
+                answer = awaited(self._complete(messages, asked_schema))
             except SchemaRefusedError:
                 answer = awaited(self._complete(messages, None))
                 self.takes_schema = False  # it answers without one
@@ -445,7 +446,8 @@ def ask(llm: LLM, question: Question[T], *, retries: int = 2) -> T:
     if isinstance(llm, Estimator):
         return question.read(llm.assume(question))
     messages = _sendable(question.messages)
-    if isinstance(llm, CachedLLM) and (kept := llm.recall(messages, question.schema)) is not None:
+    kept = llm.recall(messages, question.schema) if isinstance(llm, CachedLLM) else None
+    if kept is not None:
         with suppress(BadAnswerError):  # kept by an older version of the reader
             return question.read(kept)
     conversation = list(messages)

@@ -146,12 +146,8 @@ def part_of(
             spans.append(Span(span.start + low - begin, span.start + high - begin))
         begin += len(span)
     is_source = begin == len(piece.text) and spans
-    return replace(
-        piece,
-        spans=tuple(spans) if is_source else piece.spans,
-        text=piece.text[start:end],
-        parts=(),
-    )
+    kept = tuple(spans) if is_source else piece.spans
+    return replace(piece, spans=kept, text=piece.text[start:end], parts=())
 
 
 def cut_unit(unit: Retrieved, budget: Budget) -> list[Retrieved]:
