@@ -517,9 +517,10 @@ class OpenedFolder:
         }
         columns = self._array("chunks.npy")
         _check_chunks(columns, documents, special)
-        for words in postings.values():
-            _check_postings(words, columns.shape[1])
-        chunker, fingerprint = self.manifest["chunker"], self.manifest["fingerprint"]
+        for each in postings.values():
+            _check_postings(each, columns.shape[1])
+        spec, fingerprint = self.manifest["chunker"], self.manifest["fingerprint"]
+        chunker = None if spec is None else partial(get_chunker, spec)
         _check_fit(isinstance(fingerprint, str | None))
         return ChunkedCorpus.of_columns(
             documents,
@@ -527,7 +528,7 @@ class OpenedFolder:
             special=special,
             postings=postings,
             fingerprint=fingerprint,
-            chunker=None if chunker is None else partial(get_chunker, chunker),
+            chunker=chunker,
         )
 
     def _bytes(self, name: str) -> bytes:
