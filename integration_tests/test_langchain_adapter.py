@@ -255,6 +255,8 @@ def test_documents_that_nothing_but_their_text_tells_apart_are_told():
     with pytest.warns(SourceWarning, match=r"2 documents share the source 'r\.docx'.*add_start_index=True"):
         first, *_ = splitter.split_documents(documents)
     assert content_key(first) == content_key(splitter.split_documents(documents[:1])[0])
+    sets = [Document(page_content="tea", metadata={"tags": tags}) for tags in ({0, 8}, {8, 0})]
+    assert len(set(map(content_key, sets))) == 1
 
 
 def test_a_chunk_that_is_split_again_hands_its_white_space_to_its_last_piece():

@@ -743,10 +743,23 @@ def test_wrong_options_are_refused_and_assigned_ones_honoured(name: str) -> None
         for option, value in (("max_tokens", 0), ("k", 0), ("counter", "none such")):
             with pytest.raises(ValueError, match=option):
                 setattr(retriever, option, value)
+    for fixed in (llamaindex.PassageRetriever(ALONE["LlamaIndex"](INDEX), index=INDEX), ALONE["Haystack"](INDEX)):
+        with pytest.raises(ValueError, match="documents"):
+            fixed.documents = SOURCES
     hits = framework.cut("ann/doc0.md", TEXTS["ann/doc0.md"])[:2]
     by_function = framework.behind(hits, "tea", index=INDEX, max_tokens=30, counter=lambda text: len(text.split()))
     assert 0 < sum(len(framework.text(passage).split()) for passage in by_function) <= 30
     assert len(framework.behind(hits, "tea", index=INDEX, k=1)) == 1
+
+
+@pytest.mark.parametrize("name", ["LangChain", "LlamaIndex"])
+def test_passages_of_chunks_that_were_given_as_documents_have_the_documents_places(name: str) -> None:
+    framework = FRAMEWORKS[name]
+    text = TEXTS["ann/doc0.md"]
+    chunks = langchain_cut("", text) if name == "LangChain" else llamaindex_cut("", text)
+    for passage in framework.behind(chunks[1:], "tea", documents=chunks):
+        place = framework.metadata(passage)
+        assert text[place["start"] : place["end"]] == framework.text(passage)
 
 
 @pytest.mark.parametrize("count", [-1, "9", None, float("nan")])
@@ -1010,6 +1023,9 @@ def test_adapters_are_pickled_and_copied(tmp_path: Any) -> None:
     assert pickle.loads(pickle.dumps(llamaindex.PassagePostprocessor(index=tmp_path))).postprocess_nodes(
         [node], query_str="tea"
     )
+    nodes = llamaindex.PassageRetriever(alone[0], index=tmp_path)
+    copy.copy(nodes).max_tokens = 9
+    assert nodes.options.max_tokens == 1000
     tea = Document("tea.md", "Tea is hot. It boils.")
     copied = compressor.model_copy(update={"index": None, "documents": [tea], "show": "whole"})
     (passage,) = copied.compress_documents(

@@ -203,10 +203,13 @@ def _document(passage: Passage, hits: Sequence[Document]) -> Document:
         hit = hits[passage.hits[0]]
         # A store may hold this very object.
         return hit.model_copy(update={"page_content": text, "metadata": deepcopy(hit.metadata)})
-    name = passage.document.id
+    name, spans = passage.document.id, passage.retrieved.spans
+    if KEYS.start in passage.document.metadata:  # chunks were given as documents
+        name, origin = source_of(name, passage.document.text, passage.document.metadata)
+        spans = origin.place(spans)
     metadata: dict[str, Any] = {"source": name}
     metadata |= passage.metadata([hit.metadata for hit in hits], KEYS)
-    metadata |= KEYS.write(passage.retrieved.spans)
+    metadata |= KEYS.write(spans)
     metadata |= {"source_id": name, "passage_score": passage.retrieved.score}
     return Document(page_content=text, metadata=metadata, id=passage.id)
 

@@ -305,4 +305,9 @@ def content_key(document: Document) -> str:
     """
     places = (KEYS.start, KEYS.end, SPANS, WHITE_SPACE)
     kept = {str(key): value for key, value in document.metadata.items() if key not in places}
-    return digest(json.dumps([document.page_content, kept], sort_keys=True, default=repr))
+    return digest(json.dumps([document.page_content, kept], sort_keys=True, default=_written))
+
+
+def _written(value: object) -> str:
+    """A value that JSON has no form for. A set has another order in each run."""
+    return repr(sorted(value, key=repr) if isinstance(value, set | frozenset) else value)

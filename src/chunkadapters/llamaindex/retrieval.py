@@ -56,6 +56,7 @@ from chunkadapters.llamaindex.node_parser import (
     KEYS,
     core_document,
     node_place,
+    origin_of,
     source_of_passage,
     stated_place,
     text_of,
@@ -241,14 +242,18 @@ class _Sources:
             return hit
         nodes = [hits[number].node for number in (*passage.hits, *passage.others)]
         source = nodes[0].source_node if nodes else None
+        spans, given = passage.retrieved.spans, self.nodes.get(document.id)
+        if given is not None and given.source_node is not None:  # nodes were given as documents
+            spans = origin_of(given, document.text).place(spans)
+            source = source or given.source_node
         source = source or RelatedNodeInfo(node_id=document.id)
-        source = source_of_passage(source, passage.id, passage.retrieved.spans)
+        source = source_of_passage(source, passage.id, spans)
         metadata = passage.metadata([hit.node.metadata for hit in hits], KEYS)
         if ALSO_IN in metadata:  # places, which no model reads and no later cut takes over
             source.metadata[ALSO_IN] = metadata.pop(ALSO_IN)
-        if passage.is_whole and document.id in self.nodes:
-            nodes.append(self.nodes[document.id])
-        place, _ = node_place(passage.retrieved.spans)
+        if passage.is_whole and given is not None:
+            nodes.append(given)
+        place, _ = node_place(spans)
         values = {**place, **_shown(nodes), "metadata": metadata}
         node = _PassageNode(id_=passage.id, text=text, **values)
         node.relationships[NodeRelationship.SOURCE] = source
@@ -410,9 +415,10 @@ class PassageRetriever(BaseRetriever):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Assign an attribute, or an option. Raises `ValueError`: the option is out of range."""
-        if name in ("show", "max_tokens", "k", "balance", "counter", "order"):
-            setattr(self.options, name, value)
-            return
+        if name in PassagePostprocessor.model_fields and name != "callback_manager":
+            options = copy(self.options)  # which a copy of this retriever has, too
+            setattr(options, name, value)
+            name, value = "options", options
         if name == "fetch_k" and value is not None:
             check_number("fetch_k", value, 1)
         super().__setattr__(name, value)

@@ -53,6 +53,12 @@ class Indexed(Serialized):
             rows = core_documents(self.documents, Document, "Haystack", core_document)
         self.local_index = LocalIndex(self.index, rows)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Assign an option. Raises `OptionError`: an index or documents, once these are opened."""
+        if name in ("index", "documents") and hasattr(self, "local_index"):
+            raise OptionError(f"{name} cannot be assigned: make another {type(self).__name__}")
+        super().__setattr__(name, value)
+
     def warm_up(self) -> None:
         """Open the index, or make it of the documents."""
         _ = self.local_index.opened
