@@ -9,7 +9,12 @@ import numpy as np
 
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, echo
-from chunkcore.evaluation.answer_measures import AnsweredQuestion, AnswerMeasure
+from chunkcore.evaluation.answer_measures import (
+    AnsweredQuestion,
+    AnswerMeasure,
+    JudgedMeasure,
+    WordMeasure,
+)
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import Depth, budget_of, known_measures, measures
 from chunkcore.evaluation.results import Report
@@ -264,9 +269,10 @@ def _checked_measures(
             )
             raise OptionError(f"{echo(kind)} is no measure of answers: expected some of {names}")
         measure = cls(k)
-        if "judge" in measure.needs and judge is None:
+        if isinstance(measure, JudgedMeasure) and judge is None:
             raise OptionError(f"{kind} is judged by a language model: give one as judge")
-        if "references" in measure.needs and not any(map(references_of, benchmark.queries)):
+        needs_references = isinstance(measure, WordMeasure)
+        if needs_references and not any(map(references_of, benchmark.queries)):
             raise DataError(
                 f'no question of {echo(benchmark.name)} has right "answers", which {kind} needs: give some'
             )

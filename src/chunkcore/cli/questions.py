@@ -313,7 +313,6 @@ def _lines(findings: Sequence[Finding]) -> Iterator[str]:
     for kind in counts:
         listed = [finding for finding in findings if finding.kind == kind]
         for finding in listed[:_LISTED]:
-            named = f", {finding.query_id!r}" if finding.query_id else ""
-            yield f"{finding.place}{named}: {kind}: {finding.message}"
+            yield f"{finding.place}, {finding.query_id!r}: {kind}: {finding.message}"
         if len(listed) > _LISTED:
             yield f"and {len(listed) - _LISTED:,} more of {kind}: --json lists all"

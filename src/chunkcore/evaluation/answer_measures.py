@@ -45,7 +45,6 @@ class AnswerMeasure(Measure):
     unit: Unit = "answer"
 
     units: ClassVar[tuple[Unit, ...]] = ("answer",)
-    needs: ClassVar[frozenset[str]] = frozenset()  # "references" or "judge"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,8 +60,6 @@ class AnswerMeasure(Measure):
 
 class WordMeasure(AnswerMeasure):
     """A measure of the words that an answer shares with its references. An empty answer scores 0."""
-
-    needs = frozenset({"references"})
 
     @abstractmethod
     def compare(self, answer: str, references: Sequence[str]) -> float:
@@ -146,17 +143,21 @@ def _said(references: Sequence[str]) -> list[str]:
 
 @measures.register("ExactMatch")
 class ExactMatch(WordMeasure):
-    """The answer is a right one, but for case, punctuation and articles."""
+    """The answer is a right one, but for case, punctuation and articles.
 
-    source = "the evaluation script of SQuAD 2.0 (Rajpurkar et al., 2018)"
+    Source: as `squad_f1`.
+    """
+
     compare = staticmethod(exact_match)
 
 
 @measures.register("SquadF1")
 class SquadF1(WordMeasure):
-    """The words that the answer shares with a right one."""
+    """The words that the answer shares with a right one.
 
-    source = "the evaluation script of SQuAD 2.0 (Rajpurkar et al., 2018)"
+    Source: as `squad_f1`.
+    """
+
     compare = staticmethod(squad_f1)
 
 
@@ -181,7 +182,6 @@ _MOST_STATEMENTS = 100
 class JudgedMeasure(AnswerMeasure):
     """A measure that a language model judges; `silent` is the score of an empty answer, NaN that of a lost verdict."""
 
-    needs = frozenset({"judge"})
     silent: ClassVar[float]
 
     @abstractmethod
@@ -227,11 +227,11 @@ def _read_statements(text: str) -> float:
 
 @measures.register("Faithfulness")
 class Faithfulness(JudgedMeasure):
-    """The share of the answer's statements that the passages support, says a language model."""
+    """The share of the answer's statements that the passages support, says a language model.
 
-    source = (
-        "Es et al., RAGAS (2024), section 3, which asks for statements and verdicts in two calls"
-    )
+    Source: Es et al., RAGAS (2024), section 3, which asks for statements and verdicts in two calls.
+    """
+
     silent = math.nan
 
     def question(self, answered: AnsweredQuestion) -> Question[float]:

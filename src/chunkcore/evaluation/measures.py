@@ -49,7 +49,6 @@ class Measure:
         kind: the registered name, such as "Recall".
         title: the column heading; by default the class's name.
         meaning: one line for readers of a report; by default the docstring's first.
-        source: where it was published; "" for none.
         highest: the highest score. If 1, scores are shown in percent.
         usual: whether it is a default measure.
         depth: whether k must, may or must not be given.
@@ -70,7 +69,6 @@ class Measure:
     kind: ClassVar[str] = ""
     title: ClassVar[str] = ""
     meaning: ClassVar[str] = ""
-    source: ClassVar[str] = ""
     highest: ClassVar[float] = 1.0
     usual: ClassVar[bool] = False
     depth: ClassVar[Literal["needed", "optional", "none"]] = "needed"
@@ -305,15 +303,13 @@ def _number_or_text(text: str) -> Depth:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else text
 
 
-_CHROMA = 'the Chroma report "Evaluating Chunking Strategies for Retrieval", section "Metrics"'
-_DUAL = "the paper on the Dual Semantic Chunker, Table 2"
-
-
 @measures.register("Recall")
 class Recall(RetrievalMeasure):
-    """The share of the evidence that was retrieved."""
+    """The share of the evidence that was retrieved.
 
-    source = _CHROMA
+    Source: the Chroma report "Evaluating Chunking Strategies for Retrieval", section "Metrics".
+    """
+
     usual = True
 
     def compute(self, counts: Counts) -> Scores:
@@ -322,9 +318,11 @@ class Recall(RetrievalMeasure):
 
 @measures.register("Precision")
 class Precision(RetrievalMeasure):
-    """The share of what was retrieved that is evidence."""
+    """The share of what was retrieved that is evidence.
 
-    source = _CHROMA
+    Source: as `Recall`.
+    """
+
     usual = True
 
     def compute(self, counts: Counts) -> Scores:
@@ -333,9 +331,11 @@ class Precision(RetrievalMeasure):
 
 @measures.register("IoU")
 class IoU(RetrievalMeasure):
-    """Recall and precision in one: what is both evidence and retrieved, over what is either."""
+    """Recall and precision in one: what is both evidence and retrieved, over what is either.
 
-    source = _CHROMA
+    Source: as `Recall`.
+    """
+
     usual = True
 
     def compute(self, counts: Counts) -> Scores:
@@ -354,10 +354,12 @@ class F1(RetrievalMeasure):
 
 @measures.register("PrecisionOmega")
 class PrecisionOmega(RetrievalMeasure):
-    """The precision if exactly the chunks that hold evidence had been retrieved."""
+    """The precision if exactly the chunks that hold evidence had been retrieved.
+
+    Source: as `Recall`.
+    """
 
     title = "PrecisionΩ"
-    source = _CHROMA
     usual = True
     depth = "none"
     units = ("token", "character", "sentence")
@@ -436,9 +438,11 @@ class NDCG(RetrievalMeasure):
 
 @measures.register("DCG")
 class DCG(RetrievalMeasure):
-    """The share of each piece that is evidence, worth less the further down, summed."""
+    """The share of each piece that is evidence, worth less the further down, summed.
 
-    source = f"{_DUAL}, which leaves the gain open"
+    Source: the paper on the Dual Semantic Chunker, Table 2, which leaves the gain open.
+    """
+
     highest = np.inf
 
     def compute(self, counts: Counts) -> Scores:
@@ -447,11 +451,12 @@ class DCG(RetrievalMeasure):
 
 @measures.register("ChunkPrecision")
 class ChunkPrecision(RetrievalMeasure):
-    """The share of a piece that is evidence, the mean over the pieces."""
+    """The share of a piece that is evidence, the mean over the pieces.
 
-    source = (
-        f"after P@5 of {_DUAL}, which does not define a relevant chunk; overlaps count once here"
-    )
+    After P@5 of the paper on the Dual Semantic Chunker, Table 2, which does not define a relevant chunk; overlaps count
+    once here.
+    """
+
     units = ("token", "character", "sentence")
 
     def compute(self, counts: Counts) -> Scores:

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from chunkcore.errors import DataError
-from chunkcore.options import check_number
 from chunkcore.spans import Numbers, Scores
 
 CONFIDENCE = 0.95  # of the intervals of reports and comparisons
@@ -430,7 +429,7 @@ def _quantiles(confidence: float) -> float:
 
 
 class Powered(NamedTuple):
-    """A mean and its interval.
+    """A mean and its 95 % interval.
 
     Attributes:
         mean: of the labels, corrected by the verdicts.
@@ -452,7 +451,6 @@ def prediction_powered(
     *,
     documents: Sequence[str] | None = None,
     more_documents: Sequence[str] | None = None,
-    confidence: float = 0.95,
 ) -> Powered:
     """The mean of your labels, narrowed by a model's verdicts on more questions of the same kind.
 
@@ -465,7 +463,6 @@ def prediction_powered(
         more_verdicts: the model's scores of questions without a label.
         documents: of the labelled questions, where questions share documents: these are then the units.
         more_documents: of the others.
-        confidence: of the interval.
 
     Raises `DataError`: labels and verdicts are not of the same questions, or there are fewer than three units.
 
@@ -477,7 +474,6 @@ def prediction_powered(
     >>> round(powered.mean, 2), powered.worth > 100
     (0.7, True)
     """
-    check_number("confidence", confidence, 0.01, 0.999, whole=False)
     known, judged, more = (
         np.asarray(row, dtype=np.float64) for row in (labels, verdicts, more_verdicts)
     )
@@ -499,7 +495,7 @@ def prediction_powered(
     mean = float(weight * more.mean() + off.mean())
     variance = weight**2 * spread_of_more + _variance(off, off, documents)
     variance *= (units - 1) / (units - 2)  # the weight is an estimate, too
-    reach = student_quantile((1 + confidence) / 2, units - 2) * math.sqrt(variance)
+    reach = student_quantile((1 + CONFIDENCE) / 2, units - 2) * math.sqrt(variance)
     alone = _variance(known, known, documents)
     worth = len(known) * alone / variance if variance else math.inf
     return Powered(mean, mean - reach, mean + reach, worth)

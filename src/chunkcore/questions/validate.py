@@ -48,8 +48,7 @@ class Finding:
 
     Attributes:
         kind: one of `KINDS`, which says why it matters.
-        place: the file and line of a question; the id of a document.
-        query_id: "" for a document.
+        place: the file and line of a question.
     """
 
     kind: str
