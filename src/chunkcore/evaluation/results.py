@@ -337,15 +337,16 @@ class Report(Frame):
             tokens = data["retrieved_tokens"].items()
             curve = data["curve"].items()
             system = data["system"].items()
+            chunks, cost = data["chunks"], data["cost"]
             return cls(
                 **values,
                 scores=_scores(data["scores"], count),
                 retrieved_tokens={parse_depth(k): _numbers(row, count) for k, row in tokens},
                 found={parse_depth(k): _shares(rows) for k, rows in data["found"].items()},
                 located=_amounts(data["located"]),
-                chunks=ChunkStatistics(**data["chunks"]) if data["chunks"] else None,
+                chunks=chunks and ChunkStatistics(**chunks),
                 seconds=_amounts(data["seconds"]),
-                cost=Cost(**_amounts(data["cost"])) if data["cost"] else None,
+                cost=cost and Cost(**_amounts(cost)),
                 system=System(**{name: check_option(System, name, part) for name, part in system}),
                 bounds=_bounds(data["bounds"]),
                 curve={int(budget): _numbers(row, count, 1) for budget, row in curve},

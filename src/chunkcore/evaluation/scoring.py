@@ -178,6 +178,7 @@ class Scorer:
         chunks = None
         if has_pool:
             chunks = ChunkStatistics(self.relevance("token").count(pool).sizes)
+        asked_count = None if asked is None else len(asked)
         return Report(
             name=run.name,
             benchmark=self.benchmark.name,
@@ -193,7 +194,7 @@ class Scorer:
             run=run,
             documents_digest=self.benchmark.documents_digest,
             documents=tuple(query.evidence[0].document_id for query in queries),
-            asked=None if asked is None else len(asked),
+            asked=asked_count,
         )
 
     def _found(

@@ -163,7 +163,8 @@ def questions(
     It has no questions if no system has per-depth results. `documents` has the listed ones' numbers in the viewer.
     """
     benchmark = page.benchmark
-    ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
+    known = set().union(*[report.found for report in page.reports])
+    ks = [k for k in page.ks if k in known]
     rows: list[dict[str, Any]] = []
     if benchmark is not None and ks:
         numbers = {query: number for number, query in enumerate(page.reports[0].query_ids)}

@@ -77,19 +77,18 @@ def limits_of(
     scored = retrieval_measures(
         measure for measure in measures if has_pool or not measure.needs_pool
     )
-    numbers = [measure.k for measure in scored if isinstance(measure.k, int)]
-    depth = max([1, *numbers, most_chunks or 0])
-    deepest: Depth = max(numbers, default=1)
-    if not numbers:
-        depths = [measure.k for measure in scored if measure.k is not None]
-        deepest = max(depths, key=lambda k: budget_of(k) or 0, default=1)
+    depths = [measure.k for measure in scored if measure.k is not None]
+    numbers = [k for k in depths if isinstance(k, int)]
+    deepest: Depth = max(numbers, default=0)
+    deepest = deepest or max(depths, key=lambda k: budget_of(k) or 0, default=1)
     limits: dict[Limit, list[Measure]] = {}
     for measure in sorted(scored, key=lambda measure: measure.k is None):
-        k = deepest if measure.k is None else measure.k
-        budget = budget_of(k)
-        limit: Limit = (k if isinstance(k, int) else depth, None)
-        if budget is not None:
-            limit = (None, budget)
+        k = measure.k or deepest
+        limit: Limit = (None, budget_of(k))
+        if isinstance(k, int):
+            limit = (k, None)
+        elif k == "min":
+            limit = (max([1, *numbers, most_chunks or 0]), None)
         limits.setdefault(limit, []).append(measure)
     return limits
 
@@ -224,7 +223,8 @@ class Race:
         if self._best is None or is_kept or len(queries) < PARTS * LEAST:
             return [queries]
         order = np.random.default_rng(self.seed).permutation(len(queries))
-        return [[queries[place] for place in part] for part in np.array_split(order, PARTS)]
+        parts = np.array_split(order, PARTS)
+        return [list(map(queries.__getitem__, part)) for part in parts]
 
     def is_behind(self, report: Report) -> bool:
         """Whether a system that was asked a part of the questions is surely behind the best."""
