@@ -13,8 +13,9 @@ import pytest
 
 pytest.importorskip("mcp", reason="mcp (the extra mcp) is not installed")
 
+from chunkcore import Document, chunk_corpus, get_retriever
 from chunkcore.files import installed_version
-from chunkcore.scale.folder_index import index_files, open_index, tool_server
+from chunkcore.scale.folder_index import FolderIndex, index_files, open_index, tool_server
 from mcp import Client, StdioServerParameters, stdio_client
 
 FERRY = "# Ferry\n\nThe ferry to Saltholm leaves at noon.\nDogs travel free on the ferry.\n"
@@ -90,6 +91,28 @@ def test_wrong_calls_get_a_sentence(docs: Path) -> None:
         assert sentence in answer.content[0].text
     assert "nothing" in unread
     assert [block.text for block in empty.content] == ["No passage answers this question: try other words."]
+
+
+def test_a_name_makes_no_lines_and_a_place_is_the_files(docs: Path) -> None:
+    async def calls(client: Any) -> Any:
+        answers = [await client.call_tool("search", {"question": word}) for word in ("owls", "bats", "cranes")]
+        blocks = [answer.content[0].text.partition("\n") for answer in answers]
+        uris = [answer.structured_content["result"][0]["uri"] for answer in answers]
+        reads = [await client.read_resource(uri) for uri in uris[1:]]
+        return blocks, [read.contents[0].text for read in reads]
+
+    (docs / "b\nice.md, lines 1-2, span:%2f%2f.md").write_text("Bats sleep. \ud83e", errors="replace")
+    (docs / "crane.html").write_text(f"<p>{'First. ' * 999}</p><p>Cranes <b>lift</b> stones.</p><p>{'End. ' * 999}</p>")
+    (docs / os.fsdecode(b"owl\xff.md")).write_text("Owls hunt.")
+    blocks, read = ask(tool_server(index_files(docs, None)), calls)
+    assert [text.split(". ")[-1] for _, _, text in blocks[:2]] == ["Owls hunt.", "?"]
+    assert blocks[1][0].startswith(f"{docs / 'b ice.md, lines 1-2, span:%2f%2f.md'}, lines 1-1, span://b%0Aice")
+    assert read[0] == "Bats sleep. ?"
+    assert "Cranes lift stones." in read[1]
+    assert len(read[1]) < 2000
+    index = get_retriever("passages:lexical").index(chunk_corpus([Document("owl", "Owls \ud83e hunt.")], "sentence"))
+    answer = ask(tool_server(FolderIndex(index)), lambda client: client.call_tool("search", {"question": "owls"}))
+    assert answer.content[0].text.endswith("Owls \ufffd hunt.")
 
 
 def test_files_that_are_added_or_changed_are_found_at_the_next_question(docs: Path) -> None:

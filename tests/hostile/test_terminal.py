@@ -95,6 +95,13 @@ def test_no_command_prints_what_steers(name, docs, questions, tmp_path, capfd):
     assert out + err
 
 
+def test_a_search_as_json_steers_no_terminal(docs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["search", str(docs), "fox", "--no-cache", "--json"]) == 0
+    lines = capfd.readouterr().out.split("\n")
+    assert json.loads(lines[0])["document_id"] == f"fox {STEER}.md"
+    assert not any(re.search("[\x00-\x1f\x7f-\x9f]", line) for line in lines)
+
+
 def test_progress_steers_no_terminal() -> None:
     log = io.StringIO()
     progress = reporting(log)

@@ -159,10 +159,12 @@ def _warnings(
 
 
 def _print(searched: FolderIndex, passages: Sequence[Retrieved], *, as_json: bool) -> None:
+    from chunkcore.files import utf8_line
+
     for number, passage in enumerate(passages, start=1):
         row = searched.row(passage)
         if as_json:
-            typer.echo(json.dumps(row, ensure_ascii=False))
+            typer.echo(utf8_line(row), nl=False)
         else:
             typer.secho(f"[{number}] {_place(row)}", fg="cyan", bold=True)
             typer.echo(f"{terminal_block(passage.text)}\n")

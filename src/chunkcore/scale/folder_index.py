@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import regex
 
@@ -17,15 +17,16 @@ from chunkcore.files import UnreadError, installed_version
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder
 from chunkcore.options import check_option_names
+from chunkcore.plain import encodable, terminal_text
 from chunkcore.reading import read_file
 from chunkcore.reading.opening import folder_documents, load_documents, walk_folder
-from chunkcore.reading.visible import html_setting, in_source, lines_of
+from chunkcore.reading.visible import from_source, html_setting, in_source, lines_of
 from chunkcore.retrieval import Index, WindowIndex, chunk_corpus, get_retriever, load_index
 from chunkcore.retrieval.base import MAX_TOKENS, MaxTokens, check_limits
 from chunkcore.retrieval.saved import MANIFEST, is_left, manifest_stamp, read_manifest, stamp_of
 from chunkcore.run import Retrieved
 from chunkcore.spans import pairs_of
-from chunkcore.text import Document, pages_of_all
+from chunkcore.text import Document, Span, pages_of_all
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -410,12 +411,12 @@ def tool_server(
     def span(document: str, start: str, end: str) -> str:
         """The text of a span with 500 characters before and after it."""
         try:
-            text = source.latest().document(unquote(document)).text
-            first, last = int(start), int(end)
+            read = source.latest().document(document)
+            place = from_source(read, Span(int(start), int(end)))
         except (ChunkcoreError, ValueError) as error:
             reason = f"a span is span://DOCUMENT/START/END of a document here: {error}"
             raise exceptions.ResourceError(reason) from error
-        return text[max(0, first - _AROUND) : max(0, last + _AROUND)]
+        return encodable(read.text[max(0, place.start - _AROUND) : place.end + _AROUND])
 
     return server
 
@@ -532,11 +533,14 @@ def _answer(
     for passage in passages:
         row = searched.row(passage)
         del row["parts"], row["text"]
+        for key in ("document_id", "file"):  # names of files need not be UTF-8
+            row[key] = encodable(row[key])
         start, end = row["spans"][0][0], row["spans"][-1][1]
-        uri = f"span://{quote(passage.document_id, safe='')}/{start}/{end}"
+        uri = f"span://{quote(row['document_id'], safe='')}/{start}/{end}"
         places.append({**row, "uri": uri, "related": related})
         first, last = row["lines"]
-        texts.append(f"{row['file']}, lines {first}-{last}, {uri}{note}\n{passage.text}")
+        file = terminal_text(row["file"])  # a name with line ends would look like another passage
+        texts.append(f"{file}, lines {first}-{last}, {uri}{note}\n{encodable(passage.text)}")
     content: list[ContentBlock] = [
         TextContent(type="text", text=text) for text in texts or [_NOTHING]
     ]
