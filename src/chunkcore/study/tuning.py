@@ -395,7 +395,6 @@ def conclude(
     if len(reports) < 2:
         reason = next(iter(failures.values()), "the grid has no other")
         raise DataError(f"no configuration besides the default was scored: {reason}")
-    by: By = "document" if clusters else "question"
     scores = np.column_stack([report.values(measure) for report in reports])
     held, choices = hold_out(scores, fold_of)
     base = next(report for report in reports if report.name == default)
