@@ -47,6 +47,8 @@ def test_a_short_document_is_one_chunk() -> None:
         (Document("a", PROSE, {"file_type": ".md"}), "markdown"),
         (Document("a", PROSE, {"source": "CSV"}), "table"),
         (Document("a.nxml", PROSE), "code"),
+        (Document("src/Makefile", NOTES), "code"),
+        (Document(".env", NOTES), "code"),
         (Document("wiki", PROSE, {"source": "c"}), "sentence"),
         (Document("https://example.net/show.php?id=3", PROSE), "sentence"),
         (Document("https://harbour.pl", PROSE), "sentence"),

@@ -343,8 +343,14 @@ PAGES = {
         "Tea\n\nx",
     ),
     "formulas": (
-        "<math><mfrac><mi>a</mi><mn>2</mn></mfrac><mo>=</mo><msup><mi>c</mi><mn>3</mn></msup></math>",
-        "a/2=c³",
+        "<math><mfrac><mi>a</mi><mn>2</mn></mfrac><mo>=</mo><msup><mi>c</mi><mn>3</mn></msup><msqrt><mi>x"
+        "</mi></msqrt></math>",
+        "a/2=c³√x",
+    ),
+    "what is for a mouse": (
+        "<h2>Tea<a class='headerlink'>¶</a></h2><h3><a id='hot'></a></h3><h3>Hot<span class='mw-editsection'>[edit]</span>"
+        "</h3><table><tr><td class='linenos gl'><pre>1</pre><td class='code'><pre>a = 1</pre></table>",
+        "## Tea\n\n### Hot\n\n```\na = 1\n```",
     ),
     "quotes": (
         "<blockquote>Tea<br><br><div><br></div><div>is</div><blockquote>hot</blockquote></blockquote>",

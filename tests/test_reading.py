@@ -469,7 +469,7 @@ def test_sheets_are_tables_of_their_values(tmp_path):
     book = openpyxl.Workbook()
     book.active.title = "Prices"
     for row in (["Kind", "Price|EUR"], ["black", 1.5], [None, None], ["NA", None]):
-        book.active.append(row)
+        book.active.append([None, *row])
     book.create_sheet("Empty")
     lists = [["Report"], [], ["", "Q1"], ["North", 5], [], ["Sum", 9], [], ["Stock"], ["Kind", "Place"], ["tea", 7]]
     list(map(book.create_sheet("Lists").append, lists))
@@ -493,6 +493,8 @@ def test_a_formula_that_gives_nothing_is_empty_and_texts_of_several_fonts_are_re
     sheet, types = "xl/worksheets/sheet1.xml", "[Content_Types].xml"
     cell = b'<c r="A2" t="inlineStr"><is><t>106</t></is></c>'
     members[sheet] = members[sheet].replace(cell, b'<c r="A2" t="s"><v>0</v></c>').replace(b'"B2"', b'"B2" t="str"')
+    raised = b'<r><rPr><vertAlign val="superscript"/></rPr><t>2</t></r>'
+    members[sheet] = members[sheet].replace(b"<t>Note</t>", b"<r><t>m</t></r>" + raised)
     named = b'<Override PartName="/xl/sharedStrings.xml" ContentType="%s.sharedStrings+xml"/></Types>'
     office = b"application/vnd.openxmlformats-officedocument.spreadsheetml"
     members[types] = members[types].replace(b"</Types>", named % office)
@@ -501,7 +503,7 @@ def test_a_formula_that_gives_nothing_is_empty_and_texts_of_several_fonts_are_re
     space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     members["xl/sharedStrings.xml"] = f'<sst xmlns="{space}"><si>{fonts}</si></sst>'.encode()
     document, notes = read_file(write_zip(tmp_path / "a.xlsx", members))
-    assert document.text.endswith("| Size | Note |\n| --- | --- |\n| 10⁶~~old~~ |")
+    assert document.text.endswith("| Size | m² |\n| --- | --- |\n| 10⁶~~old~~ |")
     assert notes == ()
 
 
@@ -627,6 +629,14 @@ def test_a_named_text_is_shown_but_as_an_attachment(disposition, text):
     mail = f"Content-Type: multipart/mixed; boundary=x\n\n--x\n\nCups\n--x\n{part}\n--x--"
     document, notes = readers["e-mail"]().read(mail.encode(), "a")
     assert (document.text, len(notes)) == (text, disposition == "attachment")
+
+
+def test_a_mail_of_apples_program_has_its_size_before_it_and_a_list_behind():
+    mail = "Subject: Tea\n\nIt is hot."
+    assert (
+        readers["e-mail"]().read(f"{len(mail)}    \n{mail}<plist/>".encode(), "a").document.text
+        == "# Tea\n\nIt is hot."
+    )
 
 
 def test_the_mark_before_a_mails_text_is_no_text():

@@ -66,6 +66,27 @@ def test_a_line_of_a_record_is_whole_where_it_fits() -> None:
     assert [line for chunk in words_of(verse, size=9) for line in chunk.split("\n")] == verse.split("\n")
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        "{| class=wide\n! Kind\n|-\n| Black. Hot.\n\n|}",
+        "{{Infobox\n| kind = Black. Hot.\n\n| heat = 95\n}}",
+        "|===\n| Kind\n\n| Black. Hot.\n|===",
+        "[source]\n----\na. B. c\n\nd\n----",
+        "+----+\n| Black. Hot.\n+----+\n| Green. Mild.\n+----+",
+        "=====  ====\nKind.  Heat\n=====  ====\nA. B.  hot.\n=====  ====",
+        "| Black. Hot. |\n|-------------|\n| Green. Mild. |",
+        "\\begin{table*}\n\\begin{tabular}{l}\nA. B.\n\\end{tabular}\n\n\\end{table*}",
+        "#+BEGIN_SRC r\na. B.\n\nc\n#+END_SRC",
+    ],
+)
+def test_a_table_or_code_between_marks_is_whole_where_it_fits(part: str) -> None:
+    text = f"Of tea and of cups, at last.\n\n{part}\n\n{{|\n\n|}} It is never closed. So what."
+    chunks = Sentence(size=len(part), maximum=99, counter="characters").split_text(text)
+    assert part in chunks
+    assert max(map(len, Sentence(size=12, counter="characters").split_text(text))) <= 12
+
+
 def words_of(text: str, size: int) -> list[str]:
     return Sentence(size=size, counter="words").split_text(text)
 

@@ -77,6 +77,8 @@ def test_every_full_stop_of_unicode_ends_a_sentence() -> None:
 def test_lines_of_records_are_sentences_and_wrapped_lines_are_not() -> None:
     log = ["09:14 Gate open. All well.", "09:20 Boat in", "09:31 Gate shut"]
     assert split("\n".join(log)) == ["09:14 Gate open.", "All well.", *log[1:]]
+    trace = ["2026-05-06 10:00:05,1 Gate. Shut", "\tat lock.py", "[06/May/2026, 10:00:07] in", "May  6 10:00:08 out"]
+    assert split("\n".join(trace)) == [trace[0][:27], "Shut", "at lock.py", *trace[2:]]
     assert split("The gate of the lock\nwas shut at noon, and\nnobody came to open it.") == [
         "The gate of the lock\nwas shut at noon, and\nnobody came to open it."
     ]

@@ -30,6 +30,7 @@ _LANGUAGES_OF_TYPES = {"csrc": "c", "c++src": "cpp", "java-source": "java", "sh"
 _PROGRAMS_OF_SITES = ("php", "pl", "cgi", "sh", "jsp")  # an address of these shows a page
 _LOOKED_AT = 20_000  # code points
 
+_NAMES = ("Dockerfile", "Makefile")  # of files that have no ending
 _ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://|www\.)[^/?#]*(?P<path>[^?#]*)", re.IGNORECASE)
 _PRODUCT = re.compile(r"[A-Z0-9]\w*\.js$")  # "Node.js" is no file
 _CODE_LINE = re.compile(r"[;{}):,]$|^(?:#!|//|/\*|import |from |def |class |function |use |<\?)")
@@ -124,7 +125,8 @@ def _endings(document: Document) -> Iterator[str]:
         file = re.split(r"[/\\]", path)[-1]
         is_title = " " in file or (file == path and _PRODUCT.match(path) is not None)
         is_doubtful = ending in _PROGRAMS_OF_SITES if address else is_title
-        is_name = "." in path or _ENDINGS.get(ending, "prose") != "prose"  # or a format: "csv"
+        is_known = _ENDINGS.get(ending, "prose") != "prose"  # a format: "csv"
+        is_name = "." in path or is_known or file in _NAMES
         if is_name and not (is_doubtful and not _looks_like_code(document.text)):
             yield ending
 

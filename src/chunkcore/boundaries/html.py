@@ -48,6 +48,11 @@ _ATTRIBUTE = re.compile(r"([^\s\"'=/]+)(?:\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s\"']+))
 _HIDING = re.compile(r"\bhidden\b|display\s*:\s*none", re.IGNORECASE)
 _MAY_HIDE = re.compile(rf"{_HIDING.pattern}|<(?:rp|dialog)\b", re.IGNORECASE)
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+# Formulas that <math> has, too; what stands beside headings and lines for a mouse: links to them, "edit", line numbers.
+_UNREAD_CLASS = re.compile(
+    r"(?<![\w-])(?:katex-html|headerlink|anchor-link|mw-editsection)(?![\w-])"
+)
+_LINE_NUMBERS = re.compile(r"(?<![\w-])(?:linenos?|rouge-gutter|hljs-ln-numbers)(?![\w-])")
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "wbr"))
 _PICTURE = re.compile(r"(?<=;base64,)[A-Za-z0-9+/=\s%]{200,}(?![A-Za-z0-9+/=])")
 _TITLE = 50  # nodes of a heading read for its title
@@ -355,14 +360,17 @@ def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tupl
 
 
 def is_hidden(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Whether an element says itself that browsers do not show it, or shows a formula of KaTeX that <math> has, too.
+    """Whether an element says itself that browsers do not show it, or is no part of what is read, such as line numbers.
 
     They show no <rp> where they know <ruby>, and no dialog before it is opened.
     """
     is_closed = name == "dialog" and "open" not in attributes
     if name == "rp" or is_closed or "hidden" in attributes:
         return True
-    if "katex-html" in str(attributes.get("class") or ""):
+    classes = str(attributes.get("class") or "")
+    if _UNREAD_CLASS.search(classes):
+        return True
+    if name in ("td", "pre", "span") and _LINE_NUMBERS.search(classes):
         return True
     return _HIDING_STYLE.search(str(attributes.get("style") or "")) is not None
 

@@ -513,7 +513,11 @@ _ENDING = ".!?;,…。！？；，।"
 
 _LEADING = re.compile(r"(?:\s*\n)?")
 _BLANK = re.compile(r"\n\s*\n")
-_RECORD_OPENERS = "[(<{"  # of records
+_RECORD_OPENERS = "[(<{|+"  # of records, and of rows of tables
+# The date and the time, or the time with seconds, of an entry of a log.
+_STAMP = re.compile(
+    r"[\[(]?(?:\d[\w./-]{4,10}?(?:T|,? +)\d{1,2}:|(?:[A-Z][a-z]{2} +\d{1,2} +)?\d{1,2}:\d\d:)\d\d"
+)
 _CUE = re.compile(r"[\d:.,]+ --> [\d:.,]+")
 _CAPTION = re.compile(rf"(?:[^\n]*\n)?{_CUE.pattern}")  # often numbered
 _BULLET = re.compile(r"[-+•‣◦·>|]|[([]?[a-z0-9]{1,3}[.)\\]][ \\t]")
@@ -607,6 +611,8 @@ def _ranges(lines: Sequence[str], start: int) -> list[tuple[int, int]]:
 def _are_records(lines: Sequence[str]) -> bool:
     """Whether the lines are units: they begin like records, or alike, or end where the next word had fitted."""
     count = len(lines)
+    if sum(_STAMP.match(line) is not None for line in lines) > 2:
+        return True  # and what stands between, such as the trace of an error
     if count < 3 or max(map(len, lines)) > _LONGEST_RECORD:
         return False
     if any("-->" in line and _CUE.match(line) for line in lines[:3]):
@@ -626,6 +632,49 @@ def _are_records(lines: Sequence[str]) -> bool:
     pairs = zip(lines, words[1:], strict=False)
     early = sum(len(line) + 1 + len(word) <= width for line, word in pairs)
     return early >= 0.2 * count
+
+
+# Where tables, formulas and code of wikis, AsciiDoc, LaTeX and Org begin and end.
+_PART_MARK = re.compile(
+    r"^[ \t]*(\{\||\|\}|\{\{(?=[^{}\n]*$)|\}\}|\|={3,}|-{4,}(?=\s)|#\+(?:begin|end)_\w+|\\(?:begin|end)"
+    r"\{(?:table|figure|tabular|equation|align|gather|eqnarray|verbatim|lstlisting|algorithm)[*\w]*\})",
+    re.MULTILINE | re.IGNORECASE,
+)
+# Rows between bars, and a table below a rule of "=".
+_TABLE = re.compile(
+    r"^(?:(?:[ \t]*(?:\||\+[-=])[^\n]*(?:\n|\Z)){3,}|=+(?: +=+)+[ \t]*\n(?:[^\n]+(?:\n|\Z))+)",
+    re.MULTILINE,
+)
+_CLOSING = {"{|": "|}", "{{": "}}"}
+_LONGEST_PART = 20_000  # characters
+
+
+def whole_parts(text: str) -> list[tuple[int, int]]:
+    r"""Tables, formulas and code between marks of wikis, AsciiDoc, reStructuredText, LaTeX and Org. Linear time.
+
+    >>> whole_parts("Tea.\n\n|===\n| Kind\n\n| Black. Hot.\n|===\n")
+    [(6, 39)]
+    """
+    parts = [table.span() for table in _TABLE.finditer(text)]
+    opening = closing = ""
+    start = 0
+    for mark in _PART_MARK.finditer(text):
+        sign = mark[1].lower()
+        if closing and mark.start() - start > _LONGEST_PART:  # it was never closed
+            closing = ""
+        if sign == closing:
+            parts.append((start, mark.end()))
+            closing = ""
+        elif sign == opening or not (closing or _opens_nothing(text, sign, mark.start())):
+            opening, start = sign, mark.start()
+            closing = _CLOSING.get(sign) or sign.replace("begin", "end", 1)
+    return sorted(parts)
+
+
+def _opens_nothing(text: str, sign: str, place: int) -> bool:
+    if sign[0] == "-":  # but below what AsciiDoc says of a block: "[source,python]"
+        return not text.endswith(("]\n", "]\r\n"), 0, place)
+    return sign in _CLOSING.values() or sign.startswith(("\\end", "#+end"))
 
 
 def heading_numbers(text: str, sentences: Ranges) -> list[int]:

@@ -19,6 +19,7 @@ from chunkcore.boundaries.sentences import (
     heading_tags,
     record_lines,
     sentence_ranges,
+    whole_parts,
 )
 from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.semantic import SemanticOverlap, check_overlap
@@ -38,9 +39,10 @@ class Sentence(Chunker):
 
     Sentence-based chunking of the chunking survey. A sentence counts with the white space before it. A sentence over
     `size` is a chunk of its own. A chunk over `maximum` is cut between sentences, a sentence at line ends, else at
-    words, a word at graphemes. With the default splitter, a line of a log, a chat or verse stays whole if it fits, and
-    a heading stays with the sentence after it. A chunk ends before a heading of an HTML page, and where a document's
-    mark ``section`` begins, as at the headings of a Word file. The minimum is soft: a smaller chunk joins the neighbour
+    words, a word at graphemes. With the default splitter, what fits stays whole: a line of a log, a chat or verse, and
+    a table, formula or code between marks of wikis, AsciiDoc, reStructuredText, LaTeX or Org; a heading stays with the
+    sentence after it. A chunk ends before a heading of an HTML page, and where a document's mark ``section`` begins, as
+    at the headings of a Word file. The minimum is soft: a smaller chunk joins the neighbour
     across less white space (ties: the one before), if `maximum` allows.
 
     Chunks share whole sentences: the last `overlap_sentences`, or as many as `overlap` holds (at least one) if more.
@@ -176,10 +178,11 @@ def _without_bare_headings(text: str, sentences: Ranges, headings: list[int]) ->
 
 
 def _with_whole_lines(source: TokenizedText, sentences: Ranges, size: int) -> Ranges:
-    """The sentences of a record's line that fits are one, and a heading is one with the sentence after it."""
+    """The sentences of a record's line or a table that fits are one; a heading is one with the sentence after it."""
     headings = heading_numbers(source.text, sentences)
     records = record_lines(source.text)
-    if not records and not headings:
+    parts = whole_parts(source.text)
+    if not (records or headings or parts):
         return sentences
     goes_on = np.zeros(len(sentences), dtype=bool)
     goes_on[headings] = True
@@ -194,6 +197,13 @@ def _with_whole_lines(source: TokenizedText, sentences: Ranges, size: int) -> Ra
         first, after = places[number].tolist()
         goes_on[first : after - 1] = True
         starts[first] = lines[number, 0]  # with its indent
+    for start, end in parts:
+        first = begin = int(sentences[:, 1].searchsorted(start, side="right"))
+        after = int(starts.searchsorted(end))
+        while begin and goes_on[begin - 1]:  # a heading
+            begin -= 1
+        if source.count(int(starts[begin]), int(sentences[after - 1, 1])) <= size:
+            goes_on[first : after - 1] = True
     begins = np.append(True, ~goes_on[:-1])[: len(sentences)]
     ends = ~goes_on
     ends[-1:] = True

@@ -93,7 +93,8 @@ def unpacked(data: bytes, name: str) -> dict[str, bytes]:
     return members
 
 
-def _packed(members: Mapping[str, bytes]) -> bytes:
+def packed(members: Mapping[str, bytes]) -> bytes:
+    """An archive of the members."""
     target = BytesIO()
     with ZipFile(target, "w") as archive:
         for name, content in members.items():
@@ -227,7 +228,7 @@ class Docx(Packed):
             members[name] = etree.tostring(root)
         if has_hidden:
             notes.append("texts marked as hidden are left out")
-        return _ITEM.sub(_item, _converted(_packed(members)))
+        return _ITEM.sub(_item, _converted(packed(members)))
 
 
 def _converted(data: bytes) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import listed, readers
-from chunkcore.reading.office import Packed
+from chunkcore.reading.office import Packed, packed, xml_of
 from chunkcore.reading.visible import in_cell, in_font
 
 
@@ -28,7 +28,11 @@ class Xlsx(Packed):
 
     def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
         openpyxl = needed("openpyxl", "office", "read XLSX")
-        book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True, rich_text=True)
+        texts = ("xl/worksheets/", "xl/sharedStrings")
+        fonts = [name for name in members if name.startswith(texts) and b"<rPr" in members[name]]
+        if fonts:
+            data = packed(members | {name: _with_fonts(members[name]) for name in fonts})
+        book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True)
         formulas = None
         if any(b"<f" in content for content in members.values()):
             formulas = openpyxl.load_workbook(BytesIO(data), read_only=True)
@@ -53,6 +57,21 @@ class Xlsx(Packed):
         return "\n\n".join(sheets)
 
 
+def _with_fonts(content: bytes) -> bytes:
+    """A member with raised and struck parts of texts as `in_font`; openpyxl tells them of shared texts only."""
+    etree = needed("lxml.etree", "office", "read XLSX")
+    root = xml_of(content)
+    for run in root.iter("{*}r"):
+        text = run.find("{*}t")
+        if text is not None:
+            is_raised = run.find("{*}rPr/{*}vertAlign[@val='superscript']") is not None
+            strike = run.find("{*}rPr/{*}strike")
+            is_struck = strike is not None and strike.get("val", "1") in ("1", "true")
+            text.text = in_font(text.text or "", is_raised, is_struck)
+    written: bytes = etree.tostring(root)
+    return written
+
+
 def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[str]]:
     """A sheet's rows; where a value is missing, its formula, whose cell is added to `shown`."""
     get_column_letter = needed("openpyxl.utils", "office", "read XLSX").get_column_letter
@@ -75,13 +94,8 @@ def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[st
 def _cell(cell: Any) -> str:
     if cell.value is None:
         return ""
-    pieces = cell.value if isinstance(cell.value, list) else [cell.value]
-    shown = ""
-    for piece in pieces:
-        font = getattr(piece, "font", cell.font)
-        text = formatted(getattr(piece, "text", piece), cell.number_format)
-        shown += in_font(text, font.vertAlign == "superscript", font.strike)
-    return shown
+    text = formatted(cell.value, cell.number_format)
+    return in_font(text, cell.font.vertAlign == "superscript", cell.font.strike)
 
 
 def _sheet(rows: Iterable[list[str]]) -> str:
@@ -90,6 +104,8 @@ def _sheet(rows: Iterable[list[str]]) -> str:
     Below an empty row, a row of two or more texts without digits over one with digits begins a table.
     """
     sheet = list(rows)
+    left = min((min(_filled(row)) for row in sheet if _filled(row)), default=0)
+    sheet = [row[left:] for row in sheet]
     if all(len(_filled(row)) < 2 for row in sheet):
         return table(sheet)
     parts: list[str] = []

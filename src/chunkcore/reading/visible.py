@@ -338,6 +338,11 @@ def visible_text(html: str) -> str:
         _count(numbered)
     for label in soup.select("svg text, svg title"):
         label.append(" ")
+    for heading in soup.find_all(re.compile("^h[1-6]$")):
+        if not (heading.get_text(strip=True) or heading.find("img")):
+            heading.unwrap()
+    for root in soup.select("msqrt, mroot"):
+        root.insert(0, "√")
     for fraction in soup.select("mfrac > :last-child"):
         fraction.insert_before("/")
     for power in soup.select("msup > :last-child, msubsup > :last-child"):
