@@ -323,10 +323,11 @@ def load_grammar(language: str) -> Language:
 _ENDINGS = """
     bash bash sh zsh | c c | clojure clj cljs | cpp cc cpp cxx c++ h hh hpp hxx ipp | csharp cs | css css less scss
     dart dart | dockerfile dockerfile
-    elixir ex exs | erlang erl | fsharp fs | go go | groovy gradle groovy | haskell hs 
+    elixir ex exs | erlang erl | fsharp fs | go go | groovy gradle groovy | haskell hs
     ini cfg conf env ini properties
     java java | javascript cjs js jsx mjs | json geojson json jsonl ndjson | julia jl | kotlin kt kts | lua lua
-    makefile makefile mk | matlab m | nim nim | objectivec mm | ocaml ml mli | pascal pas | perl pl pm | php php | powershell ps1
+    makefile makefile mk | matlab m | nim nim | objectivec mm | ocaml ml mli | pascal pas | perl pl pm
+    php php | powershell ps1
     protobuf proto | python py pyi pyw | r r | ruby rb | rust rs | scala scala | sql sql | swift swift
     terraform hcl tf | toml toml | tsx tsx | typescript cts mts ts | vue vue
     xml atom jats nxml opml rss svg tei xml xsd xslt | yaml yaml yml
