@@ -348,7 +348,7 @@ PAGES = {
         "a/2=c³√x",
     ),
     "what is for a mouse": (
-        "<h2>Tea<a class=headerlink>¶</a></h2><h3><a id='hot'></a></h3><h3>Hot<span class='mw-editsection'>[edit]</span>"
+        "<h2>Tea<a class=headerlink>¶</a></h2><h3><a id=hot></a></h3><h3>Hot<span class='mw-editsection'>[edit]</span>"
         "</h3><table><tr><td class='linenos gl'><pre>1</pre><td class='code'><pre>a = 1</pre></table>",
         "## Tea\n\n### Hot\n\n```\na = 1\n```",
     ),
