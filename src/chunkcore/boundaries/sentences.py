@@ -31,7 +31,7 @@ def _words(*rows: str) -> frozenset[str]:
 NEVER = _words(
     "mr mrs ms mx dr prof rev hon gen col lt cpt capt cmdr sgt maj adm gov sen rep pres st ste mt ft fr messrs",
     "nr nos vol vols fig figs eq eqs sec ch pp cf vs viz eg ie e.g i.e approx op ed eds trans",
-    "z.b d.h u.a bzw vgl ca dipl ing hr frl abs ziff rn rdn bspw evtl inkl sog i.v.m i.d.r",  # German
+    "z.b d.h u.a bzw med geb jur phil rer nat vgl ca dipl ing hr frl abs ziff rn rdn bspw evtl inkl sog i.v.m i.d.r",
     "mmes mlle mme mgr chap pág págs sra srta sr. dña exmo núm avda av p.ej",  # French, Spanish, Portuguese
     "eng bw sig dott dott.ssa sig.ra dra ee avv geom pag pagg cfr artt",  # Italian
     "dhr mevr mw drs ir blz bijv t.ex bl.a f.eks jfr",  # Dutch, Swedish, Danish, Norwegian
@@ -49,7 +49,7 @@ NEVER = _words(
 BEFORE_NUMBER = _words(
     "tab kap cap lit lett poz par str pos anm abb aufl bd tel kl klo godz hod sz bek old md mom luk jg jh sid",
     "буд obr rys rozdz dz sect sched para cl arts stk d.lgs ал παρ άρθρ nn rz bl anl app ex reg no nos núms αρ άρθ พ.ศ",
-    "janv févr avr juil déc ene abr dic genn febbr giu lug ott fev dez",  # months
+    "ref refs janv févr avr juil déc ene abr dic genn febbr giu lug ott fev dez",  # months
 )
 # One letter with marks in Hindi, Gujarati and Panjabi; others are initials.
 INDIC_VERBS = _words("है हैं हो हूँ हूं था थे थी थीं છે છો છું ਹੈ ਸੀ")

@@ -200,8 +200,7 @@ def _with_whole_lines(source: TokenizedText, sentences: Ranges, size: int) -> Ra
     for start, end in parts:
         first = begin = int(sentences[:, 1].searchsorted(start, side="right"))
         after = int(starts.searchsorted(end))
-        last = source.text[int(sentences[after - 1, 0]) : end]
-        if not any(map(str.isalnum, last)):  # a rule, which would be taken for a heading's
+        if source.text[int(sentences[after - 1, 0])] != "|":  # the mark at the end is no heading
             goes_on[after - 1] = False
         while begin and goes_on[begin - 1]:  # a heading
             begin -= 1
