@@ -303,8 +303,9 @@ class Answer:
         least = _LEAST * best or -math.inf
         count = len(self.scores) - sum(map(len, self._copies.values()))
         if count < FEW and question.lexical is not None:
-            for units in question.lexical.with_words(question.text):
-                least = min(least, float(self.scores[units].min()))
+            for key in question.weights:
+                units = question.lexical.units_with([key])
+                least = min(least, float(self.scores[units].min(initial=math.inf)))
         return least
 
     def _raise_scores(self, budget: Budget) -> None:

@@ -262,7 +262,7 @@ class WindowIndex(PassageIndex):
 
     def _knows(self, query: str) -> bool:
         """Whether a unit has a word of the question."""
-        return "lexical" in self._shares and bool(self._lexical.with_words(query))
+        return "lexical" in self._shares and any(self._lexical.counts(query).values())
 
     def _has_answer(self, query: str) -> bool:
         if self._dense is None:

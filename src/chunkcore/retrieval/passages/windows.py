@@ -321,11 +321,6 @@ class LexicalWindows:
         self._last = question, scores
         return scores
 
-    def with_words(self, question: str) -> list[Numbers]:
-        """Of each word of the question the units that have it, ascending; of words that a unit has."""
-        rows = (self._postings.of_word(key)[0] for key in word_keys(question, self.form))
-        return [units for units in rows if len(units)]
-
     def units_with(self, keys: Iterable[str]) -> Numbers:
         """The units that have all of these words, ascending."""
         rows = [self._postings.of_word(key)[0] for key in set(keys)]
