@@ -980,12 +980,14 @@ def test_a_calibrated_index_gives_each_framework_what_a_question_needs(tmp_path:
             framework.behind(hits, question, index=INDEX, max_tokens="auto")
 
 
-def test_a_folder_that_another_process_saves_into_is_opened_again(tmp_path: Any) -> None:
-    """An old text, or one that was deleted, is not answered from a copy."""
+def test_a_folder_that_another_process_saves_into_is_opened_again(tmp_path: Any, monkeypatch: Any) -> None:
+    """An old text, or one that was deleted, is not answered from a copy, wherever the app works meanwhile."""
     source = Document("code.md", "The door is blue. The old code is 1234. Rain falls.")
     index = get_retriever("passages:lexical").index(chunk_corpus([source], "sentence:size=50"))
     index.save(tmp_path)
-    behind, hit = Behind(tmp_path, show="whole"), Hit("The door is blue.", names=("code.md",))
+    monkeypatch.chdir(tmp_path)
+    behind, hit = Behind(".", show="whole"), Hit("The door is blue.", names=("code.md",))
+    monkeypatch.chdir(tmp_path.parent)
     assert "1234" in behind.passages("code", [hit])[0].retrieved.text
     index.update([replace(source, text=source.text.replace("old code is 1234", "new code is 5678"))]).save(tmp_path)
     assert "5678" in behind.passages("code", [hit])[0].retrieved.text

@@ -308,6 +308,7 @@ class LocalIndex:
             )
         self.source = index if source is None else source
         if isinstance(index, str | Path):
+            index = Path(index).absolute()  # the working folder may change
             read_manifest(index)
         elif documents is None and not isinstance(index, HitIndex | Index):
             raise OptionError(

@@ -28,6 +28,7 @@ from chunkadapters.places import (
     WHITE_SPACE,
     WHOLE,
     Metadata,
+    MetadataLike,
     Origin,
     PlaceKeys,
     chunk_records,
@@ -249,7 +250,7 @@ def _warn_of_shared_sources(sources: Iterable[_Source]) -> None:
         )
 
 
-def source_of(document_id: str | None, text: str, metadata: Metadata) -> tuple[str, Origin]:
+def source_of(document_id: str | None, text: str, metadata: MetadataLike) -> tuple[str, Origin]:
     """The id of the document that offsets refer to, and the place of `text` in it."""
     is_chunk = metadata.get(KEYS.start) is not None
     candidates = [document_id, metadata.get("source")]
