@@ -48,7 +48,7 @@ def assemble(hits, max_tokens=1000, *, k=None, documents=(), counter="cl100k_bas
 
     tokens = get_counter(counter)
     sizes = tokens.count_many([each.text for each in units])
-    row = Row(units, sizes.tolist(), [*(beside(*pair) for pair in pairwise(units)), False])
+    row = Row(units, sizes.tolist(), [*(beside(*pair) for pair in pairwise(units)), False], [0] * len(units))
     return passages_of(row, Budget(max_tokens, tokens), sources)[:k]
 
 
@@ -170,7 +170,7 @@ def test_a_reader_gets_whole_sentences_and_tables_no_crumbs_and_what_a_text_refe
     texts = ["y" * 10, "y" * 10, text, "z" * 10, "z" * 10, "z" * 10]
     scores = [0.0, 0.5, 9.0, 0.0, 0.0, 0.0]
     units = [hit(10 * n, 10 * n + 10, scores[n], text) for n, text in enumerate(texts)]
-    row = Row(units, [10] * 6, [True] * 5 + [False], 5.0, [*needs, 0])
+    row = Row(units, [10] * 6, [True] * 5 + [False], [*needs, 0], 5.0)
     assert spans(passages_of(row, Budget(budget, "characters"), {})) == [[span]]
 
 

@@ -170,16 +170,16 @@ class Row:
         units: with their scores.
         sizes: tokens of each unit.
         joined: of each unit, whether the next one is its neighbour; False of the last.
+        goes_on: of each unit, whether a reader needs the next one, see `goes_on`.
         least: a unit with a lower score becomes no part of a passage.
-        goes_on: of each unit, whether a reader needs the next one, see `goes_on`; (): of none.
         counted: the tokens of runs of units, by document and place, as far as they are known.
     """
 
     units: Sequence[Retrieved]
     sizes: Sequence[int]
     joined: Sequence[bool]
+    goes_on: Sequence[int]
     least: float = -math.inf
-    goes_on: Sequence[int] = ()
     counted: RunTokens = field(default_factory=dict)
 
 
@@ -271,8 +271,8 @@ class _Blocks:
                 begins.append(len(self.ends) - 1)
                 continue
             first = self.ends[-2][0]
-            need = row.goes_on[unit - 1] if row.goes_on else 0
-            if self.sizes[unit + 1] - self.sizes[first] <= KEPT[need] * tokens:
+            most = KEPT[row.goes_on[unit - 1]] * tokens
+            if self.sizes[unit + 1] - self.sizes[first] <= most:
                 self.ends[-2:] = [(first, unit)]
         self.counts = [last + 1 - first for first, last in self.ends]
         self.around: list[Run] = []

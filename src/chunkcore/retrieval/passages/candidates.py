@@ -265,7 +265,7 @@ class Answer:
         extents = [(piece.spans[0].start, piece.spans[-1].end) for piece in pieces]
         starts, ends = as_table(extents).T + index.begins[documents]
         joined = [*(is_next & question.shown.covers(ends[:-1], starts[1:])).tolist(), False]
-        return Row(pieces, sizes.tolist(), joined, least, goes_on, self._counted.runs)
+        return Row(pieces, sizes.tolist(), joined, goes_on, least, self._counted.runs)
 
     def passages(
         self,
