@@ -14,7 +14,18 @@ from unicodedata import normalize
 
 import pytest
 from chunkadapters.configuration import chunks_of as chunks_per_document
-from chunkcore import Benchmark, Evidence, Query, chunk_corpus, get_retriever, load_benchmark, run_retriever, score
+from chunkcore import (
+    Benchmark,
+    DataError,
+    Evidence,
+    Query,
+    chunk_corpus,
+    get_retriever,
+    load_benchmark,
+    load_documents,
+    run_retriever,
+    score,
+)
 from chunkcore.boundaries.html import html_blocks, parse_html
 from chunkcore.chunkers import Html, get_chunker
 from chunkcore.evaluation.benchmarks.loading import EvidenceFinder
@@ -382,6 +393,25 @@ def test_a_mark_of_that_name_of_somebody_else_moves_no_place() -> None:
     document = Document("a", "Tea is hot.", marks=marks)
     assert in_source(document, [Span(4, 6)]) == [from_source(document, Span(4, 6))] == [Span(4, 6)]
     assert lines_of(document, [Span(4, 6)]) == [1, 1]
+
+
+PIECES = ("x", None, {"0": 1}, [["a"]], [[0, 0, 1]], [[0, 10**30, 1, 1]], [[0, 0, 1, 1], [1]])
+
+
+@pytest.mark.parametrize(
+    "data", [*({"pieces": wrong, "lines": [0]} for wrong in PIECES), {"pieces": [[0] * 4], "lines": 5}]
+)
+def test_places_that_a_strangers_file_states_wrongly_are_refused(data: dict[str, object], tmp_path: Path) -> None:
+    row = {"id": "a", "text": "Tea.", "marks": [{"kind": "source", "start": 0, "end": 3, "data": data}]}
+    (tmp_path / "documents.jsonl").write_text(json.dumps(row))
+    with pytest.raises(DataError, match="line 1: the mark source of 'a' has no pieces and lines"):
+        load_documents(tmp_path)
+
+
+def test_tables_in_tables_take_no_cube_of_their_depth() -> None:
+    before = process_time()
+    assert visible_text("<table><tr><td>" * 300 + "Tea.") == "Tea."
+    assert process_time() - before < 10
 
 
 def test_without_a_parser_a_page_is_read_as_plain_text_and_it_is_said(tmp_path, monkeypatch) -> None:

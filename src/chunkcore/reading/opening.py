@@ -28,7 +28,7 @@ from chunkcore.files import (
 from chunkcore.options import suggesting
 from chunkcore.reading.base import Reader, Reading, listed, note_lines, read_guarded, readers
 from chunkcore.reading.encodings import decode_text
-from chunkcore.reading.visible import Html, html_setting
+from chunkcore.reading.visible import Html, html_setting, with_right_places
 from chunkcore.text import Document, Mark, Span
 
 LARGEST = 512 * 1024**2  # bytes of a file that is read whole
@@ -217,7 +217,7 @@ def _document_of(row: Mapping[str, Any], place: str) -> Document:
             isinstance(mark, dict) and "kind" in mark for mark in rows
         ):
             marks = tuple(map(Mark.from_dict, others.pop("marks")))
-        return Document(identity, text, {**nested, **others}, marks)
+        return with_right_places(Document(identity, text, {**nested, **others}, marks))
     except DataError as error:
         raise DataError(f"{place}: {error}") from error
 

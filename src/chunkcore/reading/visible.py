@@ -18,6 +18,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from chunkcore.boundaries import HTML_PAGE
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import (
@@ -32,7 +34,7 @@ from chunkcore.boundaries.html import (
     without_hidden,
 )
 from chunkcore.boundaries.sentences import block_edges, heading_tags
-from chunkcore.errors import MissingExtraError
+from chunkcore.errors import DataError, MissingExtraError, echo
 from chunkcore.lazy import needed
 from chunkcore.reading.base import Reader, Reading, readers
 from chunkcore.reading.encodings import decode_text
@@ -237,6 +239,20 @@ def source_of(document: Document) -> Mark | None:
     return None
 
 
+def with_right_places(document: Document) -> Document:
+    """The document, of which a file brought the marks. Raises `DataError`: its mark ``source`` has no such places."""
+    mark = source_of(document)
+    if mark is not None:
+        try:
+            pieces, lines = np.array(mark.data["pieces"]), np.array(mark.data["lines"])
+        except ValueError:  # of several lengths
+            pieces = lines = np.array(None)
+        shapes = pieces.shape[1:], lines.ndim, pieces.dtype.kind, lines.dtype.kind
+        if shapes != ((4,), 1, "i", "i"):
+            raise DataError(f"the mark source of {echo(document.id)} has no pieces and lines")
+    return document
+
+
 def _pieces(document: Document) -> Sequence[Sequence[int]]:
     mark = source_of(document)
     return () if mark is None else mark.data["pieces"]
@@ -347,8 +363,12 @@ def visible_text(html: str) -> str:
         fraction.insert_before("/")
     for power in soup.select("msup > :last-child, msubsup > :last-child"):
         power.name = "sup"
-    for table in soup.find_all("table"):
-        if _is_layout(table):
+    tables = soup.find_all("table")
+    layouts = set(map(id, filter(_is_layout, tables)))
+    for table in reversed(
+        tables
+    ):  # each after those in it, whose parts are no longer looked through
+        if id(table) in layouts:
             _unfold(table)
         else:
             _fill(table)
@@ -519,8 +539,10 @@ def _stated(element: Tag, name: str, otherwise: int) -> int:
 
 
 def _is_layout(table: Tag) -> bool:
+    if table.find("table"):
+        return True
     rows = list(_rows(table))
-    if table.find("table") or max(map(len, rows), default=0) < 2:
+    if max(map(len, rows), default=0) < 2:
         return True
     longest = max(len(cell.get_text()) for row in rows for cell in row)
     return table.find(_BLOCKS) is not None and (len(rows) == 1 or longest > _LONG_CELL)

@@ -34,6 +34,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.models.endpoint import check_stays_here
 from chunkcore.options import check_number
 from chunkcore.plain import plain
+from chunkcore.reading.visible import with_right_places
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.retrieval.vectors import LazyRows, Rows, RowsKind, TextVectors
@@ -551,7 +552,8 @@ def _document(
 ) -> Document:
     text = bytes(data[row["begin"] : row["begin"] + row["bytes"]])
     marks = tuple(map(Mark.from_dict, row["marks"]))
-    return Document(row["id"], text.decode("utf-8", "surrogatepass"), row["metadata"], marks)
+    decoded = text.decode("utf-8", "surrogatepass")
+    return with_right_places(Document(row["id"], decoded, row["metadata"], marks))
 
 
 def _spans(pairs: Sequence[Sequence[int]]) -> tuple[Span, ...]:
