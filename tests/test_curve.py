@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chunkcore import Report, chunk_corpus, get_measure, get_retriever, load_dataset, run_retriever
+from chunkcore import Query, Report, chunk_corpus, get_measure, get_retriever, load_dataset, run_retriever
 from chunkcore.evaluation.comparison import compare, rounded
 from chunkcore.evaluation.resampling import BUDGETS, tokens_for
 from chunkcore.report.html import html_report
@@ -39,6 +39,13 @@ def test_a_curve_has_at_each_budget_what_the_measure_has_there_whatever_the_syst
         assert asked == list(BUDGETS[: len(asked)])
         is_found = np.nanmean(report.curve[asked[-1]]) >= 0.9
         assert len(asked) == 2 if report.name.startswith("mine") else is_found or len(asked) == len(BUDGETS)
+
+
+def test_questions_without_evidence_are_no_hindrance_to_a_comparison_by_documents() -> None:
+    benchmark = replace(load_dataset("lochmere"), without_evidence=(Query("none", "Who?", ()),))
+    settings = StudySettings(depths=("1000tok",), resamples=100, by="document", extras=False)
+    page = compare_systems(benchmark, ["recursive"], ["bm25"], settings=settings)
+    assert page.comparison.by == "document"
 
 
 def test_the_budget_that_is_said_holds_the_share(page: ReportPage) -> None:

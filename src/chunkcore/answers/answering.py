@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -89,7 +89,6 @@ class AnswerRun:
     name: str
     answers: Mapping[str, Answer]
     k: Depth = 5
-    llm: str = field(default="", kw_only=True)
 
 
 def answer_questions(
@@ -152,7 +151,7 @@ def answer_questions(
             )
         if progress is not None:
             progress("answers", len(answers), len(shown))
-    return AnswerRun(run.name, answers, k, llm=model.name)
+    return AnswerRun(run.name, answers, k)
 
 
 def passages_of(

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError
@@ -104,23 +104,23 @@ class Rejection:
     excerpts: tuple[str, ...] = ()
 
 
-class Kept(NamedTuple):
-    """A question that is kept."""
+_Row = dict[str, Any]  # a question that is kept, as a file of questions has it
 
-    id: str
-    text: str
-    sample: Sample
-    spans: tuple[Span, ...]
 
-    @property
-    def excerpts(self) -> list[str]:
-        return [span.slice(self.sample.document.text) for span in self.spans]
+def _row(name: str, question: str, sample: Sample, spans: Sequence[Span]) -> _Row:
+    text = sample.document.text
+    evidence = [{"start": one.start, "end": one.end, "text": one.slice(text)} for one in spans]
+    return {
+        "id": name,
+        "question": question,
+        "document_id": sample.document.id,
+        "evidence": evidence,
+        "sample": [sample.span.start, sample.span.end],
+    }
 
-    def rejected(self, stage: Stage, reason: str) -> Rejection:
-        sample, excerpts = self.sample, tuple(self.excerpts)
-        return Rejection(
-            self.id, sample.document.id, sample.span, stage, reason, self.text, excerpts
-        )
+
+def _excerpts(row: _Row) -> list[str]:
+    return [piece["text"] for piece in row["evidence"]]
 
 
 class BudgetError(ModelError):
@@ -183,7 +183,7 @@ class QuestionWriter:
             raise DataError(
                 f"none of the {len(documents)} documents has a letter or a digit to ask about"
             )
-        self.kept: list[Kept] = []
+        self.kept: list[_Row] = []
         self.rejections: list[Rejection] = []
         self.asked = 0
         self.stopped = ""
@@ -235,14 +235,14 @@ class QuestionWriter:
 
     def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
         outcome = self._judge(name, sample, answer)
-        self.schedule.settle(sample, kept=isinstance(outcome, Kept))
-        if isinstance(outcome, Kept):
-            self.kept.append(outcome)
-            self._folded[fold(outcome.text).text] = name
-        else:
+        self.schedule.settle(sample, kept=not isinstance(outcome, Rejection))
+        if isinstance(outcome, Rejection):
             self.rejections.append(outcome)
+        else:
+            self.kept.append(outcome)
+            self._folded[fold(outcome["question"]).text] = name
 
-    def _judge(self, name: str, sample: Sample, answer: Future[Written]) -> Kept | Rejection:
+    def _judge(self, name: str, sample: Sample, answer: Future[Written]) -> _Row | Rejection:
         rejected = partial(Rejection, name, sample.document.id, sample.span)
         try:
             written = answer.result()
@@ -251,7 +251,7 @@ class QuestionWriter:
         question, excerpts = written.question, written.excerpts
         self._written.append((sample.document.id, question))
         if self._assumed:
-            return Kept(name, question, sample, (sample.span,))
+            return _row(name, question, sample, [sample.span])
         folded = fold(question).text
         stage: Stage = "question"
         if folded in self._folded:
@@ -260,7 +260,7 @@ class QuestionWriter:
             reason = "it stands in the passage word for word, so that any search finds it there"
         else:
             try:
-                return Kept(name, question, sample, tuple(locate_excerpts(sample, excerpts)))
+                return _row(name, question, sample, locate_excerpts(sample, excerpts))
             except NotVerbatimError as error:
                 stage, reason = "excerpts", str(error)
         return rejected(stage, reason, question, excerpts)
@@ -336,20 +336,21 @@ def generate_benchmark(
     stopped = _asked(writer, model, progress)
     filtered = None
     if embedder is not None and writer.kept:
-        texts = [question.text for question in writer.kept]
-        excerpts = [question.excerpts for question in writer.kept]
-        filtered = filter_questions(texts, excerpts, embedder)
+        texts = [row["question"] for row in writer.kept]
+        filtered = filter_questions(texts, list(map(_excerpts, writer.kept)), embedder)
     rejections, kept = list(writer.rejections), list(writer.kept)
     for drop in filtered.dropped if filtered else ():
-        question = writer.kept[drop.index]
-        kept.remove(question)
-        rejections.append(question.rejected(drop.stage, drop.reason))
+        row = writer.kept[drop.index]
+        kept.remove(row)
+        sample, excerpts = Span(*row["sample"]), tuple(_excerpts(row))
+        stated = (drop.stage, drop.reason, row["question"], excerpts)
+        rejections.append(Rejection(row["id"], row["document_id"], sample, *stated))
     rejections.sort(key=lambda rejection: int(rejection.id[1:]))
     if not stopped and len(writer.kept) < options.questions:
         stopped = f"every document was given up after {options.patience} rejections in a row"
     return Generated(
         documents=documents,
-        rows=tuple(map(_row, kept)),
+        rows=tuple(kept),
         rejections=tuple(rejections),
         usage=model.usage,
         filtered=filtered,
@@ -385,17 +386,6 @@ def estimate_generation(
     estimator = Estimator()
     QuestionWriter(documents, options or GenerationOptions(), assumed=True).run(estimator, 1, None)
     return estimator.usage
-
-
-def _row(kept: Kept) -> dict[str, Any]:
-    places = zip(kept.spans, kept.excerpts, strict=True)
-    return {
-        "id": kept.id,
-        "question": kept.text,
-        "document_id": kept.sample.document.id,
-        "evidence": [{"start": span.start, "end": span.end, "text": text} for span, text in places],
-        "sample": [kept.sample.span.start, kept.sample.span.end],
-    }
 
 
 def _info(

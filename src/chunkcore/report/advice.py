@@ -128,8 +128,7 @@ def snippets(
     ):  # the chunker would default to another
         spec = format_spec(name, {**options, "embedder": system.embedder})
     blocks = dict(_blocks(system, spec, counter, folder))
-    packages = {title: adapter.package for title, adapter in _ADAPTERS.items()}
-    missing = [title for title, package in packages.items() if find_spec(package) is None]
+    missing = [title for title, one in _ADAPTERS.items() if find_spec(one.package) is None]
     ordered = sorted(blocks, key=missing.__contains__)
     command = f"chunkcore chunk {shlex.quote(folder)} --chunker {shlex.quote(spec)}"
     return {title: blocks[title] for title in ordered} | {"Command line": command}

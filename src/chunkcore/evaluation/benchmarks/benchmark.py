@@ -102,7 +102,7 @@ class Benchmark:
         queries: the scored questions.
         problems: the questions left out, with the reasons.
         without_evidence: questions that have no evidence on purpose (multiple choice over a whole story, unanswerable
-            questions). Retrieval is not scored on them; answers are.
+            questions). They are not scored.
 
     Raises `DataError`: two documents or queries share an id, or a query has no evidence or some outside its document.
 
