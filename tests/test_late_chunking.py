@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from chunkcore import Benchmark, DataError, OptionError, get_chunker, load_benchmark, run_experiment
 from chunkcore.evaluation.measures import measures_at
-from chunkcore.models import CachedEmbedder, EmbeddingCache, LateEmbedder, get_token_embedder
+from chunkcore.models import CachedEmbedder, LateEmbedder, get_token_embedder
 from chunkcore.models.base import TextTokens, Vectors, text_tokens
 from chunkcore.retrieval import chunk_corpus, get_retriever, load_index
 from chunkcore.text import Chunk, Document, Span
@@ -159,27 +159,6 @@ def test_memory_stays_bounded_because_the_model_is_given_a_part_at_a_time() -> N
     late.embed_spans(text, [(Span(0, 100),)])
     assert max(model.token_calls) <= 8192
     assert sum(model.token_calls) < 30_000 * 500 / 249 + 1000
-
-
-def test_what_is_known_of_a_document_is_not_asked_for_again() -> None:
-    model = FakeTokenEmbedder()
-    late = LateEmbedder(cached := CachedEmbedder(model, cache := EmbeddingCache()))
-    assert late.cache is cache
-    first = late.embed_spans("one two three", [(Span(0, 3),), (Span(4, 7),)])
-    model.windows.clear()
-    again = late.embed_spans("one two three", [(Span(4, 7),), (Span(0, 3),)])
-    assert model.windows == []
-    np.testing.assert_array_equal(again, first[::-1])
-    mixed = late.embed_spans("one two three", [(Span(4, 7),), (Span(8, 13),)])
-    np.testing.assert_array_equal(mixed[0], first[1])
-    assert len(model.windows) == 1
-    # Another text around the same words, or another window, is another vector.
-    assert not np.allclose(late.embed_spans("one two four", [(Span(0, 3),)]), first[:1])
-    model.max_tokens = 4
-    assert not np.allclose(LateEmbedder(cached).embed_spans("one two three", [(Span(0, 3),)]), first[:1])
-    model.max_tokens = 12
-    # Nor is it the vector of the words on their own.
-    assert not np.allclose(cached.embed_documents(["one"]), first[:1])
 
 
 def test_models_without_token_context_are_refused() -> None:

@@ -19,9 +19,7 @@ from chunkcore.models.base import (
     embed,
     embed_tokens,
 )
-from chunkcore.models.cache import EmbeddingCache
-from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, get_embedder, tokenizing
-from chunkcore.plain import text_key
+from chunkcore.models.loading import DEFAULT_MODEL, get_embedder, tokenizing
 from chunkcore.spans import Numbers, Ranges, as_ranges, union_ranges
 from chunkcore.text import Chunk, Document, Span
 
@@ -62,8 +60,6 @@ class LateEmbedder:
     Args:
         embedder: a model with token vectors, by name or as an object.
 
-    Chunks' vectors are kept in the embedder's cache, if it has one, by document text and spans.
-
     Cost: one pass of the model over each document's tokens, or twice over those of a longer one. Time is linear in
     the text; memory holds its token ids, the chunks' vectors and some 8,192 token vectors.
 
@@ -72,9 +68,6 @@ class LateEmbedder:
 
     def __init__(self, embedder: Embedder | str = DEFAULT_MODEL) -> None:
         self.embedder = get_token_embedder(embedder)
-        self.cache: EmbeddingCache | None = None
-        if isinstance(embedder, CachedEmbedder):
-            self.cache = embedder.cache
         self.window = self.embedder.max_tokens or _LONGEST
 
     def embed_chunks(
@@ -117,35 +110,6 @@ class LateEmbedder:
                 )
         if not groups:
             return NO_VECTORS
-        if self.cache is None:
-            return self._read(text, groups)
-        model = f"{self.embedder.fingerprint}:late"
-        keys = self._keys(text, groups)
-        is_kept, vectors = self.cache.fetch(model, keys)
-        missing = np.flatnonzero(~is_kept).tolist()
-        if missing:
-            fresh = self._read(text, [groups[i] for i in missing])
-            self.cache.store(model, [keys[i] for i in missing], fresh)
-            if len(missing) == len(groups):
-                return fresh
-            vectors[missing] = fresh
-        return vectors
-
-    def _keys(self, text: str, groups: Sequence[Spans]) -> list[bytes]:
-        before = f"{text_key(text).hex()}:{self.window}:"
-        keys = []
-        for spans in groups:
-            places = ",".join(f"{span.start}-{span.end}" for span in spans)
-            keys.append(text_key(before + places, "late"))
-        return keys
-
-    def tokens_read(self, text: str) -> int:
-        """How many tokens the model reads of a document; tokens in two windows count twice."""
-        tokens = self.embedder.tokenize(text)
-        own = [window.end - window.start for window in _windows(tokens, self.window)]
-        return sum(own) + len(own) * (tokens.before + tokens.after)
-
-    def _read(self, text: str, groups: Sequence[Spans]) -> Vectors:
         tokens = self.embedder.tokenize(text)
         if len(tokens.ids) == tokens.before + tokens.after:
             row = embed(self.embedder, ["a"])
@@ -156,6 +120,12 @@ class LateEmbedder:
         sums = _sums(self._rows(tokens), ranges, owners, len(groups))
         means: Vectors = (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
         return means
+
+    def tokens_read(self, text: str) -> int:
+        """How many tokens the model reads of a document; tokens in two windows count twice."""
+        tokens = self.embedder.tokenize(text)
+        own = [window.end - window.start for window in _windows(tokens, self.window)]
+        return sum(own) + len(own) * (tokens.before + tokens.after)
 
     def _rows(self, tokens: TextTokens) -> Iterator[tuple[int, Vectors]]:
         """The vectors of all tokens in order, in blocks, each with the number of its first token."""

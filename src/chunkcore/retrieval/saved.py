@@ -49,6 +49,7 @@ _ROWS: dict[RowsKind, str] = {"texts": "vectors.npy", "late": "late.npy", "norms
 _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
 _LONGEST_SPEC = 1000
 _DATA = re.compile("data-[0-9a-f]{16}")
+_KEYS = re.compile(r"words-(\w+)-keys\.npy")
 # What saves write beside the manifest.
 _LEFT = re.compile(rf"{_DATA.pattern}|\.{MANIFEST}\..*\.part|{_LOCK}")
 # What parts raise that do not fit together, and what NumPy does for the damaged head of an array.
@@ -403,13 +404,11 @@ def _check_chunks(
     columns: Numbers, documents: Sequence[Document], special: Mapping[int, Chunk]
 ) -> None:
     _check_fit(columns.dtype.kind == "i" and columns.ndim == 2 and len(columns) == 5)
-    _check_fit((columns[0] >= -1).all() and (columns[0] < len(documents)).all())
-    is_slice = np.ones(columns.shape[1], dtype=np.bool_)
-    is_slice[list(special)] = False
-    numbers, _, starts, ends, _ = columns[:, is_slice]
-    sizes = np.array([document.size for document in documents], dtype=np.int64)
-    _check_fit((numbers >= 0).all() and (starts >= 0).all() and (starts <= ends).all())
-    _check_fit((ends <= sizes[numbers]).all())
+    numbers, _, starts, ends, _ = columns
+    _check_fit((numbers >= 0).all() and (numbers < len(documents)).all())
+    sizes = np.array([document.size for document in documents], dtype=np.int64)[numbers]
+    _check_fit((starts >= 0).all() and (starts <= ends).all() and (ends <= sizes).all())
+    _check_fit(all(chunk.end <= sizes[place] for place, chunk in special.items()))
 
 
 def _check_postings(words: Postings, count: int) -> None:
@@ -510,18 +509,16 @@ class OpenedFolder:
             row["segments"] = tuple(map(_spans, row["segments"]))
             place = row.pop("place")
             special[place] = Chunk(**row)
-        words = re.compile(r"words-(\w+)-keys\.npy")
-        forms = [match[1] for match in map(words.fullmatch, self.manifest["files"]) if match]
-        postings = {
-            form: Postings(*(self._array(f"words-{form}-{name}.npy") for name in _POSTINGS))
-            for form in forms
-        }
         columns = self._array("chunks.npy")
         _check_chunks(columns, documents, special)
-        for each in postings.values():
-            _check_postings(each, columns.shape[1])
+        postings = {}
+        for file in self.manifest["files"]:
+            match = _KEYS.fullmatch(file)
+            if match:
+                arrays = [self._array(f"words-{match[1]}-{name}.npy") for name in _POSTINGS]
+                postings[match[1]] = Postings(*arrays)
+                _check_postings(postings[match[1]], columns.shape[1])
         spec, fingerprint = self.manifest["chunker"], self.manifest["fingerprint"]
-        chunker = None if spec is None else partial(get_chunker, spec)
         _check_fit(isinstance(fingerprint, str | None))
         return ChunkedCorpus.of_columns(
             documents,
@@ -529,7 +526,7 @@ class OpenedFolder:
             special=special,
             postings=postings,
             fingerprint=fingerprint,
-            chunker=chunker,
+            chunker=spec and partial(get_chunker, spec),
         )
 
     def _bytes(self, name: str) -> bytes:

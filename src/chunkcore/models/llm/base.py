@@ -146,15 +146,6 @@ class Usage:
     def __sub__(self, other: Usage) -> Usage:
         return Usage(**{name: count - getattr(other, name) for name, count in vars(self).items()})
 
-    @classmethod
-    def of(cls, tokens: int, reply: Reply) -> Usage:
-        """One call: a question of `tokens` tokens and its answer; the endpoint's own counts where there are any."""
-        read = tokens if reply.input_tokens is None else reply.input_tokens
-        written = reply.output_tokens
-        if written is None:
-            written = count_text_tokens(reply.text)
-        return cls(calls=1, input_tokens=read, output_tokens=written)
-
     def cost(self, prices: Prices) -> float:
         """In the prices' currency."""
         return (self.input_tokens * prices.input + self.output_tokens * prices.output) / _MILLION
@@ -171,9 +162,13 @@ class Metered:
             self.usage = self.usage + more
 
     def count_call(self, messages: Messages, reply: Reply) -> None:
-        """Add a question and its answer to the usage."""
-        tokens = count_message_tokens(messages) if reply.input_tokens is None else 0
-        self.count(Usage.of(tokens, reply))
+        """Add a question and its answer to the usage, by the endpoint's own counts where there are any."""
+        read, written = reply.input_tokens, reply.output_tokens
+        if read is None:
+            read = count_message_tokens(messages)
+        if written is None:
+            written = count_text_tokens(reply.text)
+        self.count(Usage(calls=1, input_tokens=read, output_tokens=written))
 
 
 def count_message_tokens(messages: Messages) -> int:
