@@ -122,10 +122,9 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
                 f"{self.name}: its modules are {', '.join(kinds)}; expected Transformer and Pooling"
             )
         pooling = self._model[1]
-        mode = getattr(pooling, "pooling_mode", None) or pooling.get_pooling_mode_str()
-        if mode not in _MEANS or not getattr(pooling, "include_prompt", True):
+        if pooling.pooling_mode not in _MEANS or not pooling.include_prompt:
             raise OptionError(
-                f"{self.name}: its pooling is {mode}; choose a model that pools by mean"
+                f"{self.name}: its pooling is {pooling.pooling_mode}; choose a model that pools by mean"
             )
         return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, self._infer)
 
@@ -427,9 +426,9 @@ def _local_folder(model: str) -> Path | None:
 def _package_folder() -> Path | None:
     """The default model in its package, which is not imported; None where it is not installed."""
     package = find_spec(_PACKAGE)
-    roots = package and package.submodule_search_locations
-    folders = [Path(root, "model") for root in roots or []]
-    return next(filter(Path.is_dir, folders), None)
+    if package is None or package.origin is None:
+        return None
+    return Path(package.origin).with_name("model")
 
 
 def _best_backend(folder: Path | None) -> str:

@@ -40,7 +40,8 @@ class ChunkcoreIndexWriter(Serialized):
         All arguments are the updater's outputs; `documents` are embedded.
         """
         written = 0
-        if chunks := [*documents, *moved]:
+        chunks = [*documents, *moved]
+        if chunks:
             written = self.document_store.write_documents(chunks, policy=DuplicatePolicy.OVERWRITE)
         if stale:
             self.document_store.delete_documents(stale)
