@@ -246,7 +246,7 @@ class RetrieverRun:
         filtered = f"question {query.id} has a filter (where)"
         if self.system.filtered is None:
             raise OptionError(f"{filtered}, and {self.system.name} takes none in a call")
-        allowed_documents(where, [], [])  # raises for operators, and for what equals nothing
+        allowed_documents(where, [])  # raises for operators, and for what equals nothing
         for key, value in where.items():
             if not isinstance(value, str | bool | int | float):
                 raise OptionError(

@@ -124,7 +124,7 @@ class _Filter(dict[str, object]):
 
     def __call__(self, document: Document | Metadata) -> bool:
         metadata = document.metadata if isinstance(document, Document) else document
-        (allowed,) = allowed_documents(dict(self), [""], [metadata])
+        (allowed,) = allowed_documents(dict(self), [CoreDocument("hit", "", metadata)])
         return bool(allowed)
 
 

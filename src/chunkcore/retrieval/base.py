@@ -226,8 +226,7 @@ class Index(ABC):
 
         Raises `OptionError`: not a filter.
         """
-        names, metadata = self.corpus.described
-        allowed = np.flatnonzero(allowed_documents(where, names, metadata))
+        allowed = np.flatnonzero(allowed_documents(where, self.corpus.documents))
         key = allowed.tobytes()
         part = self._parts.get(key)
         if part is None:

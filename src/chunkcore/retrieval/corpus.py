@@ -46,6 +46,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         columns: the document's number, index, start, end and tokens of each chunk: int64, shape (5, chunks).
         special: by place, the chunks that are more than one slice of their document.
         made_postings: those of the chunks' texts that were made, by form of words; see `postings`.
+        number_of: each document's number, by its id.
         parent: of a selection, the corpus that it was selected from.
         places: of a selection, its chunks' numbers in `parent`.
 
@@ -65,7 +66,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         chunker: Chunker | Callable[[], Chunker] | None = None,
     ) -> None:
         self.documents = documents
-        self._numbers = check_documents(documents)
+        self.number_of = check_documents(documents)
         self._chunker = chunker
         self.fingerprint: str | None = None
         self.special: dict[int, Chunk] = {}
@@ -78,7 +79,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
                 raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
             if self.fingerprint is None:
                 self.fingerprint = chunk.fingerprint
-            number = self._numbers.get(chunk.document_id)
+            number = self.number_of.get(chunk.document_id)
             if number is None or len(documents[number].text) < chunk.end:
                 raise DataError(
                     f"chunk {chunk.index} of {echo(chunk.document_id)} needs its document: give the text that was cut"
@@ -141,7 +142,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         of both, int64; -1 where it is left out.
         """
         size = len(corpus.documents)
-        instead = np.array([corpus._numbers.get(name, size) for name in added._numbers], np.int64)
+        instead = np.array([corpus.number_of.get(name, size) for name in added.number_of], np.int64)
         documents = _merged(kept, np.append(np.arange(size), instead))
         number_of = _places(documents, size + len(instead))
         columns = np.concatenate((corpus.columns, added.columns), axis=1)
@@ -194,12 +195,6 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         part.parent, part.places = self, chunks
         return part
 
-    @cached_property
-    def described(self) -> tuple[list[str], list[Mapping[str, Any]]]:
-        """Each document's id, and its metadata, by document number."""
-        names = [document.id for document in self.documents]
-        return names, [document.metadata for document in self.documents]
-
     def __repr__(self) -> str:
         return f"ChunkedCorpus({len(self):,} chunks of {len(self.documents):,} documents)"
 
@@ -229,7 +224,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
 
     def document(self, document_id: str) -> Document | None:
         """The document of this id; None if there is none."""
-        number = self._numbers.get(document_id)
+        number = self.number_of.get(document_id)
         return None if number is None else self.documents[number]
 
     @property

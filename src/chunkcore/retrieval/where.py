@@ -15,6 +15,7 @@ import numpy as np
 from chunkcore.errors import OptionError, echo
 from chunkcore.plain import plain
 from chunkcore.spans import Flags
+from chunkcore.text import Document
 
 Where = Iterable[str] | Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
 # Of a whole number in a filter: beyond them, no float equals it.
@@ -24,8 +25,7 @@ _HAYSTACK = ({"field", "operator", "value"}, {"operator", "conditions"})
 
 def allowed_documents(
     where: Where,
-    names: Sequence[str],
-    metadata: Sequence[Mapping[str, Any]],
+    documents: Sequence[Document],
 ) -> Flags:
     """Whether a filter allows each document, by ids, by equal metadata or by a function of the metadata.
 
@@ -35,27 +35,30 @@ def allowed_documents(
     Raises `OptionError`: `where` is no filter, has a value that no metadata can equal, or is a function that answers
     with something else than True or False.
 
-    >>> allowed_documents({"year": 44}, ["a", "b"], [{"year": 44.0}, {}]).tolist()
+    >>> allowed_documents({"year": 44}, [Document("a", "", {"year": 44.0}), Document("b", "")]).tolist()
     [True, False]
     """
     if callable(where):
         check_predicate("where", where)
         answers = [
-            truth("a filter", where(own_copy(data)), name)
-            for name, data in zip(names, metadata, strict=True)
+            truth("a filter", where(own_copy(document.metadata)), document.id)
+            for document in documents
         ]
         return np.array(answers, dtype=np.bool_)
     if isinstance(where, Mapping):
         _check_operators(where)
         check_values(where)
-        allowed = np.ones(len(names), dtype=np.bool_)
+        allowed = np.ones(len(documents), dtype=np.bool_)
         for key, value in where.items():
             required = comparable(value)
-            equal = [key in data and comparable(data[key]) == required for data in metadata]
+            equal = []
+            for document in documents:
+                data = document.metadata
+                equal.append(key in data and comparable(data[key]) == required)
             allowed &= np.array(equal, dtype=np.bool_)  # of no documents, too
         return allowed
     ids = {unicodedata.normalize("NFC", name) for name in _ids(where)}
-    is_named = [unicodedata.normalize("NFC", name) in ids for name in names]
+    is_named = [unicodedata.normalize("NFC", document.id) in ids for document in documents]
     return np.array(is_named, dtype=np.bool_)
 
 

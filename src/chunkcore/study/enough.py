@@ -247,17 +247,11 @@ def drift(
 
 def index_facts(index: WindowIndex) -> IndexFacts:
     """What `index_changes` compares."""
-    kept = sorted(_indexed(index), key=digest)[:_DOCUMENTS]
+    kept = sorted(index.units.names, key=digest)[:_DOCUMENTS]
     name = fingerprint = ""
     if index.vectors is not None:
         name, fingerprint = index.vectors.embedder.name, index.vectors.embedder.fingerprint
     return IndexFacts(name, fingerprint, len(index.units), tuple(sorted(kept)))
-
-
-def _indexed(index: WindowIndex) -> set[str]:
-    """The documents that have units."""
-    names, _ = index.corpus.described
-    return {names[number] for number in np.unique(index.corpus.document_numbers).tolist()}
 
 
 class IndexChange(NamedTuple):
@@ -281,7 +275,7 @@ def index_changes(
     if now.fingerprint != before.fingerprint:
         words = f"{now.embedder or 'none'}, calibrated was {before.embedder or 'none'}"
         changes.append(IndexChange("embedder", f"the embedder is {words}"))
-    gone = sorted(set(before.documents) - _indexed(index))
+    gone = sorted(set(before.documents).difference(index.units.names))
     if gone:
         words = f"{len(gone):,} of {len(before.documents):,} documents are gone: {echo(gone[0])}"
         changes.append(IndexChange("lost", words))
@@ -402,7 +396,7 @@ def _without(index: WindowIndex, queries: Sequence[Query]) -> Iterator[WindowInd
     last: object = None
     for query in queries:
         key: tuple[object, ...] = tuple(sorted({piece.document_id for piece in query.evidence}))
-        numbers = [number for number, name in enumerate(corpus.described[0]) if name in key]
+        numbers = [corpus.number_of[name] for name in key if name in corpus.number_of]
         gone = np.isin(corpus.document_numbers, numbers)
         if gone.mean() > _LARGE:
             key = query.evidence
@@ -431,6 +425,6 @@ def _sayer(
 
 def _chunks(corpus: ChunkedCorpus, piece: Evidence) -> Numbers:
     """The chunks that hold some of the evidence."""
-    is_there = corpus.document_numbers == corpus.described[0].index(piece.document_id)
+    is_there = corpus.document_numbers == corpus.number_of[piece.document_id]
     starts, ends = corpus.extents.T
     return np.flatnonzero(is_there & (starts < piece.span.end) & (ends > piece.span.start))

@@ -101,9 +101,8 @@ class Units:
         self.firsts: Numbers = np.append(firsts, len(order)).astype(np.int64)
         self.documents: Numbers = np.repeat(np.arange(len(firsts)), np.diff(self.firsts))
         self.numbers: list[int] = numbers[firsts].tolist()
-        names, _ = corpus.described
-        self.names = [names[number] for number in self.numbers]
         self.given = [corpus.documents[number] for number in self.numbers]
+        self.names = [document.id for document in self.given]
         self.readers: list[Reader | None] = list(map(reader_of, self.given))
         self._number_of = {name: number for number, name in enumerate(self.names)}
         # The ranges of two documents never touch.

@@ -35,6 +35,7 @@ from chunkcore.retrieval.lexicon import (
 from chunkcore.retrieval.passages.units import DOCUMENT, Places, Scale, Units
 from chunkcore.retrieval.vectors import Rows, products
 from chunkcore.spans import Floats, Numbers, Scores
+from chunkcore.text import Document
 
 VECTORS = 2**14  # that are read together, more where a document is longer
 WORDS = 2**17  # units whose windows are scored together, so that they stay in the processor's cache
@@ -286,9 +287,7 @@ class LexicalWindows:
             scales.append(_Scale(width, start, end, norms.astype(self._real)))
         self._scales = len(scales)
         self._blocks = [_Block(units, *block, scales) for block in units.blocks(WORDS)]
-        _, metadata = units.corpus.described
-        described = map(metadata.__getitem__, units.numbers)
-        self._names = Names(list(map(name_of, units.names, described)), form)
+        self._names = Names(list(map(name_of, units.given)), form)
         self._last: tuple[str | None, Scores] = None, np.zeros(0)
         self._headings = Headings(units, form)
 
@@ -446,18 +445,18 @@ _LEAST = 0.3  # a match of a word or two that a title happens to have
 _TAG = re.compile(r"<[^<>]*>")
 
 
-def name_of(
-    document_id: str,
-    metadata: Mapping[str, Any],
-) -> str:
+def name_of(document: Document) -> str:
     """The text of a document's name.
 
-    >>> name_of("filings/Acme_10K.pdf", {"year": 2019})
+    >>> name_of(Document("filings/Acme_10K.pdf", "", {"year": 2019}))
     'filings/Acme_10K 2019'
     """
-    path = PurePath(document_id)
-    fields = [str(metadata[field]) for field in _FIELDS if field in metadata]
-    return " ".join([str(path.with_suffix("")) if path.name else document_id, *fields])
+    name = document.id
+    path = PurePath(name)
+    if path.name:
+        name = str(path.with_suffix(""))
+    fields = [str(document.metadata[field]) for field in _FIELDS if field in document.metadata]
+    return " ".join([name, *fields])
 
 
 class Names:
