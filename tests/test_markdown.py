@@ -59,6 +59,11 @@ def test_blocks_are_those_of_commonmark() -> None:
     assert blocks(text) == parts
 
 
+def test_a_byte_order_mark_hides_no_heading_and_a_line_in_bold_leads() -> None:
+    assert [block.path for block in markdown_blocks("\ufeff# Tea\n\nHot.\n")] == [("Tea",), ("Tea",)]
+    assert words("One two.\n\n**How?**\n\nSo and so.\n", 4) == ["One two.", "**How?**\n\nSo and so."]
+
+
 def test_front_matter_must_look_like_it() -> None:
     assert blocks("---\n\nA text.\n\n---\n\nMore.") == ["---", "A text.", "---", "More."]
     assert blocks("---\na: 1\n\n# b\n---\nText.") == ["---\na: 1\n\n# b\n---", "Text."]

@@ -264,6 +264,16 @@ def test_clauses_of_a_docx_keep_their_numbers(tmp_path):
     assert [line.removeprefix("# ") for line in lines] == ["1. Scope", *texts]
 
 
+def test_styles_of_ones_own_and_outlines_are_headings_and_a_layouts_tables_stand_alone(tmp_path):
+    pytest.importorskip("markitdown")
+    outline = '<w:outlineLvl w:val="1"/>'
+    cells = f"<w:tc><w:tcPr/>{paragraph('Left')}</w:tc><w:tc>{table([['Kind', 'Heat'], ['a', 'b|c']])}<w:p/></w:tc>"
+    body = [paragraph("Kinds", "Own"), paragraph("Black", more=outline), paragraph("Long. " * 30, more=outline)]
+    text = document_of(write_docx(tmp_path / "a.docx", "".join([*body, f"<w:tbl><w:tr>{cells}</w:tr></w:tbl>"]))).text
+    assert text.startswith("# Kinds\n\n## Black\n\nLong. ")
+    assert text.endswith("Left\n\n| Kind | Heat |\n| --- | --- |\n| a | b\\|c |")
+
+
 def run(text: str, properties: str = "") -> str:
     return f"<w:p><w:r><w:rPr>{properties}</w:rPr><w:t>{text}</w:t></w:r><w:r><w:t>!</w:t></w:r></w:p>"
 
@@ -397,6 +407,7 @@ def test_slides_are_pages(tmp_path):
 
 
 DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
+NUMBER = '<p:ph xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" type="sldNum"/>'
 FORMS = (
     '<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006">'
     f'<mc:Choice xmlns:a14="http://schemas.microsoft.com/office/drawing/2010/main" xmlns:a="{DRAWING}">{{}}</mc:Choice>'
@@ -418,6 +429,7 @@ def test_a_slide_shows_its_shapes_from_top_to_bottom(tmp_path):
 
     box("end <!-- Slide number: 7 -->\vline", 9)
     box("in a group", 4, slide.shapes.add_group_shape().shapes)
+    box("12", 5).element.nvSpPr.nvPr.append(pptx.oxml.parse_xml(NUMBER))
     box("unseen", 5).element.nvSpPr.cNvPr.set("hidden", "1")
     sum_of = box("Sum: ", 3).text_frame.paragraphs[0]
     sum_of.add_run().text = "old"
@@ -796,6 +808,21 @@ def test_encodings_are_told_apart(tmp_path, encoding, text):
     reading = read_file(file)
     assert reading.document.text == text
     assert len(reading.notes) == 1
+
+
+def test_signs_of_windows_alone_tell_its_charset(tmp_path):
+    for text in ("It’s “hot” – so… €5", "«Tea» – yes"):
+        (tmp_path / "a.txt").write_bytes(text.encode("cp1252"))
+        assert document_of(tmp_path / "a.txt").text == text
+
+
+def test_tables_and_pages_that_a_program_gives_endings_of_office_are_read(tmp_path):
+    (tmp_path / "a.xls").write_text("Kind\tHeat\nblack\thot\n")
+    assert document_of(tmp_path / "a.xls").text.startswith("Kind\tHeat")
+    saved = "Subject: Tea\nMIME-Version: 1.0\nContent-Type: multipart/related; boundary=x\n\n--x\n"
+    saved += "Content-Type: text/html\n\n"
+    (tmp_path / "a.doc").write_text(f"{saved}<p>Tea\n--x--")
+    assert document_of(tmp_path / "a.doc").text == "Tea"
 
 
 def test_an_escape_in_utf_8_begins_no_other_encoding(tmp_path):

@@ -78,6 +78,7 @@ def test_a_line_of_a_record_is_whole_where_it_fits() -> None:
         "| Black. Hot. |\n|-------------|\n| Green. Mild. |",
         "\\begin{table*}\n\\begin{tabular}{l}\nA. B.\n\\end{tabular}\n\n\\end{table*}",
         "#+BEGIN_SRC r\na. B.\n\nc\n#+END_SRC",
+        "BEGIN:VCARD\nNOTE:Hot. Sweet.\nEND:VCARD",
     ],
 )
 def test_a_table_or_code_between_marks_is_whole_where_it_fits(part: str) -> None:

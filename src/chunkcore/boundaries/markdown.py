@@ -30,8 +30,10 @@ _TAG = re.compile("<[^<>]*>")
 _ATTRIBUTES = re.compile(
     r"[ \t]*\{:?[ \t]*[#.][^{}]*\}$"
 )  # of a heading, as in "Tea {#tea .green}"
-# A line that begins a part: a tag of HTML or JSX, or a fence of Pandoc or Docusaurus.
-_OPENS = re.compile(r"[ \t]*(?:<[A-Za-z][^<>\n]*(?<!/)>|:{3,}[ \t]*[{\w][^\n]*)")
+# A line that begins a part: a tag of HTML or JSX, a fence of Pandoc or Docusaurus, or one in bold.
+_OPENS = re.compile(
+    r"[ \t]*(?:<[A-Za-z][^<>\n]*(?<!/)>|:{3,}[ \t]*[{\w][^\n]*|\*\*[^*\n]+\*\*:?|__[^_\n]+__:?)"
+)
 _MATH = {"$$": "$$", "\\[": "\\]"}
 _MAX_NESTING = 24  # levels of lists (two each) and quotes; the parser's work per line grows with it
 _CONTAINERS = {"bullet_list", "ordered_list", "list_item", "blockquote"}
@@ -244,8 +246,10 @@ def _tokens(text: str) -> list[Token]:
             return self.unused
 
     parser = _parser()
-    # Line ends and NULs as in CommonMark; line numbers stay the same.
+    # Line ends and NULs as in CommonMark; line numbers stay the same. A byte order mark hides no heading.
     clean = (_LINE_END.sub("\n", text) if "\r" in text else text).replace("\0", "\ufffd")
+    if clean.startswith("\ufeff"):
+        clean = f" {clean[1:]}"
     state: Any = LeanState(clean, parser, {}, [])
     parser.block.tokenize(state, 0, state.lineMax)
     tokens: list[Token] = state.tokens

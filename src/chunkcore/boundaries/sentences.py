@@ -634,9 +634,10 @@ def _are_records(lines: Sequence[str]) -> bool:
     return early >= 0.2 * count
 
 
-# Where tables, formulas and code of wikis, AsciiDoc, LaTeX and Org begin and end.
+# Where tables, formulas and code of wikis, AsciiDoc, LaTeX and Org begin and end, and cards and entries of calendars.
 _PART_MARK = re.compile(
-    r"^[ \t]*(\{\||\|\}|\{\{(?=[^{}\n]*$)|\}\}|\|={3,}|-{4,}(?=\s)|#\+(?:begin|end)_\w+|\\(?:begin|end)"
+    r"^[ \t]*(\{\||\|\}|\{\{(?=[^{}\n]*$)|\}\}|\|={3,}|-{4,}(?=\s)|#\+(?:begin|end)_\w+"
+    r"|(?:begin|end):v(?:card|event|todo|journal)\b|\\(?:begin|end)"
     r"\{(?:table|figure|tabular|equation|align|gather|eqnarray|verbatim|lstlisting|algorithm)[*\w]*\})",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -674,7 +675,7 @@ def whole_parts(text: str) -> list[tuple[int, int]]:
 def _opens_nothing(text: str, sign: str, place: int) -> bool:
     if sign[0] == "-":  # but below what AsciiDoc says of a block: "[source,python]"
         return not text.endswith(("]\n", "]\r\n"), 0, place)
-    return sign in _CLOSING.values() or sign.startswith(("\\end", "#+end"))
+    return sign in _CLOSING.values() or sign.startswith(("\\end", "#+end", "end:"))
 
 
 def heading_numbers(text: str, sentences: Ranges) -> list[int]:

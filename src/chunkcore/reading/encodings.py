@@ -57,6 +57,9 @@ _ESCAPES = (
     (b"\x1b$@", "iso2022_jp_ext"),
     (b"\x1b$)C", "iso2022_kr"),
 )
+# Quotation marks, dashes and other signs, the same in all of Windows's charsets of Europe; in older ones, letters.
+_WINDOWS_SIGNS = re.compile(rb"[\x00-\x7f\x80\x85\x91-\x97\xa0\xa7\xa9\xab\xae\xb0\xb1\xb7\xbb]*")
+_SIGN_IN_WORD = re.compile(rb"[A-Za-z][\x80\x85\x91\x93-\x95](?=[a-z])")
 _LOOKED_AT = 200_000  # bytes from which an encoding is guessed
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
 
@@ -140,6 +143,8 @@ def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
         with suppress(UnicodeDecodeError):
             data.decode(declared)
             return declared, ()
+    if _WINDOWS_SIGNS.fullmatch(data) and not _SIGN_IN_WORD.search(data):
+        return "cp1252", ()
     sample = data[:_LOOKED_AT]
     fitting = _by_letters(sample, _LATIN)
     fitting = fitting or tuple(codec for codec in _WRITINGS if _is_written(sample, codec, codec))

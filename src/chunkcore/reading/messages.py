@@ -175,6 +175,10 @@ class SavedPage(Reader):
 
     endings = ("mht", "mhtml")
 
+    def recognises(self, head: bytes) -> bool:
+        is_head = _BEFORE_HEAD.match(head) is not None
+        return is_head and b"MIME-Version:" in head and b"multipart/related" in head
+
     def read(self, data: bytes, name: str) -> Reading:
         message = _parsed(data, name)
         pages = [part for part in message.walk() if part.get_content_type() in _HTML]

@@ -216,7 +216,8 @@ class Docx(Packed):
             has_hidden |= _drop_hidden(root, hidden)
             for equation in root.iter(f"{MATH}oMath"):
                 mend_equation(equation)
-            for text in root.xpath("//w:tc[not(.//w:tc)]//w:t", namespaces=_SPACES):
+            _unfold_tables(root)
+            for text in root.xpath("//w:tc//w:t", namespaces=_SPACES):
                 text.text = in_cell(text.text or "")  # MarkItDown leaves a bar as it is
             for node in root.iter(*_READ_AS):
                 node.tag = _READ_AS[str(node.tag)]
@@ -225,6 +226,7 @@ class Docx(Packed):
             if name == _DOCUMENT:
                 _move_boxes(root)
                 _write_numbers(root, _Lists(members))
+                _name_headings(root, members)
             members[name] = etree.tostring(root)
         if has_hidden:
             notes.append("texts marked as hidden are left out")
@@ -338,6 +340,46 @@ def mend_equation(equation: _Element) -> None:
         equation[:] = []
         run = SubElement(equation, f"{MATH}r")
         SubElement(run, f"{MATH}t").text = " ".join(letters)
+
+
+def _unfold_tables(root: _Element) -> None:
+    """Replace each table that holds others, as those of a layout do, by what its cells hold."""
+    for table in root.xpath("//w:tbl[.//w:tbl]", namespaces=_SPACES):
+        for cell in list(table.iter(f"{_W}tc")):
+            if next(cell.iterancestors(f"{_W}tbl")) is table:
+                for child in list(cell):
+                    if child.tag != f"{_W}tcPr":
+                        table.addprevious(child)
+        table.getparent().remove(table)
+
+
+_LONGEST_HEADING = 120  # characters; a longer paragraph of an outline is a clause
+
+
+def _name_headings(root: _Element, members: Mapping[str, bytes]) -> None:
+    """Give paragraphs of styles that are based on a heading's, or of an outline, the style of a heading."""
+    styles = {
+        style.get(f"{_W}styleId", ""): style
+        for style in _elements(members, "word/styles.xml", "style")
+    }
+    for paragraph in root.iter(f"{_W}p"):
+        name = _value(paragraph, "w:pPr/w:pStyle")
+        level = _value(paragraph, "w:pPr/w:outlineLvl")
+        passed: set[str] = set()
+        while not level and name in styles and name not in passed:
+            passed.add(name)
+            level = _value(styles[name], "w:pPr/w:outlineLvl")
+            name = _value(styles[name], "w:basedOn")
+        is_in_table = next(paragraph.iterancestors(f"{_W}tc"), None) is not None
+        if is_in_table or len(text_of(paragraph)) > _LONGEST_HEADING:
+            continue
+        properties = paragraph.find("w:pPr", _SPACES)
+        if properties is not None and re.fullmatch("[0-5]", level):
+            for style in properties.findall("w:pStyle", _SPACES):
+                properties.remove(style)
+            number = str(int(level) + 1)
+            heading = properties.makeelement(f"{_W}pStyle", {f"{_W}val": f"Heading{number}"})
+            properties.insert(0, heading)
 
 
 def _move_boxes(root: _Element) -> None:

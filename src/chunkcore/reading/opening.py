@@ -27,7 +27,7 @@ from chunkcore.files import (
 )
 from chunkcore.options import suggesting
 from chunkcore.reading.base import Reader, Reading, listed, note_lines, read_guarded, readers
-from chunkcore.reading.encodings import decode_text
+from chunkcore.reading.encodings import decode_text, is_utf8
 from chunkcore.reading.visible import Html, html_setting, with_right_places
 from chunkcore.text import Document, Mark, Span
 
@@ -123,6 +123,9 @@ def _reader_of(path: Path, head: bytes) -> type[Reader] | None:
             return kind
     if _PAGE.match(head):  # an error page that is called .pdf
         return _by_ending().get("html")
+    is_old = reader is not None and reader.name == "Office before 2007"
+    if is_old and b"\0" not in head and is_utf8(head):  # a table that a program calls .xls
+        return None
     return reader
 
 

@@ -88,9 +88,11 @@ def _latex(equation: _Element) -> str:
 
 
 def _shapes(shapes: Iterable[Any], title: Any) -> Iterator[str]:
-    """What the shapes show, from top to bottom; a line end stands around what is a block of its own."""
+    """What the shapes show but the slide's number, from top to bottom; a line end stands around a block of its own."""
+    unseen = "@hidden='1' or @hidden='true'"
+    number = "./*[1]/p:nvPr/p:ph[@type='sldNum']"
     for shape in sorted(shapes, key=_top_left):
-        if shape.element.xpath("./*[1]/p:cNvPr[@hidden='1' or @hidden='true']"):
+        if shape.element.xpath(f"./*[1]/p:cNvPr[{unseen}] | {number}"):
             continue
         if hasattr(shape, "shapes"):
             yield from _shapes(shape.shapes, title)
