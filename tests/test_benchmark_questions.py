@@ -180,6 +180,8 @@ def test_a_list_of_questions_without_evidence_is_told_where_to_go(tmp_path):
     (tmp_path / "asked.txt").write_text("Is tea hot?\nIs it green?\n")
     with pytest.raises(DataError, match=r"without evidence: mark it with chunkcore questions label DOCS --questions"):
         load_benchmark([DOCUMENT], tmp_path / "asked.txt")
+    with pytest.raises(DataError, match="a question is a mapping, got str"):
+        load_benchmark([DOCUMENT], ["Is tea hot?"])  # type: ignore[list-item]
     (tmp_path / "asked.txt").write_text('{"question": "Is it hot?", "evidence": ["very hot"]}\n')
     assert len(load_benchmark([DOCUMENT], tmp_path / "asked.txt").queries) == 1
 

@@ -128,7 +128,10 @@ def test_a_report_survives_json() -> None:
     assert again.chunks.tokens_lost == 4
 
 
-@pytest.mark.parametrize("broken", [{}, {"name": "x"}, [], {**REPORT.to_dict(), "scores": {"x": []}}])
+BROKEN = {"scores": {"x": []}, "bounds": {str(RECALL): "1"}, "found": {"5": [{}]}}
+
+
+@pytest.mark.parametrize("broken", [{}, {"name": "x"}, [], *({**REPORT.to_dict(), key: BROKEN[key]} for key in BROKEN)])
 def test_what_is_no_report_is_refused(broken: Any) -> None:
     with pytest.raises(DataError, match=r"no report that Report.to_dict wrote"):
         Report.from_dict(broken)

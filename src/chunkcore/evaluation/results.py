@@ -337,7 +337,7 @@ class Report(Frame):
             tokens = data["retrieved_tokens"].items()
             curve = data["curve"].items()
             system = data["system"].items()
-            chunks, cost = data["chunks"], data["cost"]
+            chunks, cost = data["chunks"] or None, data["cost"] or None
             return cls(
                 **values,
                 scores=_scores(data["scores"], count),
@@ -351,7 +351,7 @@ class Report(Frame):
                 bounds=_bounds(data["bounds"]),
                 curve={int(budget): _numbers(row, count, 1) for budget, row in curve},
             )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise DataError(
                 f"this is no report that Report.to_dict wrote ({type(error).__name__}: {error})"
             ) from error

@@ -307,7 +307,7 @@ class Page(Reader):
     def read(self, data: bytes, name: str) -> Reading:
         html, note = decode_text(data, Path(name))
         notes = [note] if note else []
-        if not _ANY_TAG.search(html):
+        if not _ANY_TAG.search(html, 0, html.rfind(">") + 1):
             return Reading(Document(name, html), tuple(notes))
         try:
             text = visible_text(html)

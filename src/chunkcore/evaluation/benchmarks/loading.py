@@ -16,7 +16,7 @@ from typing import Any
 
 from chunkcore import guesses
 from chunkcore.columns import LazySequence
-from chunkcore.errors import DataError, counted, echo, warn_user
+from chunkcore.errors import DataError, counted, echo, kind_of, warn_user
 from chunkcore.evaluation.benchmarks.benchmark import (
     QUESTION_KEYS,
     QUESTION_NAMES,
@@ -484,6 +484,9 @@ def load_benchmark(
         place = Path(documents) if isinstance(documents, str | Path) else Path("benchmark")
         name = place.resolve().name if place.is_dir() else place.stem
     rows = list(contents.questions)
+    for place_of_row, row in rows:
+        if not isinstance(row, Mapping):
+            raise DataError(f"{place_of_row}: a question is a mapping, got {kind_of(row)}")
     identities = [str(row.get("id")) for _, row in rows]
     reader = QuestionReader(contents.documents, identities, contents.unread, by_words=by_words)
     for place_of_row, row in rows:
