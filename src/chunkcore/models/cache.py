@@ -309,7 +309,9 @@ class EmbeddingCache(Cache):
     ) -> tuple[Flags, Vectors]:
         """Which keys are there, and one row a key: float32, shape (len(keys), dimensions or 0), zeros without one."""
         rows = {
-            key: np.frombuffer(value, dtype="<f4") for key, value in self._read(model, keys).items()
+            key: np.frombuffer(value, dtype="<f4")
+            for key, value in self._read(model, keys).items()
+            if len(value) % 4 == 0  # bytes of a float
         }
         dimensions = len(next(iter(rows.values()))) if rows else 0
         is_kept = np.zeros(len(keys), dtype=np.bool_)
@@ -318,6 +320,7 @@ class EmbeddingCache(Cache):
             row = rows.get(key)
             if row is not None and len(row) == dimensions:
                 is_kept[number], vectors[number] = True, row
+        is_kept &= np.isfinite(vectors).all(axis=1)
         return is_kept, vectors
 
     def store(
@@ -354,7 +357,10 @@ class LLMCache(Cache):
     ) -> str | None:
         """The answer; None where there is none or the entry is damaged."""
         value = self._read(model, [key]).get(key)
-        return None if value is None else value.decode("utf-8", "surrogatepass")
+        try:
+            return None if value is None else value.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return None
 
     def store(
         self,
