@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
 from chunkcore import DataError, Retrieved, get_counter
@@ -172,6 +172,14 @@ def test_a_reader_gets_whole_sentences_and_tables_no_crumbs_and_what_a_text_refe
     units = [hit(10 * n, 10 * n + 10, scores[n], text) for n, text in enumerate(texts)]
     row = Row(units, [10] * 6, [True] * 5 + [False], [*needs, 0], 5.0)
     assert spans(passages_of(row, Budget(budget, "characters"), {})) == [[span]]
+
+
+def test_a_crumb_beside_a_passage_takes_no_other_neighbour_that_does_not_fit() -> None:
+    sizes, scores = [10, 40, 10, 700], [10.0, 0.1, 1.0, 2.0]
+    ends = accumulate(sizes)
+    units = [hit(end - size, end, score, "x" * size) for end, size, score in zip(ends, sizes, scores, strict=True)]
+    row = Row(units, sizes, [True] * 3 + [False], [0] * 4)
+    assert spans(passages_of(row, Budget(720, "characters"), {})) == [[(0, 60)]]
 
 
 @pytest.mark.parametrize("budget", [10, 30, 50])

@@ -574,6 +574,13 @@ def test_a_long_first_hit_is_not_counted_to_its_end() -> None:
     assert len(counter.read) < 500
 
 
+def test_a_hit_of_which_units_hold_nothing_is_a_passage_of_its_own() -> None:
+    page = Document("tea", "Tea is hot." + " " * 20)
+    index = get_retriever("passages:lexical").index(chunk_corpus([page], "sentence:size=10"))
+    hits = [Retrieved("tea", (Span(20, 25),), text="A picture of tea."), Retrieved("tea", (Span(0, 11),))]
+    assert [passage.text for passage in index.behind("Is tea hot?", hits)] == ["A picture of tea.", "Tea is hot."]
+
+
 def test_passages_of_one_document_can_stand_in_its_order() -> None:
     rain = "Rain falls on the road and the river for a whole day. " * 8
     pages = [Document("a", f"The cat sleeps. {rain} The cat and the dog eat."), Document("b", f"A dog runs. {rain}")]

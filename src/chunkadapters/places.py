@@ -203,6 +203,8 @@ class PlaceKeys:
 
         >>> PlaceKeys("start", "end").stated({"start": "chapter 1"}, "tea").problem
         "start is 'chapter 1', no whole number"
+        >>> PlaceKeys("start", "end").stated({"start": 4, "end": 7, "spans": "0-3,9-12"}, "tea").spans
+        (Span(start=4, end=7),)
         """
         ends: list[int | None] = []
         for key in (self.start, self.end):
@@ -246,8 +248,9 @@ class PlaceKeys:
             searched: the splitter searched for its chunk.
             place: the metadata that state the place, if not `metadata`.
 
-        >>> PlaceKeys("start", "end").hit("tea", {"start": "4"}, [None, "a.md"], float("nan")).names
-        ('a.md',)
+        >>> hit = PlaceKeys("start", "end").hit("tea", {"start": "4"}, [None, "a.md"], float("nan"))
+        >>> hit.names, hit.score
+        (('a.md',), 0.0)
         """
         try:
             number = float(score)  # type: ignore[arg-type]
