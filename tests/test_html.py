@@ -358,6 +358,7 @@ PAGES = {
         "</mi></msqrt></math>",
         "a/2=c³√x",
     ),
+    "notes of a book": ("Tea<a epub:type=noteref>12</a><sup><a epub:type=noteref>3</a></sup>", "Tea¹²³"),
     "what is for a mouse": (
         "<h2>Tea<a class=headerlink>¶</a></h2><h3><a id=hot></a></h3><h3>Hot<span class='mw-editsection'>[edit]</span>"
         "</h3><table><tr><td class='linenos gl'><pre>1</pre><td class='code'><pre>a = 1</pre></table>",

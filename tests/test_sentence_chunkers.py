@@ -58,6 +58,10 @@ def test_overlap_is_whole_sentences_where_they_fit() -> None:
 def test_a_line_of_a_record_is_whole_where_it_fits() -> None:
     log = "\n".join(f"{hour:02d}:00 Gate {hour} open. All well now." for hour in range(10))
     assert Sentence(size=10, counter="words").split_text(log) == log.split("\n")
+    values = "\n".join(f'level=info msg="Gate {n} open. All well."' for n in range(4))
+    assert Sentence(size=9, counter="words").split_text(values) == values.split("\n")
+    said = [f"Ada — 05/06/2024 10:0{n} AM\nGate {n} open." for n in range(4)]
+    assert Sentence(size=10, counter="words").split_text("\n".join(said)) == said
     captions = [f"{n}\n00:0{n}:00,000 --> 00:0{n}:09,000\nGate {n} is open. All well." for n in range(1, 9)]
     for text in ("\n\n".join(captions), "\n\n".join(caption[2:] for caption in captions)):  # without numbers, too
         assert Sentence(size=14, counter="words").split_text(text) == text.split("\n\n")

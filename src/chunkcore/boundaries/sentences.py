@@ -514,10 +514,13 @@ _ENDING = ".!?;,…。！？；，।"
 _LEADING = re.compile(r"(?:\s*\n)?")
 _BLANK = re.compile(r"\n\s*\n")
 _RECORD_OPENERS = "[(<{|+"  # of records, and of rows of tables
-# The date and the time, or the time with seconds, of an entry of a log.
+# The date and the time, or the time with seconds, of an entry of a log; or its first value, as in "level=info".
 _STAMP = re.compile(
     r"[\[(]?(?:\d[\w./-]{4,10}?(?:T|,? +)\d{1,2}:|(?:[A-Z][a-z]{2} +\d{1,2} +)?\d{1,2}:\d\d:)\d\d"
+    r"|[A-Za-z][\w.]*=\S"
 )
+# Who writes or speaks, and when, above a message.
+_SPEAKER = re.compile(r"[^\W\d][^\n]{0,60}(?: [—–-] |  +)[^\n]{0,20}\d:\d\d(?: ?[AP]M)?[\])]?")
 _CUE = re.compile(r"[\d:.,]+ --> [\d:.,]+")
 _CAPTION = re.compile(rf"(?:[^\n]*\n)?{_CUE.pattern}")  # often numbered
 _BULLET = re.compile(r"[-+•‣◦·>|]|[([]?[a-z0-9]{1,3}[.)\\]][ \\t]")
@@ -695,7 +698,8 @@ def heading_numbers(text: str, sentences: Ranges) -> list[int]:
         line = text[start:end]
         if "\n" not in after or "\n" in line:
             continue
-        if line[-1] in "?？" and _ANSWER.match(text, following):
+        is_question = line[-1] in "?？" and _ANSWER.match(text, following) is not None
+        if is_question or _SPEAKER.fullmatch(line):
             numbers.append(number)
             continue
         is_plain = line[0].isalnum() and text[following].isalnum() and not line.isupper()

@@ -361,6 +361,9 @@ def visible_text(html: str) -> str:
         root.insert(0, "√")
     for fraction in soup.select("mfrac > :last-child"):
         fraction.insert_before("/")
+    for note in soup.find_all(attrs={"epub:type": "noteref"}):
+        if not note.find_parent("sup"):
+            note.name = "sup"
     for power in soup.select("msup > :last-child, msubsup > :last-child"):
         power.name = "sup"
     tables = soup.find_all("table")
