@@ -1160,6 +1160,28 @@ def test_a_piece_that_is_cut_from_a_passage_does_not_have_the_passages_place(nam
             assert piece.ref_doc_id in documents
 
 
+@every
+def test_a_piece_of_a_passage_does_not_stand_for_the_passages_copies(name: str) -> None:
+    framework = FRAMEWORKS[name]
+    words = "Rinse it twice with cold water afterwards."
+    text = " ".join([*(f"The kettle is descaled by way {number}." for number in range(12)), words])
+    hits = [framework.document(text, key, {}) for key in ("a.md", "b.md")]
+    if name == "LlamaIndex":
+        hits = [TextNode(text=text, metadata={"file_path": key}) for key in ("a.md", "b.md")]
+    sources = [Document(key, text) for key in ("a.md", "b.md")]
+    passages = framework.behind(hits, "kettle", documents=sources)
+    ours: dict[str, Any] = {
+        "LangChain": lambda: langchain.ChunkcoreTextSplitter("sentence", size=15).split_documents(passages),
+        "LlamaIndex": lambda: llamaindex.ChunkcoreNodeParser("sentence", size=15)([row.node for row in passages]),
+        "Haystack": lambda: haystack.ChunkcoreDocumentSplitter("sentence", size=15).run(passages)["documents"],
+    }
+    evidence = tuple(Evidence(source.id, Span(text.index(words), len(text))) for source in sources)
+    scorer = QuestionScorer(Benchmark("copies", sources, [Query("q", "kettle", evidence)]))
+    few = framework.behind(passages, "way 3", documents=sources, max_tokens=20)
+    for shown, score in ((passages, 1.0), (cut_again(name, passages)[:1], 0.0), (ours[name]()[:1], 0.0), (few, 0.0)):
+        assert scorer.scores("q", list(map(HIT_OF[name], shown)), ["Recall@200tok"]) == [score]
+
+
 def test_the_places_of_copies_cost_no_model_a_token() -> None:
     text = "The kettle is descaled with vinegar each month. Rinse it twice with cold water afterwards. " * 2
     documents = [LlamaDocument(text=f"{start} {text}", doc_id=start) for start in ("Alpha.", "Beta.")]

@@ -157,7 +157,7 @@ class Passage:
         if self.is_whole:
             values = {key: value for key, value in values.items() if key not in _OF_A_SECTION}
             values = {**self.document.metadata, **values}
-        gone = {keys.start, keys.end, keys.spans, *BOOKKEEPING, PAGE_MARKS, *drop}
+        gone = {keys.start, keys.end, keys.spans, ALSO_IN, *BOOKKEEPING, PAGE_MARKS, *drop}
         pages = {}
         if self.document.marks:
             marks = tuple(page_marks(self.document.marks))

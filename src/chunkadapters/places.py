@@ -468,13 +468,13 @@ def inherited(
 ) -> Metadata:
     """The metadata that a chunk inherits, as a copy.
 
-    From a chunk that is cut again: all but its own spans, white space and the keys to `drop`. From a source
+    From a chunk that is cut again: all but its own spans, copies, white space and the keys to `drop`. From a source
     document: all but its page marks; ``spans`` and ``derived`` that read like a chunk's place become
     ``source_spans`` and ``source_derived``.
     """
     kept = {key: value for key, value in metadata.items() if key != PAGE_MARKS}
     if of_a_chunk:
-        for key in (SPANS, WHITE_SPACE, *drop):
+        for key in (SPANS, ALSO_IN, WHITE_SPACE, *drop):
             kept.pop(key, None)
         return kept
     if read_spans(kept.get(SPANS)):

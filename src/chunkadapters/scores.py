@@ -54,10 +54,10 @@ class BenchmarkPlaces:
                 piece = self._quoted(query, hit, verdict)
                 if piece is not None:
                     verdicts[number] = Verdict("placed", piece, verdict.reason, verdict.document)
-            sources = tuple(_also_in(hit))
-            if sources:
-                verdict = verdicts[number]
-                verdicts[number] = replace(verdict, piece=replace(verdict.piece, sources=sources))
+            verdict = verdicts[number]
+            if ALSO_IN in hit.metadata and verdict.piece.match == "spans":  # no piece of a passage
+                piece = replace(verdict.piece, sources=tuple(_also_in(hit)))
+                verdicts[number] = replace(verdict, piece=piece)
         return verdicts
 
     def _quoted(self, query: Query, hit: Hit, verdict: Verdict) -> Retrieved | None:
@@ -83,7 +83,7 @@ class BenchmarkPlaces:
 
 def _also_in(hit: Hit) -> Iterator[Retrieved]:
     """The places of the copies that a passage stands for, as `Passage.metadata` writes them."""
-    for place in hit.metadata.get(ALSO_IN, ()):
+    for place in hit.metadata[ALSO_IN]:
         numbers = sorted(value for value in place.values() if isinstance(value, int))
         spans = read_spans(place.get(SPANS)) or (Span(*numbers),)
         yield Retrieved(place["source_id"], spans)
