@@ -180,6 +180,14 @@ def test_answers_are_located_by_what_they_state_else_by_their_text(document, doc
     assert [(each.start, each.end) for each in found.spans] == ([span] if span else [])
 
 
+class Chroma(InMemoryVectorStore):
+    """Takes a filter in Chroma's form."""
+
+    def similarity_search(self, query: str, k: int = 4, **options: Any) -> list[Document]:
+        assert options["filter"] == {"$and": [{"tenant": "tea"}, {"year": 44}]}
+        return super().similarity_search(query, k)
+
+
 def test_a_questions_filter_comes_beside_no_other_and_reaches_the_store():
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     for name, text in TEXTS.items():
@@ -196,6 +204,9 @@ def test_a_questions_filter_comes_beside_no_other_and_reaches_the_store():
     for taking in (every, every.with_retry(), chosen, IndexRetriever(documents=documents)):
         answers = run_retriever(taking, benchmark).results.values()
         assert {piece.document_id for answer in answers for piece in answer} == {"tea.md"}
+    deep = Chroma(DeterministicFakeEmbedding(size=8)).as_retriever()
+    for taking in (deep, PassageRetriever(deep, documents=BENCHMARK.documents)):
+        assert not run_retriever(taking, benchmark, retries=0).failures
     own = store.as_retriever(search_kwargs={"k": 9, "filter": len})
     choice = every.configurable_fields(search_kwargs=ConfigurableField("search"))
     chosen = choice.with_retry().with_config(configurable={"search": {"filter": len}})

@@ -187,9 +187,10 @@ def with_filter(runnable: AnyRunnable) -> AnyRunnable | None:
 
 def filter_in_form(runnable: AnyRunnable, where: Mapping[str, Any]) -> object:
     """Equal values of metadata in the form of the vector store inside, where that is Chroma or Qdrant; else `where`."""
-    stores = [
-        part.vectorstore for part in _reached(runnable) if isinstance(part, VectorStoreRetriever)
-    ]
+    stores: list[Any] = []
+    for part in _reached(runnable):
+        if isinstance(part, VectorStoreRetriever) and part.vectorstore not in stores:
+            stores.append(part.vectorstore)
     if len(stores) != 1:
         return where
     names = {cls.__name__ for cls in type(stores[0]).__mro__}
@@ -198,10 +199,9 @@ def filter_in_form(runnable: AnyRunnable, where: Mapping[str, Any]) -> object:
     if "QdrantVectorStore" not in names:
         return where
     models = import_module("qdrant_client.models")
-    store: Any = stores[0]
     conditions = []
     for key, value in where.items():
-        condition = models.FieldCondition(key=f"{store.metadata_payload_key}.{key}")
+        condition = models.FieldCondition(key=f"{stores[0].metadata_payload_key}.{key}")
         if isinstance(value, int | float) and not isinstance(value, bool):
             condition.range = models.Range(gte=value, lte=value)
         else:

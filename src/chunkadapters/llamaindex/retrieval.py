@@ -248,6 +248,7 @@ class _Sources:
             source = source or given.source_node
         source = source or RelatedNodeInfo(node_id=document.id)
         source = source_of_passage(source, passage.id, spans)
+        source.metadata.pop(ALSO_IN, None)  # of a passage that this one was made of
         metadata = passage.metadata([hit.node.metadata for hit in hits], KEYS)
         if ALSO_IN in metadata:  # places, which no model reads and no later cut takes over
             source.metadata[ALSO_IN] = metadata.pop(ALSO_IN)
