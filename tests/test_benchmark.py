@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ CAT = Document("tales/cat.txt", "A cat purrs. The end.")
 def why(*entries: Any, **row: Any) -> str:
     """Why a question with such evidence is left out."""
     good = {"id": "good", "question": "?", "evidence": ["A cat"]}
-    loaded = load_benchmark([FOX, CAT], [good, {"id": "bad", "question": "?", "evidence": list(entries), **row}])
+    bad = {"id": "bad", "question": "?", "evidence": list(entries), **row}
+    loaded = load_benchmark([FOX, CAT], [good, bad])
     assert [query.id for query in loaded.queries] == ["good"]
     (problem,) = loaded.problems
-    assert problem.query_id == "bad"
+    assert problem.query_id == str(bad["id"])
     return problem.reason
 
 
@@ -72,6 +74,7 @@ def test_evidence_that_was_marked_in_other_texts_is_found_in_the_apps_by_its_wor
         ("The fox", {"document_id": "wolf.txt"}, "its document 'wolf.txt' is not among"),
         ("The fox", {"question": " "}, "the question is a text that is not blank"),
         ("The fox", {"document_id": 7.0}, "named with a string or a whole number, got 7.0"),
+        ("The fox", {"id": date(2024, 1, 5)}, "named with a string or a whole number, got datetime.date(2024, 1, 5)"),
         ("The fox", {"spans": [[0, 7], [8, 9]]}, "2 spans and 1 pieces of evidence"),
         ("The fox", {"evidence": []}, "it has no evidence"),
     ],

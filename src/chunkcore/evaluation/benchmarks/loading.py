@@ -268,7 +268,7 @@ def _bare(text: str) -> str:
 
 
 def document_name(name: Any) -> str:
-    """The document id that a question or its evidence names; numbers become strings, as in a ``documents.jsonl``.
+    """The id of a question, or of the document that it names; numbers become strings, as in a ``documents.jsonl``.
 
     Raises `EvidenceError`: neither a string nor a whole number.
     """
@@ -276,7 +276,7 @@ def document_name(name: Any) -> str:
         return name
     if type(name) is not int:
         raise EvidenceError(
-            f"a document is named with a string or a whole number, got {echo(name)}"
+            f"documents and questions are named with a string or a whole number, got {echo(name)}"
         )
     return str(name)
 
@@ -335,6 +335,8 @@ class QuestionReader:
     def _query(self, identity: str, row: Mapping[str, Any]) -> Query:
         if isinstance(row.get("left_out"), str):
             raise EvidenceError(row["left_out"])
+        if row.get("id") is not None:
+            document_name(row["id"])
         question = row.get("question")
         if not isinstance(question, str) or not question.strip():
             raise EvidenceError(
