@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 
 import pytest
-from chunkcore import DataError, Retrieved, get_counter
+from chunkcore import Retrieved, get_counter
 from chunkcore.retrieval.base import Budget
-from chunkcore.retrieval.passages.assembly import Row, goes_on, passages_of, with_source
-from chunkcore.text import Document, Span, text_of_spans
+from chunkcore.retrieval.passages.assembly import Row, goes_on, passages_of
+from chunkcore.text import Document, Span
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,14 +36,18 @@ def libraries(draw: st.DrawFn) -> tuple[list[Document], list[Retrieved]]:
 
 def assemble(hits, max_tokens=1000, *, k=None, documents=(), counter="cl100k_base"):
     """Passages of hits that do not overlap, by place; hits are neighbours where no letter or digit is between them."""
-    sources = {document.id: document for document in documents}
-    units = sorted((with_source(each, sources) for each in hits), key=lambda each: (each.document_id, each.spans))
+    texts = {each.document_id: "" for each in hits} | {document.id: document.text for document in documents}
+    units = sorted(hits, key=lambda each: (each.document_id, each.spans))
+    for each in () if documents else units:
+        gap = each.spans[0].start - len(texts[each.document_id])
+        texts[each.document_id] += ("x" if gap > 5 else " ") * gap + each.text
+    sources = {name: Document(name, text) for name, text in texts.items()}
 
     def beside(one, other):
         if one.document_id != other.document_id:
             return False
         start, end = one.spans[-1].end, other.spans[0].start
-        text = sources[one.document_id].text[start:end] if sources else "x" * (end - start - 5)
+        text = sources[one.document_id].text[start:end]
         return not any(map(str.isalnum, text))
 
     tokens = get_counter(counter)
@@ -52,12 +56,12 @@ def assemble(hits, max_tokens=1000, *, k=None, documents=(), counter="cl100k_bas
     return passages_of(row, Budget(max_tokens, tokens), sources)[:k]
 
 
-@given(libraries(), st.integers(1, 40), st.sampled_from(["words", "characters", "cl100k_base"]), st.booleans())
-def test_passages_are_disjoint_exact_whole_and_within_the_budget(library, budget, name, told):
+@given(libraries(), st.integers(1, 40), st.sampled_from(["words", "characters", "cl100k_base"]))
+def test_passages_are_disjoint_exact_whole_and_within_the_budget(library, budget, name):
     documents, hits = library
     counter = get_counter(name)
-    found = assemble(hits, budget, documents=documents if told else (), counter=name)
-    assert found == assemble(hits, budget, documents=documents if told else (), counter=counter)
+    found = assemble(hits, budget, documents=documents, counter=name)
+    assert found == assemble(hits, budget, documents=documents, counter=counter)
     texts = {document.id: document.text for document in documents}
     assert sum(counter.count(each.text) for each in found) <= budget
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
@@ -68,10 +72,8 @@ def test_passages_are_disjoint_exact_whole_and_within_the_budget(library, budget
     assert not cut or len(found) == 1
     for passage in found:
         source = texts[passage.document_id]
-        if told or len(passage.spans) == 1:
-            assert passage.text == text_of_spans(source, passage.spans)
-        if told:
-            assert len(passage.spans) == 1
+        assert passage.text == passage.spans[0].slice(source)
+        assert len(passage.spans) == 1
         assert passage.parts
         for part in passage.parts:
             assert any(span.start <= part.spans[0].start and part.spans[-1].end <= span.end for span in passage.spans)
@@ -103,7 +105,7 @@ def test_separators_belong_to_the_passage_and_words_do_not() -> None:
     units = [hit(0, 4, 1.0, "One."), hit(9, 13, 1.0, "Two."), hit(18, 24, 1.0, "Three.")]
     assert [each.text for each in assemble(units, 90, documents=[Document("d", text)])] == ["One.\n---\nTwo.", "Three."]
     (alone,) = assemble(units[1:], 90)
-    assert (alone.text, spans([alone])) == ("Two. Three.", [[(9, 13), (18, 24)]])
+    assert (alone.text, spans([alone])) == ("Two.     Three.", [[(9, 24)]])
 
 
 @pytest.mark.parametrize("scores", [(5.0, 4.0), (4.0, 5.0)])
@@ -137,12 +139,6 @@ def test_what_a_reader_needs_behind_a_span(text: str, end: int, after: int, need
     assert goes_on(text, Span(0, end), after) == needs
 
 
-@pytest.mark.parametrize(("first", "second"), [("One.", "\nTwo."), ("One.\n", "Two.")])
-def test_texts_without_documents_are_not_joined_by_two_white_spaces(first: str, second: str) -> None:
-    units = [hit(0, len(first), 1.0, first), hit(6, 6 + len(second), 1.0, second)]
-    assert [each.text for each in assemble(units, 90)] == ["One.\nTwo."]
-
-
 def test_a_best_unit_over_the_budget_is_cut_there() -> None:
     document = Document("d", "one two three four")
     (found,) = assemble([hit(0, 18, 2.0, document.text)], 3, documents=[document], counter="words")
@@ -171,7 +167,7 @@ def test_a_reader_gets_whole_sentences_and_tables_no_crumbs_and_what_a_text_refe
     scores = [0.0, 0.5, 9.0, 0.0, 0.0, 0.0]
     units = [hit(10 * n, 10 * n + 10, scores[n], text) for n, text in enumerate(texts)]
     row = Row(units, [10] * 6, [True] * 5 + [False], [*needs, 0], 5.0)
-    assert spans(passages_of(row, Budget(budget, "characters"), {})) == [[span]]
+    assert spans(passages_of(row, Budget(budget, "characters"), {"d": Document("d", "".join(texts))})) == [[span]]
 
 
 def test_a_crumb_beside_a_passage_takes_no_other_neighbour_that_does_not_fit() -> None:
@@ -187,8 +183,3 @@ def test_a_hit_far_above_the_rest_does_not_lose_its_place_to_a_run_of_weak_ones(
     run = [hit(start, start + 10, 4.0) for start in range(0, 60, 10)]
     found = assemble([*run, hit(0, 10, 9.0, name="faq")], budget, counter="characters")
     assert (found[0].document_id, found[0].score) == ("faq", 9.0)
-
-
-def test_a_hit_without_text_and_documents_gets_a_sentence():
-    with pytest.raises(DataError, match="no text"):
-        assemble([Retrieved("d", (Span(0, 4),), 1.0)])

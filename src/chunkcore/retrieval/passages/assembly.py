@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, pairwise
 from typing import Literal
 
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import OptionError, echo
 from chunkcore.reading.visible import is_html
 from chunkcore.retrieval.base import Budget
 from chunkcore.run import RankedList, Retrieved
@@ -55,18 +55,6 @@ def with_spans(
     return replace(piece, spans=tuple(spans), text=text)
 
 
-def with_source(hit: Retrieved, documents: Documents) -> Retrieved:
-    """The hit with its document's text. Raises `DataError`: it has neither text nor document."""
-    document = documents.get(hit.document_id)
-    if document is None or not hit.spans:
-        if not hit.text:
-            raise DataError(
-                f"a hit of {hit.document_id!r} has no text: give its document and spans, or the text"
-            )
-        return hit
-    return with_spans(hit, hit.spans, documents)
-
-
 def goes_on(
     text: str,
     span: Span,
@@ -97,31 +85,19 @@ def passage_of(
 ) -> Retrieved:
     """One passage of neighbouring units, which are its parts, with what stands between them in their document."""
     name, joined, text = units[0].document_id, units[0].spans, units[0].text
-    document = documents.get(name)
     if len(units) > 1:
+        document = documents[name]
         spans = [*joined]
         for unit in units[1:]:
             first, *others = unit.spans
             end = spans[-1].end
-            if document is not None:
-                has_tags = "<" in document.text[end : max(end, first.start)]
-                if not has_tags or not is_html(document):
-                    first = Span(min(end, first.start), first.end)
+            has_tags = "<" in document.text[end : max(end, first.start)]
+            if not has_tags or not is_html(document):
+                first = Span(min(end, first.start), first.end)
             spans += [first, *others]
         joined = tuple(union(spans))
-        text = _glued(units) if document is None else text_of_spans(document.text, joined)
+        text = text_of_spans(document.text, joined)
     return Retrieved(name, joined, score, text, tuple(units))
-
-
-def _glued(units: Sequence[Retrieved]) -> str:
-    """The text of units whose document is not given."""
-    text = units[0].text
-    for one, other in pairwise(units):
-        shared = one.spans[-1].end - other.spans[0].start
-        if shared < 0 and not (text.endswith(_LINE_ENDS) or other.text.startswith(_LINE_ENDS)):
-            text += " "
-        text += other.text[max(0, shared) :]
-    return text
 
 
 def part_of(

@@ -24,7 +24,7 @@ from chunkcore.retrieval.base import (
 )
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words, word_keys, words
-from chunkcore.retrieval.passages.assembly import Order, first_cut, in_order, with_source
+from chunkcore.retrieval.passages.assembly import Order, first_cut, in_order
 from chunkcore.retrieval.passages.candidates import FEW, Answer, Question, has_decisive_words
 from chunkcore.retrieval.passages.units import (
     BALANCE,
@@ -46,7 +46,7 @@ from chunkcore.retrieval.passages.windows import DenseWindows, LexicalWindows, m
 from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Floats, Numbers, Scores
-from chunkcore.text import Document
+from chunkcore.text import Document, text_of_spans
 from chunkcore.tokens import TokenCounter, get_counter
 
 KINDS = ("dense", "lexical")
@@ -512,7 +512,9 @@ class WindowIndex(PassageIndex):
         """The numbers of hits without a place that the budget would hold if the hits were returned."""
         texts = [hit.text for hit in hits]
         for number in placed:
-            texts[number] = texts[number] or with_source(hits[number], self.sources).text
+            if not texts[number]:
+                source = self.sources[hits[number].document_id]
+                texts[number] = text_of_spans(source.text, hits[number].spans)
         sizes = budget.counter.count_many(texts)
         within = np.flatnonzero(np.cumsum(sizes) <= budget.left).tolist()
         alone = [number for number in within if texts[number] and number not in placed]
