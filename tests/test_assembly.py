@@ -175,7 +175,8 @@ def test_a_crumb_beside_a_passage_takes_no_other_neighbour_that_does_not_fit() -
     ends = accumulate(sizes)
     units = [hit(end - size, end, score, "x" * size) for end, size, score in zip(ends, sizes, scores, strict=True)]
     row = Row(units, sizes, [True] * 3 + [False], [0] * 4)
-    assert spans(passages_of(row, Budget(720, "characters"), {})) == [[(0, 60)]]
+    documents = {"d": Document("d", "x" * sum(sizes))}
+    assert spans(passages_of(row, Budget(720, "characters"), documents)) == [[(0, 60)]]
 
 
 @pytest.mark.parametrize("budget", [10, 30, 50])
