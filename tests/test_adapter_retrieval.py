@@ -276,6 +276,20 @@ def test_a_hit_of_another_loader_counts_for_the_evidence_that_it_quotes(text, ex
         assert report.mean("Precision@5[character]") == pytest.approx(sum(map(len, seen)) / len(text))
 
 
+D_COPY = {"source_id": "d", "start": 0, "end": 11}
+
+
+@pytest.mark.parametrize("also", [None, "x", [5], [{}], [D_COPY | {"end": 0}], [D_COPY | {"end": 10**30}], [D_COPY]])
+def test_copies_that_another_program_states_are_no_places(also: object) -> None:
+    class Copies(Toy):
+        def ask(self, question: str) -> list[Hit]:
+            place = StatedPlace((Span(0, 11),))
+            return [Hit(TEXT[:11], 0.5, ("d",), place, metadata={"also_in": also})]
+
+    copies = [piece.sources for piece in run(Copies()).results["q0"]]
+    assert [bool(sources) for sources in copies] == [also == [D_COPY]]
+
+
 def test_one_document_is_told_to_stand_in_a_list() -> None:
     fields = [("page_content", "Tea is hot.")]  # pydantic's objects give these where they are iterated
     with pytest.raises(DataError, match="got tuple in it: put one document into a list"):

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from types import UnionType
@@ -56,9 +57,21 @@ class BenchmarkPlaces:
                     verdicts[number] = Verdict("placed", piece, verdict.reason, verdict.document)
             verdict = verdicts[number]
             if ALSO_IN in hit.metadata and verdict.piece.match == "spans":  # no piece of a passage
-                piece = replace(verdict.piece, sources=tuple(_also_in(hit)))
+                piece = replace(verdict.piece, sources=self._also_in(hit))
                 verdicts[number] = replace(verdict, piece=piece)
         return verdicts
+
+    def _also_in(self, hit: Hit) -> tuple[Retrieved, ...]:
+        """The places of the copies that a passage stands for, as `Passage.metadata` writes them; () for others'."""
+        sources = []
+        with suppress(AttributeError, KeyError, TypeError, ValueError):  # of another program
+            for place in hit.metadata[ALSO_IN]:
+                numbers = sorted(value for value in place.values() if isinstance(value, int))
+                spans = read_spans(place.get(SPANS)) or (Span(*numbers),)
+                document = self.documents.get(place["source_id"])
+                if document is not None and spans[-1].end <= document.size:
+                    sources.append(Retrieved(document.id, spans))
+        return tuple(sources)
 
     def _quoted(self, query: Query, hit: Hit, verdict: Verdict) -> Retrieved | None:
         name, certainty = verdict.document, 1.0
@@ -79,14 +92,6 @@ class BenchmarkPlaces:
         spans = tuple(part.spans[0] for part in parts)
         place = (name, spans, hit.score, hit.text, tuple(parts))
         return Retrieved(*place, match="quoted", certainty=certainty)
-
-
-def _also_in(hit: Hit) -> Iterator[Retrieved]:
-    """The places of the copies that a passage stands for, as `Passage.metadata` writes them."""
-    for place in hit.metadata[ALSO_IN]:
-        numbers = sorted(value for value in place.values() if isinstance(value, int))
-        spans = read_spans(place.get(SPANS)) or (Span(*numbers),)
-        yield Retrieved(place["source_id"], spans)
 
 
 class QuestionScorer:
