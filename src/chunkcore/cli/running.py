@@ -112,11 +112,9 @@ class StopSignals:
         # Handlers that somebody else has set stay: shells ignore SIGINT for what runs in the background.
         usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
         if threading.current_thread() is threading.main_thread():
-            self._before = {
-                number: usual[number]
-                for number in usual
-                if signal.getsignal(number) == usual[number]
-            }
+            for number, handler in usual.items():
+                if signal.getsignal(number) == handler:
+                    self._before[number] = handler
         for number in self._before:
             signal.signal(number, self._stop)
         return self

@@ -102,7 +102,7 @@ def write_run(
 ) -> Path:
     """Write a run's results atomically as JSON lines, one hit each, for `read_run`.
 
-    If a query's scores rise, or one is not finite, minus the rank is written instead. A hit has its place, or its text
+    If a query's scores rise, or one is not finite, only the ranks are written. A hit has its place, or its text
     if it is not located; with the benchmark also a digest of the text at the place, so that `read_run` detects changed
     documents. Raises `OSError`: the file cannot be written.
     """
@@ -231,8 +231,12 @@ def _json_run(
     for query, pieces in run.results.items():
         if not pieces:
             yield utf8_line({"query_id": query, "results": []})
-        for rank, (piece, score) in enumerate(zip(pieces, _scores(pieces), strict=True), start=1):
-            row: dict[str, Any] = {"query_id": query, "rank": rank, "score": score}
+        scores = [float(piece.score) for piece in pieces]
+        is_falling = scores == sorted(scores, reverse=True) and all(map(math.isfinite, scores))
+        for rank, piece in enumerate(pieces, start=1):
+            row: dict[str, Any] = {"query_id": query, "rank": rank}
+            if is_falling:
+                row["score"] = float(piece.score)
             if piece.id:
                 row["id"] = piece.id
             row["document_id"] = piece.document_id
@@ -243,13 +247,6 @@ def _json_run(
                 if piece.document_id in documents:
                     row["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
             yield utf8_line(row)
-
-
-def _scores(pieces: Sequence[Retrieved]) -> list[float]:
-    scores = [float(piece.score) for piece in pieces]
-    if all(map(math.isfinite, scores)) and scores == sorted(scores, reverse=True):
-        return scores
-    return [-float(rank) for rank in range(1, len(pieces) + 1)]
 
 
 _NO_FILE_NAME = re.compile(r"[^\w.=-]+")
