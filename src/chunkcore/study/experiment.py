@@ -243,7 +243,7 @@ def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Me
     """The models by name, measured."""
     if isinstance(embedder, str) or not isinstance(embedder, Sequence):
         embedder = [embedder]
-    models = _by_name(embedder, _model_name, "embedder")
+    models = _by_name(embedder, lambda model: str(getattr(model, "name", model)), "embedder")
     return {name: Meter(cached_embedder(model)) for name, model in models.items()}
 
 
@@ -278,10 +278,6 @@ def _by_name(
     if not named:
         raise OptionError(f"there is no {noun} to run: expected at least one")
     return named
-
-
-def _model_name(model: Embedder | str) -> str:
-    return model if isinstance(model, str) else getattr(model, "name", "")
 
 
 def _chunkers(chunkers: Chunkers) -> dict[str, Chunker]:

@@ -310,9 +310,7 @@ def plan(
         grid = random.Random(options.seed).sample(grid, options.draws)  # noqa: S311
     same = _label(default.chunker), default.retriever
     others = [one for one in grid if (_label(one.chunker), one.retriever) != same]
-    # One chunker's configurations stand together.
-    order = [system.chunker for system in [default, *others]]
-    return default, sorted([default, *others], key=lambda one: order.index(one.chunker))
+    return default, [default, *others]
 
 
 def _label(spec: str) -> str:
