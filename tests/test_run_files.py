@@ -77,8 +77,7 @@ def test_lines_name_places_texts_or_documents(benchmark: Benchmark, tmp_path: Pa
         {"query_id": "q1", "document_id": "fox.txt", "spans": [[4, 9], [10, 13]], "score": 0.5},
         {"query_id": "q1", "text": "the  QUICK fox", "score": 0.5},
         {"query_id": "q1", "text": "nothing like it stands anywhere at all"},
-        {"query_id": "q2", "document_id": "rain.txt", "rank": 1},
-        {"query_id": "q2", "text": "Rain falls", "rank": 2},
+        {"query_id": "q2", "results": [{"document_id": "rain.txt", "rank": 1}, {"text": "Rain falls", "rank": 2}]},
     )
     run = read_run(path, benchmark)
     spans, text, nowhere = run.results["q1"]
@@ -99,7 +98,7 @@ JSON = [
     ({"query_id": "q1"}, 'a hit has "document_id" and "spans", or a "text"'),
     ({"query_id": "q1", "text": "a", "score": "high"}, "the score is a finite number, got 'high'"),
     ('{"query_id": "q1", "text": "a", "score": NaN}', "the score is a finite number, got nan"),
-    ({"query_id": "q1", "results": ["fox"]}, 'a hit has "document_id" and "spans", or a "text"'),
+    ({"query_id": "q1", "results": ["fox"]}, "a hit is a JSON object, got str"),
     ({"query_id": "q1", "document_id": "no.txt", "spans": [[0, 4]]}, "the benchmark 'tales' has no document 'no.txt'"),
     ({"query_id": "q1", "document_id": "fox.txt", "spans": "4", "text": "a"}, "spans are pairs of offsets"),
     ({"query_id": "q1", "spans": [[0, 4]], "text": "a"}, 'no "document_id" that says what they are of'),

@@ -67,8 +67,8 @@ def read_run(
 ) -> Run:
     """A system's results from a file.
 
-    A line has one hit, ``{"query_id", "document_id", "spans", "text", "score", "rank"}``, or a query without hits,
-    ``{"query_id", "results": []}``. A hit is placed by its spans (offsets in code points), else by its text
+    A line has one hit, ``{"query_id", "document_id", "spans", "text", "score", "rank"}``, or one query,
+    ``{"query_id", "results": [hit, ...]}``. A hit is placed by its spans (offsets in code points), else by its text
     (`Aligner`); else it is its whole document. Rank and score are optional. A "digest" of the text at the spans is
     checked.
 
@@ -81,11 +81,7 @@ def read_run(
     """
     place = Path(path)
     reader = _RunReader(benchmark, aligner)
-    for line, row in json_lines(place):
-        if line == 1 and row.get("format") == _FORMAT:
-            _check_header(place, row)
-            continue
-        where = f"{place}, line {line}"
+    for where, row in _json_rows(place):
         try:
             reader.add(where, row)
         except DataError as error:
@@ -110,6 +106,28 @@ def write_run(
     return write_parts(Path(path), [utf8_line(_header(body)), *body])
 
 
+def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A row a hit; and a row with empty "results" for each query that has a line."""
+    for line, row in json_lines(path):
+        where = f"{path}, line {line}"
+        if line == 1 and row.get("format") == _FORMAT:
+            _check_header(path, row)
+            continue
+        if "results" not in row:
+            yield where, row
+            continue
+        if not isinstance(row["results"], list):
+            raise DataError(
+                f'{where}: "results" is a list of hits, got {type(row["results"]).__name__}'
+            )
+        query = {"query_id": row.get("query_id")}
+        yield where, query | {"results": []}
+        for hit in row["results"]:
+            if not isinstance(hit, dict):
+                raise DataError(f"{where}: a hit is a JSON object, got {type(hit).__name__}")
+            yield where, hit | query
+
+
 class _RunReader:
     """Places the hits of a file, line by line."""
 
@@ -126,7 +144,7 @@ class _RunReader:
         self._last: dict[str, tuple[float, float]] = {}  # the rank and score of the line before
 
     def add(self, where: str, row: Mapping[str, Any]) -> None:
-        """Add a line's hit; a line with empty "results" says only that its question was asked."""
+        """Add a line's hit; a line with "results" says only that its question was asked."""
         query = row.get("query_id")
         if not isinstance(query, str):
             raise DataError(f'expected a "query_id" that is a string, got {query!r:.60}')
@@ -136,7 +154,7 @@ class _RunReader:
                 f"as {echo(min(self._queries, default=''))}: give the questions that were asked"
             )
         pieces = self.results.setdefault(query, [])
-        if row.get("results") == []:
+        if "results" in row:
             return
         spans, texts = row.get("spans"), _texts(row)
         piece = self._placed(texts, spans, self._score(query, row))
