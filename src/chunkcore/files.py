@@ -31,9 +31,8 @@ except ImportError:  # Windows
 
 _PDF = b"%PDF-"  # the one common binary format that can be without NULs
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
-_WHOLE = (
-    512 * 1024**2
-)  # bytes of a JSON file, which is read whole and takes several times as much memory
+# Bytes of a JSON file, which is read whole and takes several times as much memory.
+_WHOLE = 512 * 1024**2
 _LONGEST_LINE = 512 * 1024**2  # bytes of one line
 
 
@@ -357,9 +356,8 @@ def write_checked(contents: Mapping[Path, bytes]) -> None:
     symbolic link stays: its target is written, and has its checksum in the target's folder.
     """
     places = {true_path(path): data for path, data in contents.items()}
-    folders = sorted(
-        {path.parent for path in places}
-    )  # an order for all, so that none waits for another
+    # An order for all, so that none waits for another.
+    folders = sorted({path.parent for path in places})
     with ExitStack() as locks:
         for folder in folders:
             locks.enter_context(locked_folder(folder))
@@ -405,10 +403,11 @@ def check_unchanged(path: Path) -> None:
     """Compare a file with its checksum, if `write_checked` wrote it. Raises `DataError`: it is damaged or edited."""
     if _is_unchanged(path):
         return
+    # A process may have been writing.
     with (
         suppress(OSError),
         locked_folder(true_path(path).parent),
-    ):  # a process may have been writing
+    ):
         if _is_unchanged(path):
             return
     raise DataError(

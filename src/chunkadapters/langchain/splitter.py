@@ -311,4 +311,6 @@ def content_key(document: Document) -> str:
 
 def _written(value: object) -> str:
     """A value that JSON has no form for. A set has another order in each run."""
-    return repr(sorted(value, key=repr) if isinstance(value, set | frozenset) else value)
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=repr)
+    return repr(value)

@@ -35,9 +35,8 @@ _SECTION = re.compile(
 _WITH_SECTIONS = ("toml", "ini")
 _YAML_DOCUMENT = re.compile(r"^---(?!\S)", re.MULTILINE)
 _BLANK = re.compile(r"(?:\r\n?|\n)(?:[ \t\f]*(?:\r\n?|\n))+")
-_LEADS = re.compile(
-    r"//|/\*|\*/|\* |--|;|#[\s!']|@\w[^;{]*$|\[[^\]]*\]$"
-)  # comments and annotations
+# Comments and annotations.
+_LEADS = re.compile(r"//|/\*|\*/|\* |--|;|#[\s!']|@\w[^;{]*$|\[[^\]]*\]$")
 _CLOSES = re.compile(
     r"[\])}]|</|(?:end|fi|done|esac|else|elif|elsif|except|catch|finally|rescue|ensure)\b"
 )
@@ -97,9 +96,8 @@ def _blocks(
 
 def _cuts(text: str, marks: re.Pattern[str], level: int, start: int, end: int) -> list[int]:
     """Where elements within so many others end; within one, first where its opening mark ends."""
-    ends = (
-        ("part",) if level and marks is _JSON else ("part", "close")
-    )  # in JSON a comma ends a child
+    # In JSON a comma ends a child.
+    ends = ("part",) if level and marks is _JSON else ("part", "close")
     cuts: list[int] = []
     depth = 0
     for mark in marks.finditer(text, start, end):

@@ -30,9 +30,8 @@ _PLAIN_CELL = frozenset(("", "td", "p", "div"))
 _LINES = frozenset(
     ("pre", "listing", "plaintext", "textarea", "xmp", "script", "style", "template")
 )
-_RAW = frozenset(
-    ("title", "textarea", "xmp", "plaintext", "noframes", "iframe")
-)  # tags inside are text
+# Tags inside are text.
+_RAW = frozenset(("title", "textarea", "xmp", "plaintext", "noframes", "iframe"))
 # Between a text and the next node: end tags and ignored markup.
 _MARKUP = re.compile(r"</?[A-Za-z][^>]*>|<![^>]*>|<\?[^>]*>|</[^>]*>")
 _END_TAG = re.compile(r"</[A-Za-z][^>]*>")

@@ -27,9 +27,8 @@ _TABLE = re.compile(r"<table\b.*?<tr\b", re.IGNORECASE | re.DOTALL)
 _CELL = re.compile(r"<td\b", re.IGNORECASE)
 _HTML_HEADING = re.compile(r"\s*<(h[1-6])\b[^<>]*>(.*?)</\1>\s*", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile("<[^<>]*>")
-_ATTRIBUTES = re.compile(
-    r"[ \t]*\{:?[ \t]*[#.][^{}]*\}$"
-)  # of a heading, as in "Tea {#tea .green}"
+# Of a heading, as in "Tea {#tea .green}".
+_ATTRIBUTES = re.compile(r"[ \t]*\{:?[ \t]*[#.][^{}]*\}$")
 # A line that begins a part: a tag of HTML or JSX, a fence of Pandoc or Docusaurus, or one in bold.
 _OPENS = re.compile(
     r"[ \t]*(?:<[A-Za-z][^<>\n]*(?<!/)>|:{3,}[ \t]*[{\w][^\n]*|\*\*[^*\n]+\*\*:?|__[^_\n]+__:?)"

@@ -185,9 +185,8 @@ _DATES = (
 _BLOCK_EDGE = re.compile(  # cells of a row are one block
     rf"(?:</?(?:br|{'|'.join(sorted(BLOCK_TAGS - {'td', 'th'}))})\b[^<>]*>\s*)+", re.IGNORECASE
 )
-_HEADING_OPENS = re.compile(
-    r"(?:<(?!/?h[1-6])[^<>]*>\s*)*<h[1-6]\b", re.IGNORECASE
-)  # after a heading: no
+# After a heading: no.
+_HEADING_OPENS = re.compile(r"(?:<(?!/?h[1-6])[^<>]*>\s*)*<h[1-6]\b", re.IGNORECASE)
 _START_TAG = re.compile(r"<[^/]")
 _OPENERS = "\"'“‘«([{¿¡*_-—–/"
 _LONGEST_ABBREVIATION = 24

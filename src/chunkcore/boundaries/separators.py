@@ -219,9 +219,8 @@ def pieces_between(texts: Ranges, separators: Places, keep: Keep) -> Places:
     per_text = np.bincount(separators.texts, minlength=len(texts))
     numbers = np.arange(len(texts))
     last = np.cumsum(per_text) + numbers  # index of each text's last piece
-    before = (
-        np.arange(len(separators.texts)) + separators.texts
-    )  # index of the piece before each separator
+    # Index of the piece before each separator.
+    before = np.arange(len(separators.texts)) + separators.texts
     starts = np.empty(len(texts) + len(separators.texts), dtype=np.int64)
     ends = np.empty_like(starts)
     starts[last - per_text] = texts[:, 0]

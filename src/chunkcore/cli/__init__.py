@@ -216,10 +216,11 @@ def _run(arguments: list[str]) -> int:
     try:
         code = _command()(args=arguments, prog_name="chunkcore", standalone_mode=False)
         sys.stdout.flush()
+    # The second is how typer puts the first, where it sees it.
     except (
         BrokenPipeError,
         SystemExit,
-    ):  # the second is how typer puts the first, where it sees it
+    ):
         _print_no_more()  # the reader has ended
         return 1
     except (KeyboardInterrupt, typer.Abort):
@@ -278,9 +279,8 @@ def _usage(error: Exception) -> str:
     return f"{message}{_advice(message, options)}; see {path} --help"
 
 
-_UNKNOWN = re.compile(
-    r"No such option:? '?(--?[\w-]+)"
-)  # click quotes the option, Typer's own does not
+# Click quotes the option, Typer's own does not.
+_UNKNOWN = re.compile(r"No such option:? '?(--?[\w-]+)")
 
 
 def _meant(message: str, options: Set[str]) -> str:

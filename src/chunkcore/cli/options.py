@@ -393,10 +393,11 @@ def check_folder(folder: Path) -> None:
 
 def check_outside(docs: Path, output: Path) -> None:
     """Check that the output is no document the next time: that it lies in no folder of documents."""
+    # `resolve` fails at links in a circle.
     root, file = (
         Path(os.path.realpath(docs)),
         Path(os.path.realpath(output)),
-    )  # `resolve` fails at links in a circle
+    )
     if not root.is_dir() or (root / "documents.jsonl").is_file() or root not in file.parents:
         return
     if not any(part.startswith(".") for part in file.relative_to(root).parts):

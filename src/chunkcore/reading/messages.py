@@ -27,9 +27,8 @@ _STUB = re.compile(r"(?i)\b(html|view|browser|online|client|reader)\b")
 _STUB_SIZE = 200  # characters
 _ADDRESS = re.compile(r"\w+://\S+")
 _BEFORE_HEAD = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?=[\w-]+:|From )")
-_SIZE = re.compile(
-    rb"\s*(\d+)[ \t]*\r?\n"
-)  # of a mail of Apple's program, before it; a property list follows
+# Of a mail of Apple's program, before it; a property list follows.
+_SIZE = re.compile(rb"\s*(\d+)[ \t]*\r?\n")
 # The line before each message of a mailbox: a sender and a date as C's ctime or a mail's header writes it. A line of
 # a text may begin with "From", too, so a blank line must stand before. (`mailbox` splits at any such line.)
 _ENVELOPE = re.compile(

@@ -22,6 +22,7 @@ _DESTINATIONS = {
     "annotation": "comments",
     "moMath": "equations",
 }
+# The first two begin it, unless with 0.
 _RAISING = (
     "super",
     "up",
@@ -29,7 +30,7 @@ _RAISING = (
     "plain",
     "sub",
     "dn",
-)  # the first two begin it, unless with 0
+)
 # No characters: before each group that is taken out of the text, and around raised text.
 _BREAK, _RAISE, _LOWER = "\ufdd0", "\ufdd1", "\ufdd2"
 _RAISED_RTF = re.compile(f"{_RAISE}([^{_RAISE}{_LOWER}]*){_LOWER}|[{_RAISE}{_LOWER}]")

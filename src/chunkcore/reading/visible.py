@@ -368,9 +368,8 @@ def visible_text(html: str) -> str:
         power.name = "sup"
     tables = soup.find_all("table")
     layouts = set(map(id, filter(_is_layout, tables)))
-    for table in reversed(
-        tables
-    ):  # each after those in it, whose parts are no longer looked through
+    # Each after those in it, whose parts are no longer looked through.
+    for table in reversed(tables):
         if id(table) in layouts:
             _unfold(table)
         else:

@@ -122,10 +122,11 @@ def snippets(
     name, options = split_spec(system.chunker)
     spec = system.chunker
     embeds = "embedder" in chunkers[name].option_names() and "embedder" not in options
+    # The chunker would default to another.
     if embeds and system.embedder not in (
         "",
         DEFAULT_MODEL,
-    ):  # the chunker would default to another
+    ):
         spec = format_spec(name, {**options, "embedder": system.embedder})
     blocks = dict(_blocks(system, spec, counter, folder))
     missing = [title for title, one in _ADAPTERS.items() if find_spec(one.package) is None]
@@ -156,9 +157,8 @@ def _blocks(system: System, spec: str, counter: str, folder: str) -> Iterator[tu
             yield title, built + ending.format(**values, **names)
         else:
             yield title, _splitter(adapter, system, spec)
-    if (
-        system.retriever and not system.behind and counter == DEFAULT_COUNTER
-    ):  # an index counts in its own tokens
+    # An index counts in its own tokens.
+    if system.retriever and not system.behind and counter == DEFAULT_COUNTER:
         yield "Python", f"{built}\n{_PLAIN}"
 
 

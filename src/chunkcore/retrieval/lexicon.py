@@ -44,9 +44,8 @@ _IGNORED = regex.compile(
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u034f\u061c\u200d-\u200f\u2061-\u2064\ufe00-\ufe0f]+"
 )
 _GRAPHEME = regex.compile(r"\X")
-_MEANINGFUL = regex.compile(
-    r"[\p{Han}\p{Hangul}]"
-)  # a sign means something alone; kana and Thai letters do not
+# A sign means something alone; kana and Thai letters do not.
+_MEANINGFUL = regex.compile(r"[\p{Han}\p{Hangul}]")
 # Normalizing sorts marks in a row in quadratic time. Unicode's stream-safe form (UAX #15, section 13) puts a joiner
 # after each 30; the last two characters here become marks in compatibility form.
 _MARKS = regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")

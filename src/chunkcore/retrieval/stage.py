@@ -93,9 +93,8 @@ class Stage(RetrievalMethod):
         changed = self.changed_options()
         changed.pop("method")
         before = f"{self.method.name}+{self.kind}"
-        if any(
-            "+" in str(value) for value in changed.values()
-        ):  # quoted, else it reads as another stage
+        # Quoted, else it reads as another stage.
+        if any("+" in str(value) for value in changed.values()):
             return f"{before}:" + ",".join(
                 f"{option}={json.dumps(value)}" for option, value in changed.items()
             )

@@ -138,7 +138,8 @@ class FolderIndex:
             return document_id
         if _by_file(self.root):
             return str(self.root / document_id)
-        return str(self.root / _LINES if self.root.is_dir() else self.root)
+        file = self.root / _LINES if self.root.is_dir() else self.root
+        return str(file)
 
 
 _VISIBLE = regex.compile(r"[^\s\p{C}\p{Default_Ignorable_Code_Point}\u2800]")
@@ -311,7 +312,8 @@ def _updated(
     if by_file:
         names |= kept
     gone = [document.id for document in index.corpus.documents if document.id not in names]
-    gone = gone if by_file or documents else []
+    if not (by_file or documents):
+        gone = []
     return index.update(documents, without=gone, chunker=chunker)
 
 

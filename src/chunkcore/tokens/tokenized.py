@@ -39,9 +39,8 @@ IS_WHITE = np.array([*[chr(code).isspace() for code in range(0x3001)], False])
 BERT_WHITE = np.array([chr(code) in " \t\n\r" for code in range(34)])
 _GAP = re.compile(r"[ \t\n\r]")
 _WORD = re.compile(r"[^ \t\n\r]+")
-_ROLES = np.zeros(
-    0x110000, dtype=np.uint8
-)  # `_role` by code point, of those seen so far: none is 0
+# `_role` by code point, of those seen so far: none is 0.
+_ROLES = np.zeros(0x110000, dtype=np.uint8)
 _KNOWN = 4_000_000  # characters of words
 _BLOCK = 2_000_000  # code points
 _FEW = 12  # pieces, for which arrays cost more than they save

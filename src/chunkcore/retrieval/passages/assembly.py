@@ -28,12 +28,10 @@ _HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*$")
 _CLOSED = (
     ".!?:;\"'”’»)]」』。！？；…।॥؟۔"  # after which a sentence, or a clause of a long one, ends
 )
-_SPACES = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
-)  # scripts whose sentences end at a space
-_REFERS = re.compile(
-    r"(?:It|Its|This|That|These|Those|They|Their|He|She|Such)\b"
-)  # to the sentence before
+# Scripts whose sentences end at a space.
+_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+# To the sentence before.
+_REFERS = re.compile(r"(?:It|Its|This|That|These|Those|They|Their|He|She|Such)\b")
 _LINE_ENDS = ("\n", "\r")
 
 Documents = Mapping[str, Document]

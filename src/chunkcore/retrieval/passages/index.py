@@ -489,7 +489,8 @@ class WindowIndex(PassageIndex):
             level, max_tokens = self._level(behind=True), MOST
         if k is not None:
             check_number("k", k, 1)
-        budget = Budget(max_tokens, self.units.counter if counter is None else counter)
+        own_counter = self.units.counter if counter is None else counter
+        budget = Budget(max_tokens, own_counter)
         ranked = distinct_hits(hits)
         # A part of a unit is cut from the document.
         places = self.units.places_of(ranked, of_given=show not in ("whole", "all"))
@@ -599,6 +600,6 @@ def distinct_hits(hits: Iterable[Retrieved]) -> list[Retrieved]:
     for number, hit in enumerate(hits):
         if not isinstance(hit, Retrieved):
             raise OptionError(f"hits are Retrieved, best first; got {type(hit).__name__}")
-        place = (hit.document_id, hit.spans, hit.text)
-        first.setdefault(place if hit.spans else number, hit)
+        place = (hit.document_id, hit.spans, hit.text) if hit.spans else number
+        first.setdefault(place, hit)
     return list(first.values())
