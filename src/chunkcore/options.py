@@ -305,8 +305,8 @@ def described(hint: Any) -> str:
     return _NAMES.get(hint) or ("a callable" if name == "Callable" else f"{article} {name}")
 
 
-# Written without quotes: no separator, quote, or white space at the ends.
-_BARE = re.compile(r"[^\s,\"'\[\]{}=]([^,\"'\[\]{}]*[^\s,\"'\[\]{}])?")
+# Written without quotes: no separator, also of a retriever's stages, no quote, nor white space at the ends.
+_BARE = re.compile(r"[^\s,\"'\[\]{}=+]([^,\"'\[\]{}+]*[^\s,\"'\[\]{}+])?")
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, Any]]:

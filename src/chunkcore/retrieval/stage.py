@@ -14,7 +14,6 @@ To add a stage of one's own that makes passages, subclass `PassageStage` and reg
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from abc import abstractmethod
@@ -92,15 +91,10 @@ class Stage(RetrievalMethod):
     def name(self) -> str:
         changed = self.changed_options()
         changed.pop("method")
-        before = f"{self.method.name}+{self.kind}"
-        # Quoted, else it reads as another stage.
-        if any("+" in str(value) for value in changed.values()):
-            return f"{before}:" + ",".join(
-                f"{option}={json.dumps(value)}" for option, value in changed.items()
-            )
-        return format_spec(before, changed).replace(
-            f"+{self.kind}:{self.leading}=", f"+{self.kind}:", bool(self.leading)
-        )
+        name = format_spec(f"{self.method.name}+{self.kind}", changed)
+        if self.leading:
+            name = name.replace(f"+{self.kind}:{self.leading}=", f"+{self.kind}:", 1)
+        return name
 
     @property
     def embeds(self) -> bool:
