@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,16 @@ def test_a_run_scores_the_same_when_it_was_written_and_read(benchmark: Benchmark
             if not measure.needs_pool:
                 assert scores.values(measure).tolist() == report.values(measure).tolist()
         assert scores.found["1000tok"] == report.found["1000tok"]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="no pipes by name")
+def test_a_run_comes_through_a_pipe(benchmark: Benchmark, tmp_path: Path) -> None:
+    run = Run("run", {"q1": [Retrieved("fox.txt", (Span(4, 18),), 1.0)]})
+    end, begin = os.pipe()
+    os.write(begin, write_run(run, tmp_path / "run.jsonl").read_bytes())
+    os.close(begin)
+    assert read_run(f"/dev/fd/{end}", benchmark).results["q1"][0].spans == (Span(4, 18),)
+    os.close(end)
 
 
 names, scores = st.sampled_from(["fox.txt", "rain.txt"]), st.floats(allow_nan=False, allow_infinity=True)

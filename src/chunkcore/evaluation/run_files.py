@@ -111,7 +111,8 @@ def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for line, row in json_lines(path):
         where = f"{path}, line {line}"
         if line == 1 and row.get("format") == _FORMAT:
-            _check_header(path, row)
+            if path.is_file():  # a pipe is not read twice
+                _check_header(path, row)
             continue
         if "results" not in row:
             yield where, row
