@@ -22,6 +22,7 @@ from chunkcore import (
     write_report,
 )
 from chunkcore.cli import main
+from chunkcore.cli.options import check_output
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, write_benchmark
 from chunkcore.evaluation.run_files import read_run, write_runs
 from chunkcore.models.llm import Usage
@@ -53,6 +54,15 @@ def test_nothing_is_written_through_a_link_that_nobody_named(name: str, tmp_path
     with pytest.raises(DataError, match=f"{name} is a link, and nothing is written"):
         WRITERS[name](folder)
     assert target.read_text() == "{}"
+
+
+def test_the_default_folder_of_a_report_is_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    Path("chunkcore-report").symlink_to("elsewhere")
+    with pytest.raises(DataError, match="chunkcore-report is a link"):
+        check_output(Path("chunkcore-report"))
+    check_output(tmp_path / "chunkcore-report")  # which was named
 
 
 WRONG_SPANS = '[[0, 99999999999999999999]]|[[-1, 2]]|[[3, 2]]|[[0, 1e300]]|[[0]]|[["0", "1"]]|[0]'

@@ -139,6 +139,7 @@ Resamples = Annotated[
     int, _statistics(min=100, max=1_000_000, metavar="N", help="Resamples of the bootstrap.")
 ]
 Output = Annotated[Path, value("FOLDER", "Where results are written.", "--output", "-o")]
+REPORT = Path("chunkcore-report")  # where results are written by default
 
 
 @dataclass(frozen=True)
@@ -374,9 +375,12 @@ def cached_embedder(name: str, *, keep: bool = True) -> CachedEmbedder:
 
 def check_output(output: Path) -> None:
     """Check before long work that a report can be written."""
+    from chunkcore.files import check_no_link
     from chunkcore.report.html import require_jinja2
 
     require_jinja2()
+    if output == REPORT:  # the current folder may be a stranger's
+        check_no_link(output)
     check_folder(output)
 
 

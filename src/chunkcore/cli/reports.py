@@ -79,7 +79,7 @@ def compare(
     save_runs: Annotated[
         Path | None, options.value("FOLDER", "Write all hits as run files.")
     ] = None,
-    output: options.Output = Path("chunkcore-report"),
+    output: options.Output = options.REPORT,
 ) -> None:
     """Compare chunkers, retrievers and embedders on your questions.
 
@@ -180,7 +180,7 @@ def score(
     data: options.Data,
     scoring: options.Scoring,
     statistics: options.Statistics,
-    output: options.Output = Path("chunkcore-report"),
+    output: options.Output = options.REPORT,
 ) -> None:
     """Score what any system retrieved, and compare systems: a run file each.
 
@@ -251,7 +251,7 @@ def tune(
         ),
     ] = None,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
-    output: options.Output = Path("chunkcore-report"),
+    output: options.Output = options.REPORT,
 ) -> None:
     """Try many chunkers, options and retrievers, and score the best on other questions.
 
