@@ -37,31 +37,6 @@ from chunkcore.tokens import get_counter
 
 DEFAULT_COUNTER = "cl100k_base"
 DEFAULT_FOLDER = "docs/"
-
-
-class _Adapter(NamedTuple):
-    package: str
-    module: str
-    splitter: str
-    variable: str
-    retriever: str = "IndexRetriever"  # of a saved index
-
-
-_ADAPTERS = {
-    "LangChain": _Adapter(
-        "langchain_core", "chunkadapters.langchain", "ChunkcoreTextSplitter", "splitter"
-    ),
-    "LlamaIndex": _Adapter(
-        "llama_index", "chunkadapters.llamaindex", "ChunkcoreNodeParser", "parser"
-    ),
-    "Haystack": _Adapter(
-        "haystack",
-        "chunkadapters.haystack",
-        "ChunkcoreDocumentSplitter",
-        "splitter",
-        "ChunkcoreIndexRetriever",
-    ),
-}
 # The measured system: the same chunks, retriever, model and budget.
 _SYSTEM = """from chunkcore import load_documents
 from chunkcore.retrieval import chunk_corpus, get_retriever
@@ -98,6 +73,33 @@ retriever.connect("yours.documents", "passages.documents")"""
 _PLAIN = """
 for passage in index.retrieve("your question", max_tokens=1000):
     print(passage.document_id, passage.text)"""
+
+
+class _Adapter(NamedTuple):
+    package: str
+    module: str
+    splitter: str
+    variable: str
+    retriever: str = "IndexRetriever"  # of a saved index
+    ranked: str = _RANKED  # passages behind it
+
+
+_ADAPTERS = {
+    "LangChain": _Adapter(
+        "langchain_core", "chunkadapters.langchain", "ChunkcoreTextSplitter", "splitter"
+    ),
+    "LlamaIndex": _Adapter(
+        "llama_index", "chunkadapters.llamaindex", "ChunkcoreNodeParser", "parser"
+    ),
+    "Haystack": _Adapter(
+        "haystack",
+        "chunkadapters.haystack",
+        "ChunkcoreDocumentSplitter",
+        "splitter",
+        "ChunkcoreIndexRetriever",
+        _PIPELINE,
+    ),
+}
 
 
 def snippets(
@@ -150,8 +152,7 @@ def _blocks(system: System, spec: str, counter: str, folder: str) -> Iterator[tu
     for title, adapter in _ADAPTERS.items():
         ending = _DEPLOYED
         if system.behind:
-            ranked = _PIPELINE if title == "Haystack" else _RANKED
-            ending = _WORDS + ranked
+            ending = _WORDS + adapter.ranked
         if system.retriever:
             names = {"module": adapter.module, "retriever": adapter.retriever}
             yield title, built + ending.format(**values, **names)
@@ -275,24 +276,18 @@ class _Choice:
     def lines(self) -> Iterator[tuple[str, str]]:
         few = self.questions < FEW
         yield "For now" if few else "Use", f"{self.use}: {self._quality()}"
-        if self._gaps and self.comparison.baseline in self._means:
-            yield "Against your baseline", self._against()
-        if self._tied:
-            yield "Tied", self._tie()
-        if self._tied or len(self._near) > 1:
-            yield "Why this one", self._reason()
-        better = [gap for gap in self._gaps.values() if gap.mean > 0 and not gap.equivalent]
-        likely = [gap for gap in better if gap.likely and not gap.distinct]
-        if likely:
-            yield "Likely worse", unsettled_words(self.comparison, likely)
-        avoided = self._avoided()
-        if avoided:
-            yield "Avoid", avoided
-        settled = self._settled()
+        last = "To settle it", self._settled()
         if few:
-            yield "Next", f"{_few(self.questions)}, and compare again."
-        elif settled:
-            yield "To settle it", settled
+            last = "Next", f"{_few(self.questions)}, and compare again."
+        rows = (
+            ("Against your baseline", self._against()),
+            ("Tied", self._tie()),
+            ("Why this one", self._reason()),
+            ("Likely worse", self._likely_worse()),
+            ("Avoid", self._avoided()),
+            last,
+        )
+        yield from filter(itemgetter(1), rows)
 
     def _quality(self) -> str:
         measure = self.measure
@@ -308,8 +303,10 @@ class _Choice:
         return f"{sentence} (95 % interval {low} to {high})."
 
     def _against(self) -> str:
-        """How the advised system compares with the baseline."""
+        """How the advised system compares with the baseline; "" without one, or without others."""
         baseline = self.comparison.baseline
+        if not self._gaps or baseline not in self._means:
+            return ""
         if baseline == self.use:
             ahead = [gap.b for gap in self._gaps.values() if gap.distinct and gap.mean < 0]
             rest = "no other is shown to be better"
@@ -327,6 +324,8 @@ class _Choice:
         return f"{self.use} is {_ahead(gap)} {baseline} ({_interval(gap)}): {shown}."
 
     def _tie(self) -> str:
+        if not self._tied:
+            return ""
         questions = counted(self.questions, "question")
         tie = f"{listed(self._tied)}: {questions} show no significant difference."
         if self.comparison.margin:
@@ -337,7 +336,7 @@ class _Choice:
         within = self.comparison.within
         if len(self._near) == 1:
             far = f"the tied are more than {within} worse, though that may be chance"
-            return f"It has the best score; {far}."
+            return f"It has the best score; {far}." if self._tied else ""
         least = self._costs[self.use]
         dearest = max(self._costs[name] for name in self._near)
         if not dearest > _ALIKE * least:
@@ -346,6 +345,11 @@ class _Choice:
             )
         amounts = self._amounts.format(least, dearest)
         return f"It has the {self._lowest} of those within {within} of the best score: {amounts}."
+
+    def _likely_worse(self) -> str:
+        better = [gap for gap in self._gaps.values() if gap.mean > 0 and not gap.equivalent]
+        likely = [gap for gap in better if gap.likely and not gap.distinct]
+        return unsettled_words(self.comparison, likely) if likely else ""
 
     def _avoided(self) -> str:
         worse = list(filter(_beats, self._gaps.values()))

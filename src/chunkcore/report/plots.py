@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -123,18 +124,18 @@ def curves(page: ReportPage) -> Curves | None:
     systems = [system for system in page.systems if system[1].name in curves][:COLOURS]
     if not systems:
         return None
-    points = [point for _, report in systems for point in curves[report.name]]
+    rows = [curves[report.name] for _, report in systems]
+    points = list(chain.from_iterable(rows))
     budgets = sorted({point.tokens for point in points})
     if len(budgets) == 1:
         budgets.append(2 * budgets[0])
     lowest = min(point.low for point in points)
     heights = [tick for tick in ticks(100 * lowest, 100) if tick <= 100]
     found = Axis(heights[::-1])
-    shares = [curves[report.name][-1].share for _, report in systems]
-    ends = _apart([found.place(100 * share) for share in shares])
+    ends = _apart([found.place(100 * row[-1].share) for row in rows])
     lines = []
-    for (number, report), end in zip(systems, ends, strict=True):
-        lines.append(Curve(number, report.name, curves[report.name], end))
+    for (number, report), row, end in zip(systems, rows, ends, strict=True):
+        lines.append(Curve(number, report.name, row, end))
     return Curves(Axis(budgets, by_doublings=True), found, lines)
 
 

@@ -75,9 +75,12 @@ def question_csv(page: ReportPage) -> str:
         rows = zip(report.query_ids, report.collections, *columns, strict=True)
         for query, collection, *values in rows:
             names = map(csv_cell, (report.name, query, collection, texts.get(query, "")))
-            numbers = (f"{value:.6g}" if math.isfinite(value) else "" for value in values)
-            writer.writerow([*names, *numbers])
+            writer.writerow([*names, *map(_number_cell, values)])
     return buffer.getvalue()
+
+
+def _number_cell(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else ""
 
 
 def json_report(page: ReportPage) -> str:

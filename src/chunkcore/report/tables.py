@@ -125,10 +125,12 @@ def _system_columns(page: ReportPage) -> list[Column]:
     systems = [report.system for report in page.reports]
     chunkers = [Cell(report.chunker, number=number) for number, report in page.systems]
     columns = [texts("Chunker", chunkers)]
-    if any(system.search for system in systems):
-        columns.append(texts("Retriever", [system.search or MISSING for system in systems]))
-    if len({system.embedder for system in systems} - {""}) > 1:
-        columns.append(texts("Embedder", [system.embedder or MISSING for system in systems]))
+    searches = [system.search or MISSING for system in systems]
+    if set(searches) - {MISSING}:
+        columns.append(texts("Retriever", searches))
+    embedders = [system.embedder or MISSING for system in systems]
+    if len(set(embedders) - {MISSING}) > 1:
+        columns.append(texts("Embedder", embedders))
     return columns
 
 
@@ -360,6 +362,17 @@ def _left_out(benchmark: Benchmark | None) -> Iterator[str]:
             yield f"{plural(count, 'question')} {reason}."
 
 
+def _placed_by_words(report: Report) -> list[str]:
+    """The share of the retrieved pieces that each kind of match placed, in words."""
+    total = sum(report.located.values())
+    shares = []
+    for match in _BY_WORDS:
+        if report.located.get(match):
+            located = 100 * report.located[match] / total
+            shares.append(f"{located:.0f} % {FOUND_BY[match]}")
+    return shares
+
+
 def _about(report: Report) -> Iterator[str]:
     chunks = report.chunks
     if chunks is not None and chunks.truncated:
@@ -377,12 +390,7 @@ def _about(report: Report) -> Iterator[str]:
         share = f"{100 * report.unlocated_share:.1f} % of all"
         pieces = plural(lost_pieces, "retrieved piece")
         yield f"{report.name}: {pieces} to be found in no document ({share}) and counted as irrelevant."
-    total = sum(report.located.values())
-    shares = []
-    for match in _BY_WORDS:
-        if report.located.get(match):
-            located = 100 * report.located[match] / total
-            shares.append(f"{located:.0f} % {FOUND_BY[match]}")
+    shares = _placed_by_words(report)
     if shares:
         differing = report.differing_documents
         names = f"; the text differs of {listed(differing)}" if differing else ""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.measures import budget_of
+from chunkcore.evaluation.measures import Depth, budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.plain import page_text
 from chunkcore.report.tables import FOUND_BY
@@ -223,14 +223,9 @@ def _answered(
             at = pieces.number_of(piece)
             listed = texts[piece.document_id] if piece.document_id in documents else ""
             pieces.rows[at][3] = pieces.rows[at][3] or _unlike(piece, listed)
-            parts: list[float] = []
-            for part in piece.parts:
-                score = _rounded(part.score) or 0.0
-                for span in part.spans:
-                    parts += [span.start, len(span), score]
             how = MATCHES.index(piece.match)
             sure = round(100 * piece.certainty)
-            rows.append([at, _rounded(piece.score), how, sure, parts])
+            rows.append([at, _rounded(piece.score), how, sure, _scored_parts(piece)])
         answered.append([len(hits), rows])
     has_pool = pool and run.pool is not None
     return {"pool": has_pool, "pieces": pieces.rows, "answers": answered}
@@ -270,6 +265,16 @@ class _Pieces:
 
 def _place(piece: Retrieved) -> object:
     return (piece.document_id, piece.spans) if piece.spans else piece.text
+
+
+def _scored_parts(piece: Retrieved) -> list[float]:
+    """Start, length and score of each part, one after another."""
+    values: list[float] = []
+    for part in piece.parts:
+        score = _rounded(part.score) or 0.0
+        for span in part.spans:
+            values += [span.start, len(span), score]
+    return values
 
 
 def _unlike(piece: Retrieved, document: str) -> str:
@@ -312,22 +317,22 @@ def viewer(page: ReportPage) -> Viewer:
     listed = [benchmark.documents[number] for number in carried.numbers]
     numbers = {document.id: at for at, document in enumerate(listed)}
     packed_answers = answers(benchmark, runs, numbers)
-    budgets = {k: budget_of(k) for k in page.ks}
-    within = {}
-    for k, budget in budgets.items():
-        if budget is not None:
-            within[k] = [_within(report, benchmark, budget) for report in page.reports]
     packs = filter(None, packed_answers.packs)
     notes = list(filter(None, [carried.note, packed_answers.note]))
     index = {
-        "ids": [document.id for document in listed],
-        "sizes": [document.size for document in listed],
-        "pages": {at: _pages(document) for at, document in enumerate(listed) if document.marks},
+        **_facts(listed),
         "answers": [pack.name if pack else "" for pack in packed_answers.packs],
         "hows": [FOUND_BY[match] for match in MATCHES],
-        "within": within,
+        "within": _within_budgets(page, benchmark),
     }
     return Viewer(index, [*carried.packs, *packs], numbers, notes)
+
+
+def _facts(documents: Sequence[Document]) -> dict[str, Any]:
+    """The documents' ids and sizes, and the pages of those that have marks, by number."""
+    pages = {at: _pages(document) for at, document in enumerate(documents) if document.marks}
+    ids = [document.id for document in documents]
+    return {"ids": ids, "sizes": [document.size for document in documents], "pages": pages}
 
 
 def _pages(document: Document) -> list[int]:
@@ -336,6 +341,15 @@ def _pages(document: Document) -> list[int]:
     for page in page_marks(document.marks):
         values += [page.span.start, page.span.end, page.data["number"]]
     return values
+
+
+def _within_budgets(page: ReportPage, benchmark: Benchmark) -> dict[Depth, list[list[int] | None]]:
+    within = {}
+    for k in page.ks:
+        budget = budget_of(k)
+        if budget is not None:
+            within[k] = [_within(report, benchmark, budget) for report in page.reports]
+    return within
 
 
 def _within(report: Report, benchmark: Benchmark, budget: int) -> list[int] | None:
