@@ -158,6 +158,7 @@ _OTHER_ENDS = (
         re.compile(r";(?<=[\u0370-\u03ff\u1f00-\u1fff];)(?=\s)"),
     ),
 )
+_BREAKS = frozenset("\x0c\u2029")  # of pages and paragraphs
 _LINE_END = re.compile(r"\r\n|[\n\r\x0b\x85\u2028]")
 _ITEM = re.compile(
     r"(?:[-*+•‣◦·]|#{1,6}|={1,6}|\d{1,3}[.)]|\d{1,3}(?:\.\d{1,3})+\.?|\(?[a-z0-9]{1,3}\)|>|\||§{1,2})[ \t]"
@@ -276,15 +277,18 @@ def _cuts(text: str) -> Iterable[int]:
     is_rare = b"\xf0" in data and any(lead in data for lead in _RARE_SCRIPTS)
     pattern = _candidates(_FULL_STOPS + _RARE_FULL_STOPS) if is_rare else _CANDIDATE
     cuts = list(_cuts_at_marks(text, pattern))
-    more: set[int] = set()
+    more = set(_other_ends(text, data))
     if HTML_PAGE.match(text):
         more.update(block_edges(text))
     else:
         more.update(end + 1 for _, end in record_lines(text) if end < len(text))
+    return sorted(more.union(cuts)) if more else cuts
+
+
+def _other_ends(text: str, data: bytes) -> Iterator[int]:
     for leads, ends in _OTHER_ENDS:
         if leads[0][:1] in data and any(lead in data for lead in leads):
-            more.update(end.end() for end in ends.finditer(text))
-    return sorted(more.union(cuts)) if more else cuts
+            yield from (end.end() for end in ends.finditer(text))
 
 
 def block_edges(text: str, edges: re.Pattern[str] = re.compile("")) -> Iterator[int]:
@@ -302,30 +306,31 @@ def heading_tags(text: str) -> list[int]:
 
 def _cuts_at_marks(text: str, pattern: re.Pattern[str]) -> Iterator[int]:
     start = line = 0  # of the sentence, and of the line
-    length = len(text)
     for candidate in pattern.finditer(text):
-        kind = candidate.lastgroup
+        kind, end = candidate.lastgroup, candidate.end()
         if kind == "stop":
-            following = candidate.end("next")
-            # Inside a word (3.14, a.b/c, v1.2), at the end of the text, or before a small letter.
-            if following < 0 or following == length:
-                continue
-            letter = text[following]
-            if letter.islower() and not "\u10d0" <= letter <= "\u10ff":  # Georgian has no capitals
-                continue
-            stop, end = candidate.span()
-            is_period = text[stop] == "." and text[stop + 1] != "."
-            ends = not is_period or _period_ends(text, stop, following, start)
+            ends = _stop_ends(text, candidate, start)
         elif kind == "line":
-            end = candidate.end()
             ends = _line_ends(text, candidate, line)
             start = line = end
         else:
-            end = candidate.end()
             ends = _full_stop_ends(text, candidate, start)
         if ends:
             yield end
             start = end
+
+
+def _stop_ends(text: str, candidate: re.Match[str], start: int) -> bool:
+    following = candidate.end("next")
+    # Inside a word (3.14, a.b/c, v1.2), at the end of the text, or before a small letter.
+    if following < 0 or following == len(text):
+        return False
+    letter = text[following]
+    if letter.islower() and not "\u10d0" <= letter <= "\u10ff":  # Georgian has no capitals
+        return False
+    stop = candidate.start()
+    is_period = text[stop] == "." and text[stop + 1] != "."
+    return not is_period or _period_ends(text, stop, following, start)
 
 
 def _full_stop_ends(text: str, stop: re.Match[str], start: int) -> bool:
@@ -344,11 +349,8 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
     """Whether a single period ends the sentence: not after an abbreviation, an initial or the number of a clause."""
     # A long word must not slow the search.
     begin = max(start, stop - _LONGEST_ABBREVIATION)
-    if begin > start:
-        word = text[begin:stop].rpartition(" ")[2]
-        is_usual = len(word) > 3 and word.isalpha() and not word.isupper()
-        if is_usual and word.lower() not in ABBREVIATIONS and not word.endswith("str"):
-            return True  # as nearly always, in a quarter of the time of the rules below
+    if begin > start and _is_usual(text[begin:stop].rpartition(" ")[2]):
+        return True  # as nearly always, in a quarter of the time of the rules below
     words = text[begin:stop].rsplit(None, 2)
     if begin == start and len(words) < 3 and _CLAUSE.fullmatch(" ".join(words)):
         return False
@@ -361,14 +363,21 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
     return _word_ends(text, word, before, following)
 
 
+def _is_usual(word: str) -> bool:
+    """Whether a word is long, and no abbreviation."""
+    is_long = len(word) > 3 and word.isalpha() and not word.isupper()
+    return is_long and word.lower() not in ABBREVIATIONS and not word.endswith("str")
+
+
 def _word_ends(text: str, word: str, before: str, following: int) -> bool:
     """Whether a word with a period, which may belong to it, ends the sentence."""
-    _, article, lower = word.lower().replace("’", "'").rpartition("'")
+    whole = word.lower().replace("’", "'")
+    lower = whole.rpartition("'")[2]
     if lower in UNITS and before[-1:].isdecimal():
         return True
     if lower in NEVER or _is_indic_initial(word):
         return False
-    if lower in BEFORE_NUMBER or lower.endswith("str") or (article and lower in ("art", "al")):
+    if lower in BEFORE_NUMBER or whole.endswith(("str", "'art", "'al")):
         return not _NUMBER_NEXT.match(text, following)
     if lower in SELDOM or _DOTTED.match(word) or _is_ordinal(word, before):
         return _begins(text, following)
@@ -397,8 +406,13 @@ def _goes_on_after_number(text: str, word: str, before: str, following: int) -> 
         return any(rest.match(text, following) for rest in dates)
     if "\uac00" <= text[following] <= "\ud7a3" and before[:-1].isdecimal():  # Korean: 2024. 1. 15.
         return True
+    return len(word) <= 2 and _counts_noun(text, before, following)
+
+
+def _counts_noun(text: str, before: str, following: int) -> bool:
+    """Whether a number in German is an ordinal of the noun that follows, as in "am 3. Mai"."""
     noun = _LETTERS.match(text, following)
-    if len(word) > 2 or noun is None:
+    if noun is None:
         return False
     if noun.group() in AFTER_ORDINAL:
         return True
@@ -413,9 +427,9 @@ def _begins(text: str, place: int) -> bool:
 def _line_ends(text: str, gap: re.Match[str], line: int) -> bool:
     """Whether a sentence ends with its line: after a heading, or before a blank line, a list item or a heading."""
     start, end = gap.span()
-    if end - start > 1 or text[start] in "\x0c\u2029":  # seldom
+    if end - start > 1 or text[start] in _BREAKS:  # seldom
         spaces = gap.group()
-        if spaces.count("\n") > 1 or "\x0c" in spaces or "\u2029" in spaces:
+        if spaces.count("\n") > 1 or not _BREAKS.isdisjoint(spaces):
             return True
         if len(_LINE_END.findall(spaces)) > 1:
             return True
@@ -512,7 +526,7 @@ _ENDING = ".!?;,…。！？；，।"
 
 _LEADING = re.compile(r"(?:\s*\n)?")
 _BLANK = re.compile(r"\n\s*\n")
-_RECORD_OPENERS = "[(<{|+"  # of records, and of rows of tables
+_RECORD_OPENER = re.compile(r"[\[(<{|+\d]")  # of records, and of rows of tables
 # The date and the time, or the time with seconds, of an entry of a log; or its first value, as in "level=info".
 _STAMP = re.compile(
     r"[\[(]?(?:\d[\w./-]{4,10}?(?:T|,? +)\d{1,2}:|(?:[A-Z][a-z]{2} +\d{1,2} +)?\d{1,2}:\d\d:)\d\d"
@@ -525,9 +539,13 @@ _CAPTION = re.compile(rf"(?:[^\n]*\n)?{_CUE.pattern}")  # often numbered
 _BULLET = re.compile(r"[-+•‣◦·>|]|[([]?[a-z0-9]{1,3}[.)\\]][ \\t]")
 _UNDERLINE = re.compile(r"([=\-~^\"'#*+.])\1{2,}")
 _MARKED = re.compile(
-    r"={1,6}[ \t]*\S|\*{1,6}[ \t]+\S|#{1,6}[ \t]+\S|!{1,3}[ \t]+\S"  # AsciiDoc, wikis, Org, Markdown
+    r"={1,6}[ \t]*\S|#{1,6}[ \t]+\S"  # AsciiDoc, Markdown
     r"|\\(?:part|chapter|(?:sub){0,2}section|(?:sub)?paragraph)\*?[{\[]"  # LaTeX
+    # What begins an environment of LaTeX, a directive of reStructuredText, a block of Org, a division or a table.
+    r"|(?i:\\begin\{|\.\. [\w:+-]+::|#\+begin_|:{3,}[ \t]*[{\w]|\{\|)"
+    rf"|{_UNDERLINE.pattern}\Z"
 )
+_MARKED_ALONE = re.compile(r"\*{1,6}[ \t]+\S|!{1,3}[ \t]+\S")  # Org, wikis
 
 _CHAPTER = re.compile(
     rf"(?:{CLAUSE_LABELS}|Book|Volume|Act|Scene|Canto|Letter) (?:\d+|[IVXLC]+)\.", re.IGNORECASE
@@ -538,9 +556,6 @@ _ORG_FILE = re.compile(r"^(?:#\+[A-Za-z]+(?:_\w+)?:|:PROPERTIES:|\*\* TODO )", r
 _ANSWER = re.compile(
     r"(?:A|R|Answer|Antwort|Réponse|Respuesta|Risposta|Ответ|О|答|回答) ?\d{0,3}[.:：]"
 )
-# What begins an environment of LaTeX, a directive of reStructuredText, a block of Org, a division or a table of a wiki.
-_OPENER = re.compile(r"\\begin\{|\.\. [\w:+-]+::|#\+begin_|:{3,}[ \t]*[{\w]|\{\|", re.IGNORECASE)
-
 # A fenced block, or, of Markdown and of HTML, the level and the title.
 _MARKED_HEADING = re.compile(
     r"^ {0,3}(?:```|~~~).*?(?:^ {0,3}(?:```|~~~)|\Z)"
@@ -612,28 +627,45 @@ def _ranges(lines: Sequence[str], start: int) -> list[tuple[int, int]]:
 
 def _are_records(lines: Sequence[str]) -> bool:
     """Whether the lines are units: they begin like records, or alike, or end where the next word had fitted."""
+    if _are_entries(lines):
+        return True
     count = len(lines)
-    if any(map(_STAMP.match, lines[:2])) and sum(map(bool, map(_STAMP.match, lines))) > 2:
-        return True  # and what stands between, such as the trace of an error
     if count < 3 or max(map(len, lines)) > _LONGEST_RECORD:
         return False
-    if any("-->" in line and _CUE.match(line) for line in lines[:3]):
+    if any(map(_CUE.match, lines[:3])):
         return True
     words = [line.split(None, 1)[0] for line in lines]
-    if count >= 5 and len(set(words)) <= 0.4 * count + 1:
-        ((_, times),) = Counter(words).most_common(1)
-        if times >= 0.6 * count:
-            return True
-    firsts = [word[0] for word in words]
-    if sum(map(str.islower, firsts)) > 0.1 * count:  # prose, and few lines can begin like records
-        return False
-    marked = sum(first in _RECORD_OPENERS or first.isdecimal() for first in firsts)
-    if marked >= 0.9 * count:
+    if _are_alike(words):
         return True
+    small = sum(word[0].islower() for word in words)
+    if small > 0.1 * count:  # prose, and few lines can begin like records
+        return False
+    return _count(_RECORD_OPENER, words) >= 0.9 * count or _end_early(lines, words)
+
+
+def _are_entries(lines: Sequence[str]) -> bool:
+    """Whether lines are a log with what stands between its entries, such as the trace of an error."""
+    return any(map(_STAMP.match, lines[:2])) and _count(_STAMP, lines) > 2
+
+
+def _count(pattern: re.Pattern[str], lines: Iterable[str]) -> int:
+    return sum(map(bool, map(pattern.match, lines)))
+
+
+def _are_alike(words: Sequence[str]) -> bool:
+    count = len(words)
+    if count < 5 or len(set(words)) > 0.4 * count + 1:
+        return False
+    ((_, times),) = Counter(words).most_common(1)
+    return times >= 0.6 * count
+
+
+def _end_early(lines: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether a fifth of the lines end where the next one's first word had fitted."""
     width = max(map(len, lines))
     pairs = zip(lines, words[1:], strict=False)
     early = sum(len(line) + 1 + len(word) <= width for line, word in pairs)
-    return early >= 0.2 * count
+    return early >= 0.2 * len(lines)
 
 
 # Where tables, formulas and code of wikis, AsciiDoc, LaTeX and Org begin and end, and cards and entries of calendars.
@@ -664,8 +696,12 @@ def whole_parts(text: str) -> list[tuple[int, int]]:
     parts: list[tuple[int, int]] = []
     if _has_any(text, _TABLE_SIGNS):
         parts += [table.span() for table in _TABLE.finditer(text)]
-    if not _has_any(text, _PART_SIGNS):  # as most texts
-        return parts
+    if _has_any(text, _PART_SIGNS):  # as few texts
+        parts = sorted([*parts, *_marked_parts(text)])
+    return parts
+
+
+def _marked_parts(text: str) -> Iterator[tuple[int, int]]:
     opening = closing = ""
     start = 0
     for mark in _PART_MARK.finditer(text):
@@ -673,12 +709,11 @@ def whole_parts(text: str) -> list[tuple[int, int]]:
         if closing and mark.start() - start > _LONGEST_PART:  # it was never closed
             closing = ""
         if sign == closing:
-            parts.append((start, mark.end()))
+            yield start, mark.end()
             closing = ""
         elif sign == opening or not (closing or _opens_nothing(text, sign, mark.start())):
             opening, start = sign, mark.start()
             closing = _CLOSING.get(sign) or sign.replace("begin", "end", 1)
-    return sorted(parts)
 
 
 def _has_any(text: str, signs: Iterable[str]) -> bool:
@@ -702,32 +737,41 @@ def heading_numbers(text: str, sentences: Ranges) -> list[int]:
     numbers: list[int] = []
     is_org_file = _ORG_FILE.search(text) is not None
     starts, ends = sentences.T.tolist()
+    for number, before, line, after in _short_lines(text, sentences):
+        start, following = starts[number], starts[number + 1]
+        if _introduces(line, text, following):
+            numbers.append(number)
+        elif "\n" in before and not _goes_on(line, after, text[following]):
+            previous = ends[number - 1] if number else 0
+            is_org = is_org_file and _is_org_heading(text, previous, start, following)
+            is_underlined = _UNDERLINE.fullmatch(text, following, ends[number + 1]) is not None
+            is_alone = min(before.count("\n"), after.count("\n")) > 1
+            if is_org or is_underlined or _is_heading(line, is_alone=is_alone):
+                numbers.append(number)
+    return _without_lists(numbers)
+
+
+def _short_lines(text: str, sentences: Ranges) -> Iterator[tuple[int, str, str, str]]:
+    """Short sentences that are a line or its end: the number, the space before, the text and the space after."""
+    starts, ends = sentences.T.tolist()
     short = (sentences[:-1, 1] - sentences[:-1, 0] <= _LONGEST_HEADING).nonzero()[0]
     for number in short.tolist():
-        start, end, following = starts[number], ends[number], starts[number + 1]
-        after = text[end:following]
-        line = text[start:end]
-        if "\n" not in after or "\n" in line:
-            continue
-        is_question = line[-1] in "?？" and _ANSWER.match(text, following) is not None
-        if is_question or (":" in line and _SPEAKER.fullmatch(line)):
-            numbers.append(number)
-            continue
-        is_plain = line[0].isalnum() and text[following].isalnum() and not line.isupper()
-        if after == "\n" and is_plain:  # a line right before another one has no mark of a heading
-            continue
-        before = text[ends[number - 1] : start] if number else "\n\n"
-        if "\n" not in before:
-            continue
-        is_alone = before.count("\n") > 1 and after.count("\n") > 1
-        is_underlined = _UNDERLINE.fullmatch(text, following, ends[number + 1]) is not None
-        is_org = False
-        if is_org_file and line[0] == "*":
-            previous = ends[number - 1] if number else 0
-            is_org = _is_org_heading(text, previous, start, following)
-        if is_underlined or is_org or _is_heading(line, is_alone=is_alone):
-            numbers.append(number)
-    return _without_lists(numbers)
+        line = text[starts[number] : ends[number]]
+        after = text[ends[number] : starts[number + 1]]
+        if "\n" in after and "\n" not in line:
+            before = text[ends[number - 1] : starts[number]] if number else "\n\n"
+            yield number, before, line, after
+
+
+def _introduces(line: str, text: str, following: int) -> bool:
+    """Whether a line is a question over its answer, or names who says what follows."""
+    is_question = line[-1] in "?？" and _ANSWER.match(text, following) is not None
+    return is_question or (":" in line and _SPEAKER.fullmatch(line) is not None)
+
+
+def _goes_on(line: str, after: str, letter: str) -> bool:
+    """Whether a line stands right before another one, and has no mark of a heading."""
+    return after == "\n" and line[0].isalnum() and letter.isalnum() and not line.isupper()
 
 
 def _is_org_heading(text: str, previous: int, start: int, following: int) -> bool:
@@ -743,17 +787,19 @@ def _is_org_heading(text: str, previous: int, start: int, following: int) -> boo
 
 def _is_heading(line: str, *, is_alone: bool) -> bool:
     if not line[0].isalnum():  # nearly never
-        if _UNDERLINE.fullmatch(line):
-            return True
-        if _OPENER.match(line):
-            return True
         if _MARKED.match(line):
-            return is_alone or line[0] in "\\=#"
-    if not is_alone and not line.isupper():
-        return False
+            return True
+        if _MARKED_ALONE.match(line):
+            return is_alone
     if is_alone and _CHAPTER.fullmatch(line):
         return True
-    return line[-1] not in _ENDING and not _BULLET.match(line) and any(map(str.isalpha, line))
+    is_likely = is_alone or line.isupper()
+    return (
+        is_likely
+        and line[-1] not in _ENDING
+        and not _BULLET.match(line)
+        and any(map(str.isalpha, line))
+    )
 
 
 def _without_lists(numbers: Sequence[int]) -> list[int]:
