@@ -263,6 +263,8 @@ def test_with_several_embedders_names_tell_which_and_what_needs_none_runs_once(b
     for model, group in ((small, reports[:2]), (large, reports[4:6])):
         alone = run_experiment(Scorer(benchmark, counter="words"), chunkers(*specs), model)
         assert [each.found for each in group] == [each.found for each in alone]
+    behind = run_experiment(scorer, named, [small, large], retrievers=["bm25"], choose=lambda reports: reports[0])
+    assert behind[-1].system == System("f", "bm25", "", "hits")
 
 
 def test_a_strategy_over_one_that_embeds_shares_the_runs_embedder(benchmark: Benchmark) -> None:

@@ -39,7 +39,7 @@ SENTENCES = {
     "french quotation": ["« Venez ! » dit-il.", "Il dit : « Oui. »", "Bien."],
     "german quotation": ["„Na?“", "»Nein.«", "Er ging."],
     "notes": ["Tea is hot.¹", "It is sweet.²³", "See Ref. [5].", "End."],
-    "degrees": ["Prof. Dr. med. Müller, geb. 1950, war da.", "Dr. rer. nat. Hahn auch."],
+    "degrees": ["Prof. Dr. med. Müller, geb. 1950, war da.", "Dr. rer. nat. Hahn auch.", "Följ med.", "Hun så Phil.", "Så."],
     "lao": ["ບ້ານໃຫຍ່", "ນ້ຳໃສ"],
     "greek": ["Πού πας;", "Στο σπίτι."],
     "fullwidth": ["水は３．５度です．", "次です．"],

@@ -31,7 +31,7 @@ def _words(*rows: str) -> frozenset[str]:
 NEVER = _words(
     "mr mrs ms mx dr prof rev hon gen col lt cpt capt cmdr sgt maj adm gov sen rep pres st ste mt ft fr messrs",
     "nr nos vol vols fig figs eq eqs sec ch pp cf vs viz eg ie e.g i.e approx op ed eds trans",
-    "z.b d.h u.a bzw med geb jur phil rer nat vgl ca dipl ing hr frl abs ziff rn rdn bspw evtl inkl sog i.v.m i.d.r",
+    "z.b d.h u.a bzw geb vgl ca dipl ing hr frl abs ziff rn rdn bspw evtl inkl sog i.v.m i.d.r",
     "mmes mlle mme mgr chap pág págs sra srta sr. dña exmo núm avda av p.ej",  # French, Spanish, Portuguese
     "eng bw sig dott dott.ssa sig.ra dra ee avv geom pag pagg cfr artt",  # Italian
     "dhr mevr mw drs ir blz bijv t.ex bl.a f.eks jfr",  # Dutch, Swedish, Danish, Norwegian
@@ -45,6 +45,8 @@ NEVER = _words(
     # The letters M, N, S, L and R in Bengali, Gujarati, Tamil, Telugu, Kannada and Malayalam, as initials.
     "এম এন এস এল আর એમ એન એસ એલ આર எம் என் எஸ் எல் ஆர் ఎం ఎన్ ఎస్ ఎల్ ఆర్ ಎಂ ಎನ್ ಎಸ್ ಎಲ್ ಆರ್ എം എൻ എസ് എൽ ആർ",
 )
+# As NEVER, but only after another abbreviation, as in "Dr. med. Hahn": alone they are words and names.
+DEGREES = _words("med jur phil rer nat")
 # Before a number only.
 BEFORE_NUMBER = _words(
     "tab kap cap lit lett poz par str pos anm abb aufl bd tel kl klo godz hod sz bek old md mom luk jg jh sid",
@@ -60,7 +62,7 @@ SELDOM = _words(
     "rd hwy usw resp min max temp orig hrsg ud uds vd vds arch doc bc ks pl os itd itp atd apod osv enz ecc stb",
     "гг вв руб коп тыс млн млрд обл др т.д т.п",
 )
-ABBREVIATIONS = NEVER | BEFORE_NUMBER | SELDOM
+ABBREVIATIONS = NEVER | DEGREES | BEFORE_NUMBER | SELDOM
 # Units after a number, which end a sentence like other words.
 UNITS = _words("г гг р м см км кг л")
 # Words that often begin a sentence.
@@ -376,6 +378,8 @@ def _word_ends(text: str, word: str, before: str, following: int) -> bool:
     if lower in UNITS and before[-1:].isdecimal():
         return True
     if lower in NEVER or _is_indic_initial(word):
+        return False
+    if lower in DEGREES and before.endswith("."):
         return False
     if lower in BEFORE_NUMBER or whole.endswith(("str", "'art", "'al")):
         return not _NUMBER_NEXT.match(text, following)

@@ -258,7 +258,7 @@ class LabelledQuestions:
         evidence, problem = [], ""
         entries = row.get("evidence") or []
         spans = row.get("spans")
-        if isinstance(spans, list):
+        if spans and isinstance(spans, list):
             entries = list(map(_entry, spans))
         if not isinstance(entries, list):
             entries = [entries]

@@ -220,6 +220,7 @@ def run_experiment(
     for model, meter in meters.items():
         bench = _Bench(scorer, scored, meter, methods, plain, progress or no_progress)
         benches[model] = bench
+        benches.setdefault("", bench)  # of systems without a model, which are cut and asked once
         systems = bench.systems(model, behind)
         if reports:  # a system without a model has the same result with the next one
             systems = [system for system in systems if system.embedder]
@@ -233,8 +234,7 @@ def run_experiment(
     if chosen is not None:
         system = replace(chosen.system, behind="hits")
         name = system_name(chosen.name, system.stage)
-        bench = benches.get(system.embedder, bench)  # without a model, any
-        reports.append(bench.report(system, name, None, curved=curved))
+        reports.append(benches[system.embedder].report(system, name, None, curved=curved))
         done(reports[-1])
     return reports
 
