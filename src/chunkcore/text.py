@@ -96,14 +96,15 @@ def joiner(
     """
     if end == start:
         return ""
-    if text[end : end + 1] == "<" and start - end < _GAP and _INLINE.fullmatch(text, end, start):
+    if start - end < _GAP and _INLINE.fullmatch(text, end, start):
         return ""
     if text[end - 1] in _LINE_ENDS or text[start] in _LINE_ENDS:
         return ""
     if _TAG.match(text, end, start) and _BLOCK.search(text, end, min(start, end + _GAP)):
         return "\n"
-    ends_line = end == len(text) or text[end] in _LINE_ENDS
-    starts_line = start == 0 or text[start - 1] in _LINE_ENDS
+    # At an edge of the text the slice is empty, which is in any text.
+    ends_line = text[end : end + 1] in _LINE_ENDS
+    starts_line = text[max(0, start - 1) : start] in _LINE_ENDS
     return "\n" if ends_line or starts_line else " "
 
 

@@ -6,6 +6,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 
@@ -123,7 +124,7 @@ def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
     cuts: list[int] = []
     lengths: list[int] = []
     first = 0  # line of the row
-    try:
+    with suppress(csv.Error):  # a field of over 131,072 characters
         for row in reader:
             last = reader.line_num
             if last > len(ends):
@@ -133,11 +134,9 @@ def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
             length = 1 if is_title else len(row)
             lengths.append(length)
             first = last
-    except csv.Error:  # a field of over 131,072 characters
-        pass
-    for end in ends[first:]:  # a mark that is never closed is text
-        cuts.append(end)
-        lengths.append(1)
+    rest = ends[first:]  # a mark that is never closed is text
+    cuts += rest
+    lengths += [1] * len(rest)
     return cuts[:-1], lengths
 
 

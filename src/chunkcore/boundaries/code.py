@@ -94,18 +94,19 @@ def _blocks(
     return blocks
 
 
+_STEPS: dict[str | None, int] = {"open": 1, "close": -1}
+
+
 def _cuts(text: str, marks: re.Pattern[str], level: int, start: int, end: int) -> list[int]:
     """Where elements within so many others end; within one, first where its opening mark ends."""
     # In JSON a comma ends a child.
     ends = ("part",) if level and marks is _JSON else ("part", "close")
     cuts: list[int] = []
+    lowest = -len(text) if level else 0
     depth = 0
     for mark in marks.finditer(text, start, end):
         kind = mark.lastgroup
-        if kind == "open":
-            depth += 1
-        elif kind == "close" and (level or depth):
-            depth -= 1
+        depth = max(lowest, depth + _STEPS.get(kind, 0))
         opens = kind == "open" and level and not cuts
         if depth == level and (opens or kind in ends):
             cuts.append(mark.end())
@@ -411,14 +412,7 @@ class _Reader:
         """The blocks inside a node's range. Text before the first one leads, as does text before a long string."""
         if node.type in _TEXT_NODES:
             return self.lines(start, end, own)
-        places = list(self.places(node, around + self.label(node)))
-        groups = _grouped([place for place in places if place.begins_line])
-        leading = 0
-        if len(groups) < 2 and (not groups or groups[0][0].start_byte <= node.start_byte):
-            groups = _grouped(places)  # all on one line
-            leading = max(
-                (n for n, (_, place) in enumerate(groups) if _is_long_text(place.node)), default=0
-            )
+        groups, leading = self.groups(node, around + self.label(node))
         if not groups:
             return self.lines(start, end, own)
         starts = self.parsed.code_points(np.array([first.start_byte for first, _ in groups]))
@@ -471,6 +465,17 @@ class _Reader:
                 starts.add(_first_word(self.text, rows[-1][0]))
         return frozenset(starts)
 
+    def groups(self, node: Node, path: tuple[str, ...]) -> tuple[list[tuple[Node, _Place]], int]:
+        """Where a node is cut, by lines; else inside its only line, with the number of the last long string."""
+        places = list(self.places(node, path))
+        groups = _grouped([place for place in places if place.begins_line])
+        if len(groups) > 1 or (groups and groups[0][0].start_byte > node.start_byte):
+            return groups, 0
+        groups = _grouped(places)
+        return groups, max(
+            (n for n, (_, place) in enumerate(groups) if _is_long_text(place.node)), default=0
+        )
+
     def places(self, node: Node, path: tuple[str, ...]) -> Iterator[_Place]:
         """Children where a range may be cut; a multi-line child that begins inside a line gives its own children."""
         row = node.start_point.row if node.parent else -1
@@ -478,9 +483,7 @@ class _Reader:
         while waiting:
             child, path, depth = waiting.pop()
             begins = child.start_point.row > row
-            goes_on = not begins and child.end_point.row > child.start_point.row
-            is_open = (goes_on and child.type not in _TEXT_NODES) or child.type in _BODIES
-            if is_open and child.children and depth < _SPLICES:
+            if depth < _SPLICES and _is_open(child, begins):
                 inner = path + self.label(child)
                 waiting += [(below, inner, depth + 1) for below in reversed(child.children)]
                 continue
@@ -546,6 +549,13 @@ def _line_start(text: str, place: int) -> int:
 
 def _first_word(text: str, start: int) -> int:
     return _WHITE.match(text, start).end()  # type: ignore[union-attr]
+
+
+def _is_open(child: Node, begins: bool) -> bool:
+    """Whether the children of a node are cut for it: of a body, or of code in several lines that begins inside one."""
+    goes_on = not begins and child.end_point.row > child.start_point.row
+    is_open = (goes_on and child.type not in _TEXT_NODES) or child.type in _BODIES
+    return is_open and bool(child.children)
 
 
 def _is_long_text(node: Node) -> bool:

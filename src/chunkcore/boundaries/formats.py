@@ -123,12 +123,15 @@ def _endings(document: Document) -> Iterator[str]:
         path = name if address is None else str(address["path"])
         file = re.split(r"[/\\]", path)[-1]
         ending = file.lower().rpartition(".")[2]
-        is_title = " " in file or (file == path and _PRODUCT.match(path) is not None)
+        is_title = " " in file or _PRODUCT.match(path) is not None
         is_doubtful = ending in _PROGRAMS_OF_SITES if address else is_title
-        is_known = _ENDINGS.get(ending, "prose") != "prose"  # a format: "csv"
-        is_name = "." in file or is_known or file in _NAMES
-        if is_name and not (is_doubtful and not _looks_like_code(document.text)):
+        if _is_name(file, ending) and (not is_doubtful or _looks_like_code(document.text)):
             yield ending
+
+
+def _is_name(file: str, ending: str) -> bool:
+    is_known = _ENDINGS.get(ending, "prose") != "prose"  # a format: "csv"
+    return "." in file or is_known or file in _NAMES
 
 
 def _looks_like_code(text: str) -> bool:

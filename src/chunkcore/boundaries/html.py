@@ -382,25 +382,38 @@ def hidden_ranges(text: str) -> Iterator[tuple[int, int]]:
     """
     if not _MAY_HIDE.search(text):
         return
-    hidden, start, depth = "", 0, 0
-    for tag in _TAG.finditer(text):
+    tags = _TAG.finditer(text)
+    for tag in tags:
         name = (tag["name"] or "").lower()
-        if depth:
-            if name == hidden and not tag["attributes"].endswith("/"):
-                depth += -1 if tag["end"] else 1
-                if not depth:
-                    yield start, tag.end()
-        elif not name or name in _VOID or tag["end"]:
+        if not name or tag["end"]:
             continue
-        elif name == "rp":
+        if name == "rp":
             end = text.find("<", tag.end())
             yield tag.start(), len(text) if end < 0 else end
-        elif name != "dialog" and not _HIDING.search(tag["attributes"]):
-            continue
-        elif not tag["attributes"].endswith("/"):
-            pairs = _ATTRIBUTE.findall(tag["attributes"])
-            if is_hidden(name, {key.lower(): value for key, value in pairs}):
-                hidden, start, depth = name, tag.start(), 1
+        elif _hides(name, tag["attributes"]):
+            end = _end_of(name, tags)
+            if end:
+                yield tag.start(), end
+
+
+def _hides(name: str, attributes: str) -> bool:
+    if name in _VOID or attributes.endswith("/"):
+        return False
+    if name != "dialog" and not _HIDING.search(attributes):
+        return False
+    pairs = _ATTRIBUTE.findall(attributes)
+    return is_hidden(name, {key.lower(): value for key, value in pairs})
+
+
+def _end_of(name: str, tags: Iterable[re.Match[str]]) -> int:
+    """Where an element ends whose tags, after the one that begins it, are next; 0: nowhere."""
+    depth = 1
+    for tag in tags:
+        if (tag["name"] or "").lower() == name and not tag["attributes"].endswith("/"):
+            depth += -1 if tag["end"] else 1
+            if not depth:
+                return tag.end()
+    return 0
 
 
 def without_hidden(text: str) -> str:

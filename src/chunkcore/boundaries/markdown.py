@@ -274,22 +274,30 @@ def _math(state: StateBlock, first: int, end: int, silent: bool) -> bool:
     closing = _MATH.get(opening[:2])
     if closing is None:
         return False
-    last = first if len(opening) > 3 and opening.endswith(closing) else first + 1
-    if last > first:
-        if first < state.env.get(closing, 0):  # no end was found from a line above
-            return False
-        while last < end and not _ends_math(state, last, closing):
-            if state.isEmpty(last) or state.sCount[last] < state.blkIndent:
-                break
-            last += 1
-        if last == end or not _ends_math(state, last, closing):
-            state.env[closing] = last
-            return False
+    last: int | None = first
+    if len(opening) <= 3 or not opening.endswith(closing):
+        last = _math_end(state, first, end, closing)
+    if last is None:
+        return False
     if not silent:
         token = state.push("math", "math", 0)
         token.map = [first, last + 1]
         state.line = last + 1
     return True
+
+
+def _math_end(state: StateBlock, first: int, end: int, closing: str) -> int | None:
+    """The line below that ends a formula; none before a blank line or the end, which later lines need not look for."""
+    if first < state.env.get(closing, 0):
+        return None
+    for last in range(first + 1, end):
+        if _ends_math(state, last, closing):
+            return last
+        if state.isEmpty(last) or state.sCount[last] < state.blkIndent:
+            end = last
+            break
+    state.env[closing] = end
+    return None
 
 
 def _ends_math(state: StateBlock, line: int, closing: str) -> bool:
