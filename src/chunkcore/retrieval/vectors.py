@@ -34,6 +34,7 @@ _dots: Callable[..., Floats] = getattr(np, "vecdot", np.matmul)
 EMBEDDED_AT_ONCE = 512  # texts, between two calls of `progress`
 MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
 WORKING = 64 * 2**20  # bytes that a search works in, roughly
+_MOST = WORKING // 64  # pairs of a query and a vector that are scored at once
 _LONGEST = 1e15  # of a vector: products of longer ones may be too large for float32
 RowsKind = Literal["texts", "late", "norms"]  # see these methods of `TextVectors`
 OTHER_QUESTIONS = (  # what they have in common with a collection is chance
@@ -135,10 +136,15 @@ def top_k(
         return best, values
     directions = (left / query_lengths[:, None]).astype(np.float32)
     step = max(1, WORKING // (4 * len(right) + 100 * k))
-    for start in range(0, len(left), step):
+    start = 0
+    while start < len(left):
         some = slice(start, start + step)
         rough = _rough_cosines(directions[some], right, lengths)
         rows, columns = _candidates(rough, firsts, k, dimensions)
+        if len(rows) > _MOST and len(rough) > 1:  # many vectors are alike
+            step = max(1, len(rough) * _MOST // len(rows))
+            continue
+        start += step
         scores = _cosines(left[some], right, rows, columns)
         order = np.lexsort((columns, -scores, rows))
         pairs = rows * len(firsts) + owner_of[columns]

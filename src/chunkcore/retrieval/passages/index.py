@@ -432,7 +432,7 @@ class WindowIndex(PassageIndex):
             placed = [ranked[number] for number in np.unique(spots[0]).tolist()]
             is_there = holds_all(placed, places, self.sources)
         scores = asked.scores
-        _, units = self.units.covered(ranges_of(self.units.places_of(places, of_given=False)))
+        _, units = self.units.covered(ranges_of(self.units.places_of(places)))
         if not is_there:
             return math.inf, scores
         return needed_level(scores, self.units.tokens, units), scores
@@ -492,8 +492,7 @@ class WindowIndex(PassageIndex):
         own_counter = self.units.counter if counter is None else counter
         budget = Budget(max_tokens, own_counter)
         ranked = distinct_hits(hits)
-        # A part of a unit is cut from the document.
-        places = self.units.places_of(ranked, of_given=show not in ("whole", "all"))
+        places = self.units.places_of(ranked)
         placed = np.unique(places[0]).tolist()
         alone = []
         if len(placed) < len(ranked):

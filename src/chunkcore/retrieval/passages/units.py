@@ -180,21 +180,18 @@ class Units:
 
     # ---- Hits
 
-    def places_of(self, hits: Sequence[Retrieved], *, of_given: bool = True) -> Numbers:
+    def places_of(self, hits: Sequence[Retrieved]) -> Numbers:
         """Of each span of the hits that stand in units: the hit's number, start and end, and those of its document.
 
-        Not of a hit with spans beyond its document; nor, `of_given`, in a document without text. Shape (5, spans).
+        Not of a hit with spans beyond its document. Shape (5, spans).
         """
         rows = []
         for number, hit in enumerate(hits):
             document = self._number_of.get(hit.document_id)
             if document is None:
                 continue
-            source = self.given[document]
-            is_there = not of_given
-            if source is not None:
-                is_there = max((span.end for span in hit.spans), default=0) <= len(source.text)
-            if is_there:
+            end = max((span.end for span in hit.spans), default=0)
+            if end <= self.given[document].size:
                 rows += [(number, document, span.start, span.end) for span in hit.spans]
         owner, documents, starts, ends = np.array(rows, dtype=np.int64).reshape(-1, 4).T
         low = self.begins[documents]
