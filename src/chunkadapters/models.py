@@ -159,12 +159,8 @@ def _public(value: object) -> Any:
     if isinstance(value, str):
         return _without_user(value)
     if isinstance(value, Mapping):
-        kept = {}
-        for key, item in value.items():
-            public = _public(item)
-            if public is not None and not _SECRET.search(str(key)):
-                kept[key] = public
-        return kept
+        items = {key: _public(item) for key, item in value.items() if not _SECRET.search(str(key))}
+        return {key: item for key, item in items.items() if item is not None}
     if isinstance(value, int | float | PurePath | list | tuple | set | frozenset):
         return value
     fingerprint = getattr(value, "fingerprint", None)

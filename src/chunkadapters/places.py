@@ -547,7 +547,7 @@ def _pages(document: object, number: int) -> list[_Page]:
             f"document {number} is a {type(document).__name__}: expected one of LangChain's, LlamaIndex' or "
             "Haystack's documents"
         )
-    candidates = [metadata.get(key) for key in NAMING_KEYS]
+    candidates = list(map(metadata.get, NAMING_KEYS))
     if not metadata.keys().isdisjoint(PAGE_KEYS):
         candidates.append("document")
     identity = getattr(document, "id", None) or f"document-{number}"

@@ -388,8 +388,7 @@ class ChunkcoreNodeParser(_InThread):
     ) -> list[BaseNode]:
         # The base class would search each text again, overwrite the offsets, and link chained nodes backwards only.
         for node in nodes:
-            source = node.source_node
-            parent = parent_doc_map.get(source.node_id) if source else None
+            parent = parent_doc_map.get(getattr(node.source_node, "node_id", ""))
             if parent is not None and parent.source_node is not None:
                 node.relationships[NodeRelationship.SOURCE] = parent.source_node
         if self.include_prev_next_rel:

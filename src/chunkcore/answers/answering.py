@@ -226,17 +226,12 @@ def score_answers(
             f"{answered.name!r} answers none of the benchmark's queries: expected their ids as keys"
         )
     missing = Answer("", failure="the query is not among the answers")
-    answers = [answered.answers.get(query.id, missing) for query in queries]
-    cases = [
-        AnsweredQuestion(
-            query.text,
-            answer.text,
-            tuple(answer.passages),
-            references_of(query),
-            bool(answer.failure),
-        )
-        for query, answer in zip(queries, answers, strict=True)
-    ]
+    cases = []
+    for query in queries:
+        answer = answered.answers.get(query.id, missing)
+        passages, references = tuple(answer.passages), references_of(query)
+        failed = bool(answer.failure)
+        cases.append(AnsweredQuestion(query.text, answer.text, passages, references, failed))
     return Report(
         name=answered.name,
         benchmark=benchmark.name,

@@ -314,30 +314,23 @@ class CachedEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """One row a text: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
-        return self._embed(texts, queries=False)
+        return self._embed(texts, "document")
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """One row a query: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
-        return self._embed(texts, queries=True)
+        return self._embed(texts, "query")
 
-    def _embed(
-        self,
-        texts: Sequence[str],
-        *,
-        queries: bool,
-    ) -> Vectors:
-        role = "query" if queries else "document"
-        if self.symmetric:
-            role = ""
+    def _embed(self, texts: Sequence[str], role: str) -> Vectors:
+        key_role = "" if self.symmetric else role
         unique, places = distinct(texts)
-        keys = [text_key(text, role) for text in unique]
+        keys = [text_key(text, key_role) for text in unique]
         with self._lock:
             is_kept, vectors = self.cache.fetch(self.fingerprint, keys)
             missing = np.flatnonzero(~is_kept)
             for batch in sorted_batches([len(unique[i]) for i in missing], size=self.batch_size):
                 rows = missing[batch]
                 texts_here = [unique[i] for i in rows]
-                answer = embed(self.embedder, texts_here, queries=queries)
+                answer = embed(self.embedder, texts_here, queries=role == "query")
                 if not vectors.size:
                     vectors = np.zeros((len(keys), answer.shape[1]), dtype=np.float32)
                 if answer.shape[1] != vectors.shape[1]:

@@ -113,9 +113,11 @@ def validate_benchmark(
     tokens = get_counter(counter)
     for place, query in zip(places, reader.queries, strict=True):
         excerpts = [piece.span.slice(texts[piece.document_id]) for piece in query.evidence]
-        leaks = (*_copies(query.text, folded, list(texts), excerpts), *_given_answers(query))
-        problems = [("leakage", leak) for leak in leaks]
-        problems += _sizes(excerpts, tokens, size)
+        problems = (
+            *_copies(query.text, folded, list(texts), excerpts),
+            *_given_answers(query),
+            *_sizes(excerpts, tokens, size),
+        )
         findings += [Finding(kind, place, query.id, message) for kind, message in problems]
     findings += _repeated(places, reader.queries, embedder)
     order = list(KINDS)
@@ -164,7 +166,7 @@ def _copies(
     documents: Searchable,
     names: Sequence[str],
     excerpts: Sequence[str],
-) -> Iterator[str]:
+) -> Iterator[tuple[str, str]]:
     """Where the question stands in a document, and the evidence that stands in the question."""
     question = fold(text).text
     if len(question) < _LEAK:
@@ -172,11 +174,11 @@ def _copies(
     for owner, start in islice(documents.places(question, None), 1):
         span = documents.forms[owner].span(start, start + len(question))
         where = f"{names[owner]!r} at {span.start}-{span.end}"
-        yield f"the question stands in {where}, word for word"
+        yield "leakage", f"the question stands in {where}, word for word"
     for excerpt in excerpts:
         folded = fold(excerpt).text
         if len(folded) >= _LEAK and folded in question:
-            yield f"its evidence stands in the question: {echo(excerpt)}"
+            yield "leakage", f"its evidence stands in the question: {echo(excerpt)}"
 
 
 def _questions_file(
@@ -204,7 +206,7 @@ def _lines(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     return rows
 
 
-def _given_answers(query: Query) -> Iterator[str]:
+def _given_answers(query: Query) -> Iterator[tuple[str, str]]:
     """The answers that stand in the question."""
     answers: list[object] = []
     for name in ("answer", "answers"):
@@ -214,7 +216,7 @@ def _given_answers(query: Query) -> Iterator[str]:
     for answer in answers:
         sought = _words(answer) if isinstance(answer, str) else ""
         if len(sought) >= _ANSWER and f" {sought} " in f" {words} ":
-            yield f"its answer stands in the question: {echo(answer)}"
+            yield "leakage", f"its answer stands in the question: {echo(answer)}"
 
 
 def _words(text: str) -> str:

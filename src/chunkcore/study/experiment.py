@@ -212,11 +212,9 @@ def run_experiment(
     plain = _chunkers(chunkers)
     reports: list[Report] = []
     benches = {}
-    unnamed = {}  # parts that all systems have alike
-    if len(methods) == 1:
-        unnamed["retriever"] = ""
-    if len(meters) == 1:
-        unnamed["embedder"] = ""
+    counts = {"retriever": len(methods), "embedder": len(meters)}
+    # Names leave out what all systems have alike.
+    unnamed = {part: "" for part, count in counts.items() if count == 1}
     for model, meter in meters.items():
         bench = _Bench(scorer, scored, meter, methods, plain, progress or no_progress)
         benches[model] = bench
@@ -535,7 +533,7 @@ class _Noting(CachedEmbedder):
         super().__init__(embedder.model, embedder.cache)
         self.texts: list[str] = []
 
-    def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
+    def _embed(self, texts: Sequence[str], role: str) -> Vectors:
         self.texts += texts
         raise _NotedError
 
@@ -580,10 +578,10 @@ class Meter(CachedEmbedder):
         # One call at a time, so that waiting for another thread does not count as work.
         self._one_call = threading.RLock()
 
-    def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
+    def _embed(self, texts: Sequence[str], role: str) -> Vectors:
         with self._one_call:
             began, before = time.perf_counter(), self.embedded
-            vectors = super()._embed(texts, queries=queries)
+            vectors = super()._embed(texts, role)
             seconds = time.perf_counter() - began
             by_key = {text_key(text): text for text in texts}
             new = {key: text for key, text in by_key.items() if key not in self._seconds}

@@ -482,9 +482,6 @@ def load_benchmark(
     """
     contents = contents_of(documents, questions, leave_out, follow_links=follow_links)
     by_words = not isinstance(documents, str | Path)
-    if not name:
-        place = Path(documents) if isinstance(documents, str | Path) else Path("benchmark")
-        name = place.resolve().name if place.is_dir() else place.stem
     rows = list(contents.questions)
     for place_of_row, row in rows:
         if not isinstance(row, Mapping):
@@ -496,18 +493,13 @@ def load_benchmark(
     source = documents if questions is None else questions
     if not isinstance(source, str | Path):
         source = "the questions"
-    for problem in reader.problems:
-        if problem.kind == "repeated-id":
-            raise DataError(
-                f"two questions have the id {problem.query_id!r}: {source}, {problem.reason}"
-            )
+    _check_usable(reader, str(source))
     if reader.notes:
         first = reader.notes[0]
         warn_user(
             f"excerpts that stand at one place in another spelling (white space, case, quotation marks, Unicode form, "
             f"tags) and were accepted: {len(reader.notes):,}; the first, of {first.query_id!r}: {first.reason}"
         )
-    _check_usable(reader, str(source))
     if reader.problems:
         first = reader.problems[0]
         warn_user(
@@ -515,6 +507,7 @@ def load_benchmark(
             f"`problems`); the first, {echo(first.query_id)}: {first.reason}"
         )
     problems, without_evidence = tuple(reader.problems), tuple(reader.without_evidence)
+    name = name or _name_of(documents)
     return Benchmark(name, contents.documents, reader.queries, problems, without_evidence)
 
 
@@ -559,7 +552,19 @@ def contents_of(
     return Contents(list(documents), question_rows(questions))
 
 
+def _name_of(documents: str | Path | Sequence[Document]) -> str:
+    if not isinstance(documents, str | Path):
+        return "benchmark"
+    place = Path(documents)
+    return place.resolve().name if place.is_dir() else place.stem
+
+
 def _check_usable(reader: QuestionReader, source: str) -> None:
+    for problem in reader.problems:
+        if problem.kind == "repeated-id":
+            raise DataError(
+                f"two questions have the id {problem.query_id!r}: {source}, {problem.reason}"
+            )
     if reader.queries:
         return
     if reader.without_evidence:

@@ -453,13 +453,15 @@ class ChunkcoreIndexUpdater(Serialized):
         Raises `TypeError`: not a list of `Document`; or `ValueError`: a document has no ``source_id``.
         """
         check_documents(self, documents)
+        sources = set(source_ids or ())
         for chunk in documents:
-            if not isinstance(chunk.meta.get("source_id"), str):
+            source = chunk.meta.get("source_id")
+            if not isinstance(source, str):
                 raise ValueError(  # noqa: TRY004  # of the right type, with the wrong value
                     "ChunkcoreIndexUpdater compares chunks by their source, and document ID "
                     f"{chunk.id} has no source_id; put it after a splitter"
                 )
-        sources = {chunk.meta["source_id"] for chunk in documents}.union(source_ids or ())
+            sources.add(source)
         filters = {"field": "meta.source_id", "operator": "in", "value": sorted(sources)}
         stored = self.document_store.filter_documents(filters=filters) if sources else []
         by_id = {chunk.id: chunk for chunk in stored}
