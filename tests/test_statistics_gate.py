@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from chunkcore import DataError, Measure, OptionError, compare, get_measure
 from chunkcore.cli import main
-from chunkcore.evaluation.gate import check_baseline, check_requirement, parse_requirement
+from chunkcore.evaluation.gate import check_baseline, check_requirement, parse_requirement, with_earlier
 from chunkcore.evaluation.results import Report, System
 from chunkcore.report.records import FORMAT, reports_checksum
 from chunkcore.study.comparing import StudySettings
@@ -212,3 +212,8 @@ def test_a_system_meets_its_earlier_report_where_a_second_retriever_names_it_oth
     now = [named("recursive:size=20 · bm25", "bm25", 4), named("recursive:size=20 · dense", "dense", 40)]
     (check,) = StudySettings(measure=str(HITS), earlier=earlier, resamples=500).checks(now)
     assert (check.failed, "recursive:size=20 · bm25" in check.sentence) == (True, True)
+    with pytest.raises(DataError, match=r"none of the systems: it has recursive:size=20, .*; compared are .* dense"):
+        with_earlier(now[1:], earlier)
+    vectors = System("recursive:size=20", "dense", "openvino:small")
+    elsewhere = replace(earlier[0], system=replace(vectors, embedder="openvino-bf16:small"))
+    assert with_earlier([replace(now[1], system=vectors)], [*earlier, elsewhere])[0][1] is elsewhere

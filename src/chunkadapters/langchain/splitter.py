@@ -188,7 +188,12 @@ class ChunkcoreTextSplitter(TextSplitter):
             raise OptionError(
                 "split_documents takes a list of documents, got one: put it into a list"
             )
-        rows = [_Source(each.id, each.page_content, each.metadata) for each in documents]
+        listed = list(documents)
+        if any(isinstance(each, str) for each in listed):
+            raise DataError(
+                "split_documents takes Documents; create_documents takes a list of texts"
+            )
+        rows = [_Source(each.id, each.page_content, each.metadata) for each in listed]
         return self._split(rows)
 
     def _split(self, sources: Sequence[_Source]) -> list[Document]:

@@ -192,10 +192,10 @@ class Data(Documents):
 
     def facts(self, benchmark: Benchmark) -> dict[str, str]:
         """What a report says of the documents and questions."""
-        return {
-            "Documents": str(self.folder or f"shipped: {benchmark.name}"),
-            "Questions": str(self.questions or ""),
-        }
+        facts = {"Documents": str(self.folder or f"shipped: {benchmark.name}")}
+        if self.questions:
+            facts["Questions"] = str(self.questions)
+        return facts
 
     @property
     def pasted_folder(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import FEWEST_UNALIKE
-from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.results import Report, System
 
 _ROUNDING = 1e-9  # scores closer than this are the same: sums depend on the order of questions
 
@@ -211,9 +211,13 @@ def check_names(names: Sequence[str], earlier: Sequence[Report]) -> None:
     before = [report.chunker for report in earlier]
     is_single = len(names) == len(earlier) == 1
     if not is_single and not set(before) & set(names):
-        raise DataError(
-            f"the baseline has none of the systems: it has {', '.join(before)}; compared are {', '.join(names)}"
-        )
+        raise _strangers(names, before)
+
+
+def _strangers(names: Sequence[str], before: Sequence[str]) -> DataError:
+    return DataError(
+        f"the baseline has none of the systems: it has {', '.join(before)}; compared are {', '.join(names)}"
+    )
 
 
 def with_earlier(
@@ -224,11 +228,23 @@ def with_earlier(
     if len(reports) == len(earlier) == 1:
         return [(reports[0], earlier[0])]
     # The same system, which several retrievers or embedders name otherwise; or what was called the same.
+    # A model keeps its name where another machine or command runs it with another backend.
     named: dict[object, Report] = {report.name: report for report in earlier}
-    named |= {report.system: report for report in earlier if report.system.chunker}
+    known = [report for report in earlier if report.system.chunker]
+    named |= {_of_any_backend(report.system): report for report in known}
+    named |= {report.system: report for report in known}
     pairs = []
     for report in reports:
-        before = named.get(report.system) or named.get(report.name)
+        keys = report.system, _of_any_backend(report.system), report.name
+        before = next((named[key] for key in keys if key in named), None)
         if before is not None:
             pairs.append((report, before))
+    if not pairs:
+        raise _strangers([report.name for report in reports], [report.name for report in earlier])
     return pairs
+
+
+def _of_any_backend(system: System) -> System:
+    """The system with its model's name without what runs it, as "openvino:" or "openvino-bf16:"."""
+    backend, _, model = system.embedder.partition(":")
+    return replace(system, embedder=model or backend)

@@ -354,7 +354,7 @@ def _left_out(benchmark: Benchmark | None) -> Iterator[str]:
     unmarked = len(benchmark.without_evidence)
     reasons = {
         "left out because their file was not read; the report lists each": unread,
-        "left out because the evidence could not be placed; the report lists each": unplaced,
+        "left out; the report lists each, with the reason": unplaced,
         "not scored because the collection marks no evidence for them": unmarked,
     }
     for reason, count in reasons.items():
