@@ -252,7 +252,11 @@ def test_what_is_no_retriever_is_an_error_that_says_what_is():
 
 @pytest.mark.parametrize(
     ("method", "given", "message"),
-    [("create_documents", [[3]], "expects a list of texts"), ("create_documents", ["abc"], "expects a list of texts")],
+    [
+        ("create_documents", [[3]], "expects a list of texts"),
+        ("create_documents", ["abc"], "expects a list of texts"),
+        ("split_documents", [["abc"]], "takes Documents; create_documents takes a list of texts"),
+    ],
 )
 def test_what_is_no_list_of_documents_or_texts_is_told(method, given, message):
     with pytest.raises(DataError, match=message):

@@ -73,6 +73,7 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: get_chunker("recursive", max_tokens=200), "did you mean 'size'"),
         (lambda: load_benchmark(docs=[TEA]), "did you mean 'documents'"),  # type: ignore[call-arg]
         (lambda: run_experiment(BENCHMARK, "recursive", retriever="bm25"), "did you mean 'retrievers'"),  # type: ignore[call-arg]
+        (lambda: run_experiment("docs/", "recursive"), r"got str: load_benchmark\(documents, questions\)"),  # type: ignore[arg-type]
         (lambda: INDEX.retrieve("tea", top_k=3), "did you mean 'k'"),  # type: ignore[call-arg]
         (lambda: load_benchmark([TEA], [{"q": "Mild?"}]), r"the line has \['q'\]"),
         (lambda: run_retriever(BENCHMARK, INDEX), "retriever first, then the benchmark"),  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ import numpy as np
 
 from chunkcore import guesses
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.errors import DataError, OptionError, echo, warn_user
+from chunkcore.errors import DataError, OptionError, echo, kind_of, warn_user
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.counting import (
     Axis,
@@ -109,6 +109,10 @@ class Scorer:
     ) -> None:
         if min_rule not in get_args(MinRule):
             raise OptionError(f'min_rule is "holding" or "touching", got {echo(min_rule)}')
+        if not isinstance(benchmark, Benchmark):
+            raise OptionError(
+                f"expected a Benchmark, got {kind_of(benchmark)}: load_benchmark(documents, questions) makes one"
+            )
         self.benchmark = benchmark
         self.counter = get_counter(counter)
         self.min_rule = min_rule
