@@ -61,6 +61,13 @@ def _system_devices() -> frozenset[int]:
     return frozenset(devices - {os.stat(os.path.abspath(os.sep)).st_dev})  # noqa: PTH100, PTH116
 
 
+def _target(link: Path, inside: Path) -> Path:
+    target = Path(os.path.realpath(link))
+    if not target.is_relative_to(os.path.realpath(inside)):
+        raise UnreadError(link, _OUTSIDE)
+    return target
+
+
 def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) -> BinaryIO:
     """A regular file, opened for reading and judged by what was opened; with `pipes` a pipe, too.
 
@@ -70,10 +77,7 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
         OSError: it cannot be opened.
     """
     if inside is not None and os.path.islink(path):  # noqa: PTH114  # Path's is slower, and there may be millions
-        target = Path(os.path.realpath(path))
-        if not target.is_relative_to(os.path.realpath(inside)):
-            raise UnreadError(path, _OUTSIDE)
-        path = target
+        path = _target(path, inside)
     is_pipe = pipes and path.is_fifo()
     flags = _WAITING
     if not is_pipe:
@@ -287,6 +291,7 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
 def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
     """`write_parts` of several files: all are on the disk before the first is moved, so a full disk changes none."""
     unfinished = {}
+    folders = set()
     path = Path()
     try:
         for path, parts in contents.items():
@@ -299,6 +304,7 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
                     file.writelines(parts)
                 continue
             _make_folder(target.parent)
+            folders.add(target.parent)
             unfinished[target] = target.with_name(
                 f".{target.name[:100]}.{secrets.token_hex(4)}.part"
             )
@@ -317,7 +323,7 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
         if isinstance(error, OSError):
             raise NotWrittenError.of(path, error) from error
         raise
-    for folder in {target.parent for target in unfinished}:
+    for folder in folders:
         sync_folder(folder)
 
 

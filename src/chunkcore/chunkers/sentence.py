@@ -88,10 +88,7 @@ class Sentence(Chunker):
         sentences = sentence_ranges(source.text, self.splitter, edges)
         if self.splitter == "default" and not is_source and not edges:
             sentences = _with_whole_lines(source, sentences, self.size)
-        marks = source.document.marks if source.document else ()
-        headings = sorted({mark.span.start for mark in marks if mark.kind == "section"})
-        if is_source and not headings:
-            headings = heading_tags(source.text)
+        headings = _headings(source)
         cuts = _without_bare_headings(source.text, sentences, headings) if headings else []
         topics: Numbers | None = None
         if isinstance(self.overlap, SemanticOverlap):
@@ -161,6 +158,15 @@ class Sentence(Chunker):
             held = bisect_left(sums, sums[first] - cast("int", self.overlap), 0, first)
             shared = min(held, first - 1)
         return min(shared, first - self.overlap_sentences)
+
+
+def _headings(source: TokenizedText) -> list[int]:
+    """Where the sections of a document begin: by its marks, else by tags of HTML."""
+    marks = source.document.marks if source.document else ()
+    headings = sorted({mark.span.start for mark in marks if mark.kind == "section"})
+    if headings or not HTML_PAGE.match(source.text):
+        return headings
+    return heading_tags(source.text)
 
 
 def _without_bare_headings(text: str, sentences: Ranges, headings: list[int]) -> list[int]:

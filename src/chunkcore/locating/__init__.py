@@ -34,6 +34,18 @@ _SPANS = re.compile(r"[\d\s.,;()\[\]-]+")  # "0-12,40-55" and "[[0, 12], [40.0, 
 _WHOLE_NUMBERS = re.compile(r"\d+(?:\.0*)?")
 
 
+def _inner(value: Any) -> object:
+    """What an array of one or a store's number holds."""
+    if hasattr(value, "WhichOneof"):  # protobuf's
+        value = getattr(value, value.WhichOneof("kind") or "", None)
+    if hasattr(value, "item"):  # NumPy's
+        with suppress(ValueError, TypeError):  # of arrays of several numbers
+            value = value.item()
+    if isinstance(value, list | tuple) and len(value) == 1:
+        (value,) = value
+    return value
+
+
 def whole_number(value: object) -> int | None:
     """A whole number of any type, as stores return them; None for anything else.
 
@@ -45,12 +57,7 @@ def whole_number(value: object) -> int | None:
     # Most are; the rest takes ten times as long.
     if type(value) is int and abs(value) < _LARGEST_NUMBER:
         return value
-    if hasattr(value, "WhichOneof"):  # protobuf's
-        value = getattr(value, value.WhichOneof("kind") or "", None)
-    with suppress(ValueError, TypeError):  # of arrays of several numbers
-        value = value.item() if hasattr(value, "item") else value  # NumPy's
-    if isinstance(value, list | tuple) and len(value) == 1:
-        (value,) = value
+    value = _inner(value)
     if isinstance(value, bytes):
         value = value.decode("ascii", "replace")
     written = str(value).strip()

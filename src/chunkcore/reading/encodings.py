@@ -92,7 +92,7 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
     >>> decode_text("Crème brûlée".encode("cp1252"), Path("menu.txt"))
     ('Crème brûlée', 'is no UTF-8, and was read as cp1252')
     """
-    rivals: tuple[str, ...] = ()
+    others = ""
     encoding = _utf_16(data[:_LOOKED_AT])
     if data.isascii():
         encoding = next((codec for escape, codec in _ESCAPES if escape in data), encoding)
@@ -103,18 +103,17 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
             raise
         except DataError as error:
             encoding, rivals = _encoding_of(data)
+            if rivals:
+                others = f"; it may be {' or '.join(rivals[:3])}"
             if encoding is None:
-                advice = f"; it may be {' or '.join(rivals[:3])}" if rivals else ""
-                if not (rivals or find_spec("charset_normalizer")):
-                    advice = '; pip install "chunkadapters[files]" tells encodings'
-                raise DataError(f"{error}{advice}") from None
+                raise DataError(f"{error}{others or _advice()}") from None
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path} is not UTF-8 text, and damaged as {encoding} (byte {error.start}): convert it"
         ) from None
-    guess = f", which is a guess; it may be {' or '.join(rivals[:3])}" if rivals else ""
+    guess = others.replace("; ", ", which is a guess; ", 1)
     return text, f"is no UTF-8, and was read as {encoding}{guess}"
 
 
@@ -124,6 +123,12 @@ def is_utf8(data: bytes, *, whole: bool = False) -> bool:
         codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
         return True
     return False
+
+
+def _advice() -> str:
+    if find_spec("charset_normalizer"):
+        return ""
+    return '; pip install "chunkadapters[files]" tells encodings'
 
 
 def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
@@ -146,12 +151,16 @@ def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
     if _WINDOWS_SIGNS.fullmatch(data) and not _SIGN_IN_WORD.search(data):
         return "cp1252", ()
     sample = data[:_LOOKED_AT]
-    fitting = _by_letters(sample, _LATIN)
-    fitting = fitting or tuple(codec for codec in _WRITINGS if _is_written(sample, codec, codec))
-    fitting = fitting or _by_letters(sample, _OTHER)
+    fitting = _fitting(sample)
     if fitting:
         return fitting[0], fitting[1:]
     return _guessed(sample)
+
+
+def _fitting(sample: bytes) -> tuple[str, ...]:
+    fitting = _by_letters(sample, _LATIN)
+    fitting = fitting or tuple(codec for codec in _WRITINGS if _is_written(sample, codec, codec))
+    return fitting or _by_letters(sample, _OTHER)
 
 
 # ---- UTF-16, Chinese, Japanese and Korean: by the blocks of their characters

@@ -356,6 +356,18 @@ def _unfold_tables(root: _Element) -> None:
 _LONGEST_HEADING = 120  # characters; a longer paragraph of an outline is a clause
 
 
+def _level(paragraph: _Element, styles: Mapping[str, _Element]) -> str:
+    """The level in the outline of a paragraph, or of the styles that it is based on."""
+    name = _value(paragraph, "w:pPr/w:pStyle")
+    level = _value(paragraph, "w:pPr/w:outlineLvl")
+    passed: set[str] = set()
+    while not level and name in styles and name not in passed:
+        passed.add(name)
+        level = _value(styles[name], "w:pPr/w:outlineLvl")
+        name = _value(styles[name], "w:basedOn")
+    return level
+
+
 def _name_headings(root: _Element, members: Mapping[str, bytes]) -> None:
     """Give paragraphs of styles that are based on a heading's, or of an outline, the style of a heading."""
     styles = {
@@ -363,13 +375,7 @@ def _name_headings(root: _Element, members: Mapping[str, bytes]) -> None:
         for style in _elements(members, "word/styles.xml", "style")
     }
     for paragraph in root.iter(f"{_W}p"):
-        name = _value(paragraph, "w:pPr/w:pStyle")
-        level = _value(paragraph, "w:pPr/w:outlineLvl")
-        passed: set[str] = set()
-        while not level and name in styles and name not in passed:
-            passed.add(name)
-            level = _value(styles[name], "w:pPr/w:outlineLvl")
-            name = _value(styles[name], "w:basedOn")
+        level = _level(paragraph, styles)
         is_in_table = next(paragraph.iterancestors(f"{_W}tc"), None) is not None
         if is_in_table or len(text_of(paragraph)) > _LONGEST_HEADING:
             continue

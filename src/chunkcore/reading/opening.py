@@ -215,14 +215,17 @@ def _document_of(row: Mapping[str, Any], place: str) -> Document:
         identity = str(identity)
     marks: tuple[Mark, ...] = ()
     try:
-        rows = row.get("marks")
-        if isinstance(rows, list) and all(
-            isinstance(mark, dict) and "kind" in mark for mark in rows
-        ):
+        if _are_marks(row.get("marks")):
             marks = tuple(map(Mark.from_dict, others.pop("marks")))
         return with_right_places(Document(identity, text, {**nested, **others}, marks))
     except DataError as error:
         raise DataError(f"{place}: {error}") from error
+
+
+def _are_marks(rows: object) -> bool:
+    if not isinstance(rows, list):
+        return False
+    return all(isinstance(mark, dict) and "kind" in mark for mark in rows)
 
 
 def folder_documents(

@@ -65,7 +65,7 @@ class Pdf(Reader):
             boxes += page.checked
             if page.is_broken:
                 broken.append(number)
-            elif not (page.lines or page.typed):
+            elif not any((page.lines, page.typed)):
                 empty.append(number)
         if len(broken) == len(pages):
             raise UnreadError(name, "has no page that PDFium can read: mend it, or take it out")
@@ -78,16 +78,14 @@ class Pdf(Reader):
             value = _SIGNS.sub("", pdf.get_metadata_value(key)).strip()
             if value:
                 metadata[key.lower()] = value[:1000]
-        notes = []
-        if empty:
-            notes.append(f"scanned: no text on {_places(empty)} of {len(pages):,}; {_OCR}")
-        if broken:
-            notes.append(f"PDFium cannot read {_places(broken)} of {len(pages):,}: mend the file")
-        if comments:
-            notes.append(f"comments are left out: {excerpts(comments)}")
-        if boxes:
-            notes.append(f"boxes of a form are left out; checked are {excerpts(boxes)}")
-        return Reading(Document(name, text, metadata, marks), tuple(notes))
+        told = (
+            (empty, f"scanned: no text on {_places(empty)} of {len(pages):,}; {_OCR}"),
+            (broken, f"PDFium cannot read {_places(broken)} of {len(pages):,}: mend the file"),
+            (comments, f"comments are left out: {excerpts(comments)}"),
+            (boxes, f"boxes of a form are left out; checked are {excerpts(boxes)}"),
+        )
+        notes = tuple(note for found, note in told if found)
+        return Reading(Document(name, text, metadata, marks), notes)
 
 
 def _places(numbers: Sequence[int]) -> str:

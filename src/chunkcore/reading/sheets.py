@@ -153,9 +153,7 @@ def formatted(value: object, number_format: str) -> str:
     if value is None:
         return ""
     if isinstance(value, timedelta):
-        minutes, seconds = divmod(round(abs(value).total_seconds()), 60)
-        sign = "-" if value < timedelta() else ""
-        return f"{sign}{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+        return _hours(value)
     if isinstance(value, datetime) and value.time() == time() and "h" not in number_format.lower():
         return value.date().isoformat()
     if not isinstance(value, int | float) or isinstance(value, bool):
@@ -163,6 +161,12 @@ def formatted(value: object, number_format: str) -> str:
     if number_format == "General" or re.search(r"\[[<>=]", number_format):  # a condition
         return str(value)
     return _number(value, number_format)
+
+
+def _hours(value: timedelta) -> str:
+    minutes, seconds = divmod(round(abs(value).total_seconds()), 60)
+    sign = "-" if value < timedelta() else ""
+    return f"{sign}{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
 def _number(value: float, number_format: str) -> str:
