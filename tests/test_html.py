@@ -360,8 +360,9 @@ PAGES = {
     ),
     "notes of a book": ("Tea<a epub:type=noteref>12</a><sup><a epub:type=noteref>3</a></sup>", "Tea¹²³"),
     "what is for a mouse": (
-        "<h2>Tea<a class=headerlink>¶</a></h2><h3><a id=hot></a></h3><h3>Hot<span class='mw-editsection'>[edit]</span>"
-        "</h3><table><tr><td class='linenos gl'><pre>1</pre><td class='code'><pre>a = 1</pre></table>",
+        "<h2 class=anchor-link>Tea<a class=headerlink>¶</a></h2><h3><a id=a></a></h3><h3>Hot<a class=anchor-link>¶</a>"
+        "<span class='mw-editsection'>[edit]</span></h3><table><tr><td class='linenos gl'><pre>1</pre>"
+        "<td class='code'><pre class='lineno py'>a = 1</pre></table>",
         "## Tea\n\n### Hot\n\n```\na = 1\n```",
     ),
     "quotes": (

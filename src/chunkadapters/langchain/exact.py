@@ -167,7 +167,8 @@ class LangChainCharacter(Joined):
         pieces = self._pieces(source)
         sizes = source.counts(pieces[:, 0], pieces[:, 1])
         around = self.regex and self.separator_text.startswith(_LOOK_AROUND)
-        gap = 0 if around else source.counter.count(self.joiner)
+        joiner = "" if around else self.joiner
+        gap = source.counter.count(joiner)
         sums = np.append(0, np.cumsum(sizes + gap))
         packed = pack(sums, self.size, self.overlap, gap=gap)
         rows = pieces.tolist()

@@ -48,9 +48,7 @@ _HIDING = re.compile(r"\bhidden\b|display\s*:\s*none", re.IGNORECASE)
 _MAY_HIDE = re.compile(rf"{_HIDING.pattern}|<(?:rp|dialog)\b", re.IGNORECASE)
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 # Formulas that <math> has, too; what stands beside headings and lines for a mouse: links to them, "edit", line numbers.
-_UNREAD_CLASS = re.compile(
-    r"(?<![\w-])(?:katex-html|headerlink|anchor-link|mw-editsection)(?![\w-])"
-)
+_UNREAD_CLASS = re.compile(r"(?<![\w-])(?:katex-html|headerlink|mw-editsection)(?![\w-])")
 _LINE_NUMBERS = re.compile(r"(?<![\w-])(?:linenos?|rouge-gutter|hljs-ln-numbers)(?![\w-])")
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "wbr"))
 _PICTURE = re.compile(r"(?<=;base64,)[A-Za-z0-9+/=\s%]{200,}(?![A-Za-z0-9+/=])")
@@ -369,7 +367,9 @@ def is_hidden(name: str, attributes: Mapping[str, Any]) -> bool:
     classes = str(attributes.get("class") or "")
     if _UNREAD_CLASS.search(classes):
         return True
-    if name in ("td", "pre", "span") and _LINE_NUMBERS.search(classes):
+    if name in ("td", "span") and _LINE_NUMBERS.search(classes):
+        return True
+    if name == "pre" and classes.strip("[']") in ("lineno", "linenos"):  # not among those of code
         return True
     return _HIDING_STYLE.search(str(attributes.get("style") or "")) is not None
 

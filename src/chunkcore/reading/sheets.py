@@ -95,7 +95,8 @@ def _cell(cell: Any) -> str:
     if cell.value is None:
         return ""
     text = formatted(cell.value, cell.number_format)
-    return in_font(text, cell.font.vertAlign == "superscript", cell.font.strike)
+    is_struck = cell.font.strike and "~~" not in text  # its parts may be struck, too
+    return in_font(text, cell.font.vertAlign == "superscript", is_struck)
 
 
 def _sheet(rows: Iterable[list[str]]) -> str:

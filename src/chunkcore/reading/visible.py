@@ -348,6 +348,9 @@ def visible_text(html: str) -> str:
     soup = soup_of(parse_html(html, places=False).to_html(pretty=False), "html.parser")
     for element in soup.find_all(lambda tag: tag.name in UNSEEN or is_hidden(tag.name, tag.attrs)):
         element.decompose()
+    for link in soup.select("a.anchor-link"):
+        if not any(map(str.isalnum, link.get_text())):  # a sign beside a heading
+            link.decompose()
     for element in soup.find_all(_is_plain_block):
         element.name = "div"
     for numbered in soup.find_all("ol"):
