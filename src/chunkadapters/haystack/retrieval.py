@@ -79,13 +79,19 @@ def _filtered(
     return {**values, "filters": chosen}
 
 
-def _sources(pipeline: Pipeline) -> list[str]:
-    """The components that bring documents into a pipeline: from outside, or from a store."""
+def _fed(pipeline: Pipeline) -> set[str]:
+    """The components that get documents from another one."""
     fed = set()
     for sender, receiver, edge in pipeline.graph.edges(data=True):
         sent = Socket(sender, "", edge["from_socket"].type)
         if sent.type is Any or sent.holds(list[Document]):
             fed.add(receiver)
+    return fed
+
+
+def _sources(pipeline: Pipeline) -> list[str]:
+    """The components that bring documents into a pipeline: from outside, or from a store."""
+    fed = _fed(pipeline)
     names = []
     for name in pipeline.graph.nodes:
         part = pipeline.get_component(name)

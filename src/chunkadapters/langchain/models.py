@@ -196,12 +196,16 @@ def filter_in_form(runnable: AnyRunnable, where: Mapping[str, Any]) -> object:
     names = {cls.__name__ for cls in type(stores[0]).__mro__}
     if "Chroma" in names and len(where) > 1:
         return {"$and": [{key: value} for key, value in where.items()]}
-    if "QdrantVectorStore" not in names:
-        return where
+    if "QdrantVectorStore" in names:
+        return _qdrant_filter(stores[0].metadata_payload_key, where)
+    return where
+
+
+def _qdrant_filter(payload: str, where: Mapping[str, Any]) -> object:
     models = import_module("qdrant_client.models")
     conditions = []
     for key, value in where.items():
-        condition = models.FieldCondition(key=f"{stores[0].metadata_payload_key}.{key}")
+        condition = models.FieldCondition(key=f"{payload}.{key}")
         if isinstance(value, int | float) and not isinstance(value, bool):
             condition.range = models.Range(gte=value, lte=value)
         else:

@@ -502,13 +502,17 @@ def unsettled_words(comparison: Comparison, gaps: Sequence[Difference]) -> str:
     return f"{likely}, but {chance}; not enough {comparison.by}s: {enough}."
 
 
+def _stopped_early(comparison: Comparison) -> str:
+    counts = {report.asked or 0 for report in comparison.stopped}
+    asked = " or ".join(f"{count:,}" for count in sorted(counts))
+    names = listed([report.name for report in comparison.stopped])
+    whole = f"{len(comparison.reports[0].query_ids):,} questions"
+    return f"Surely behind and so stopped early, after {asked} of {whole}: {names}"
+
+
 def _caveats(comparison: Comparison) -> Iterator[str]:
     if comparison.stopped:
-        counts = {report.asked or 0 for report in comparison.stopped}
-        asked = " or ".join(f"{count:,}" for count in sorted(counts))
-        names = listed([report.name for report in comparison.stopped])
-        whole = f"{len(comparison.reports[0].query_ids):,} questions"
-        yield f"Surely behind and so stopped early, after {asked} of {whole}: {names}"
+        yield _stopped_early(comparison)
     undefined = [report.name for report in comparison.reports if report not in comparison.standing]
     if undefined:
         yield f"{comparison.measure} is not defined for {enumerated(undefined)}"

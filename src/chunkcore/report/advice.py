@@ -276,18 +276,18 @@ class _Choice:
     def lines(self) -> Iterator[tuple[str, str]]:
         few = self.questions < FEW
         yield "For now" if few else "Use", f"{self.use}: {self._quality()}"
-        last = "To settle it", self._settled()
+        sentences = {
+            "Against your baseline": self._against(),
+            "Tied": self._tie(),
+            "Why this one": self._reason(),
+            "Likely worse": self._likely_worse(),
+            "Avoid": self._avoided(),
+        }
         if few:
-            last = "Next", f"{_few(self.questions)}, and compare again."
-        rows = (
-            ("Against your baseline", self._against()),
-            ("Tied", self._tie()),
-            ("Why this one", self._reason()),
-            ("Likely worse", self._likely_worse()),
-            ("Avoid", self._avoided()),
-            last,
-        )
-        yield from filter(itemgetter(1), rows)
+            sentences["Next"] = f"{_few(self.questions)}, and compare again."
+        else:
+            sentences["To settle it"] = self._settled()
+        yield from filter(itemgetter(1), sentences.items())
 
     def _quality(self) -> str:
         measure = self.measure

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
@@ -163,7 +164,7 @@ def questions(
     It has no questions if no system has per-depth results. `documents` has the listed ones' numbers in the viewer.
     """
     benchmark = page.benchmark
-    known = set().union(*[report.found for report in page.reports])
+    known = set().union(*map(attrgetter("found"), page.reports))
     ks = [k for k in page.ks if k in known]
     rows: list[dict[str, Any]] = []
     if benchmark is not None and ks:

@@ -364,13 +364,10 @@ def _left_out(benchmark: Benchmark | None) -> Iterator[str]:
 
 def _placed_by_words(report: Report) -> list[str]:
     """The share of the retrieved pieces that each kind of match placed, in words."""
-    total = sum(report.located.values())
-    shares = []
-    for match in _BY_WORDS:
-        if report.located.get(match):
-            located = 100 * report.located[match] / total
-            shares.append(f"{located:.0f} % {FOUND_BY[match]}")
-    return shares
+    counts = report.located
+    total = sum(counts.values())
+    matches = filter(counts.get, _BY_WORDS)
+    return [f"{100 * counts[match] / total:.0f} % {FOUND_BY[match]}" for match in matches]
 
 
 def _about(report: Report) -> Iterator[str]:

@@ -330,9 +330,11 @@ def viewer(page: ReportPage) -> Viewer:
 
 def _facts(documents: Sequence[Document]) -> dict[str, Any]:
     """The documents' ids and sizes, and the pages of those that have marks, by number."""
-    pages = {at: _pages(document) for at, document in enumerate(documents) if document.marks}
-    ids = [document.id for document in documents]
-    return {"ids": ids, "sizes": [document.size for document in documents], "pages": pages}
+    return {
+        "ids": [document.id for document in documents],
+        "sizes": [document.size for document in documents],
+        "pages": {at: _pages(document) for at, document in enumerate(documents) if document.marks},
+    }
 
 
 def _pages(document: Document) -> list[int]:

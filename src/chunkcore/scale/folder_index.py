@@ -508,6 +508,12 @@ class _Source:
         return _stamps(searched.root, lambda *_: None, follow_links=searched.follow_links)
 
 
+def _budget(index: Index, max_tokens: MaxTokens | None) -> MaxTokens:
+    if max_tokens is None:
+        max_tokens = MAX_TOKENS if index.enough is None else "auto"
+    return max_tokens if max_tokens == "auto" else min(max_tokens, _MOST)
+
+
 def _answer(
     searched: FolderIndex,
     question: str,
@@ -518,11 +524,7 @@ def _answer(
 
     check_question(question)
     index = searched.index.within(where) if where else searched.index
-    if max_tokens is None:
-        max_tokens = MAX_TOKENS if index.enough is None else "auto"
-    if max_tokens != "auto":
-        max_tokens = min(max_tokens, _MOST)
-    passages = index.retrieve(question, max_tokens=max_tokens)
+    passages = index.retrieve(question, max_tokens=_budget(index, max_tokens))
     related, missing = True, []
     if isinstance(index, WindowIndex):
         related = index.is_related(question)

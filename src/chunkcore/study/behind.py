@@ -81,16 +81,19 @@ def limits_of(
     numbers = [k for k in depths if isinstance(k, int)]
     deepest: Depth = max(numbers, default=0)
     deepest = deepest or max(depths, key=lambda k: budget_of(k) or 0, default=1)
+    most = max([1, *numbers, most_chunks or 0])
     limits: dict[Limit, list[Measure]] = {}
     for measure in sorted(scored, key=lambda measure: measure.k is None):
-        k = measure.k or deepest
-        limit: Limit = (None, budget_of(k))
-        if isinstance(k, int):
-            limit = (k, None)
-        elif k == "min":
-            limit = (max([1, *numbers, most_chunks or 0]), None)
+        limit = _limit(measure.k or deepest, most)
         limits.setdefault(limit, []).append(measure)
     return limits
+
+
+def _limit(k: Depth, most_chunks: int) -> Limit:
+    """What serves a depth. `most_chunks` serves k = "min"."""
+    if k == "min":
+        k = most_chunks
+    return (k, None) if isinstance(k, int) else (None, budget_of(k))
 
 
 def score_limits(

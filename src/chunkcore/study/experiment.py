@@ -447,6 +447,12 @@ class _Bench:
             limits = {(k, budget): list(measures)}
         return limits
 
+    def _hits_of(self, index: Index, queries: Sequence[Query]) -> Run:
+        """What passages are made of; kept for the next system behind the same index."""
+        if self._hits is None or self._hits[0] is not index:
+            self._hits = index, run_retriever(index, queries, HITS)
+        return self._hits[1]
+
     def _runs(
         self,
         index: Index,
@@ -457,9 +463,7 @@ class _Bench:
     ) -> list[Run]:
         """A run for each limit."""
         if system.behind:
-            if self._hits is None or self._hits[0] is not index:
-                self._hits = index, run_retriever(index, queries, HITS)
-            return self._behind.runs(self._hits[1], limits, system.behind, name)
+            return self._behind.runs(self._hits_of(index, queries), limits, system.behind, name)
         sizes = None
         if any(max_tokens for _, max_tokens in limits):
             sizes = self.scorer.token_counts(index.corpus.retrieved)

@@ -332,6 +332,17 @@ class QuestionReader:
             number += 1
         return f"q{number}"
 
+    def _evidence(self, row: Mapping[str, Any], document_id: str) -> tuple[Evidence, ...]:
+        entries = _entries(row)
+        if row.get("without_evidence") is True:
+            if entries:
+                raise EvidenceError(
+                    "it has evidence, and says that it is without_evidence: take one of them out"
+                )
+        elif not entries:
+            raise EvidenceError(f"it has no evidence; the line has {echo(list(row))}")
+        return tuple(self._finder.find(entry, document_id) for entry in entries)
+
     def _query(self, identity: str, row: Mapping[str, Any]) -> Query:
         if isinstance(row.get("left_out"), str):
             raise EvidenceError(row["left_out"])
@@ -344,17 +355,9 @@ class QuestionReader:
             )
         document_id = row.get("document_id")
         document_id = "" if document_id is None else document_name(document_id)
-        evidence: tuple[Evidence, ...] = ()
-        entries = _entries(row)
-        if row.get("without_evidence") is not True:
-            if not entries:
-                raise EvidenceError(f"it has no evidence; the line has {echo(list(row))}")
-            evidence = tuple(self._finder.find(entry, document_id) for entry in entries)
+        evidence = self._evidence(row, document_id)
+        if evidence:
             document_id = evidence[0].document_id
-        elif entries:
-            raise EvidenceError(
-                "it has evidence, and says that it is without_evidence: take one of them out"
-            )
         collection = row.get("collection")
         if not isinstance(collection, str):
             collection = self._collections.get(document_id, "")
