@@ -796,6 +796,7 @@ TEXTS = {
         "A zöld tea nem forró. Árvíztűrő tükörfúrógép; kérünk öt csésze teát.",
     ],
     "iso8859-15": ["Grüner Tee kostet fünf €, süß oder nicht."],
+    "mac_roman": ["die Äpfel"],
     "cp1253": ["Το πράσινο τσάι δεν είναι ζεστό. Το μαύρο τσάι είναι."],
 }
 

@@ -59,7 +59,7 @@ _ESCAPES = (
 )
 # Quotation marks, dashes and other signs, the same in all of Windows's charsets of Europe; in older ones, letters.
 _WINDOWS_SIGNS = re.compile(rb"[\x00-\x7f\x80\x85\x91-\x97\xa0\xa7\xa9\xab\xae\xb0\xb1\xb7\xbb]*")
-_SIGN_IN_WORD = re.compile(rb"[A-Za-z][\x80\x85\x91\x93-\x95](?=[a-z])")
+_SIGN_IN_WORD = re.compile(rb"(?:[A-Za-z][\x85\x91\x93-\x95]|\x80)(?=[a-z])")
 _LOOKED_AT = 200_000  # bytes from which an encoding is guessed
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
 
