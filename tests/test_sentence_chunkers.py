@@ -78,7 +78,7 @@ def test_a_line_of_a_record_is_whole_where_it_fits() -> None:
         "|===\n| Kind\n\n| Black. Hot.\n|===",
         "[source]\n----\na. B. c\n\nd\n----",
         "+----+\n| Black. Hot.\n+----+\n| Green. Mild.\n+----+",
-        "=====  ====\nKind.  Heat\n=====  ====\nA. B.  hot.\n=====  ====",
+        "=====  ====\r\nKind.  Heat\r\n=====  ====\nA. B.  hot.\n=====  ====",
         "| Black. Hot. |\n|-------------|\n| Green. Mild. |",
         "\\begin{table*}\n\\begin{tabular}{l}\nA. B.\n\\end{tabular}\n\n\\end{table*}",
         "#+BEGIN_SRC r\na. B.\n\nc\n#+END_SRC",

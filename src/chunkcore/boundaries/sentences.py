@@ -681,7 +681,7 @@ _PART_MARK = re.compile(
 )
 # Rows between bars, and a table below a rule of "=".
 _TABLE = re.compile(
-    r"^(?:(?:[ \t]*(?:\||\+[-=])[^\n]*(?:\n|\Z)){3,}|=+(?: +=+)+[ \t]*\n(?:[^\n]+(?:\n|\Z))+)",
+    r"^(?:(?:[ \t]*(?:\||\+[-=])[^\n]*(?:\n|\Z)){3,}|=+(?: +=+)+[ \t\r]*\n(?:[^\r\n][^\n]*(?:\n|\Z))+)",
     re.MULTILINE,
 )
 # What each of them has.
