@@ -6,6 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from chunkcore import DataError, Document, OptionError, Span, load_benchmark, load_documents
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, sample_queries, write_benchmark
@@ -85,7 +86,7 @@ def test_what_can_not_be_verified_is_left_out_with_its_reason(entry: Any, row: d
 
 def test_questions_without_an_id_get_one_that_no_other_has() -> None:
     row = {"question": "?", "evidence": ["A cat"]}
-    rows = [row, row | {"id": "q1"}, row | {"id": 4}, row, row | {"id": "q5"}]
+    rows = [row, row | {"id": "q1"}, row | {"id": np.int64(4)}, row, row | {"id": "q5"}]
     loaded = load_benchmark([CAT], rows)
     assert [query.id for query in loaded.queries] == ["q2", "q1", "4", "q4", "q5"]
     assert not loaded.problems

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import islice
+from numbers import Integral
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -274,7 +275,7 @@ def document_name(name: Any) -> str:
     """
     if isinstance(name, str):
         return name
-    if type(name) is not int:
+    if isinstance(name, bool) or not isinstance(name, Integral):  # NumPy's, too
         raise EvidenceError(
             f"documents and questions are named with a string or a whole number, got {echo(name)}"
         )
