@@ -61,6 +61,7 @@ def test_blocks_are_those_of_commonmark() -> None:
 
 def test_a_byte_order_mark_hides_no_heading_and_a_line_in_bold_leads() -> None:
     assert [block.path for block in markdown_blocks("\ufeff# Tea\n\nHot.\n")] == [("Tea",), ("Tea",)]
+    assert blocks("\ufeff") == ["\ufeff"]
     assert words("One two.\n\n**How?**\n\nSo and so.\n", 4) == ["One two.", "**How?**\n\nSo and so."]
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _LINE_END = re.compile(r"\r\n?|\n")
+_MARK_BEFORE_TEXT = re.compile(r"\A\ufeff(?=[ \t]*\S)")
 # The second line must look like YAML or TOML: the first may be a thematic break.
 _FRONT = re.compile(
     r"\ufeff?(?:---|\+\+\+)[ \t]*(?:\r\n?|\n)(?=\s*(?:---|\+\+\+|\.\.\.|#|[\"']?\w[^\s:=]*[\"']?\s*[:=]))"
@@ -247,9 +248,7 @@ def _tokens(text: str) -> list[Token]:
     parser = _parser()
     # Line ends and NULs as in CommonMark; line numbers stay the same. A byte order mark hides no heading.
     clean = (_LINE_END.sub("\n", text) if "\r" in text else text).replace("\0", "\ufffd")
-    if clean.startswith("\ufeff"):
-        clean = f" {clean[1:]}"
-    state: Any = LeanState(clean, parser, {}, [])
+    state: Any = LeanState(_MARK_BEFORE_TEXT.sub(" ", clean), parser, {}, [])
     parser.block.tokenize(state, 0, state.lineMax)
     tokens: list[Token] = state.tokens
     return tokens
