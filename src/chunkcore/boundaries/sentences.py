@@ -695,7 +695,7 @@ def whole_parts(text: str) -> list[tuple[int, int]]:
     r"""Tables, formulas and code between marks of wikis, AsciiDoc, reStructuredText, LaTeX and Org. Linear time.
 
     >>> whole_parts("Tea.\n\n|===\n| Kind\n\n| Black. Hot.\n|===\n")
-    [(6, 39)]
+    [(6, 37)]
     """
     parts: list[tuple[int, int]] = []
     if _has_any(text, _TABLE_SIGNS):
