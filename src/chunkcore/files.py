@@ -410,10 +410,7 @@ def check_unchanged(path: Path) -> None:
     if _is_unchanged(path):
         return
     # A process may have been writing.
-    with (
-        suppress(OSError),
-        locked_folder(true_path(path).parent),
-    ):
+    with suppress(OSError), locked_folder(true_path(path).parent):
         if _is_unchanged(path):
             return
     raise DataError(

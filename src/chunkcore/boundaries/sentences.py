@@ -188,7 +188,7 @@ _DATES = (
 _BLOCK_EDGE = re.compile(  # cells of a row are one block
     rf"(?:</?(?:br|{'|'.join(sorted(BLOCK_TAGS - {'td', 'th'}))})\b[^<>]*>\s*)+", re.IGNORECASE
 )
-# After a heading: no.
+# Where a heading begins: its tag, and those of blocks around it. After a heading there is no edge.
 _HEADING_OPENS = re.compile(r"(?:<(?!/?h[1-6])[^<>]*>\s*)*<h[1-6]\b", re.IGNORECASE)
 _START_TAG = re.compile(r"<[^/]")
 _OPENERS = "\"'“‘«([{¿¡*_-—–/"

@@ -216,11 +216,7 @@ def _run(arguments: list[str]) -> int:
     try:
         code = _command()(args=arguments, prog_name="chunkcore", standalone_mode=False)
         sys.stdout.flush()
-    # The second is how typer puts the first, where it sees it.
-    except (
-        BrokenPipeError,
-        SystemExit,
-    ):
+    except (BrokenPipeError, SystemExit):  # the second is how typer puts the first
         _print_no_more()  # the reader has ended
         return 1
     except (KeyboardInterrupt, typer.Abort):

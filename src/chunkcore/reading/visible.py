@@ -371,7 +371,7 @@ def visible_text(html: str) -> str:
         power.name = "sup"
     tables = soup.find_all("table")
     layouts = set(map(id, filter(_is_layout, tables)))
-    # Each after those in it, whose parts are no longer looked through.
+    # Inner tables first: the parts of what is done are not looked through again.
     for table in reversed(tables):
         if id(table) in layouts:
             _unfold(table)

@@ -30,7 +30,7 @@ _CLOSED = (
 )
 # Scripts whose sentences end at a space.
 _SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-# To the sentence before.
+# Words that refer to the sentence before.
 _REFERS = re.compile(r"(?:It|Its|This|That|These|Those|They|Their|He|She|Such)\b")
 _LINE_ENDS = ("\n", "\r")
 
