@@ -225,18 +225,15 @@ class DocumentNames:
             plain = plain_name(name)
             if plain in self._by_name:
                 by_id.append(self._by_name[plain])
-            else:
-                path = PurePosixPath(_FRAGMENT.sub("", plain) or plain)
-                by_path.append(self._of_path(path, loosely))
-        return by_id + [group for group in by_path if group]
-
-    def _of_path(self, path: PurePosixPath, loosely: bool) -> list[str]:
-        for key in (path.name, path.stem):
-            candidates = self._by_file.get(key, [])
-            same = [name for name in candidates if loosely or _same_file(path, self._paths[name])]
-            if same:
-                return same
-        return []
+                continue
+            path = PurePosixPath(_FRAGMENT.sub("", plain) or plain)
+            for key in (path.name, path.stem):
+                files = self._by_file.get(key, [])
+                same = [file for file in files if loosely or _same_file(path, self._paths[file])]
+                if same:
+                    by_path.append(same)
+                    break
+        return by_id + by_path
 
 
 def _same_file(one: PurePosixPath, other: PurePosixPath) -> bool:

@@ -466,7 +466,7 @@ def without_bare_headers(passages: Sequence[Retrieved], documents: Documents) ->
     whole = []
     for passage in passages:
         start = None
-        if passage.document_id in documents:
+        if "|" in passage.text:
             start = _bare_header(documents[passage.document_id].text, passage.spans[-1])
         if start is None or _goes_on(passage, start, passages, documents):
             whole.append(passage)
@@ -500,9 +500,6 @@ def _bare_header(text: str, span: Span) -> int | None:
     for _ in range(3):  # header, rule and row
         line = text.rfind("\n", 0, max(line, 0))
     first = max(line + 1, last - _LONGEST_HEADER)
-    end = text.find("\n", last)
-    if "|" not in text[first : end if end >= 0 else None]:
-        return None  # of most spans
     for header in _HEADER.finditer(text, first, last + _LONGEST_HEADER):
         if header.start() <= last < header.start() + len(header.group().rstrip()) - 1:
             return header.start()

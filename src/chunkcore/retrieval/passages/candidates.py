@@ -73,6 +73,7 @@ class Question:
         has_answer: whether the index has an answer; None: not known yet.
         first: the units of another retriever's first hit, which words do not contradict.
         last: the counter and the tokens of the last budget, and what filled it.
+        counted: what the last counter counted; None: nothing yet.
         cut: what is shown of the units of which a part is shown.
         visible: the units of which something is shown.
         weights: of the question's words, the logarithm of how few units have each.
@@ -90,7 +91,7 @@ class Question:
     has_answer: bool | None = None
     first: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     last: tuple[TokenCounter, int, Answer] | None = None
-    _counted: Counted | None = None
+    counted: Counted | None = None
     _pieces: dict[int, Retrieved] = field(default_factory=dict)
     claims: dict[str, Claims] = field(default_factory=dict)
     reached: dict[int, range] = field(default_factory=dict)
@@ -126,18 +127,6 @@ class Question:
         piece = Retrieved(name, shown, float(self.scores[unit]), text, id=identity)
         self._pieces[unit] = piece
         return piece
-
-    def counted(self, counter: TokenCounter) -> Counted:
-        """What was counted for this question by its last counter, or nothing yet."""
-        counted = self._counted  # another thread may ask meanwhile
-        if counted is None or counted.counter is not counter:
-            usual, tokens = self.units.counter, self.units.sizes.copy()
-            is_usual = type(usual) is type(counter) and usual.name == counter.name
-            tokens[list(self.cut)] = -1
-            if not is_usual:
-                tokens[:] = -1
-            self._counted = counted = Counted(counter, is_usual, tokens)
-        return counted
 
     def header(self, unit: int) -> Header:
         """The header of a table that a unit repeats, or that stands above its rows; () if it is not shown whole."""
@@ -225,7 +214,15 @@ class Answer:
         self.question = question
         self.scores = question.scores.copy()
         self._copies: dict[Place, list[int]] = {}  # units that say the same as one of the answer
-        self._counted = question.counted(budget.counter)
+        counter, counted = budget.counter, question.counted  # another thread may ask meanwhile
+        if counted is None or counted.counter is not counter:
+            usual, tokens = question.units.counter, question.units.sizes.copy()
+            is_usual = type(usual) is type(counter) and usual.name == counter.name
+            tokens[list(question.cut)] = -1
+            if not is_usual:
+                tokens[:] = -1
+            question.counted = counted = Counted(counter, is_usual, tokens)
+        self._counted = counted
         self._said = Said(question.weights, question.form, question.claims)
         self._headers: dict[tuple[str, Span], Header] = {}  # of rows of tables
         self._read: set[int] = set()  # units of which is known whether they are copies
@@ -329,14 +326,27 @@ class Answer:
                 self.scores[lead.unit] = worth
 
     def _candidates(self, budget: Budget, least: float) -> tuple[Numbers, Numbers]:
-        """The best units, and gaps between them, that fill the budget; and their tokens."""
-        visible, units_of = self.question.visible, self.question.units
+        """The best units, and gaps between them, that fill the budget, and their tokens; without units that say what a
+        better one of them has said, which become its copies.
+        """
+        question, visible, units_of = self.question, self.question.visible, self.question.units
         most = len(visible)
         count = min(8 + int(1.25 * budget.left / units_of.mean_tokens), most)
         while True:
             best = visible[best_of(self.scores[visible], count)]
             units = self._with_needed(units_of.with_gaps(self.scores, best))
-            units = self._without_copies(units, least)
+            better = units[self.scores[units] >= least]
+            for unit in better[np.argsort(-self.scores[better], kind="stable")].tolist():
+                if unit in self._read:
+                    continue
+                self._read.add(unit)
+                piece = question.piece(unit)
+                sayer = self._said.sayer(piece.text, piece.document_id, unit)
+                if sayer is not None:
+                    first = question.piece(sayer)
+                    self._copies.setdefault((first.document_id, first.spans), []).append(unit)
+                    self.scores[unit] = -math.inf
+            units = units[np.isfinite(self.scores[units])]
             sizes = self._sizes(units)
             copies = sum(map(len, self._copies.values()))
             if count >= most or sizes.sum() > budget.left or copies > _MOST_COPIES:
@@ -361,22 +371,6 @@ class Answer:
             needed.update(reached[unit])
         wide = np.array(sorted(needed), dtype=np.int64)
         return wide[np.isfinite(self.scores[wide])]
-
-    def _without_copies(self, units: Numbers, least: float) -> Numbers:
-        """These units without those that say what a better one of them has said, which become its copies."""
-        units_read = units[self.scores[units] >= least]
-        order = units_read[np.argsort(-self.scores[units_read], kind="stable")]
-        for unit in order.tolist():
-            if unit in self._read:
-                continue
-            self._read.add(unit)
-            piece = self.question.piece(unit)
-            sayer = self._said.sayer(piece.text, piece.document_id, unit)
-            if sayer is not None:
-                first = self.question.piece(sayer)
-                self._copies.setdefault((first.document_id, first.spans), []).append(unit)
-                self.scores[unit] = -math.inf
-        return units[np.isfinite(self.scores[units])]
 
     def _sizes(self, units: Numbers) -> Numbers:
         """The tokens of what is shown of units. Those of whole units, by the index's counter, are counted once."""

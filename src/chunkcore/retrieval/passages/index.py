@@ -542,13 +542,12 @@ class WindowIndex(PassageIndex):
         if show == "all":
             shown = self._everything
         else:
-            ranges = ranges_of(places)
+            ranges = [ranges_of(places)]
             if show != "hits":
-                whole = {hits[number].document_id for number in places[0].tolist()}
-                if show != "whole":
-                    whole.intersection_update(show)
-                ranges = np.concatenate((ranges, units.whole(whole)))
-            shown = Shown(units, ranges)
+                names = [hits[number].document_id for number in places[0].tolist()]
+                is_whole = [show == "whole" or name in show for name in names]
+                ranges.append(places[3:, is_whole].T)
+            shown = Shown(units, np.concatenate(ranges))
         best = max(float(words.max(initial=0.0)), units.clear, 1e-9)
         scores = np.full(len(words), -math.inf)
         # A unit without a word that nearly all have loses no more than one without any.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress, pairwise
 from typing import Literal, NamedTuple
@@ -198,12 +198,6 @@ class Units:
         places = np.stack((owner, starts + low, ends + low, low, low + self._lengths[documents]))
         within, _ = self.covered(ranges_of(places))
         return places[:, np.isin(owner, owner[within])]
-
-    def whole(self, names: Iterable[str]) -> Ranges:
-        """The ranges of these documents, as far as they have units."""
-        numbers = [self._number_of[name] for name in names if name in self._number_of]
-        begins = self.begins[numbers]
-        return np.column_stack((begins, begins + self._lengths[numbers]))
 
     def covered(self, ranges: Ranges) -> tuple[Numbers, Numbers]:
         """The number of a range and the unit, for each unit that shares a character with a range."""
