@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields
-from functools import lru_cache, partial, wraps
+from functools import lru_cache, wraps
 from inspect import Parameter, Signature, iscoroutinefunction, signature
 from numbers import Integral, Real
 from operator import ge, le
@@ -18,7 +18,6 @@ from typing_extensions import ParamSpec, TypeVar
 
 from chunkcore import guesses
 from chunkcore.errors import OptionError, echo, suggestion
-from chunkcore.plain import plain
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -366,12 +365,10 @@ def plain_options(thing: Any, *, changed: bool = False) -> dict[str, Any]:
 
 def plain_option(option: str, value: Any) -> Any:
     """An option's value as JSON. A chunker, counter or model becomes its string."""
-    return plain(value, partial(_named, option))
-
-
-def _named(option: str, value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | float | str | tuple | list):
+    if isinstance(value, str | int | float | None):
         return value
+    if isinstance(value, tuple | list):
+        return [plain_option(option, item) for item in value]
     for attribute in ("spec", "name"):
         name = getattr(value, attribute, None)
         if isinstance(name, str):

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
@@ -43,7 +43,6 @@ from chunkcore.text import (
     Span,
     check_document,
     chunk_id,
-    page_marks,
     pages_of_all,
     text_of_spans,
 )
@@ -87,6 +86,7 @@ class Draft(NamedTuple):
 Cuts = Ranges | Sequence[tuple[int, int]] | Sequence[Draft]
 
 
+@dataclass(eq=False, repr=False)
 class DocumentChunks(LazyItems[Chunk]):
     """The chunks of one document as columns; a `Chunk` is made when it is read.
 
@@ -103,39 +103,26 @@ class DocumentChunks(LazyItems[Chunk]):
     ('Hot.', True)
     """
 
-    def __init__(
-        self,
-        document: Document,
-        ranges: Ranges,
-        counts: Numbers,
-        fingerprint: str = "",
-        special: dict[int, Chunk] | None = None,
-    ) -> None:
-        self.document = document
-        self.ranges = ranges
-        self.counts = counts
-        self.fingerprint = fingerprint
-        self.special = special or {}
+    document: Document
+    ranges: Ranges
+    counts: Numbers
+    fingerprint: str = ""
+    special: dict[int, Chunk] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ranges)
 
     def item(self, place: int) -> Chunk:
-        return next(self._items(range(place, place + 1)))
+        return self._chunk(place, *self.ranges[place].tolist(), int(self.counts[place]))
 
     def __iter__(self) -> Iterator[Chunk]:
-        return self._items(range(len(self)))
+        return map(self._chunk, range(len(self)), *self.ranges.T.tolist(), self.counts.tolist())
 
-    def _items(self, places: range) -> Iterator[Chunk]:
-        name, text, fingerprint = self.document.id, self.document.text, self.fingerprint
-        here = slice(places.start, places.stop)
-        rows = zip(places, self.ranges[here].tolist(), self.counts[here].tolist(), strict=True)
-        for place, (start, end), count in rows:
-            if place in self.special:
-                yield self.special[place]
-            else:
-                spans = (Span(start, end),)
-                yield Chunk(name, place, spans, text[start:end], count, fingerprint=fingerprint)
+    def _chunk(self, place: int, start: int, end: int, count: int) -> Chunk:
+        if place in self.special:
+            return self.special[place]
+        text, spans = self.document.text[start:end], (Span(start, end),)
+        return Chunk(self.document.id, place, spans, text, count, fingerprint=self.fingerprint)
 
     def ids(self) -> list[str]:
         """Each `Chunk.id`, of chunks none of which is special."""
@@ -197,8 +184,8 @@ class Chunker(ABC):
     counter: TokenCounter | str = "cl100k_base"
 
     def __new__(cls, **options: object) -> Any:
-        names = [option.name for option in fields(cls)]
-        check_option_names(f"the chunker {cls.name or cls.__name__}", options, names)
+        chunker = f"the chunker {cls.name or cls.__name__}"
+        check_option_names(chunker, options, cls.option_names())
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -269,9 +256,8 @@ class Chunker(ABC):
                 map if pool is None else partial(ordered, pool, ahead=4 * workers)
             )
             if self.tokens_only:
-                batches = _batches(map(self._shown, documents))
-                for batch, source in done(lambda batch: (batch, self._tokenize(batch)), batches):
-                    yield from self._build(batch, source)
+                for source in done(self._tokenize, _batches(map(self._shown, documents))):
+                    yield from self._build(source)
             else:
                 yield from done(self._chunked, iter(documents))
 
@@ -284,21 +270,21 @@ class Chunker(ABC):
         return without_pictures(document) if ";base64," in document.text else document
 
     def _chunked(self, document: Document) -> DocumentChunks:
-        shown = self._shown(document)
-        (chunks,) = self._build([shown], self._tokenize([shown]))
+        (chunks,) = self._build(self._tokenize([self._shown(document)]))
         return chunks
 
     def _tokenize(self, documents: Sequence[Document]) -> TokenizedText:
         counter = cast("TokenCounter", self.counter)
         source = counter.tokenize(*[document.text for document in documents])
+        source.documents = documents
         if len(documents) == 1:
             source.document = documents[0]
         _ = source.boundaries  # computed now, in the tokenizing thread
         return source
 
-    def _build(self, documents: Sequence[Document], source: TokenizedText) -> list[DocumentChunks]:
+    def _build(self, source: TokenizedText) -> list[DocumentChunks]:
         cuts = self.cut(source)
-        drafts = [] if isinstance(cuts, np.ndarray) else _merged(cuts)
+        drafts = _merged(cuts)
         first_spans = [draft.spans[0] for draft in drafts]
         ranges = as_ranges(first_spans) if drafts else as_table(cast("Ranges", cuts))
         for ends in ranges[(ranges[:, 0] < 0) | (ranges[:, 0] >= ranges[:, 1])].tolist():
@@ -311,41 +297,22 @@ class Chunker(ABC):
         }
         if texts:
             counts[list(texts)] = self.token_counter.count_many(list(texts.values()))
+        is_over = counts > (self.hard_maximum or np.inf)
         edges = ranges[:, 0].searchsorted(source.parts).tolist()
         offsets = source.parts[:, 0].tolist()
-        maximum = self.hard_maximum
         built = []
-        for document, (first, last), offset in zip(documents, edges, offsets, strict=True):
+        for document, (first, last), offset in zip(source.documents, edges, offsets, strict=True):
             placed = ranges[first:last] - offset
             chunks = DocumentChunks(document, placed, counts[first:last], self.fingerprint)
             if drafts:
-                chunks.special = _written(
-                    chunks, [_shifted(d, -offset) for d in drafts[first:last]]
-                )
-            if document.marks or (maximum is not None and (chunks.counts > maximum).any()):
-                self._add_metadata(chunks)
+                chunks.special = _written(chunks, drafts[first:last], source.text, -offset)
+            over = is_over[first:last].nonzero()[0].tolist()
+            if document.marks or over:
+                _add_metadata(chunks, over)
             if isinstance(document, VisibleDocument) and document.source is not None:
                 chunks = _in_source(chunks, document, document.source, self.token_counter)
             built.append(chunks)
         return built
-
-    def _add_metadata(self, chunks: DocumentChunks) -> None:
-        """Say which chunks are over the maximum, and which pages hold each."""
-
-        def add(place: int, name: str, value: object) -> None:
-            chunk = chunks[place]
-            chunks.special[place] = replace(chunk, metadata={**chunk.metadata, name: value})
-
-        maximum = self.hard_maximum
-        if maximum is not None:
-            for place in (chunks.counts > maximum).nonzero()[0].tolist():
-                add(place, "over_maximum", True)
-        marks = chunks.document.marks
-        if marks and any(page_marks(marks)):
-            spans = [chunk.spans for chunk in chunks]
-            for place, pages in enumerate(pages_of_all(marks, spans)):
-                if pages:
-                    add(place, "pages", list(pages))
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
@@ -388,9 +355,8 @@ class Chunker(ABC):
             value = getattr(self, option.name)
             if option.name in self.loaders:
                 value = self.loaders[option.name](value)
-            mark = getattr(value, "fingerprint", None)
-            name = mark if isinstance(mark, str) else plain_option(option.name, value)
-            options[option.name] = name
+            mark = getattr(value, "fingerprint", value)
+            options[option.name] = plain_option(option.name, mark)
         return digest([self.name, options], 8)
 
 
@@ -511,29 +477,39 @@ def _merged(cuts: Cuts) -> list[Draft]:
     return [draft._replace(spans=merge_touching(draft.spans)) for draft in drafts]
 
 
-def _written(chunks: DocumentChunks, drafts: Sequence[Draft]) -> dict[int, Chunk]:
-    """The chunks that are more than one slice of their document."""
-    document, counts = chunks.document, chunks.counts.tolist()
+def _written(
+    chunks: DocumentChunks, drafts: Sequence[Draft], text: str, by: int
+) -> dict[int, Chunk]:
+    """The chunks that are more than one slice of their document, from drafts of a text in which it begins at -`by`."""
+    counts = chunks.counts.tolist()
     written = {}
     for place, draft in enumerate(drafts):
         if draft != Draft(draft.spans[:1]):
             written[place] = Chunk(
-                document.id,
+                chunks.document.id,
                 place,
-                draft.spans,
-                draft.text(document.text),
+                shifted(draft.spans, by),
+                draft.text(text),
                 counts[place],
                 draft.context,
                 dict(draft.metadata),
                 chunks.fingerprint,
-                draft.segments,
+                tuple([shifted(segment, by) for segment in draft.segments]),
                 draft.derived is not None,
             )
     return written
 
 
-def _shifted(draft: Draft, by: int) -> Draft:
-    if not by:
-        return draft
-    segments = tuple([shifted(segment, by) for segment in draft.segments])
-    return draft._replace(spans=shifted(draft.spans, by), segments=segments)
+def _add_metadata(chunks: DocumentChunks, over: Iterable[int]) -> None:
+    """Say which chunks are over the maximum, and which pages hold each."""
+
+    def add(place: int, name: str, value: object) -> None:
+        chunk = chunks[place]
+        chunks.special[place] = replace(chunk, metadata={**chunk.metadata, name: value})
+
+    for place in over:
+        add(place, "over_maximum", True)
+    spans = [chunk.spans for chunk in chunks]
+    for place, pages in enumerate(pages_of_all(chunks.document.marks, spans)):
+        if pages:
+            add(place, "pages", list(pages))

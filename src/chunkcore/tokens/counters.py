@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,7 @@ class WordCounter(TokenCounter):
         return WordText(texts, self)
 
 
+@dataclass(eq=False, repr=False)
 class TiktokenCounter(TokenCounter):
     """OpenAI's byte-pair encodings. Special tokens are text; an unpaired surrogate counts as U+FFFD.
 
@@ -109,8 +111,7 @@ class TiktokenCounter(TokenCounter):
     (7, [0, 1, 2, 3, 3, 4, 4, 4, 5, 5, 6, 6, 6])
     """
 
-    def __init__(self, name: str = "cl100k_base") -> None:
-        self.name = name
+    name: str = "cl100k_base"
 
     @property
     def encoding(self) -> Any:

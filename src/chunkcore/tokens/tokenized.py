@@ -101,8 +101,7 @@ class _Once(Generic[T]):
         self.__doc__ = compute.__doc__
 
     def __get__(self, instance: Any, owner: type) -> T:
-        if instance is None:
-            return self  # type: ignore[return-value]  # read from the class, as documentation tools do
+
         value = self.compute(instance)
         instance.__dict__[self.compute.__name__] = value
         return value
@@ -118,6 +117,7 @@ class TokenizedText:
         counter: the counter of the tokens.
         parts: the range of each text, ``(n, 2)``.
         document: whose text it is; None for a bare text, or several joined ones.
+        documents: whose texts they are; none for bare texts.
 
     >>> from chunkcore.tokens import TiktokenCounter
     >>> source = TiktokenCounter("cl100k_base").tokenize("Chunks of text, counted in bulk.")
@@ -128,19 +128,17 @@ class TokenizedText:
     def __init__(self, texts: Sequence[str], counter: TokenCounter) -> None:
         self.text = "".join(texts)
         self.counter = counter
-        lengths = np.array(list(map(len, texts)), dtype=np.int64)
-        ends = np.cumsum(lengths)
-        self.parts = np.column_stack((ends - lengths, ends))
+        edges = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+        self.parts = np.column_stack((edges[:-1], edges[1:]))
         self.document: Document | None = None
+        self.documents: Sequence[Document] = ()
 
     @_Once
     def flags(self) -> bytearray:
         """A byte for each of the n + 1 places of the text: 1 for a context-free boundary, as the parts' ends are."""
-        flags = bytearray(len(self.text) + 1)
-        for edges in self.parts.tolist():
-            for edge in edges:
-                flags[edge] = 1
-        return flags
+        flags = np.zeros(len(self.text) + 1, dtype=np.bool_)
+        flags[self.parts] = True
+        return bytearray(flags)
 
     @_Once
     def edges(self) -> Numbers:
@@ -281,14 +279,13 @@ class BytePairText(TokenizedText):
 
     @_Once
     def flags(self) -> bytearray:
-        flags = bytearray(b"\1") * (len(self.text) + 1)
-        boundaries = np.frombuffer(flags, dtype=np.bool_)
+        flags = np.ones(len(self.text) + 1, dtype=np.bool_)
         for begin in range(0, len(self.text), _BLOCK):
             block = self.code_points[begin : begin + _BLOCK + 1]
             inner = context_free_boundaries(self.counter.name, block)[1:-1]
-            boundaries[begin + 1 : begin + 1 + len(inner)] = inner
-        boundaries[self.parts] = True
-        return flags
+            flags[begin + 1 : begin + 1 + len(inner)] = inner
+        flags[self.parts] = True
+        return bytearray(flags)
 
 
 class WordText(TokenizedText):
