@@ -28,6 +28,8 @@ def test_given_spans_are_taken_where_they_hold_the_text(aligner: Aligner) -> Non
     "spans",
     [
         [Span(5, 16)],  # one character off
+        [Span(3, 9)],
+        [Span(9, 16)],
         [Span(4, 4000)],  # past the end
         [Span(4, 15), Span(35, 43)],  # one span too many
     ],
@@ -174,23 +176,19 @@ def test_thresholds_are_what_they_say() -> None:
 
 
 def test_of_several_places_the_one_nearest_to_the_given_spans_is_taken() -> None:
-    aligner = Aligner([TALE])
-    first, second = (
-        aligner.locate("The search went on for eleven days.", document_id="tale", spans=each).spans[0].start
-        for each in ([], [Span(TALE.text.rindex("The search") + 3, len(TALE.text))])
-    )
-    assert (first, second) == (TALE.text.index("The search"), TALE.text.rindex("The search"))
+    aligner, text = Aligner([TALE]), "The search went on for eleven days."
+    spans = [], [Span(TALE.text.rindex("The search") + 3, len(TALE.text))]
+    starts = [aligner.locate(text, document_id="tale", spans=each).spans[0].start for each in spans]
+    assert starts == [TALE.text.index("The search"), TALE.text.rindex("The search")]
 
 
 def test_given_spans_are_taken_where_a_context_was_written_around_the_text() -> None:
-    start = TALE.text.rindex("The search")
+    start, text = TALE.text.rindex("The search"), "At sea:\nThe search went on for eleven days."
     span = Span(start, start + 35)
     aligner = Aligner([TALE])
-    found = aligner.locate("At sea:\nThe search went on for eleven days.", document_id="tale", spans=[span])
+    found = aligner.locate(text, document_id="tale", spans=[span])
     assert (found.match, found.spans, found.certainty) == ("spans", (span,), 1)
-    off = aligner.locate(
-        "At sea:\nThe search went on for eleven days.", document_id="tale", spans=[Span(start + 1, start + 35)]
-    )
+    off = aligner.locate(text, document_id="tale", spans=[Span(start + 1, start + 35)])
     assert off.match != "spans"
 
 

@@ -362,14 +362,14 @@ class Locator:
     def locate_all(self, hits: Sequence[Hit]) -> list[Verdict]:
         """The verdicts on the hits of one answer.
 
-        Some stores write their own address over the name of each hit. Where all hits have one name, and their texts
-        stand in several documents, it names none of them.
+        Some stores write their own address over the name of each hit. Where all hits have one name that is no
+        document's, and their texts stand in several documents, it names none of them.
         """
         verdicts = [self._verdict(hit) for hit in hits]
         shared: set[str] = set()
         if len(hits) > 1:
             shared = set.intersection(*[set(hit.names) for hit in hits])
-        if shared:
+        if shared and not self._groups(list(shared)):
             verdicts = self._without_shared_names(hits, verdicts, shared)
         changed = self.changed(
             {verdict.piece.document_id for verdict in verdicts if verdict.piece.spans}
@@ -397,7 +397,7 @@ class Locator:
     def _verdict(self, hit: Hit) -> Verdict:
         if not hit.text.strip() and not (self.lenient and hit.spans):
             return _elsewhere(hit, "it has no text")
-        groups = self._names.groups(hit.names, loosely=self.lenient) or self._by_metadata(hit.names)
+        groups = self._groups(hit.names)
         for group in groups:
             tried = [self._in_document(hit, document_id) for document_id in group]
             pieces = [piece for piece in tried if piece is not None]
@@ -413,9 +413,11 @@ class Locator:
                 return verdict
         return _elsewhere(hit, "its document does not have its text", groups[0][0])
 
-    def _by_metadata(self, names: Sequence[str]) -> list[list[str]]:
-        """The documents of each name, by the names in their metadata."""
-        groups = []
+    def _groups(self, names: Sequence[str]) -> list[list[str]]:
+        """The documents of each name, by their ids, else by the names in their metadata."""
+        groups = self._names.groups(names, loosely=self.lenient)
+        if groups:
+            return groups
         others, documents = self._other_names
         for group in others.groups(names, loosely=self.lenient):
             document_ids = {document_id for name in group for document_id in documents[name]}

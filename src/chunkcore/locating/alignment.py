@@ -286,18 +286,23 @@ def unlocated(text: str, score: float = 0.0) -> Retrieved:
 
 
 def _holds(source: str, spans: Sequence[Span], text: str) -> bool:
-    """Whether the spans hold the text, or most of it."""
+    """Whether the spans hold the text, or most of it, without the rest beside them."""
     held = "".join(span.slice(source) for span in spans)
-    if not text or held == text:
-        return True
-    if "".join(held.split()) == "".join(text.split()):
+    if not text or "".join(held.split()) == "".join(text.split()):
         return True
     inner, form = fold(held).text, fold(text)
-    start = form.text.find(inner)
-    if not inner or start < 0 or len(inner) < _PART * len(form.text):
+    if not inner or inner not in form.text or len(inner) < _PART * len(form.text):
         return False
-    part = form.span(start, start + len(inner))
-    return not cuts_words(text, part) and wording(part.slice(text)) == wording(held)
+    before, _, behind = form.text.partition(inner)
+    part = form.span(len(before), len(before) + len(inner))
+    if cuts_words(text, part) or wording(part.slice(text)) != wording(held):
+        return False
+    # A context stands nowhere near. The rest of a text whose place is some characters off does.
+    first, last, near = spans[0].start, spans[-1].end, 2 * len(text)
+    leading = fold(source[max(0, first - near) : first]).text
+    trailing = fold(source[last : last + near]).text
+    has_lead = before and leading.endswith(before)
+    return not has_lead and not (behind and trailing.startswith(behind))
 
 
 _QUOTED = 0.9  # of a resemblance: most words have to be the same
