@@ -107,7 +107,7 @@ def concatenate(
     shape: tuple[int, ...] = ()
     file: Any = None
     for part in parts:
-        held.append(np.ascontiguousarray(part, dtype=kind))
+        held.append(np.ascontiguousarray(part, kind))
         rows += len(part)
         size += held[-1].nbytes
         shape = part.shape[1:]
@@ -120,9 +120,9 @@ def concatenate(
                 file.flush()
             held.clear()
     if file is None:
-        return np.concatenate(held) if held else np.empty(0, dtype=kind)
+        return np.concatenate(held) if held else np.empty(0, kind)
     with file:
-        return np.asarray(np.memmap(file, dtype=kind, mode="r", shape=(rows, *shape)))
+        return np.asarray(np.memmap(file, kind, mode="r", shape=(rows, *shape)))
 
 
 def release(array: NDArray[Any]) -> None:
@@ -136,7 +136,7 @@ def release(array: NDArray[Any]) -> None:
 
 def text_keys(texts: Iterable[str]) -> Keys:
     """`text_key` of each text, shape (texts,)."""
-    return np.fromiter(map(text_key, texts), dtype="S20")
+    return np.fromiter(map(text_key, texts), 'S20')
 
 
 def distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
@@ -147,4 +147,4 @@ def distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
     (['b', 'a'], [0, 1, 0])
     """
     place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-    return list(place), np.array([place[text] for text in texts], dtype=np.int64)
+    return list(place), np.array([place[text] for text in texts], np.int64)

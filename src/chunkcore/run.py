@@ -172,7 +172,7 @@ class RankedPieces(LazySequence[int, LazySequence[int, Retrieved]]):
 
     def of_rows(self, rows: Sequence[int]) -> RankedPieces:
         """Some of the queries, in this order; no pieces for a row of -1."""
-        chosen = np.array(rows, dtype=np.int64)
+        chosen = np.array(rows, np.int64)
         counts = np.append(self.counts, 0)[chosen]  # the last is that of -1
         starts = np.append(self.starts, 0)[chosen]
         places = ragged_indices(starts, counts)[1]
@@ -210,8 +210,8 @@ class Answers(Mapping[str, Sequence[Retrieved]]):
         if isinstance(results, RankedPieces):
             return cls(ids, results)
         pieces = list(chain.from_iterable(results))
-        counts = np.array(list(map(len, results)), dtype=np.int64)
-        scores = np.array([piece.score for piece in pieces], dtype=np.float64)
+        counts = np.array(list(map(len, results)), np.int64)
+        scores = np.array([piece.score for piece in pieces], float)
         numbers = np.arange(len(pieces))
         return cls(ids, RankedPieces(pieces, counts, numbers, scores))
 

@@ -19,7 +19,7 @@ Flags = NDArray[np.bool_]
 
 def as_table(pairs: Ranges | Sequence[tuple[int, int]]) -> Ranges:
     """Starts and ends as an ``(n, 2)`` int64 array."""
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 def as_ranges(spans: Iterable[Span]) -> Ranges:
@@ -45,7 +45,7 @@ def union_ranges(ranges: Ranges) -> Ranges:
     """
     ranges = ranges[ranges[:, 1] > ranges[:, 0]]
     if not len(ranges):
-        return np.empty((0, 2), dtype=np.int64)
+        return np.empty((0, 2), np.int64)
     ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
     reach = np.maximum.accumulate(ranges[:, 1])
     first = np.flatnonzero(np.concatenate(([True], ranges[1:, 0] > reach[:-1])))

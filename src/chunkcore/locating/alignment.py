@@ -470,11 +470,11 @@ def choose_in_order(
         return chosen
     ranges = [places[number] for number in placed]
     jumps = _jumps(places, lengths, placed)
-    until = [np.zeros(len(ranges[0]), dtype=np.int64)]
+    until = [np.zeros(len(ranges[0]), np.int64)]
     for (before, here), jump in zip(pairwise(ranges), jumps, strict=True):
         until.append(_least_before(until[-1], before, here, jump))
     place = int(until[-1].argmin())
-    after = np.zeros(len(until[-1]), dtype=np.int64)
+    after = np.zeros(len(until[-1]), np.int64)
     for step in reversed(range(len(placed))):
         total = until[step] + after
         chosen[placed[step]] = place, int(np.count_nonzero(total == total.min()))

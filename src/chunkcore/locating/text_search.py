@@ -41,7 +41,7 @@ class NormalizedText:
 
 def code_points(text: str) -> NDArray[np.uint32]:
     """The text's code points, unpaired surrogates included."""
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 def squeeze(text: str) -> NormalizedText:
@@ -114,7 +114,7 @@ def _reduced(text: str, reduce: Callable[[str], str]) -> NormalizedText:
     codes = code_points(text)
     distinct, which = np.unique(codes, return_inverse=True)
     folded = [reduce(chr(code)) for code in distinct.tolist()]
-    sizes = np.array([len(item) for item in folded], dtype=np.int64)
+    sizes = np.array([len(item) for item in folded], np.int64)
     first = np.cumsum(sizes) - sizes
     origins, places = ragged_indices(first[which], sizes[which])
     letters = code_points("".join(folded))[places].tobytes()
@@ -169,7 +169,7 @@ def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:
     width, factor = 1, _BASE
     while width < window:
         if len(hashes) <= width:
-            return np.empty(0, dtype=np.uint64)
+            return np.empty(0, np.uint64)
         hashes = hashes[:-width] * np.uint64(factor) + hashes[width:]
         width, factor = 2 * width, factor * factor % 2**64
     return hashes
@@ -197,8 +197,8 @@ class Searchable:
     @cached_property
     def _windows(self) -> tuple[NDArray[np.uint64], Numbers]:
         """The hashes, sorted, and the places of their windows in all texts."""
-        hashes = [np.empty(0, dtype=np.uint64)]
-        places = [np.empty(0, dtype=np.int64)]
+        hashes = [np.empty(0, np.uint64)]
+        places = [np.empty(0, np.int64)]
         for text, base in zip(self.texts, self._bases.tolist(), strict=False):
             hashed = _window_hashes(text, self._window)[:: self._stride]
             hashes.append(hashed.copy())  # a view would keep all hashes in memory

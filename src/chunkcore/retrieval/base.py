@@ -135,7 +135,7 @@ class Hits(NamedTuple):
         """
         width = max((len(indices) for indices, _ in rows), default=0)
         shape = len(rows), width
-        hits = cls(np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf))
+        hits = cls(np.full(shape, -1, np.int64), np.full(shape, -np.inf))
         for row, (indices, scores) in enumerate(rows):
             hits.indices[row, : len(indices)] = indices
             hits.scores[row, : len(scores)] = scores

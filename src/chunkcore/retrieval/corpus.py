@@ -72,7 +72,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         self.special: dict[int, Chunk] = {}
         self.made_postings: dict[str, Postings] = {}
         self.parent: ChunkedCorpus | None = None
-        self.places: Numbers = np.zeros(0, dtype=np.int64)
+        self.places: Numbers = np.zeros(0, np.int64)
         rows = []
         for place, chunk in enumerate(chunks):
             if not isinstance(chunk, Chunk):
@@ -89,7 +89,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
             if self._slice(*row) != chunk:
                 self.special[place] = chunk
             rows.append(row)
-        self.columns: NDArray[np.int64] = np.array(rows, dtype=np.int64).reshape(-1, 5).T
+        self.columns: NDArray[np.int64] = np.array(rows, np.int64).reshape(-1, 5).T
 
     @classmethod
     def of_columns(
@@ -342,7 +342,7 @@ def _merged(kept: Flags, keys: Numbers) -> Numbers:
     >>> _merged(np.array([True, False, True]), np.array([0, 1, 2, 5, 1])).tolist()
     [0, 4, 2, 3]
     """
-    is_kept = np.append(kept, np.ones(len(keys) - len(kept), dtype=np.bool_))
+    is_kept = np.append(kept, np.ones(len(keys) - len(kept), bool))
     order = np.argsort(keys, kind="stable")
     merged: Numbers = order[is_kept[order]]
     return merged
@@ -350,7 +350,7 @@ def _merged(kept: Flags, keys: Numbers) -> Numbers:
 
 def _places(numbers: Numbers, size: int) -> Numbers:
     """The place of each of so many numbers among some of them, -1 for one that is not there."""
-    places = np.full(size, -1, dtype=np.int64)
+    places = np.full(size, -1, np.int64)
     places[numbers] = np.arange(len(numbers))
     return places
 

@@ -302,15 +302,15 @@ class Postings:
             text_keys(_cut(word, letters) if letters else word for word in numbers),
             return_inverse=True,
         )
-        sizes = np.array(lengths, dtype=np.int64)
+        sizes = np.array(lengths, np.int64)
         # One large array is changed in place: there are millions of occurrences.
-        places = which.take(np.frombuffer(occurrences, dtype=np.int32))
+        places = which.take(np.frombuffer(occurrences, np.int32))
         places *= len(sizes)
         places += np.repeat(np.arange(len(sizes), dtype=np.int32), sizes_of_texts)
         del occurrences, numbers
         places.sort()
         ends = np.flatnonzero(np.append(places[1:] != places[:-1], True)[: len(places)])
-        counts = np.empty(len(ends), dtype=np.int32)
+        counts = np.empty(len(ends), np.int32)
         counts[:1] = ends[:1] + 1
         np.subtract(ends[1:], ends[:-1], out=counts[1:], casting="unsafe")
         places = places[ends]
@@ -329,7 +329,7 @@ class Postings:
         size = max(1, len(lengths))
         begins = np.searchsorted(places, np.arange(len(keys) + 1, dtype=np.int64) * size)
         kind = np.min_scalar_type(int(counts.max(initial=0)))
-        texts = np.empty(len(places), dtype=np.int32)
+        texts = np.empty(len(places), np.int32)
         np.remainder(places, size, out=texts, casting="unsafe")
         return cls(keys, begins, texts, counts.astype(kind), lengths)
 
@@ -343,7 +343,7 @@ class Postings:
         keys, which = np.unique(
             np.concatenate([part.keys for part, _ in parts]), return_inverse=True
         )
-        lengths = np.zeros(size, dtype=np.int64)
+        lengths = np.zeros(size, np.int64)
         first, width = 0, max(1, size)
         rows, counts = [], []
         for part, numbers in parts:
@@ -364,7 +364,7 @@ class Postings:
         """The postings of these texts, numbered from 0 in this order; the arrays are shared. For `of_word` only."""
         if np.array_equal(numbers, np.arange(len(self.lengths))):
             return self
-        places = np.full(len(self.lengths), -1, dtype=np.int64)
+        places = np.full(len(self.lengths), -1, np.int64)
         places[numbers] = np.arange(len(numbers))
         if self.places is not None:
             places = np.where(self.places >= 0, places[self.places], -1)
@@ -372,7 +372,7 @@ class Postings:
 
     def of_word(self, key: str) -> tuple[Numbers, NDArray[Any]]:
         """The texts that have the word, ascending, and how often each has it."""
-        name = np.array(text_key(key), dtype=self.keys.dtype)
+        name = np.array(text_key(key), self.keys.dtype)
         number = int(np.searchsorted(self.keys, name))
         is_known = number < len(self.keys) and self.keys[number] == name
         rows = slice(*self.begins[number : number + 2]) if is_known else slice(0)

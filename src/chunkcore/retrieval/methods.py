@@ -290,7 +290,7 @@ class _Fused(Index):
     ) -> tuple[Hits, Flags]:
         """The fused rankings, and of each whether a deeper one may have more."""
         if depth < 1:
-            return Hits.of([]), np.zeros(0, dtype=np.bool_)
+            return Hits.of([]), np.zeros(0, bool)
         rankings = [index.rank(queries, depth) for index in self.inner]
         full = np.any([ranking.counts == depth for ranking in rankings], axis=0)
         full &= depth < len(self.corpus)

@@ -406,7 +406,7 @@ def _check_chunks(
     _check_fit(columns.dtype.kind == "i" and columns.ndim == 2 and len(columns) == 5)
     numbers, _, starts, ends, _ = columns
     _check_fit((numbers >= 0).all() and (numbers < len(documents)).all())
-    sizes = np.array([document.size for document in documents], dtype=np.int64)[numbers]
+    sizes = np.array([document.size for document in documents], np.int64)[numbers]
     _check_fit((starts >= 0).all() and (starts <= ends).all() and (ends <= sizes).all())
     _check_fit(all(chunk.end <= sizes[place] for place, chunk in special.items()))
 

@@ -482,7 +482,7 @@ def rerank_scores(
         )
 
     failed = f"{name} failed on {len(pairs)} pairs"
-    return ask_twice(lambda: np.asarray(reranker(pairs), dtype=np.float64), check, failed)
+    return ask_twice(lambda: np.asarray(reranker(pairs), float), check, failed)
 
 
 @stages.register("rerank")

@@ -130,8 +130,8 @@ def top_k(
     owner_of = np.arange(len(right)) if owners is None else owners
     firsts = np.flatnonzero(np.diff(owner_of, prepend=-1))
     k = min(k, len(firsts))
-    best = np.zeros((len(left), k), dtype=np.int64)
-    values = np.zeros((len(left), k), dtype=np.float32)
+    best = np.zeros((len(left), k), np.int64)
+    values = np.zeros((len(left), k), np.float32)
     if not best.size:
         return best, values
     directions = (left / query_lengths[:, None]).astype(np.float32)
@@ -157,7 +157,7 @@ def top_k(
 
 
 def _rough_cosines(directions: Vectors, vectors: Rows, lengths: Scores) -> Vectors:
-    rough = np.empty((len(directions), len(vectors)), dtype=np.float32)
+    rough = np.empty((len(directions), len(vectors)), np.float32)
     size = max(1, WORKING // (8 * directions.shape[1]))
     for start in range(0, len(vectors), size):
         block = vectors[start : start + size].astype(np.float32, copy=False)
@@ -180,7 +180,7 @@ def _candidates(
 
 
 def _cosines(queries: Floats, vectors: Rows, rows: Numbers, columns: Numbers) -> Vectors:
-    scores = np.empty(len(rows), dtype=np.float32)
+    scores = np.empty(len(rows), np.float32)
     size = max(1, WORKING // (80 * queries.shape[1]))
     for start in range(0, len(rows), size):
         some = slice(start, start + size)
@@ -283,7 +283,7 @@ class TextVectors:
         self._progress: Progress = progress or no_progress
         self._fingerprint = fingerprint
         self._held: list[tuple[ChunkedCorpus, RowsKind, Rows]] = []
-        self._queries: tuple[dict[str, int], Vectors] = {}, np.zeros((0, 1), dtype=np.float32)
+        self._queries: tuple[dict[str, int], Vectors] = {}, np.zeros((0, 1), np.float32)
         self._ahead = 0  # texts that `embed_ahead` embedded
 
     @cached_property
@@ -432,7 +432,7 @@ class TextVectors:
         """The texts' tokens, or characters where the model does not count."""
         if isinstance(self.embedder, TokenCountingEmbedder):
             return self.embedder.count_tokens(texts)
-        return np.array([len(text) for text in texts], dtype=np.int64)
+        return np.array([len(text) for text in texts], np.int64)
 
     def _embedded(self, texts: Sequence[str], later: int = 0) -> Iterator[Vectors]:
         done = dimensions = 0
@@ -530,7 +530,7 @@ def chunk_vectors(
     held = np.asarray(vectors)
     means = np.add.reduceat(held.astype(np.float64), firsts, axis=0) / counts[:, None]
     several = counts > 1
-    kept = np.ones(len(owners), dtype=np.bool_)
+    kept = np.ones(len(owners), bool)
     if cluster_only:
         kept = np.repeat(~several, counts)
     rows = np.concatenate((held[kept], means[several].astype(np.float32)))

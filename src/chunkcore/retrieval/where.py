@@ -44,22 +44,22 @@ def allowed_documents(
             truth("a filter", where(own_copy(document.metadata)), document.id)
             for document in documents
         ]
-        return np.array(answers, dtype=np.bool_)
+        return np.array(answers, bool)
     if isinstance(where, Mapping):
         _check_operators(where)
         check_values(where)
-        allowed = np.ones(len(documents), dtype=np.bool_)
+        allowed = np.ones(len(documents), bool)
         for key, value in where.items():
             required = comparable(value)
             equal = []
             for document in documents:
                 data = document.metadata
                 equal.append(key in data and comparable(data[key]) == required)
-            allowed &= np.array(equal, dtype=np.bool_)  # of no documents, too
+            allowed &= np.array(equal, bool)  # of no documents, too
         return allowed
     ids = {unicodedata.normalize("NFC", name) for name in _ids(where)}
     is_named = [unicodedata.normalize("NFC", document.id) in ids for document in documents]
-    return np.array(is_named, dtype=np.bool_)
+    return np.array(is_named, bool)
 
 
 def check_predicate(

@@ -89,7 +89,7 @@ class Question:
     form: str
     hits: object = None
     has_answer: bool | None = None
-    first: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    first: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     last: tuple[TokenCounter, int, Answer] | None = None
     counted: Counted | None = None
     _pieces: dict[int, Retrieved] = field(default_factory=dict)
@@ -369,7 +369,7 @@ class Answer:
                     last += 1
                 reached[unit] = range(first, last + 1)
             needed.update(reached[unit])
-        wide = np.array(sorted(needed), dtype=np.int64)
+        wide = np.array(sorted(needed), np.int64)
         return wide[np.isfinite(self.scores[wide])]
 
     def _sizes(self, units: Numbers) -> Numbers:

@@ -113,10 +113,10 @@ class Units:
         self.tokens: Numbers = corpus.token_counts[order]
         self.mean_tokens = max(1.0, float(self.tokens.sum()) / max(1, len(order)))
         self.counter = get_counter(counter)
-        self.sizes: Numbers = np.full(len(order), -1, dtype=np.int32)
+        self.sizes: Numbers = np.full(len(order), -1, np.int32)
         # Among n units, no deviation is over the root of n - 1.
         self.clear = min(_CLEAR, len(order) / 4)
-        self._goes_on = np.full(len(order), -1, dtype=np.int8)  # -1: not known yet
+        self._goes_on = np.full(len(order), -1, np.int8)  # -1: not known yet
 
     def __len__(self) -> int:
         return int(self.firsts[-1])
@@ -193,7 +193,7 @@ class Units:
             end = max((span.end for span in hit.spans), default=0)
             if end <= self.given[document].size:
                 rows += [(number, document, span.start, span.end) for span in hit.spans]
-        owner, documents, starts, ends = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+        owner, documents, starts, ends = np.array(rows, np.int64).reshape(-1, 4).T
         low = self.begins[documents]
         places = np.stack((owner, starts + low, ends + low, low, low + self._lengths[documents]))
         within, _ = self.covered(ranges_of(places))
@@ -294,7 +294,7 @@ class Shown:
     def covers(self, starts: Numbers, ends: Numbers) -> Flags:
         """Whether each of these stretches of the axis is shown whole."""
         if not len(self._ranges):
-            return np.zeros(len(starts), dtype=np.bool_)
+            return np.zeros(len(starts), bool)
         place = np.searchsorted(self._ranges[:, 0], starts, side="right") - 1
         covers: Flags = (place >= 0) & (ends <= self._ranges[place, 1])
         return covers
@@ -456,7 +456,7 @@ def needed_level(
 ) -> float:
     """The least level that shows all these units; infinite if none does."""
     order, level = levels(scores, sizes)
-    places = np.full(len(scores), -1, dtype=np.int64)
+    places = np.full(len(scores), -1, np.int64)
     places[order] = np.arange(len(order))
     last = places[units]
     if not len(units) or (last < 0).any():
@@ -483,7 +483,7 @@ def holds_all(
     """Whether the pieces hold all text of some places, but for white space."""
     for place in places:
         text = documents[place.document_id].text
-        outside = np.ones(len(text), dtype=np.bool_)
+        outside = np.ones(len(text), bool)
         for piece in pieces:
             if piece.document_id == place.document_id:
                 for span in piece.spans:

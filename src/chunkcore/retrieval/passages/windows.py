@@ -84,7 +84,7 @@ class DenseWindows:
         units = self._units
         for first, last in units.blocks(VECTORS):
             block = np.arange(first, last)
-            vectors = np.asarray(self._rows[units.order[block]], dtype=np.float64)
+            vectors = np.asarray(self._rows[units.order[block]], float)
             inverse = _inverse_lengths(vectors, np.zeros(len(block)))
             self._inverse[-1, first:last] = inverse
             sums = _running(vectors * (inverse * self._weights[block])[:, None])
@@ -144,12 +144,12 @@ class _Block:
     def __init__(self, units: Units, first: int, last: int, scales: Sequence[_Scale]) -> None:
         self.first, self.last = first, last
         near = [scale for scale in scales if isinstance(scale.width, int) and scale.width < SHARED]
-        self._widths = np.array([scale.width for scale in near], dtype=np.int64)
+        self._widths = np.array([scale.width for scale in near], np.int64)
         self._gap = gap = int(self._widths.max(initial=0))
         documents = units.documents[first:last] - units.documents[first]
         self._places: Numbers = np.arange(last - first) + gap * (documents + 1)
         self._axis = int(self._places[-1]) + 1 + gap
-        norms = [np.ones(self._axis, dtype=scale.norms.dtype) for scale in near]
+        norms = [np.ones(self._axis, scale.norms.dtype) for scale in near]
         for row, scale in zip(norms, near, strict=True):
             row[self._places] = scale.norms[first:last]
         offset = len(near) * self._axis
@@ -175,7 +175,7 @@ class _Block:
         self._ends: Numbers = np.concatenate([self._places[:0], *ends])
         self._norms: Floats = np.concatenate(norms)
         # Of each unit the first wide window that it is in, and the one after the last, at each scale.
-        rows = np.array(reach, dtype=np.int32).reshape(-1, last - first)
+        rows = np.array(reach, np.int32).reshape(-1, last - first)
         self._reach = np.ascontiguousarray(rows.T)
         self._lengths = [self._axis] * len(near) + [len(sizes) for sizes in self._sizes]
 
@@ -205,12 +205,12 @@ class _Block:
     ) -> None:
         """Add a word's score in each window."""
         gap, axis = self._gap, self._axis
-        running = np.zeros(axis + 1, dtype=np.int32)
+        running = np.zeros(axis + 1, np.int32)
         running[self._places.take(units) + 1] = counts
         # Whole numbers add up five times as fast.
         sums = np.cumsum(running, out=running).astype(totals.dtype)
         size = axis - 2 * gap
-        frequency, divisor = np.empty((2, size), dtype=totals.dtype)
+        frequency, divisor = np.empty((2, size), totals.dtype)
         first = 0
         for width, weight in zip(self._widths.tolist(), weights, strict=False):
             ends, starts = sums[gap + width + 1 :], sums[gap - width :]
@@ -224,7 +224,7 @@ class _Block:
         wide = sums.take(self._ends)
         wide -= sums.take(self._starts)
         wide /= wide + self._norms[first:]
-        last = np.array(weights[len(self._widths) :], dtype=totals.dtype)
+        last = np.array(weights[len(self._widths) :], totals.dtype)
         wide *= np.repeat(last, self._lengths[len(self._widths) :])
         totals[first:] += wide
 
@@ -248,14 +248,14 @@ class _Block:
         places = lengths.cumsum() - lengths
         windows = np.repeat(begin - places, lengths)
         windows += np.arange(len(windows))
-        steps = np.zeros(len(windows) + 1, dtype=np.int32)
+        steps = np.zeros(len(windows) + 1, np.int32)
         times = np.concatenate([counts] * scales)
         np.add.at(steps, places - begin + first, times)
         np.subtract.at(steps, places + lengths, times)
         frequency = steps[:-1].cumsum(dtype=steps.dtype).astype(totals.dtype)
         frequency /= frequency + self._norms.take(windows)
         frequency *= np.repeat(
-            np.array(weights, dtype=totals.dtype), lengths.reshape(scales, -1).sum(axis=1)
+            np.array(weights, totals.dtype), lengths.reshape(scales, -1).sum(axis=1)
         )
         totals[windows] += frequency
 
@@ -310,7 +310,7 @@ class LexicalWindows:
             factor = repeats * left.get(key, 1.0)
             weights = [factor * weight for weight in self._weights_of[key]]
             words.append(_Word(units, counts.astype(np.int32), weights))
-        row = np.empty(self._size, dtype=self._real)
+        row = np.empty(self._size, self._real)
         scales = zip(*[block.scores(words) for block in self._blocks], strict=True)
         scores = mean_of_squares((np.concatenate(scale, out=row) for scale in scales), self._size)
         best = float(scores.max(initial=0.0))
@@ -366,7 +366,7 @@ class LexicalWindows:
             if not width:
                 shares[units] += weight
                 continue
-            has = np.zeros(len(shares), dtype=np.int32)
+            has = np.zeros(len(shares), np.int32)
             has[units] = 1
             counts = _running(has)
             shares += weight * (counts[end] > counts[start])
