@@ -62,11 +62,11 @@ def corpora(draw: st.DrawFn) -> ChunkedCorpus:
     return ChunkedCorpus(chunks, documents)
 
 
-def windows(corpus: ChunkedCorpus, scale: int | str, is_shared: bool = False) -> list[list[int]]:
+def windows(corpus: ChunkedCorpus, scale: int, is_shared: bool = False) -> list[list[int]]:
     """The chunks in each chunk's window; a wide one may be that of the middle one of some neighbours."""
     chunks = list(corpus)
     longest = max(Counter(chunk.document_id for chunk in chunks).values(), default=0)
-    width = min(int(scale), longest) if scale != "document" else 0
+    width = min(scale, longest)
     found = []
     for chunk in chunks:
         own = sorted(
@@ -76,11 +76,11 @@ def windows(corpus: ChunkedCorpus, scale: int | str, is_shared: bool = False) ->
         if is_shared and width >= scoring.SHARED:
             first = at - at % (width // 2)
             at = first + len(own[first : first + width // 2]) // 2
-        found.append(own if scale == "document" else own[max(0, at - scale) : at + scale + 1])  # type: ignore[operator]
+        found.append(own[max(0, at - scale) : at + scale + 1])
     return found
 
 
-def dense(corpus: ChunkedCorpus, query: str, scale: int | str, model: Table) -> list[float]:
+def dense(corpus: ChunkedCorpus, query: str, scale: int, model: Table) -> list[float]:
     """Pool each window's vectors and compare."""
     vectors = model.embed_documents([chunk.text for chunk in corpus]).astype(float)
     asked = model.embed_queries([query])[0].astype(float)
@@ -98,7 +98,7 @@ def dense(corpus: ChunkedCorpus, query: str, scale: int | str, model: Table) -> 
     return scores
 
 
-def lexical(corpus: ChunkedCorpus, query: str, scale: int | str, form: str, k1: float, b: float) -> list[float]:
+def lexical(corpus: ChunkedCorpus, query: str, scale: int, form: str, k1: float, b: float) -> list[float]:
     """BM25 of each window as a text. Single characters of a pair count as words, and make no text longer."""
     every, shared_windows = windows(corpus, scale), windows(corpus, scale, is_shared=True)
     texts, shared = (
@@ -126,7 +126,7 @@ def standardised(values: list[float], largest: float) -> np.ndarray:
     return z * abs(z)
 
 
-SCALES = [None, (0,), (0, 1, 3, 7, 15, 31, "document"), ("document",), (2, 0), (5,)]
+SCALES = [None, (0,), (0, 1, 3, 7, 15, 31, 10**9), (10**9,), (2, 0), (5,)]
 OPTIONS = st.fixed_dictionaries(
     {
         "kinds": st.sampled_from([("dense",), ("lexical",), ("dense", "lexical")]),

@@ -49,8 +49,7 @@ _FIRST = 10  # hits that are held against the words
 _CHANCE, _AGREED = 0.5, 0.7  # the mean place of the hits' units by words
 _SAMPLE = 2**12  # units among which a place is found
 
-DOCUMENT = "document"
-Scale = int | str  # a half-width of windows, or "document"
+DOCUMENT = 10**9  # the half-width of windows that are whole documents
 Places = NDArray[np.int32]
 
 
@@ -123,13 +122,11 @@ class Units:
 
     # ---- Windows
 
-    def windows(self, scale: Scale) -> tuple[Places, Places]:
-        """The first unit of each unit's window, and the one after its last."""
-        start, end = self.firsts[self.documents], self.firsts[self.documents + 1]
-        if not isinstance(scale, str):
-            place = np.arange(len(self), dtype=np.int64)
-            start = np.maximum(place - scale, start)
-            end = np.minimum(place + scale + 1, end)
+    def windows(self, width: int) -> tuple[Places, Places]:
+        """The first unit of each unit's window of a half-width, and the one after its last."""
+        place = np.arange(len(self), dtype=np.int64)
+        start = np.maximum(place - width, self.firsts[self.documents])
+        end = np.minimum(place + width + 1, self.firsts[self.documents + 1])
         return start.astype(np.int32), end.astype(np.int32)
 
     def blocks(self, size: int) -> Iterator[tuple[int, int]]:

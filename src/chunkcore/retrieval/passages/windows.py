@@ -1,7 +1,7 @@
 """Windows of units at every size: what a unit's window scores for a question, and the sum over all sizes.
 
 The units are the chunks in the order of their documents. The window of a unit at a half-width h is the units within h
-of it in its document; at the scale "document" it is the whole document. A window is read as one text:
+of it in its document; at the widest scale it is the whole document. A window is read as one text:
 
 - dense: the cosine of the question and the sum of the window's unit-length vectors, each times the square root of its
   chunk's tokens. The question's product with a sum is a difference of running sums of its products with the units.
@@ -32,7 +32,7 @@ from chunkcore.retrieval.lexicon import (
     odds_against,
     word_keys,
 )
-from chunkcore.retrieval.passages.units import DOCUMENT, Places, Scale, Units
+from chunkcore.retrieval.passages.units import DOCUMENT, Places, Units
 from chunkcore.retrieval.vectors import Rows, products
 from chunkcore.spans import Floats, Numbers, Scores
 from chunkcore.text import Document
@@ -46,7 +46,7 @@ WIDE = 2**15
 SHARED = 7
 _SAME = 1e-6  # a smaller deviation, relative to the largest score (of cosines: to 1), is rounding
 
-SCALES: dict[str, tuple[Scale, ...]] = {  # the vectors of many units, added up, tell little apart
+SCALES: dict[str, tuple[int, ...]] = {  # the vectors of many units, added up, tell little apart
     "dense": (0, 1, 3, DOCUMENT),
     "lexical": (0, 1, 3, 7, 15, 31, DOCUMENT),
 }
@@ -128,7 +128,7 @@ class _Word(NamedTuple):
 class _Scale(NamedTuple):
     """The windows of all units at one scale."""
 
-    width: Scale
+    width: int
     starts: Places
     ends: Places
     norms: NDArray[Any]
@@ -143,7 +143,7 @@ class _Block:
 
     def __init__(self, units: Units, first: int, last: int, scales: Sequence[_Scale]) -> None:
         self.first, self.last = first, last
-        near = [scale for scale in scales if isinstance(scale.width, int) and scale.width < SHARED]
+        near = [scale for scale in scales if scale.width < SHARED]
         self._widths = np.array([scale.width for scale in near], np.int64)
         self._gap = gap = int(self._widths.max(initial=0))
         documents = units.documents[first:last] - units.documents[first]
@@ -157,8 +157,7 @@ class _Block:
         starts, ends, reach = [], [], []
         self._sizes: list[Numbers] = []  # how many units share each of the wide windows
         for scale in scales[len(near) :]:
-            stride = scale.width // 2 if isinstance(scale.width, int) else last
-            begins = np.flatnonzero(place_in_document % stride == 0)
+            begins = np.flatnonzero(place_in_document % (scale.width // 2) == 0)
             self._sizes.append(np.diff(begins, append=last - first))
             middle = first + begins + self._sizes[-1] // 2
             starts.append(self._places[scale.starts[middle] - first])
@@ -184,11 +183,11 @@ class _Block:
         totals = np.zeros_like(self._norms)
         for word in words:
             inside = slice(*word.units.searchsorted((self.first, self.last)))
-            units, counts = word.units[inside] - self.first, word.counts[inside]
-            if RARE * len(units) < self.last - self.first:
-                self._add_rare(totals, units, counts, word.weights)
+            here = _Word(word.units[inside] - self.first, word.counts[inside], word.weights)
+            if RARE * len(here.units) < self.last - self.first:
+                self._add_rare(totals, *here)
             else:
-                self._add(totals, units, counts, word.weights)
+                self._add(totals, *here)
         rows = np.split(totals, np.cumsum(self._lengths)[:-1])
         near = len(self._widths)
         for row in rows[:near]:
@@ -276,16 +275,12 @@ class LexicalWindows:
         self._counts: dict[str, int] = {}  # of units that have such a word
         longest = int(np.diff(units.firsts).max(initial=0))
         lengths = _running(self._postings.lengths)
-        # The half-widths of windows; windows of the scale "document" come last.
-        near = [scale for scale in SCALES["lexical"] if isinstance(scale, int)]
-        self._widths = [min(scale, longest) for scale in near]
-        widths: list[Scale] = [*self._widths, DOCUMENT]
+        self._widths = [min(width, longest) for width in SCALES["lexical"]]
         scales = []
-        for width in widths[: len(SCALES["lexical"])]:
+        for width in self._widths:
             start, end = units.windows(width)
             norms = length_norms(lengths[end] - lengths[start], k1, b)
             scales.append(_Scale(width, start, end, norms.astype(self._real)))
-        self._scales = len(scales)
         self._blocks = [_Block(units, *block, scales) for block in units.blocks(WORDS)]
         self._names = Names(list(map(name_of, units.given)), form)
         self._last: tuple[str | None, Scores] = None, np.zeros(0)
@@ -380,21 +375,11 @@ class LexicalWindows:
         closes = np.append(opens[1:], True)
         before, after = (units - first)[opens], (end - units)[closes]
         gaps = np.diff(units)[~opens[1:]]
-        widest = 2 * max(self._widths, default=0) + 1  # a wider gap counts no more
-        sizes = np.arange(widest + 1)
-        rows = (before, gaps, after)
-        starts, between, ends = (
-            np.bincount(np.minimum(row, widest), minlength=len(sizes)) for row in rows
-        )
-        counts = []
+        odds = []
         for width in self._widths:
-            reached = np.minimum(sizes, width) @ starts
-            reached += np.minimum(sizes, 2 * width + 1) @ between
-            reached += np.minimum(sizes, width + 1) @ ends
-            counts.append(reached)
-        if self._scales > len(self._widths):
-            counts.append((end - first)[opens].sum())
-        odds = [odds_against(int(count), self._size) for count in counts]
+            reached = np.minimum(before, width).sum() + np.minimum(after, width + 1).sum()
+            reached += np.minimum(gaps, 2 * width + 1).sum()
+            odds.append(odds_against(int(reached), self._size))
         return [float(weight) for weight in np.log1p(odds)]
 
 
