@@ -212,7 +212,6 @@ def test_blocks_rare_words_and_float32_change_nothing(monkeypatch: pytest.Monkey
     questions = ["fox rain the", "crow", "東京 a1 a1"]
     expected = get_retriever("passages").index(corpus, TextVectors(FakeEmbedder())).search(questions, 400)
     for block, wide, rare in [(7, 10**6, 0), (64, 0, 0), (10**6, 0, 70), (10**6, 10**6, 2)]:
-        monkeypatch.setattr(scoring, "WORDS", block)
         monkeypatch.setattr(scoring, "RARE", rare)
         monkeypatch.setattr(scoring, "VECTORS", block)
         monkeypatch.setattr(scoring, "WIDE", wide)

@@ -136,7 +136,7 @@ def release(array: NDArray[Any]) -> None:
 
 def text_keys(texts: Iterable[str]) -> Keys:
     """`text_key` of each text, shape (texts,)."""
-    return np.fromiter(map(text_key, texts), 'S20')
+    return np.fromiter(map(text_key, texts), "S20")
 
 
 def distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:

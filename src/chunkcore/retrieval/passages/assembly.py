@@ -6,8 +6,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain, pairwise
-from typing import Literal
+from itertools import accumulate, pairwise
+from typing import Literal, NamedTuple
 
 from chunkcore.errors import OptionError, echo
 from chunkcore.reading.visible import is_html
@@ -331,25 +331,21 @@ class _Runs:
 
 def _within_budget(blocks: _Blocks, tokens: int) -> list[Run]:
     """The runs at the least threshold at which they come within the budget, best first."""
-    stretches, sizes = blocks.stretches, blocks.sizes
+    sizes = blocks.sizes
     top = max(blocks.scores, default=0.0)
     least = max(min(blocks.scores, default=0.0), blocks.row.least)
     low, high, threshold = least, top, least
     within: list[Run] = []
     for _ in range(_HALVINGS):
-        for stretch in stretches:
-            stretch.choose(blocks, threshold, PRICE * (top - threshold))
-        runs = list(chain.from_iterable(stretch.runs for stretch in stretches))
+        runs: list[Run] = []
+        for stretch in blocks.stretches:
+            runs += stretch.runs(blocks, threshold, PRICE * (top - threshold))
         if sum(sizes[last + 1] - sizes[first] for first, last in map(blocks.wide, runs)) <= tokens:
             within, high = runs, threshold
             if threshold == least:
                 break
-            for stretch in stretches:
-                stretch.above = stretch.runs
         else:
             low = threshold
-            for stretch in stretches:
-                stretch.below = stretch.runs
         threshold = (low + high) / 2
     losses = []
     for first, last in within:
@@ -358,40 +354,18 @@ def _within_budget(blocks: _Blocks, tokens: int) -> list[Run]:
     return [blocks.wide((first, last)) for _, first, last in sorted(losses)]
 
 
-@dataclass(eq=False)
-class _Stretch:
-    """Blocks that are neighbours, and the disjoint runs of them that are worth most in all.
-
-    What runs are worth falls linearly with the threshold: those that are best at two thresholds are best between them.
-
-    Attributes:
-        first: the number of the first block.
-        after: the one after the last.
-        best: the best unit's score.
-        runs: at the last threshold.
-        above: at the lowest threshold that came within the budget; at the best unit of all there is no run.
-        below: at the highest threshold that did not; None: not known.
-    """
+class _Stretch(NamedTuple):
+    """Blocks that are neighbours: the numbers of the first and of the one after the last, and the best unit's score."""
 
     first: int
     after: int
     best: float
-    runs: list[Run] = field(default_factory=list)
-    above: list[Run] = field(default_factory=list)
-    below: list[Run] | None = None
 
-    def choose(
-        self,
-        blocks: _Blocks,
-        threshold: float,
-        price: float,
-    ) -> None:
-        """Find the runs at a threshold between the two, each for a price."""
-        if self.below == self.above:
-            return
-        self.runs = runs = []
+    def runs(self, blocks: _Blocks, threshold: float, price: float) -> list[Run]:
+        """The disjoint runs of blocks that are worth most in all at a threshold, each for a price."""
+        runs: list[Run] = []
         if self.best <= threshold:
-            return
+            return runs
         outside, inside = 0.0, -math.inf  # a dynamic programme over two states
         begins: dict[int, int] = {}  # of the best run that ends at each block
         closes: dict[int, bool] = {}  # whether the best of all up to a block ends with that run
@@ -410,6 +384,7 @@ class _Stretch:
                 number = begins[number]
                 runs.append((blocks.ends[number][0], last))
             number -= 1
+        return runs
 
 
 # ---- Tables

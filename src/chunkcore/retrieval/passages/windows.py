@@ -38,7 +38,7 @@ from chunkcore.spans import Floats, Numbers, Scores
 from chunkcore.text import Document
 
 VECTORS = 2**14  # that are read together, more where a document is longer
-WORDS = 2**17  # units whose windows are scored together, so that they stay in the processor's cache
+
 RARE = 70  # of a word that fewer units have than one in so many, only the windows that have it are scored
 # Up to so many units, words are scored in float64; float32 takes two thirds of the time, and differs by about 1e-6.
 WIDE = 2**15
@@ -134,34 +134,34 @@ class _Scale(NamedTuple):
     norms: NDArray[Any]
 
 
-class _Block:
-    """The windows of some documents: scale after scale, in one row.
+class _Windows:
+    """The windows of all units: scale after scale, in one row.
 
     A narrow scale has a window at each place of an axis, on which documents stand so far apart that no window reaches
     two; a wide one has a window for some neighbouring units, which is that of the middle one of them.
     """
 
-    def __init__(self, units: Units, first: int, last: int, scales: Sequence[_Scale]) -> None:
-        self.first, self.last = first, last
+    def __init__(self, units: Units, scales: Sequence[_Scale]) -> None:
+        self._count = len(units)
         near = [scale for scale in scales if scale.width < SHARED]
         self._widths = np.array([scale.width for scale in near], np.int64)
         self._gap = gap = int(self._widths.max(initial=0))
-        documents = units.documents[first:last] - units.documents[first]
-        self._places: Numbers = np.arange(last - first) + gap * (documents + 1)
-        self._axis = int(self._places[-1]) + 1 + gap
+        numbers = np.arange(self._count)
+        self._places: Numbers = numbers + gap * (units.documents + 1)
+        self._axis = int(self._places.max(initial=0)) + 1 + gap
         norms = [np.ones(self._axis, scale.norms.dtype) for scale in near]
         for row, scale in zip(norms, near, strict=True):
-            row[self._places] = scale.norms[first:last]
+            row[self._places] = scale.norms
         offset = len(near) * self._axis
-        place_in_document = np.arange(first, last) - units.firsts[units.documents[first:last]]
+        place_in_document = numbers - units.firsts[units.documents]
         starts, ends, reach = [], [], []
         self._sizes: list[Numbers] = []  # how many units share each of the wide windows
         for scale in scales[len(near) :]:
             begins = np.flatnonzero(place_in_document % (scale.width // 2) == 0)
-            self._sizes.append(np.diff(begins, append=last - first))
-            middle = first + begins + self._sizes[-1] // 2
-            starts.append(self._places[scale.starts[middle] - first])
-            ends.append(self._places[scale.ends[middle] - 1 - first] + 1)
+            self._sizes.append(np.diff(begins, append=self._count))
+            middle = begins + self._sizes[-1] // 2
+            starts.append(self._places[scale.starts[middle]])
+            ends.append(self._places[scale.ends[middle] - 1] + 1)
             norms.append(scale.norms[middle])
             reach.append(
                 [
@@ -174,7 +174,7 @@ class _Block:
         self._ends: Numbers = np.concatenate([self._places[:0], *ends])
         self._norms: Floats = np.concatenate(norms)
         # Of each unit the first wide window that it is in, and the one after the last, at each scale.
-        rows = np.array(reach, np.int32).reshape(-1, last - first)
+        rows = np.array(reach, np.int32).reshape(-1, max(1, self._count))
         self._reach = np.ascontiguousarray(rows.T)
         self._lengths = [self._axis] * len(near) + [len(sizes) for sizes in self._sizes]
 
@@ -182,12 +182,10 @@ class _Block:
         """Each unit's score for these words, at each scale."""
         totals = np.zeros_like(self._norms)
         for word in words:
-            inside = slice(*word.units.searchsorted((self.first, self.last)))
-            here = _Word(word.units[inside] - self.first, word.counts[inside], word.weights)
-            if RARE * len(here.units) < self.last - self.first:
-                self._add_rare(totals, *here)
+            if RARE * len(word.units) < self._count:
+                self._add_rare(totals, *word)
             else:
-                self._add(totals, *here)
+                self._add(totals, *word)
         rows = np.split(totals, np.cumsum(self._lengths)[:-1])
         near = len(self._widths)
         for row in rows[:near]:
@@ -270,18 +268,18 @@ class LexicalWindows:
         self._units = units
         self._size = len(units)
         self._postings = units.corpus.postings(form).selected(units.order)
-        self._real: type[np.floating] = np.float64 if len(units) <= WIDE else np.float32
         self._weights_of: dict[str, list[float]] = {}  # of words that questions had
         self._counts: dict[str, int] = {}  # of units that have such a word
         longest = int(np.diff(units.firsts).max(initial=0))
         lengths = _running(self._postings.lengths)
         self._widths = [min(width, longest) for width in SCALES["lexical"]]
+        real = np.float64 if self._size <= WIDE else np.float32
         scales = []
         for width in self._widths:
             start, end = units.windows(width)
             norms = length_norms(lengths[end] - lengths[start], k1, b)
-            scales.append(_Scale(width, start, end, norms.astype(self._real)))
-        self._blocks = [_Block(units, *block, scales) for block in units.blocks(WORDS)]
+            scales.append(_Scale(width, start, end, norms.astype(real)))
+        self._windows = _Windows(units, scales)
         self._names = Names(list(map(name_of, units.given)), form)
         self._last: tuple[str | None, Scores] = None, np.zeros(0)
         self._headings = Headings(units, form)
@@ -305,9 +303,7 @@ class LexicalWindows:
             factor = repeats * left.get(key, 1.0)
             weights = [factor * weight for weight in self._weights_of[key]]
             words.append(_Word(units, counts.astype(np.int32), weights))
-        row = np.empty(self._size, self._real)
-        scales = zip(*[block.scores(words) for block in self._blocks], strict=True)
-        scores = mean_of_squares((np.concatenate(scale, out=row) for scale in scales), self._size)
+        scores = mean_of_squares(self._windows.scores(words), self._size)
         best = float(scores.max(initial=0.0))
         if left:
             scores += best * np.repeat(matches, np.diff(self._units.firsts))
