@@ -185,16 +185,16 @@ FAULTS: dict[str, Callable[[Handler, dict[str, Any]], None]] = {
     "filter_400": lambda handler, body: handler.error(400, "this was filtered", "content_filter"),
     "without_schema": without_schema,
     "latin1": lambda handler, body: handler.send('{"choices": "é"}'.encode("latin-1")),
-    "no_json": lambda handler, body: handler.send(b"{ this is no JSON"),
+    "no_json": lambda handler, body: handler.send(b"[" * 100_000),
     "html": lambda handler, body: handler.send(b"<html>Welcome!</html>", kind="text/html"),
-    "no_choices": lambda handler, body: handler.send(b'{"choices": []}'),
+    "no_choices": lambda handler, body: handler.send(b'{"choices": {}}'),
     "close": close,
-    "redirect_307": redirected,
+    "moved": lambda handler, body: handler.send(b"", 307, location=f"http://[{handler.headers['Authorization']}"),
     "redirect_308": redirected,
     "no_usage": lambda handler, body: handler.complete(json.dumps(good(body)), usage=None),
 }
 # What no question can get past, what is right in the end, and what is never an answer to anything.
-FATAL = ("http_400", "http_401", "http_404", "quota", "close", "truncated_body", "redirect_307", "redirect_308")
+FATAL = ("http_400", "http_401", "http_404", "quota", "close", "truncated_body", "moved", "redirect_308")
 HARMLESS = ("fenced", "no_usage", "without_schema")
 LASTING = tuple(fault for fault in FAULTS if fault not in (*FATAL, *HARMLESS, "hanging", "gated"))
 

@@ -128,7 +128,7 @@ class Endpoint:
         url: such as ``http://localhost:8080/v1``.
         key: the environment variable with the key, named like GROQ_API_KEY; "" for none. None: OPENAI_API_KEY for
             api.openai.com, the usual one for a host of `PROVIDERS`, else no key.
-        timeout: seconds for one try, however slowly the answer comes.
+        timeout: seconds for one try, however slowly the answer's body comes.
         tries: how often a request is sent where the endpoint fails or is busy; at least 1.
 
     Raises `OptionError`: an argument is out of range, or the URL is invalid or holds a password.
@@ -170,13 +170,14 @@ class Endpoint:
         try:
             return request(client)
         except openai.APITimeoutError:
-            answer = f"gave no answer in {self.timeout} s"
-            raise NoAnswerError(f"{self.where} {answer}{self.times}") from None
+            raise NoAnswerError(
+                f"{self.where} gave no answer in {self.timeout} s{self.times}"
+            ) from None
         except openai.APIStatusError as error:
             raise self._refusal(error) from None
         except openai.APIConnectionError as error:
             raise self._broken(error) from None
-        except (openai.OpenAIError, ValueError) as error:  # a body that is no JSON, or no UTF-8
+        except (openai.OpenAIError, ValueError, RecursionError) as error:  # no JSON, or no UTF-8
             raise UnreadableError(self._clean(error)) from None
 
     def redacted(self, text: str, *, least: int = 1) -> str:
@@ -209,25 +210,27 @@ class Endpoint:
 
     def _broken(self, error: Exception) -> Exception:
         if isinstance(getattr(error.__cause__, "__cause__", None), TooLargeError):
-            answer = f"answered with more than {LARGEST:,} bytes"
-            return NoAnswerError(f"{self.where} {answer}{self.times}")
+            return NoAnswerError(
+                f"{self.where} answered with more than {LARGEST:,} bytes{self.times}"
+            )
         reason = self._clean(error.__cause__ or error)
         return ModelError(
             f"{self.where} cannot be reached ({reason}): start it, or correct the address"
         )
 
     def _refusal(self, error: Any) -> Exception:
-        status = int(error.status_code)
+        status = error.status_code
         if 300 <= status < 400:
             path = urlsplit(str(error.request.url)).path.removeprefix(urlsplit(self.url).path)
-            target = urljoin(f"{self.url}{path}", error.response.headers.get("location", ""))
+            target = error.response.headers.get("location", "")
+            with suppress(ValueError):  # it is no address
+                target = urljoin(f"{self.url}{path}", target)
             return ModelError(
                 f"{self.where} redirects to another address (HTTP {status}), to which nothing was sent. If you trust "
-                f"it, set {target.removesuffix(path)} as the address"
+                f"it, set {self._clean(target.removesuffix(path))} as the address"
             )
-        message = (
-            f"{self.where} answered with HTTP {status}{self.times}: {self._clean(error.message)}"
-        )
+        times = self.times if is_busy(status, "") else ""  # others are sent once
+        message = f"{self.where} answered with HTTP {status}{times}: {self._clean(error.message)}"
         code = str(getattr(error, "code", "") or "")
         if status in (401, 403) and code != "content_filter":
             key = "no key; name one with #key=NAME_API_KEY"
@@ -430,7 +433,7 @@ class OpenAILLM(MeteredLLM):
             api.openai.com, else no key.
         temperature: 0 for the most repeatable answers; None leaves it to the endpoint.
         max_tokens: of an answer; None leaves it to the endpoint.
-        timeout: seconds for one try, however slowly the answer comes.
+        timeout: seconds for one try, however slowly the answer's body comes.
         tries: how often a question is sent where the endpoint fails or is busy; at least 1.
         concurrency: questions at the same time, over all threads.
 
@@ -496,7 +499,7 @@ class OpenAILLM(MeteredLLM):
         try:  # the package's object has the shape of whatever the endpoint sent
             choice = answer.choices[0]
             message, text = choice.message, choice.message.content
-        except (AttributeError, IndexError, TypeError):
+        except (AttributeError, LookupError, TypeError):
             seen = type(answer).__name__
             raise BadAnswerError(f"expected a chat completion, got {seen} without one") from None
         text = text if isinstance(text, str) else ""
