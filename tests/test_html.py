@@ -200,7 +200,7 @@ def test_a_table_without_header_is_cut_between_rows_then_cells() -> None:
 
 def test_what_stands_in_a_table_by_mistake_is_cut_with_it() -> None:
     page = "<table>astray<tr><td>one</table><p>two"
-    blocks, _ = html_blocks(page)
+    blocks = html_blocks(page)
     assert [page[block.start : block.end] for block in blocks] == ["<table>astray<tr><td>one</table>", "<p>two"]
     page = "<p>before<table>astray<tr><td>1 one<tr><td>2 two</table>after"
     for text in (page, "<table><td>"):

@@ -190,10 +190,9 @@ def join_ranges(
     reach = np.maximum.accumulate(table[:, 1]).tolist()
     if gaps is None:
         gaps = [0, *(table[1:, 0] - table[:-1, 1]).tolist()]
-    if len(source.parts) > 1:
-        owners = np.searchsorted(source.parts[:, 1], table[:, 0], side="right")
-        changes = [True, *(owners[1:] != owners[:-1]).tolist()]
-        gaps = [None if change else gap for gap, change in zip(gaps, changes, strict=True)]
+    owners = np.searchsorted(source.parts[:, 1], table[:, 0], side="right")
+    changes = np.diff(owners, prepend=0).tolist()
+    gaps = [None if change else gap for gap, change in zip(gaps, changes, strict=True)]
     sizes = source.counts(*table.T).tolist()
     groups = join_small(
         sizes,
@@ -295,14 +294,11 @@ def split_ranges_to_maximum(
     >>> split_ranges_to_maximum(source, np.array([[0, 4], [5, 21]]), 2).tolist()
     [[0, 4], [5, 14], [15, 21]]
     """
-    if maximum is None or not len(ranges):
-        return ranges
-    over = source.counts(*ranges.T) > maximum
-    if not over.any():
+    if maximum is None:
         return ranges
     parts: list[tuple[int, int]] = []
-    for (start, end), is_over in zip(ranges.tolist(), over.tolist(), strict=True):
-        if is_over:
+    for (start, end), count in zip(ranges.tolist(), source.counts(*ranges.T), strict=True):
+        if count > maximum:
             parts += split_to_maximum(source, start, end, maximum, strip=strip)
         else:
             parts.append((start, end))

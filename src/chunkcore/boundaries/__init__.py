@@ -72,7 +72,9 @@ def table_blocks(text: str) -> list[Block]:
     if not text:
         return []
     cuts, lengths = _csv_rows(text, _delimiter(text))
-    usual = _usual_length(lengths[:_SAMPLE])
+    first = lengths[:_SAMPLE]
+    several = [length for length in first if length > 1]
+    usual = Counter(several or first).most_common(1)[0][0]
     blocks: list[Block] = []
     header = None
     for kept, length in zip(between(text, 0, len(text), cuts), lengths, strict=True):
@@ -98,19 +100,9 @@ def _delimiter(text: str) -> str:
     stated = sample[0].strip()
     if stated.startswith("sep=") and len(stated) == 5:
         return stated[-1]
-    best = (0, 0, ",")
-    for delimiter in _DELIMITERS:
-        counts = Counter(line.count(delimiter) for line in sample if delimiter in line)
-        if counts:
-            number, rows = max(counts.items(), key=lambda item: (item[1], item[0]))
-            best = max(best, (rows, number, delimiter))
-    return best[2]
-
-
-def _usual_length(lengths: Sequence[int]) -> int:
-    """The most frequent number of fields, of rows of several fields if there are some."""
-    several = [length for length in lengths if length > 1]
-    return Counter(several or lengths).most_common(1)[0][0]
+    pairs = ((line.count(sign), sign) for sign in _DELIMITERS for line in sample if sign in line)
+    rows = Counter(pairs)
+    return max(rows, key=lambda pair: (rows[pair], *pair), default=",")[-1]
 
 
 def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
@@ -130,18 +122,16 @@ def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
             if last > len(ends):
                 break
             cuts.append(ends[last - 1])
-            is_title = len(row) > 2 and len(lengths) < _SAMPLE and 2 * _filled(row) <= len(row)
-            length = 1 if is_title else len(row)
+            length = len(row)
+            if length > 2 and len(lengths) < _SAMPLE:
+                filled = len([*filter(str.strip, row)])
+                length = length if 2 * filled > length else 1
             lengths.append(length)
             first = last
     rest = ends[first:]  # a mark that is never closed is text
     cuts += rest
     lengths += [1] * len(rest)
     return cuts[:-1], lengths
-
-
-def _filled(row: Sequence[str]) -> int:
-    return sum(not field.isspace() for field in row if field)
 
 
 def _kept(text: str, start: int, end: int) -> tuple[int, int] | None:

@@ -59,14 +59,13 @@ def nested_blocks(text: str, language: str) -> list[Block]:
     if marks:
         cuts = _cuts(text, marks, 0, 0, len(text))
         return _blocks(text, 0, len(text), cuts, partial(_elements, text, marks))
+    cuts = []
     if language in _WITH_SECTIONS:
         cuts = [section.start() for section in _SECTION.finditer(text) if section["head"]]
-        return _blocks(text, 0, len(text), cuts, partial(_paragraphs, text))
-    if language == "yaml":
+    elif language == "yaml":
         cuts = [document.start() for document in _YAML_DOCUMENT.finditer(text, 1)]
-        if cuts:
-            return _blocks(text, 0, len(text), cuts, partial(_outer, text))
-    return _outer(text, 0, len(text))
+    outer = partial(_outer, text)
+    return _blocks(text, 0, len(text), cuts, outer) if cuts else outer(0, len(text))
 
 
 def _outer(text: str, start: int, end: int) -> list[Block]:
@@ -163,11 +162,6 @@ def _line_blocks(text: str, start: int, end: int) -> list[Block]:
     return [Block(first, last, whole=True) for first, last in lines(text, start, end)]
 
 
-def _paragraphs(text: str, start: int, end: int) -> list[Block]:
-    cuts = [gap.end() for gap in _BLANK.finditer(text, start, end)]
-    return _blocks(text, start, end, cuts, partial(_line_blocks, text))
-
-
 _PAIRS = (b"()", b"[]", b"{}")
 
 
@@ -177,15 +171,15 @@ def nests_deeper(data: bytes, most: int) -> bool:
     >>> nests_deeper(b"((((", 3), nests_deeper(b"(()(((", 4)
     (True, False)
     """
-    pairs = [pair for pair in _PAIRS if data.count(pair[:1]) > most]
     codes = np.frombuffer(data, dtype=np.uint8)
-    return any(_depth(codes, *pair) > most for pair in pairs)
-
-
-def _depth(codes: np.ndarray, opening: int, closing: int) -> int:
-    steps = (codes == opening).astype(np.int32) - (codes == closing)
-    reached = np.cumsum(steps, dtype=np.int32)
-    return int((reached - np.minimum(np.minimum.accumulate(reached), 0)).max(initial=0))
+    for opening, closing in _PAIRS:
+        if data.count(opening) > most:
+            steps = (codes == opening).astype(np.int32) - (codes == closing)
+            reached = np.cumsum(steps, dtype=np.int32)
+            lowest = np.minimum.accumulate(np.minimum(reached, 0))
+            if (reached - lowest).max() > most:
+                return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -494,14 +488,13 @@ class _Reader:
     def labels(self, node: Node) -> tuple[str, ...]:
         """The label of the node's definition, or of the only definition inside it."""
         for _ in range(4):
-            if label := self.label(node):
+            label = self.label(node)
+            if label or node.type not in _WRAPPERS:
                 return label
-            if node.type not in _WRAPPERS:
-                return ()
             kinds = _WRAPPERS | self.kinds.keys()
             wrapped = [child for child in node.named_children if child.type in kinds]
             if len(wrapped) != 1:
-                return ()
+                break
             node = wrapped[0]
         return ()
 

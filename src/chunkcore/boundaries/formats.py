@@ -93,14 +93,8 @@ def _stated(document: Document) -> Format | None:
         stated = document.metadata.get(key)
         if not isinstance(stated, str):
             continue
-        kind = (
-            stated.partition(";")[0]
-            .strip()
-            .lower()
-            .rpartition("/")[2]
-            .removeprefix("x-")
-            .lstrip(".")
-        )
+        mime_type = stated.partition(";")[0].strip().lower()
+        kind = mime_type.rpartition("/")[2].removeprefix("x-").lstrip(".")
         for name in (kind, kind.rpartition("+")[2], kind.partition("+")[0]):
             if name in _TYPES:
                 return Format(_TYPES[name])
@@ -123,15 +117,13 @@ def _endings(document: Document) -> Iterator[str]:
         path = name if address is None else str(address["path"])
         file = re.split(r"[/\\]", path)[-1]
         ending = file.lower().rpartition(".")[2]
-        is_title = " " in file or _PRODUCT.match(path) is not None
-        is_doubtful = ending in _PROGRAMS_OF_SITES if address else is_title
-        if _is_name(file, ending) and (not is_doubtful or _looks_like_code(document.text)):
+        is_doubtful = " " in file or _PRODUCT.match(path)
+        if address:
+            is_doubtful = ending in _PROGRAMS_OF_SITES
+        is_format = _ENDINGS.get(ending, "prose") != "prose"  # "csv"
+        is_name = "." in file or is_format or file in _NAMES
+        if is_name and (not is_doubtful or _looks_like_code(document.text)):
             yield ending
-
-
-def _is_name(file: str, ending: str) -> bool:
-    is_known = _ENDINGS.get(ending, "prose") != "prose"  # a format: "csv"
-    return "." in file or is_known or file in _NAMES
 
 
 def _looks_like_code(text: str) -> bool:

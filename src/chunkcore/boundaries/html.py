@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, pairwise, takewhile
+from itertools import pairwise, takewhile
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -104,14 +104,12 @@ class HtmlText:
         spans = [Span(start, end) for start, end in pieces]
         self.text = text_of_spans(source, spans)
         self.pieces = pieces
-        self._starts = [start for start, _ in pieces]
+        self._ends = [end for _, end in pieces]
         self._places = [*offsets_of_spans(source, spans), len(self.text)]
 
     def place(self, offset: int) -> int:
         """Convert a source offset to an offset into `text`; inside markup, that of the next piece."""
-        number = max(0, bisect_right(self._starts, offset) - 1)
-        if number < len(self.pieces) and offset >= self.pieces[number][1]:
-            number += 1
+        number = bisect_right(self._ends, offset)
         if number == len(self.pieces):
             return len(self.text)
         return self._places[number] + max(0, offset - self.pieces[number][0])
@@ -127,24 +125,24 @@ class HtmlText:
                 yield low, high
 
 
-def html_blocks(text: str, *, only_text: bool = False) -> tuple[list[Block], HtmlText | None]:
+def html_blocks(text: str, *, only_text: bool = False) -> list[Block]:
     """The blocks of an HTML text; they cover all text except white space, tags included. Linear time and memory.
 
     Headings set the path of the following blocks. An element that contains a heading is replaced by its children.
-    With `only_text`, blocks are ranges of the visible text, which is also returned: no markup, nothing hidden. Broken
-    pages are read as browsers read them.
+    With `only_text`, blocks are ranges of the text of `visible_pieces`: no markup, nothing hidden. Broken pages are
+    read as browsers read them.
 
     Raises `MissingExtraError`: justhtml is not installed.
 
-    >>> blocks, _ = html_blocks("<h1>Tea</h1><p>Two <b>kinds</b>.")
+    >>> blocks = html_blocks("<h1>Tea</h1><p>Two <b>kinds</b>.")
     >>> [(block.start, block.end, block.path) for block in blocks]
     [(0, 12, ('Tea',)), (12, 32, ('Tea',))]
     """
     root, pieces = _read(text, only_text=only_text)
     if not only_text:
-        return _Reader(text, int).top(root), None
+        return _Reader(text, int).top(root)
     seen = HtmlText(text, pieces)
-    return _Reader(seen.text, seen.place).top(root), seen
+    return _Reader(seen.text, seen.place).top(root)
 
 
 def visible_pieces(text: str) -> list[tuple[int, int]]:
@@ -266,7 +264,7 @@ def _begins_with_header(rows: Sequence[_Element]) -> bool:
 
 
 def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]]]:
-    root = _Element("", 0, is_running=False)
+    root = _Element("", 0)
     seen: dict[int, bool] = {}  # start of each visible text: whether tags in it are text
     marks: list[int] = []  # starts of nodes
     inside: list[_Frame] = [(root, iter(parse_html(text).children), "")]
@@ -301,16 +299,21 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]
 
 def parts_without_pictures(text: str, pieces: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The ranges of a text without the pictures as base64 in them; in HTML they are text if their tag is unclosed."""
-    outside = (_outside(_PICTURE.finditer(text, *piece), *piece) for piece in pieces)
-    return [(start, end) for start, end in chain.from_iterable(outside) if start < end]
+    parts: list[tuple[int, int]] = []
+    for piece in pieces:
+        pictures = (match.span() for match in _PICTURE.finditer(text, *piece))
+        parts += _outside(pictures, *piece)
+    return parts
 
 
-def _outside(matches: Iterable[re.Match[str]], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The ranges between matches."""
-    for match in matches:
-        yield start, match.start()
-        start = match.end()
-    yield start, end
+def _outside(ranges: Iterable[tuple[int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """What is left of a range between others, which are in order."""
+    for begin, stop in ranges:
+        if start < begin:
+            yield start, begin
+        start = stop
+    if start < end:
+        yield start, end
 
 
 def _enter(owner: _Element, node: Any) -> _Element:
@@ -348,7 +351,8 @@ def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tupl
         if start not in seen:
             continue
         pattern = _END_TAG if seen[start] else _MARKUP
-        for low, high in _outside(pattern.finditer(text, start, min(end, last)), start, end):
+        tags = (match.span() for match in pattern.finditer(text, start, min(end, last)))
+        for low, high in _outside(tags, start, end):
             piece = text[low:high]
             stripped = piece.strip()
             if stripped:
@@ -364,14 +368,11 @@ def is_hidden(name: str, attributes: Mapping[str, Any]) -> bool:
     is_closed = name == "dialog" and "open" not in attributes
     if name == "rp" or is_closed or "hidden" in attributes:
         return True
-    classes = str(attributes.get("class") or "")
-    if _UNREAD_CLASS.search(classes):
-        return True
-    if name in ("td", "span") and _LINE_NUMBERS.search(classes):
-        return True
-    if name == "pre" and classes.strip("[']") in ("lineno", "linenos"):  # not among those of code
-        return True
-    return _HIDING_STYLE.search(str(attributes.get("style") or "")) is not None
+    classes, style = (str(attributes.get(key) or "") for key in ("class", "style"))
+    is_number = name in ("td", "span") and _LINE_NUMBERS.search(classes)
+    if name == "pre":  # where they are not among other classes of code
+        is_number = classes.strip("[']") in ("lineno", "linenos")
+    return bool(is_number or _UNREAD_CLASS.search(classes) or _HIDING_STYLE.search(style))
 
 
 def hidden_ranges(text: str) -> Iterator[tuple[int, int]]:
@@ -390,19 +391,14 @@ def hidden_ranges(text: str) -> Iterator[tuple[int, int]]:
         if name == "rp":
             end = text.find("<", tag.end())
             yield tag.start(), len(text) if end < 0 else end
-        elif _hides(name, tag["attributes"]):
-            end = _end_of(name, tags)
+            continue
+        attributes = tag["attributes"]
+        is_closed = name in _VOID or attributes.endswith("/")
+        if not is_closed and (name == "dialog" or _HIDING.search(attributes)):
+            pairs = {key.lower(): value for key, value in _ATTRIBUTE.findall(attributes)}
+            end = _end_of(name, tags) if is_hidden(name, pairs) else 0
             if end:
                 yield tag.start(), end
-
-
-def _hides(name: str, attributes: str) -> bool:
-    if name in _VOID or attributes.endswith("/"):
-        return False
-    if name != "dialog" and not _HIDING.search(attributes):
-        return False
-    pairs = _ATTRIBUTE.findall(attributes)
-    return is_hidden(name, {key.lower(): value for key, value in pairs})
 
 
 def _end_of(name: str, tags: Iterable[re.Match[str]]) -> int:
@@ -418,12 +414,8 @@ def _end_of(name: str, tags: Iterable[re.Match[str]]) -> int:
 
 def without_hidden(text: str) -> str:
     """HTML without its `hidden_ranges`."""
-    pieces: list[str] = []
-    place = 0
-    for start, end in hidden_ranges(text):
-        pieces.append(text[place:start])
-        place = end
-    return "".join([*pieces, text[place:]])
+    shown = _outside(hidden_ranges(text), 0, len(text))
+    return "".join([text[start:end] for start, end in shown])
 
 
 def parse_html(text: str, *, places: bool = True) -> Any:
@@ -449,8 +441,8 @@ def _without_excess(text: str) -> str:
 
     def kept(tag: re.Match[str]) -> str:
         nonlocal count
-        excess = count > _MOST_OPEN if tag[1] else count >= _MOST_OPEN
+        before = count
         count = max(0, count - 1) if tag[1] else count + 1
-        return " " * len(tag[0]) if excess else tag[0]
+        return tag[0] if max(before, count) <= _MOST_OPEN else " " * len(tag[0])
 
     return _FORMATTING.sub(kept, text)

@@ -79,7 +79,7 @@ def markdown_blocks(text: str) -> list[Block]:
     starts = [begin, *[begin + ending.end() for ending in _LINE_END.finditer(body)]]
     reader = _Reader(text, starts)
     blocks = reader.blocks(reader.with_whole_tables(_nodes(body)), begin, len(text))
-    kept = between(text, 0, begin, [])[0] if front_end else None
+    (kept,) = between(text, 0, begin, [])
     if kept:
         blocks.insert(0, Block(*kept, whole=True, text="lines"))
     return blocks
@@ -99,7 +99,6 @@ class _Reader:
         depth = 0  # of open tables
         last = self.text.lower().rfind("</table")
         for node in nodes:
-            end = self.offset(node.last)
             if node.level or self.offset(node.first) > last:
                 depth = 0
             if depth:
@@ -107,7 +106,8 @@ class _Reader:
             else:
                 whole.append(node)
             if whole[-1].kind == "html_block":
-                for mark in _TABLE_TAG.finditer(self.text, self.offset(node.first), end):
+                start, end = self.offset(node.first), self.offset(node.last)
+                for mark in _TABLE_TAG.finditer(self.text, start, end):
                     if mark["name"].lower() == "table":
                         depth += -1 if mark["end"] else 1
                 depth = max(0, depth)
@@ -267,8 +267,6 @@ def _parser() -> MarkdownIt:
 
 def _math(state: StateBlock, first: int, end: int, silent: bool) -> bool:
     """Rule of the parser: a formula between ``$$`` or square brackets with backslashes; it holds no blank line."""
-    if state.is_code_block(first):
-        return False
     opening = state.src[state.bMarks[first] + state.tShift[first] : state.eMarks[first]].strip()
     closing = _MATH.get(opening[:2])
     if closing is None:
@@ -290,14 +288,11 @@ def _math_end(state: StateBlock, first: int, end: int, closing: str) -> int | No
     if first < state.env.get(closing, 0):
         return None
     for last in range(first + 1, end):
-        if _ends_math(state, last, closing):
+        line = state.src[state.bMarks[last] : state.eMarks[last]]
+        if line.rstrip().endswith(closing):
             return last
         if state.isEmpty(last) or state.sCount[last] < state.blkIndent:
             end = last
             break
     state.env[closing] = end
     return None
-
-
-def _ends_math(state: StateBlock, line: int, closing: str) -> bool:
-    return state.src[state.bMarks[line] : state.eMarks[line]].rstrip().endswith(closing)

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -244,7 +245,7 @@ def check_splitter(splitter: object, *, named: bool = False) -> None:
     """Raise `OptionError` unless this is a splitter; with `named`, a callable must have a `name`."""
     kind, _, rest = splitter.partition(":") if isinstance(splitter, str) else ("", "", "")
     is_known = splitter in ("default", "spacy") or (kind in ("spacy", "regex") and rest)
-    if not (is_known if isinstance(splitter, str) else callable(splitter)):
+    if not (is_known or callable(splitter)):
         raise OptionError(
             f'unknown sentence splitter {echo(splitter)}: expected "default", "spacy", "spacy:<pipeline>", '
             '"regex:<pattern>" or a callable that takes a text and answers with (start, end) pairs'
@@ -269,8 +270,7 @@ def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
         if begin < end:
             starts.append(begin)
             ends.append(end)
-        if cut > start:
-            start = cut
+        start = cut
     return np.array((starts, ends), dtype=np.int64).T.copy()
 
 
@@ -279,18 +279,15 @@ def _cuts(text: str) -> Iterable[int]:
     is_rare = b"\xf0" in data and any(lead in data for lead in _RARE_SCRIPTS)
     pattern = _candidates(_FULL_STOPS + _RARE_FULL_STOPS) if is_rare else _CANDIDATE
     cuts = list(_cuts_at_marks(text, pattern))
-    more = set(_other_ends(text, data))
+    more: set[int] = set()
+    for leads, ends in _OTHER_ENDS:
+        if leads[0][:1] in data and any(lead in data for lead in leads):
+            more.update(end.end() for end in ends.finditer(text))
     if HTML_PAGE.match(text):
         more.update(block_edges(text))
     else:
         more.update(end + 1 for _, end in record_lines(text) if end < len(text))
     return sorted(more.union(cuts)) if more else cuts
-
-
-def _other_ends(text: str, data: bytes) -> Iterator[int]:
-    for leads, ends in _OTHER_ENDS:
-        if leads[0][:1] in data and any(lead in data for lead in leads):
-            yield from (end.end() for end in ends.finditer(text))
 
 
 def block_edges(text: str, edges: re.Pattern[str] = re.compile("")) -> Iterator[int]:
@@ -351,24 +348,18 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
     """Whether a single period ends the sentence: not after an abbreviation, an initial or the number of a clause."""
     # A long word must not slow the search.
     begin = max(start, stop - _LONGEST_ABBREVIATION)
-    if begin > start and _is_usual(text[begin:stop].rpartition(" ")[2]):
+    last = text[begin:stop].rpartition(" ")[2]
+    is_long = begin > start and len(last) > 3 and last.isalpha() and not last.isupper()
+    if is_long and last.lower() not in ABBREVIATIONS and not last.endswith("str"):
         return True  # as nearly always, in a quarter of the time of the rules below
     words = text[begin:stop].rsplit(None, 2)
     if begin == start and len(words) < 3 and _CLAUSE.fullmatch(" ".join(words)):
         return False
-    if not words:
-        return True
-    word = words[-1].lstrip(_OPENERS)
-    before = words[-2] if len(words) > 1 else ""
+    before, word = ["", "", *words][-2:]
+    word = word.lstrip(_OPENERS)
     if word[-1:].isdecimal():
         return not _goes_on_after_number(text, word, before, following)
     return _word_ends(text, word, before, following)
-
-
-def _is_usual(word: str) -> bool:
-    """Whether a word is long, and no abbreviation."""
-    is_long = len(word) > 3 and word.isalpha() and not word.isupper()
-    return is_long and word.lower() not in ABBREVIATIONS and not word.endswith("str")
 
 
 def _word_ends(text: str, word: str, before: str, following: int) -> bool:
@@ -383,8 +374,12 @@ def _word_ends(text: str, word: str, before: str, following: int) -> bool:
         return False
     if lower in BEFORE_NUMBER or whole.endswith(("str", "'art", "'al")):
         return not _NUMBER_NEXT.match(text, following)
-    if lower in SELDOM or _DOTTED.match(word) or _is_ordinal(word, before):
-        return _begins(text, following)
+    # A Roman numeral that counts what follows, as in "des XIX. Jahrhunderts".
+    counts_next = before.islower() or before.lower() in BEFORE_ORDINAL
+    is_ordinal = counts_next and _ROMAN.fullmatch(word)
+    if lower in SELDOM or is_ordinal or _DOTTED.match(word):
+        after = _WORD.match(text, following)
+        return after is not None and after.group() in STARTERS
     return True
 
 
@@ -392,13 +387,6 @@ def _is_indic_initial(word: str) -> bool:
     """Whether a word is one letter of an Indian script with its marks, and no verb that ends sentences."""
     is_indic = len(word) <= 4 and "\u0904" <= word[:1] <= "\u0dc6"
     return is_indic and sum(map(str.isalpha, word)) == 1 and word not in INDIC_VERBS
-
-
-def _is_ordinal(numeral: str, before: str) -> bool:
-    """Whether a Roman numeral counts what follows, as in "des XIX. Jahrhunderts"."""
-    if not _ROMAN.fullmatch(numeral):
-        return False
-    return before.islower() or before.lower() in BEFORE_ORDINAL
 
 
 def _goes_on_after_number(text: str, word: str, before: str, following: int) -> bool:
@@ -410,22 +398,13 @@ def _goes_on_after_number(text: str, word: str, before: str, following: int) -> 
         return any(rest.match(text, following) for rest in dates)
     if "\uac00" <= text[following] <= "\ud7a3" and before[:-1].isdecimal():  # Korean: 2024. 1. 15.
         return True
-    return len(word) <= 2 and _counts_noun(text, before, following)
-
-
-def _counts_noun(text: str, before: str, following: int) -> bool:
-    """Whether a number in German is an ordinal of the noun that follows, as in "am 3. Mai"."""
     noun = _LETTERS.match(text, following)
-    if noun is None:
+    if len(word) > 2 or noun is None:
         return False
+    # German: an ordinal of the noun that follows, as in "am 3. Mai".
     if noun.group() in AFTER_ORDINAL:
         return True
     return before.lower() in BEFORE_ORDINAL and noun.group() not in STARTERS
-
-
-def _begins(text: str, place: int) -> bool:
-    word = _WORD.match(text, place)
-    return word is not None and word.group() in STARTERS
 
 
 def _line_ends(text: str, gap: re.Match[str], line: int) -> bool:
@@ -433,9 +412,7 @@ def _line_ends(text: str, gap: re.Match[str], line: int) -> bool:
     start, end = gap.span()
     if end - start > 1 or text[start] in _BREAKS:  # seldom
         spaces = gap.group()
-        if spaces.count("\n") > 1 or not _BREAKS.isdisjoint(spaces):
-            return True
-        if len(_LINE_END.findall(spaces)) > 1:
+        if not _BREAKS.isdisjoint(spaces) or len(_LINE_END.findall(spaces)) > 1:
             return True
     # Before a small letter there is no item but "a)".
     is_inside = text[end : end + 4].isalpha() and text[end].islower()
@@ -466,34 +443,24 @@ def _checked_starts(text: str, pairs: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def _spacy_starts(text: str, name: str) -> Iterator[int]:
-    """Starts of spaCy's sentences, without the first; spaCy reads blocks of whole default sentences."""
+    """Starts of spaCy's sentences; spaCy reads blocks of whole default sentences."""
     pipeline = _load_spacy(name)
     for start, end in _blocks(text):
-        if start:
-            yield start
         # spaCy cannot read unpaired surrogates; the replacement has the same length.
-        for number, sentence in enumerate(pipeline(encodable(text[start:end])).sents):
-            if (
-                number
-                and not text[start + sentence.start_char : start + sentence.end_char].isspace()
-            ):
-                yield start + sentence.start_char
+        for sentence in pipeline(encodable(text[start:end])).sents:
+            yield start + sentence.start_char
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
     """Ranges of whole sentences of at most `_BLOCK` characters that cover the text; a longer sentence is cut."""
-    ends = [*_cuts(text), len(text)]
-    start = last = 0
-    for end in ends:
-        if end - start > _BLOCK and last > start:
-            yield start, last
-            start = last
-        while end - start > _BLOCK:
-            yield start, start + _BLOCK
-            start += _BLOCK
-        last = end
-    if start < len(text):
-        yield start, len(text)
+    cuts = [0, *_cuts(text), len(text)]
+    start = 0
+    while start < len(text):
+        most = start + _BLOCK
+        last = cuts[bisect_right(cuts, most) - 1]
+        end = last if last > start else most
+        yield start, end
+        start = end
 
 
 @lru_cache(maxsize=4)
@@ -529,7 +496,7 @@ _MOST_HEADINGS = 4  # short lines in a row; more are a list
 _ENDING = ".!?;,…。！？；，।"
 
 _LEADING = re.compile(r"(?:\s*\n)?")
-_BLANK = re.compile(r"\n\s*\n")
+_BLANK = re.compile(r"\n\s*\n|\Z")
 _RECORD_OPENER = re.compile(r"[\[(<{|+\d]")  # of records, and of rows of tables
 # The date and the time, or the time with seconds, of an entry of a log; or its first value, as in "level=info".
 _STAMP = re.compile(
@@ -538,8 +505,7 @@ _STAMP = re.compile(
 )
 # Who writes or speaks, and when, above a message.
 _SPEAKER = re.compile(r"[^\W\d][^\n]{0,60}(?: [—–-] |  +)[^\n]{0,20}\d:\d\d(?: ?[AP]M)?[\])]?")
-_CUE = re.compile(r"[\d:.,]+ --> [\d:.,]+")
-_CAPTION = re.compile(rf"(?:[^\n]*\n)?{_CUE.pattern}")  # often numbered
+_CAPTION = re.compile(r"(?:[^\n]*\n)?[\d:.,]+ --> [\d:.,]+")  # often numbered
 _BULLET = re.compile(r"[-+•‣◦·>|]|[([]?[a-z0-9]{1,3}[.)\\]][ \\t]")
 _UNDERLINE = re.compile(r"([=\-~^\"'#*+.])\1{2,}")
 _MARKED = re.compile(
@@ -604,15 +570,15 @@ def record_lines(text: str) -> list[tuple[int, int]]:
     rows: list[tuple[int, int]] = []
     last = len(text.rstrip())
     start = _LEADING.match(text).end()  # type: ignore[union-attr]
-    for gap in chain(_BLANK.finditer(text, start, last), (None,)):
-        end = last if gap is None else gap.start()
+    for gap in _BLANK.finditer(text, start, last):
+        end = gap.start()
         if text.count("-->", start, end) == 1 and _CAPTION.match(text, start, end):
             rows.append((start, end))
         elif text.count("\n", start, end) > 1:
             lines = text[start:end].split("\n")
             if _are_records(lines):
                 rows += _ranges(lines, start)
-        start = last if gap is None else gap.end()
+        start = gap.end()
     return rows
 
 
@@ -631,45 +597,23 @@ def _ranges(lines: Sequence[str], start: int) -> list[tuple[int, int]]:
 
 def _are_records(lines: Sequence[str]) -> bool:
     """Whether the lines are units: they begin like records, or alike, or end where the next word had fitted."""
-    if _are_entries(lines):
+    # A log with what stands between its entries, such as the trace of an error.
+    if any(map(_STAMP.match, lines[:2])) and len([*filter(_STAMP.match, lines)]) > 2:
         return True
-    count = len(lines)
-    if count < 3 or max(map(len, lines)) > _LONGEST_RECORD:
+    count, width = len(lines), max(map(len, lines))
+    if width > _LONGEST_RECORD:
         return False
-    if any(map(_CUE.match, lines[:3])):
-        return True
     words = [line.split(None, 1)[0] for line in lines]
-    if _are_alike(words):
+    times = Counter(words)
+    if count > 4 and len(times) <= 0.4 * count + 1 and max(times.values()) >= 0.6 * count:
         return True
     small = sum(word[0].islower() for word in words)
     if small > 0.1 * count:  # prose, and few lines can begin like records
         return False
-    return _count(_RECORD_OPENER, words) >= 0.9 * count or _end_early(lines, words)
-
-
-def _are_entries(lines: Sequence[str]) -> bool:
-    """Whether lines are a log with what stands between its entries, such as the trace of an error."""
-    return any(map(_STAMP.match, lines[:2])) and _count(_STAMP, lines) > 2
-
-
-def _count(pattern: re.Pattern[str], lines: Iterable[str]) -> int:
-    return sum(map(bool, map(pattern.match, lines)))
-
-
-def _are_alike(words: Sequence[str]) -> bool:
-    count = len(words)
-    if count < 5 or len(set(words)) > 0.4 * count + 1:
-        return False
-    ((_, times),) = Counter(words).most_common(1)
-    return times >= 0.6 * count
-
-
-def _end_early(lines: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether a fifth of the lines end where the next one's first word had fitted."""
-    width = max(map(len, lines))
+    openers = len([*filter(_RECORD_OPENER.match, words)])
     pairs = zip(lines, words[1:], strict=False)
     early = sum(len(line) + 1 + len(word) <= width for line, word in pairs)
-    return early >= 0.2 * len(lines)
+    return openers >= 0.9 * count or early >= 0.2 * count
 
 
 # Where tables, formulas and code of wikis, AsciiDoc, LaTeX and Org begin and end, and cards and entries of calendars.
@@ -743,7 +687,8 @@ def heading_numbers(text: str, sentences: Ranges) -> list[int]:
     starts, ends = sentences.T.tolist()
     for number, before, line, after in _short_lines(text, sentences):
         start, following = starts[number], starts[number + 1]
-        if _introduces(line, text, following):
+        answers = line[-1] in "?？" and _ANSWER.match(text, following)
+        if answers or (":" in line and _SPEAKER.fullmatch(line)):
             numbers.append(number)
         elif "\n" in before and not _goes_on(line, after, text[following]):
             previous = ends[number - 1] if number else 0
@@ -765,12 +710,6 @@ def _short_lines(text: str, sentences: Ranges) -> Iterator[tuple[int, str, str, 
         if "\n" in after and "\n" not in line:
             before = text[ends[number - 1] : starts[number]] if number else "\n\n"
             yield number, before, line, after
-
-
-def _introduces(line: str, text: str, following: int) -> bool:
-    """Whether a line is a question over its answer, or names who says what follows."""
-    is_question = line[-1] in "?？" and _ANSWER.match(text, following) is not None
-    return is_question or (":" in line and _SPEAKER.fullmatch(line) is not None)
 
 
 def _goes_on(line: str, after: str, letter: str) -> bool:
@@ -808,11 +747,8 @@ def _is_heading(line: str, *, is_alone: bool) -> bool:
 
 def _without_lists(numbers: Sequence[int]) -> list[int]:
     kept: list[int] = []
-    run: list[int] = []
-    for number in (*numbers, -1):
-        if run and number != run[-1] + 1:
-            if len(run) <= _MOST_HEADINGS:
-                kept += run
-            run = []
-        run.append(number)
+    for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        neighbours = [number for _, number in run]
+        if len(neighbours) <= _MOST_HEADINGS:
+            kept += neighbours
     return kept

@@ -29,7 +29,7 @@ from chunkcore.packing import (
     trim_ranges,
     word_ends,
 )
-from chunkcore.spans import Numbers, Ranges, as_table
+from chunkcore.spans import Ranges, as_table
 from chunkcore.tokens import TokenizedText
 from chunkcore.tokens.tokenized import BytePairText
 
@@ -122,10 +122,8 @@ class Recursive(Chunker):
             if len(texts):
                 keep: Keep = "end" if separator in marks else self.keep
                 pieces, left = self._pieces(source, separator, texts, keep, is_last=is_last)
-                sizes = source.counts(pieces.starts, pieces.ends)
-                merged.append(self._merge(source, separator, pieces, sizes))
-                over = (sizes >= self.size).nonzero()[0]
-                large = np.column_stack((pieces.starts[over], pieces.ends[over]))
+                rows, large = self._merge(source, separator, pieces)
+                merged.append(rows)
             if is_last or not len(left) + len(large) + len(words):
                 break
             texts = np.sort(np.concatenate((left, large, words)), axis=0)
@@ -136,7 +134,10 @@ class Recursive(Chunker):
         rows = rows[rows[:, 0].argsort(kind="stable")]
         maximum = self.size + self.minimum - 1
         if self.size_of == "text":
-            rows, maximum = self._bounded(source, rows), self.size
+            parts = split_ranges_to_maximum(source, rows, self.size, strip=self.strip)
+            parts = parts[np.lexsort(parts.T[::-1])]
+            reached = np.append(0, np.maximum.accumulate(parts[:, 1]))[:-1]
+            rows, maximum = parts[parts[:, 1] > reached], self.size
         return join_ranges(source, rows, self.minimum, maximum)
 
     def _pieces(
@@ -152,17 +153,17 @@ class Recursive(Chunker):
             matches = _word_ends(source.text, texts)
         else:
             matches = find_literal(source, separator, texts)
-        if is_last:
-            return pieces_between(texts, matches, keep), _NONE
-        occurs = np.bincount(matches.texts, minlength=len(texts)) > 0
+        occurs = (np.bincount(matches.texts, minlength=len(texts)) > 0) | is_last
         renumbered = matches._replace(texts=(np.cumsum(occurs) - 1)[matches.texts])
         return pieces_between(texts[occurs], renumbered, keep), texts[~occurs]
 
     def _merge(
-        self, source: TokenizedText, separator: str, pieces: Places, sizes: Numbers
-    ) -> Ranges:
-        """Runs of neighbouring small pieces of one text, merged up to `size`."""
-        small = (sizes < self.size).nonzero()[0]
+        self, source: TokenizedText, separator: str, pieces: Places
+    ) -> tuple[Ranges, Ranges]:
+        """Runs of neighbouring small pieces of one text, merged up to `size`; and the large pieces."""
+        sizes = source.counts(pieces.starts, pieces.ends)
+        is_small = sizes < self.size
+        small = is_small.nonzero()[0]
         is_dropped = self.keep == "drop" and separator != _WORD_END
         gap = source.counter.count(separator) if is_dropped else 0
         sums = np.append(0, np.cumsum(sizes[small] + gap))
@@ -171,14 +172,8 @@ class Recursive(Chunker):
         edges = [0, *(is_end.nonzero()[0] + 1).tolist(), len(small)]
         rows = pack(sums, self.size, self.overlap, gap=gap, runs=pairwise(edges))
         firsts, lasts = as_table(rows).T
-        return np.column_stack((pieces.starts[small[firsts]], pieces.ends[small[lasts - 1]]))
-
-    def _bounded(self, source: TokenizedText, rows: Ranges) -> Ranges:
-        parts = split_ranges_to_maximum(source, rows, self.size, strip=self.strip)
-        parts = parts[np.lexsort(parts.T[::-1])]
-        reached = np.append(0, np.maximum.accumulate(parts[:, 1]))[:-1]
-        kept: Ranges = parts[parts[:, 1] > reached]
-        return kept
+        merged = np.column_stack((pieces.starts[small[firsts]], pieces.ends[small[lasts - 1]]))
+        return merged, np.column_stack((pieces.starts, pieces.ends))[~is_small]
 
 
 def _word_ends(text: str, texts: Ranges) -> Places:

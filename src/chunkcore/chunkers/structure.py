@@ -121,8 +121,8 @@ def pack_blocks(
     level 1 to `opening` begin a chunk; with `apart`, so does the block after a cut block.
     """
     packer = _Packer(source, chunker, opening, apart)
-    packed = packer.pack(blocks)
-    return packer.joined(packed) if chunker.minimum else packed
+    packer.pack(blocks)
+    return packer.joined()
 
 
 @dataclass
@@ -142,7 +142,7 @@ class _Packer:
     def __post_init__(self) -> None:
         self.maximum: int = self.chunker.hard_maximum
 
-    def pack(self, blocks: Sequence[Block]) -> list[Packed]:
+    def pack(self, blocks: Sequence[Block]) -> None:
         self._wait(blocks, 0, 0)
         while self.waiting:
             unit = self.waiting.pop()
@@ -159,7 +159,6 @@ class _Packer:
                 self._close()
             if self.units and not self.waiting:
                 self._close()
-        return self.packed
 
     def _wait(self, blocks: Sequence[Block], after: int, depth: int) -> None:
         starts, ends = as_table([(block.start, block.end) for block in blocks]).T
@@ -230,8 +229,8 @@ class _Packer:
             keep = self._without_leads(max(1, keep - step))
             size, step = self._size(keep), 2 * step
         first, last = self.units[0], self.units[keep - 1].block
-        paths = [unit.block.path for unit in self.units[:keep] if not unit.block.leads]
-        path = _common(paths or [unit.block.path for unit in self.units[:keep]])
+        bodies = [unit for unit in self.units[:keep] if not unit.block.leads]
+        path = _common([unit.block.path for unit in bodies or self.units[:keep]])
         level = first.block.level
         strength = self.opening + 1 - level if 0 < level <= self.opening else 0
         self.packed.append(
@@ -257,8 +256,9 @@ class _Packer:
         text = text_of_spans(self.source.text, (Span(*header), Span(start, end)))
         return self.source.counter.count(text)
 
-    def joined(self, packed: list[Packed]) -> list[Packed]:
+    def joined(self) -> list[Packed]:
         """Chunks under the minimum join the neighbour across the weaker cut."""
+        packed = self.packed
 
         def together(first: int, last: int) -> int:
             return self.count(packed[first].start, packed[last - 1].end, packed[first].header)
@@ -334,8 +334,9 @@ class Html(HeadingChunker):
         if document is not None and document.metadata.get("format") == "markdown":
             return markdown_blocks(source.text)
         page = _page_of(source)
-        text = source.text if page is None else page.text
-        return html_blocks(text, only_text=page is not None)[0]
+        if page is None:
+            return html_blocks(source.text)
+        return html_blocks(page.text, only_text=True)
 
 
 def _page_of(source: TokenizedText) -> Document | None:
