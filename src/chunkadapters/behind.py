@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -46,9 +46,11 @@ from chunkcore.locating import Hit, Locator, Verdict, unplaced
 from chunkcore.options import check_number, check_option_names
 from chunkcore.plain import digest
 from chunkcore.retrieval import Index, WindowIndex, chunk_corpus, get_retriever
-from chunkcore.retrieval.base import Budget, MaxTokens, PassageIndex, check_limits
-from chunkcore.retrieval.passages.assembly import Order, cut_unit, in_order
-from chunkcore.retrieval.passages.units import BALANCE
+from chunkcore.retrieval.base import Budget, PassageIndex, check_limits
+from chunkcore.retrieval.base import MaxTokens as MaxTokens
+from chunkcore.retrieval.passages.assembly import Order as Order
+from chunkcore.retrieval.passages.assembly import cut_unit, in_order
+from chunkcore.retrieval.passages.units import BALANCE as BALANCE
 from chunkcore.retrieval.saved import read_manifest
 from chunkcore.retrieval.where import Where, check_predicate, own_copy, truth
 from chunkcore.run import Retrieved
@@ -249,7 +251,7 @@ class Behind:
 
     def check_call(self, arguments: Collection[str]) -> None:
         """Raise `OptionError`: arguments for the retriever, while text is shown that they may hide."""
-        if arguments and self.index.opened.shows_more(self.show):
+        if arguments and self.show in self.index.opened.shows_more:
             raise OptionError(
                 f"show={self.show!r} shows text of this index, whatever {', '.join(arguments)} may hide: leave one out"
             )
@@ -266,12 +268,10 @@ class HitIndex(ABC):
     def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
         """Passages of hits, which are best first."""
 
+    shows_more: ClassVar[tuple[str, ...]] = ("all",)  # text that a retriever's filter may hide
+
     def check_show(self, show: Show) -> None:
         """Raise `OptionError`: it cannot show that."""
-
-    def shows_more(self, show: Show) -> bool:
-        """Whether it shows text of documents that a retriever's filter may hide."""
-        return show == "all"
 
     @abstractmethod
     def passages(self, question: str, limits: Limits, where: Where | None = None) -> list[Passage]:
@@ -318,58 +318,51 @@ class LocalIndex:
         self.given, self._documents = index, documents
         self._lock = Lock()
         self._saved: FolderIndex | None = None
-        self._opened: HitIndex | None = None
-        self._has_warned = False
+        self._opened = index if isinstance(index, HitIndex) else None
+        self._warned: set[str] = set()
         self.last: tuple[Mapping[str, object], Behind] | None = None  # options, and what they made
 
     @property
     def opened(self) -> HitIndex:
         """The index as it was last saved. Raises `DataError`: the folder has none any more, or it is damaged."""
         with self._lock:
-            if self._opened is None:
-                self._opened = self._open()
-            elif self._saved is not None:
+            if self._saved is not None:
                 latest = self._saved.latest()
                 if latest is not self._saved:
                     self._saved, self._opened = latest, OpenedIndex(latest.index, latest)
-            return self._opened
+            elif isinstance(self.given, Path):
+                # With scores and benchmarks, only for a folder.
+                from chunkcore.scale.folder_index import open_index
 
-    def _open(self) -> HitIndex:
-        index = self.given
-        if isinstance(index, str | Path):
-            # With scores and benchmarks, only for a folder.
-            from chunkcore.scale.folder_index import open_index
-
-            self._saved = open_index(Path(index))
-            return OpenedIndex(self._saved.index, self._saved)
-        if isinstance(index, HitIndex):
-            return index
-        if self._documents is not None:
-            corpus = chunk_corpus(list(self._documents), UNITS)
-            index = get_retriever("passages:lexical").index(corpus)
-            self.given, self._documents = index, None
-        return OpenedIndex(cast(Index, index))
+                self._saved = open_index(self.given)
+                self._opened = OpenedIndex(self._saved.index, self._saved)
+            elif self._opened is None:
+                if self._documents is not None:
+                    corpus = chunk_corpus(list(self._documents), UNITS)
+                    self.given = get_retriever("passages:lexical").index(corpus)
+                    self._documents = None
+                self._opened = OpenedIndex(cast(Index, self.given))
+            return cast(HitIndex, self._opened)
 
     def warn_of_few(self, retriever: object, count: int, fetch_k: int | None) -> None:
         """Warn once of a retriever that gives fewer hits than asked for, and cannot be asked for more."""
         if fetch_k is not None and count < fetch_k:
-            self._warn_once(
+            _warn_once(
+                self._warned,
+                "few",
                 f"{type(retriever).__name__} takes no number of hits in a call, and gave {count}: let it give about "
-                f"{fetch_k} by its own options, or give fetch_k=None"
+                f"{fetch_k} by its own options, or give fetch_k=None",
             )
 
     def warn_of_refusal(self, retriever: object, fetch_k: int | None, error: Exception) -> None:
         """Warn once of a retriever that answered only as it is, with its own number of hits."""
         reason = shortened(str(error), 200)
-        self._warn_once(
+        _warn_once(
+            self._warned,
+            "few",
             f"{type(retriever).__name__} gives no {fetch_k} hits ({reason}), and gave as many as it gives by itself: "
-            "give the fetch_k that it can give, or fetch_k=None"
+            "give the fetch_k that it can give, or fetch_k=None",
         )
-
-    def _warn_once(self, message: str) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            warn_user(message, PassageWarning)
 
     def __deepcopy__(self, memo: object) -> LocalIndex:
         return self  # nothing in it changes but what was warned of
@@ -422,6 +415,12 @@ _ADVICE = {
 }
 
 
+def _warn_once(warned: set[str], reason: str, message: str) -> None:
+    if reason not in warned:
+        warned.add(reason)
+        warn_user(message, PassageWarning)
+
+
 class OpenedIndex(HitIndex):
     """An index, and where hits stand in its documents. `saved` has its files."""
 
@@ -429,19 +428,28 @@ class OpenedIndex(HitIndex):
         self.index = index
         self.documents = {document.id: document for document in index.corpus.documents}
         self._saved = saved
-        self._warned: set[str] = set()
+        self.warned: set[str] = set()
+        self._outdated: set[str] = set()  # documents of which a warning has said so
 
     @cached_property
     def _locator(self) -> Locator:
-        if self._saved is None:
-            return Locator(self.documents)
         return Locator(self.documents, changed=self._changed)
 
     def passages(self, question: str, limits: Limits, where: Where | None = None) -> list[Passage]:
         if not isinstance(question, str):
             raise OptionError(f"an index takes one question as a string, got {kind_of(question)}")
         index = self.index if where is None else self.index.within(where)
-        fitting = _answer(index, question, limits)
+        fitting: list[Retrieved] = []
+        if limits.max_tokens == "auto":
+            fitting += index.retrieve(question, limits.k, "auto")
+        else:
+            left = Budget(limits.max_tokens, limits.token_counter)
+            for piece in _pieces(index, question, limits, limits.max_tokens):
+                if not left.fits(piece.text):
+                    fitting += cut_unit(piece, left)
+                    break
+                fitting.append(piece)
+                left.take(piece.text)
         names = {piece.document_id for piece in fitting}
         self._changed(names, "passages of them have the old text")
         return [Passage(piece, self.documents[piece.document_id]) for piece in fitting]
@@ -453,20 +461,20 @@ class OpenedIndex(HitIndex):
                 "passages behind a retriever need an index of the retriever passages: index with it"
             )
         if index.superseded:
-            self._warn_once(
+            _warn_once(
+                self.warned,
                 "superseded",
                 "this index was updated, and the passages are of its old texts: make the retriever again with what "
                 "update or delete returned, or with a folder, which is opened again after each save",
             )
         pieces, whole = self._pieces(hits, options.show)
-        changed: Collection[str] = ()
-        shown: Literal["all"] | Collection[str] = whole
+        shown = whole
         if options.show == "all":
-            changed = self._changed(self.documents)
             shown = "all"
-        if changed:
-            unchanged = [name for name in self.documents if name not in changed]
-            index = cast(WindowIndex, index.within(unchanged))
+            changed = self._changed(self.documents)
+            if changed:
+                unchanged = [name for name in self.documents if name not in changed]
+                index = cast(WindowIndex, index.within(unchanged))
         textless = [number for number, hit in enumerate(hits) if not hit.text.strip()]
         answer = index.behind(
             question,
@@ -490,11 +498,14 @@ class OpenedIndex(HitIndex):
         document is shown whole.
         """
         verdicts = self._locator.locate_all(hits)
-        whole: Collection[str] = ()
-        if show == "all":
-            whole = self.documents
-        elif show != "hits":
-            whole = self._whole(verdicts, show)
+        whole: Collection[str] = {
+            verdict.piece.document_id for verdict in verdicts if verdict.piece.spans
+        }
+        if callable(show):
+            answers = {name: show(own_copy(self.documents[name].metadata)) for name in whole}
+            whole = [name for name, answer in answers.items() if truth("show", answer, name)]
+        elif show != "whole":
+            whole = self.documents if show == "all" else ()
         pieces = []
         lost: dict[str, list[tuple[Hit, Verdict]]] = {}
         for hit, verdict in zip(hits, verdicts, strict=True):
@@ -510,27 +521,23 @@ class OpenedIndex(HitIndex):
         for kind, advice in _ADVICE.items():
             if kind in lost:
                 hit, verdict = lost[kind][0]
-                self._warn_once(
+                _warn_once(
+                    self.warned,
                     kind,
                     f"{len(lost[kind])} of {len(hits)} hits have no certain place in the index and stay as they are, "
                     f"such as {hit.text[:40]!r}: {verdict.reason}. {advice}",
                 )
         return pieces, whole
 
-    def _whole(self, verdicts: Sequence[Verdict], show: Show) -> Collection[str]:
-        """The documents of the hits that are shown whole."""
-        names = {verdict.piece.document_id for verdict in verdicts if verdict.piece.spans}
-        if not callable(show):
-            return names
-        shown = {name: show(own_copy(self.documents[name].metadata)) for name in names}
-        return [name for name, answer in shown.items() if truth("show", answer, name)]
-
     def _passage(
         self, retrieved: Retrieved, pieces: Sequence[Retrieved], whole: Collection[str]
     ) -> Passage:
         """A passage of the answer, with the numbers of its document's hits."""
         if not retrieved.spans:
-            return Passage(retrieved, None, (_number_of(retrieved, pieces),))
+            alone = [number for number, piece in enumerate(pieces) if not piece.spans]
+            same = [number for number in alone if pieces[number] is retrieved]
+            cut = [number for number in alone if pieces[number].text.startswith(retrieved.text)]
+            return Passage(retrieved, None, (*same, *cut)[:1])
         name = retrieved.document_id
         inside: list[int] = []
         others: list[int] = []
@@ -551,8 +558,8 @@ class OpenedIndex(HitIndex):
         if self._saved is None:
             return ()
         changed = self._saved.changed(names)
-        new = sorted(name for name in changed if f"changed {name}" not in self._warned)
-        self._warned.update(f"changed {name}" for name in new)
+        new = sorted(set(changed) - self._outdated)
+        self._outdated.update(new)
         if new:
             command = "index.update(documents).save(folder)"
             if self._saved.root:
@@ -563,26 +570,6 @@ class OpenedIndex(HitIndex):
                 PassageWarning,
             )
         return changed
-
-    def _warn_once(self, reason: str, message: str) -> None:
-        if reason not in self._warned:
-            self._warned.add(reason)
-            warn_user(message, PassageWarning)
-
-
-def _answer(index: Index, question: str, limits: Limits) -> list[Retrieved]:
-    """The index's pieces within the limits; the last one may be cut."""
-    if limits.max_tokens == "auto":
-        return list(index.retrieve(question, limits.k, "auto"))
-    left = Budget(limits.max_tokens, limits.token_counter)
-    fitting = []
-    for piece in _pieces(index, question, limits, limits.max_tokens):
-        if not left.fits(piece.text):
-            fitting += cut_unit(piece, left)
-            break
-        fitting.append(piece)
-        left.take(piece.text)
-    return fitting
 
 
 def _pieces(index: Index, question: str, limits: Limits, max_tokens: int) -> Sequence[Retrieved]:
@@ -597,18 +584,6 @@ def _pieces(index: Index, question: str, limits: Limits, max_tokens: int) -> Seq
         if is_full or isinstance(index, PassageIndex):
             return pieces
         budget *= 2  # the index' chunker counts otherwise
-
-
-def _number_of(retrieved: Retrieved, pieces: Sequence[Retrieved]) -> int:
-    """The number of the hit without a place that an answer has, whole or cut."""
-    for number, piece in enumerate(pieces):
-        if piece is retrieved:
-            return number
-    return next(
-        number
-        for number, piece in enumerate(pieces)
-        if not piece.spans and piece.text.startswith(retrieved.text)
-    )
 
 
 def core_documents(
@@ -635,17 +610,11 @@ def core_documents(
                 f"expected a list of {framework} or chunkcore documents, got {kind_of(document)} in it: "
                 'put one document into a list; load_documents("docs/") reads files'
             )
-    return _numbered(rows)
-
-
-def _numbered(documents: Sequence[Document]) -> list[Document]:
-    """The documents; those that share an id get numbers that no other id has."""
-    counts = Counter(document.id for document in documents)
+    counts = Counter(row.id for row in rows)
     numbers = {name: itertools.count(1) for name, count in counts.items() if count > 1}
-    rows = []
-    for document in documents:
-        name = document.id
-        while name in counts and document.id in numbers:
-            name = f"{document.id}#{next(numbers[document.id])}"
-        rows.append(replace(document, id=name))
+    for place, row in enumerate(rows):
+        name = row.id
+        while name in counts and row.id in numbers:
+            name = f"{row.id}#{next(numbers[row.id])}"
+        rows[place] = replace(row, id=name)
     return rows

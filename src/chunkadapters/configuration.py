@@ -78,17 +78,14 @@ def _described_object(depth: int, value: object) -> Any:
     elif isinstance(fingerprint, str):
         held = fingerprint
     elif depth and hasattr(value, "__dict__"):
-        held = described(_attributes(value), depth - 1)
+        # Names with two underscores are a framework's own state, such as a Haystack component's connections.
+        settings = {
+            name: item
+            for name, item in sorted(vars(value).items())
+            if not name.startswith("__") and not _IRRELEVANT.search(name)
+        }
+        held = described(settings, depth - 1)
     return [place, held]
-
-
-def _attributes(value: object) -> dict[str, object]:
-    # Names with two underscores are a framework's own state, such as a Haystack component's connections.
-    return {
-        name: item
-        for name, item in sorted(vars(value).items())
-        if not name.startswith("__") and not _IRRELEVANT.search(name)
-    }
 
 
 def _described_function(function: Callable[..., object], depth: int) -> Any:
@@ -256,21 +253,17 @@ def build(
     name, stated = split_spec(chunker)
     options = _translated(name, merged(stated, options))
     for option, value in options.items():
-        _check_buildable(option, value)
+        if isinstance(value, str) and value.startswith(_BRIDGED):
+            raise OptionError(
+                f"{option}: {value!r} is what a configuration calls a model that was given as an object: give the "
+                f"object again, as {option}=..."
+            )
         options[option] = as_model(value)
     if fit_to is not None:
         options = sized_options(name, options, fit_to)
         if options.get("counter") == "embedder":
             options["counter"] = EmbedderCounter(fit_to)
     return get_chunker(name, **options)
-
-
-def _check_buildable(option: str, value: object) -> None:
-    if isinstance(value, str) and value.startswith(_BRIDGED):
-        raise OptionError(
-            f"{option}: {value!r} is what a configuration calls a model that was given as an object: give the "
-            f"object again, as {option}=..."
-        )
 
 
 # Values of options that are no framework's models.

@@ -224,19 +224,17 @@ class Aligned(Chunker):
 
     def cut(self, source: TokenizedText) -> list[Draft]:
         split: Any = self.split
-        pieces = [_as_piece(item) for item in split(source.text)]
-        filled = [piece for piece in pieces if piece.text]
-        return place_pieces(source.text, filled, self.unplaced)
-
-
-def _as_piece(item: Any) -> SplitPiece:
-    is_row = isinstance(item, tuple) and 2 <= len(item) <= 3
-    piece = SplitPiece(*item) if is_row else SplitPiece(item)
-    if not isinstance(piece.text, str) or not isinstance(piece.metadata, Mapping):
-        raise DataError(
-            f"expected the splitter to give texts, or texts with their metadata, got {type(item).__name__}"
-        )
-    return piece
+        pieces = []
+        for item in split(source.text):
+            is_row = isinstance(item, tuple) and 2 <= len(item) <= 3
+            piece = SplitPiece(*item) if is_row else SplitPiece(item)
+            if not isinstance(piece.text, str) or not isinstance(piece.metadata, Mapping):
+                raise DataError(
+                    f"expected the splitter to give texts, or texts with their metadata, got {type(item).__name__}"
+                )
+            if piece.text:
+                pieces.append(piece)
+        return place_pieces(source.text, pieces, self.unplaced)
 
 
 PieceRange = tuple[int, int]
@@ -290,23 +288,15 @@ def _joined(text: str, pieces: Iterable[PieceRange], joiner: str, *, strip: bool
     joined = joiner.join([text[start:end] for start, end in ranges])
     if strip:
         joined = joined.strip()
-        first, last = ranges[0], ranges[-1]
+        kept = [(start, end) for start, end in ranges if not text[start:end].isspace()]
+        if kept:
+            kept[0] = (trim(text, *kept[0])[0], kept[0][1])
+            kept[-1] = (kept[-1][0], trim(text, *kept[-1])[1])
         # Of pieces of white space alone the joiners stay.
-        ranges = _trimmed(text, ranges) or [(first[1], last[0])]
+        ranges = kept or [(ranges[0][1], ranges[-1][0])]
     if not joined:
         return None
     spans = tuple(starmap(Span, ranges))
     if text_of_spans(text, merge_touching(spans)) == joined:
         return Draft(spans)
     return Draft(spans, derived=joined)
-
-
-def _trimmed(text: str, ranges: Iterable[PieceRange]) -> list[PieceRange]:
-    """The ranges without white space ones, and without white space at both ends."""
-    kept = [(start, end) for start, end in ranges if not text[start:end].isspace()]
-    if kept:
-        start, _ = trim(text, *kept[0])
-        _, end = trim(text, *kept[-1])
-        kept[0] = (start, kept[0][1])
-        kept[-1] = (kept[-1][0], end)
-    return kept

@@ -203,18 +203,15 @@ def secrets_within(*roots: Any) -> tuple[str, ...]:
     while ahead and len(seen) < _MOST_OBJECTS:
         name, item = ahead.pop(0)
         if isinstance(item, str):
-            secrets.add(_secret_in(name, item))
+            if "://" in item and "@" in item:
+                secrets.add(urlsplit(item).password or "")
+            elif _SECRET.search(name):
+                secrets.add(item)
         elif id(item) not in seen:
             seen[id(item)] = item
             ahead += _within(name, item)
     kept = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
     return tuple(sorted(kept, key=len, reverse=True))
-
-
-def _secret_in(name: str, text: str) -> str:
-    if "://" in text and "@" in text:
-        return urlsplit(text).password or ""
-    return text if _SECRET.search(name) else ""
 
 
 def _within(name: str, item: Any) -> Iterable[tuple[str, Any]]:

@@ -84,6 +84,8 @@ class StoreIndex(HitIndex):
     ['Tea is hot. It boils. Ice is cold.']
     """
 
+    shows_more = ("whole", "all")
+
     def __init__(self, neighbours: Callable[[Sequence[Hit]], Iterable[Retrieved]]) -> None:
         self._neighbours = neighbours
         self._warned: set[str] = set()
@@ -103,9 +105,6 @@ class StoreIndex(HitIndex):
             raise OptionError(
                 'show is "hits", "whole" or "all" with a StoreIndex, which has no metadata of documents'
             )
-
-    def shows_more(self, show: Show) -> bool:
-        return show != "hits"
 
     def behind(
         self,
@@ -128,7 +127,7 @@ class StoreIndex(HitIndex):
         documents = [Document(name, region.text) for name, region in by_name.items()]
         corpus = chunk_corpus(documents, UNITS, workers=1)  # few and short: threads would cost more
         opened = OpenedIndex(get_retriever("passages:lexical").index(corpus))
-        opened._warned = self._warned
+        opened.warned = self._warned
         inside = [_into_region(hit, regions) for hit in hits]
         answer = opened.behind(question, inside, options)
         return [_out_of_region(passage, by_name) for passage in answer]
@@ -146,7 +145,8 @@ class StoreIndex(HitIndex):
             before = regions[-1]
             gap = part.start - before.end
             if gap < 0:
-                if not _agree(before, part):
+                shared = before.text[part.start - before.start :]
+                if not part.text.startswith(shared) and not shared.startswith(part.text):
                     torn.add(name)
                 regions[-1] = before.with_text(part.text[-gap:])
             elif gap <= _GAP and name in confirmed:
@@ -154,10 +154,6 @@ class StoreIndex(HitIndex):
                 regions[-1] = before.with_text(white_space + part.text)
             else:
                 regions.append(part)
-        self._warn_of(torn)
-        return [region for region in regions if region.document_id not in torn]
-
-    def _warn_of(self, torn: set[str]) -> None:
         if torn - self._warned:
             self._warned |= torn
             warn_user(
@@ -165,12 +161,7 @@ class StoreIndex(HitIndex):
                 "Was it written anew, or does the store write one name over those of its documents?",
                 PassageWarning,
             )
-
-
-def _agree(before: _Region, part: _Region) -> bool:
-    """Whether two overlapping texts are the same where they overlap."""
-    shared = before.text[part.start - before.start :]
-    return part.text.startswith(shared) or shared.startswith(part.text)
+        return [region for region in regions if region.document_id not in torn]
 
 
 def _parts(hit: Hit) -> list[_Region]:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby, zip_longest
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
@@ -93,18 +91,13 @@ class Origin:
         shift: for a text of one part, its offset in the source minus its offset in the text.
         passage: for a text that a model wrote, what it was written from: the place of each of its parts.
 
-    >>> Origin.at(100).place((Span(3, 8),))
+    >>> Origin(shift=100).place((Span(3, 8),))
     (Span(start=103, end=108),)
     """
 
     parts: tuple[tuple[int, Span], ...] = ()
     shift: int | None = None
     passage: Spans = ()
-
-    @classmethod
-    def at(cls, start: int) -> Origin:
-        """A text at one place of its source."""
-        return cls(shift=start)
 
     @classmethod
     def of_spans(cls, text: str, spans: Sequence[Span]) -> Origin:
@@ -116,7 +109,7 @@ class Origin:
         if offsets is None:
             return NOWHERE
         if len(spans) == 1:
-            return cls.at(spans[0].start)
+            return cls(shift=spans[0].start)
         return cls(tuple(zip(offsets, spans, strict=True)))
 
     def place(self, spans: Spans) -> Spans:
@@ -135,7 +128,7 @@ class Origin:
         return merge_touching(placed)
 
 
-WHOLE = Origin.at(0)  # of a text that is its own source
+WHOLE = Origin(shift=0)  # of a text that is its own source
 NOWHERE = Origin()  # of a text without a known place
 
 
@@ -358,12 +351,16 @@ def chunk_metadata(chunk: Chunk, parent: MetadataLike, origin: Origin) -> Metada
     - ``derived``: true if a model wrote the text; the chunk's place is then the passage it was written from;
 
     >>> chunk = Chunk("d", 0, (Span(0, 3),), "Tea", 1, context="Of drinks.", metadata={"headings": ["A", "B"]})
-    >>> chunk_metadata(chunk, {"context": "mine"}, Origin.at(0))
+    >>> chunk_metadata(chunk, {"context": "mine"}, WHOLE)
     {'headings': 'A > B', 'chunk_context': 'Of drinks.'}
     """
     values = {}
     for key, value in chunk.metadata.items():
-        flat = _flat(value)
+        flat: Any = plain(value)
+        if isinstance(flat, list) and all(isinstance(item, str) for item in flat):
+            flat = " > ".join(flat)
+        elif isinstance(flat, dict | list):
+            flat = json.dumps(flat, ensure_ascii=False)
         if flat not in (None, ""):
             values[key] = flat
     if chunk.context:
@@ -372,15 +369,6 @@ def chunk_metadata(chunk: Chunk, parent: MetadataLike, origin: Origin) -> Metada
     if chunk.derived or origin.passage:
         metadata[DERIVED] = True
     return metadata
-
-
-def _flat(value: object) -> Any:
-    value = plain(value)
-    if not isinstance(value, dict | list):
-        return value
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return " > ".join(value)
-    return json.dumps(value, ensure_ascii=False)
 
 
 def are_columns(chunks: Sequence[Chunk]) -> TypeGuard[DocumentChunks]:
@@ -449,15 +437,6 @@ def chunk_records(
         if gap and not chunk.derived:
             record[WHITE_SPACE] = gap
         yield chunk.text, unused_id(chunk.id, taken), record
-
-
-_FLAT_TYPES = {str, int, float, bool, type(None)}
-
-
-def copier(metadata: Metadata) -> Callable[[], Metadata]:
-    """A function that makes deep copies, and fast ones of flat metadata."""
-    is_flat = _FLAT_TYPES.issuperset(map(type, metadata.values()))
-    return metadata.copy if is_flat else partial(deepcopy, metadata)
 
 
 def inherited(
@@ -552,25 +531,18 @@ def _pages(document: object, number: int) -> list[_Page]:
         candidates.append("document")
     identity = getattr(document, "id", None) or f"document-{number}"
     source = names_of(*candidates, str(identity))[0]
-    first, label = _page_of(metadata)
+    label = str(metadata.get("page_label") or "")
+    first, index = whole_number(metadata.get("page_number")), whole_number(metadata.get("page"))
+    if first is None and index is not None:
+        first = index + 1
+    if first is None:
+        label = label or str(metadata.get("page_number") or "")
+        if label.isdecimal() and label.isascii():
+            first = int(label)
     parts = text.split("\f") if hasattr(document, "meta") else [text]
     if len(parts) == 1:
         return [_Page(source, text, metadata, first, label)]
     return [_Page(source, part, metadata, page) for page, part in enumerate(parts, first or 1)]
-
-
-def _page_of(metadata: MetadataLike) -> tuple[int | None, str]:
-    """A page's number, from 1, and its label, as loaders write them."""
-    label = str(metadata.get("page_label") or "")
-    number = whole_number(metadata.get("page_number"))
-    if number is not None:
-        return number, label
-    index = whole_number(metadata.get("page"))
-    if index is not None:
-        return index + 1, label
-    label = label or str(metadata.get("page_number") or "")
-    is_number = label.isdecimal() and label.isascii()
-    return int(label) if is_number else None, label
 
 
 def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
@@ -604,18 +576,13 @@ def shared_items(mappings: Sequence[MetadataLike]) -> Metadata:
     """
     first, *others = mappings or [{}]
     shared = dict(first)
-    for other in others:
-        shared = {key: value for key, value in shared.items() if _has(other, key, value)}
+    for key, value in first.items():
+        try:
+            is_shared = all(key in other and value == other[key] for other in others)
+        except ValueError:  # NumPy's arrays
+            is_shared = False
+            with suppress(TypeError):
+                is_shared = all(plain(value) == plain(other.get(key)) for other in others)
+        if not is_shared:
+            del shared[key]
     return shared
-
-
-def _has(mapping: MetadataLike, key: object, value: object) -> bool:
-    if key not in mapping:
-        return False
-    other = mapping[key]
-    try:
-        return bool(value == other)
-    except ValueError:  # NumPy's arrays
-        with suppress(TypeError):
-            return bool(plain(value) == plain(other))
-        return False

@@ -495,7 +495,15 @@ class RetrieverHooks(Generic[Retriever]):
         concurrency: int | None = None,
     ) -> Run:
         """The run; without `concurrency` nothing is awaited. Mistakes are found before the first question."""
-        check_foreign(retriever)
+        from chunkcore.retrieval import Index, RetrievalMethod, get_retriever
+
+        if isinstance(retriever, RetrievalMethod | str):
+            get_retriever(retriever).retrieve("")  # raises: a method has no documents
+        if isinstance(retriever, Index):
+            raise DataError(
+                "an index is scored by chunkcore's score(run_retriever(index, benchmark), benchmark)"
+            )
+        check_is_retriever(retriever)
         others = dict(options)
         asking = {name: others.pop(name) for name in self.asking if name in others}
         run = RetrieverRun(self.system(retriever, **asking), self.hits, benchmark, **others)
@@ -544,26 +552,15 @@ class RetrieverHooks(Generic[Retriever]):
             hint = ""
             if isinstance(answer, dict):
                 hint = f" with the keys {', '.join(map(str, answer))}{self.advice}"
-            seen = f"{type(answer).__name__}{hint}"
-            raise DataError(f"expected a list of {self.answer}, got a {seen}")
+            raise DataError(
+                f"expected a list of {self.answer}, got a {type(answer).__name__}{hint}"
+            )
         for document in answer:
             if not isinstance(document, self.kind):
-                seen = f"{type(document).__name__} among the answers"
-                raise DataError(f"expected {self.answer}, got a {seen}")
+                raise DataError(
+                    f"expected {self.answer}, got a {type(document).__name__} among the answers"
+                )
         return list(map(self.hit_of, answer))
-
-
-def check_foreign(retriever: object) -> None:
-    """Raise for chunkcore's own methods and indexes, which are scored otherwise."""
-    from chunkcore.retrieval import Index, RetrievalMethod, get_retriever
-
-    if isinstance(retriever, RetrievalMethod | str):
-        get_retriever(retriever).retrieve("")  # raises: a method has no documents
-    if isinstance(retriever, Index):
-        raise DataError(
-            "an index is scored by chunkcore's score(run_retriever(index, benchmark), benchmark)"
-        )
-    check_is_retriever(retriever)
 
 
 def check_is_retriever(retriever: object) -> None:

@@ -6,7 +6,7 @@ The components are in Haystack's own namespace, `haystack_integrations`, because
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
@@ -133,24 +133,6 @@ def warm_up(component: object) -> None:
     warm = getattr(component, "warm_up", None)
     if warm is not None:
         warm()
-
-
-Outputs: TypeAlias = Mapping[str, Any]
-
-
-def run(component: Component | Pipeline, values: Mapping[str, Any]) -> Outputs:
-    """The outputs of a component or a pipeline."""
-    outputs: Outputs = component.run(**values)
-    return outputs
-
-
-async def run_async(component: Component | Pipeline, values: Mapping[str, Any]) -> Outputs:
-    """The outputs of a component or a pipeline, by its asynchronous method if it has one."""
-    asked: Any = component
-    if isinstance(component, Pipeline) or getattr(component, "__haystack_supports_async__", False):
-        outputs: Outputs = await asked.run_async(**values)
-        return outputs
-    return await asyncio.to_thread(run, component, values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,10 @@ def as_embedder(
         raise OptionError(
             f"text_embedder: expected a Haystack text embedder, got {type(text_embedder).__name__}"
         )
-    return _Embedder(component, text_embedder, name, fingerprint, max_tokens)
+    embedder = _Embedder(component, name, fingerprint, max_tokens)
+    embedder.text_embedder = text_embedder
+    embedder.symmetric = text_embedder is None
+    return embedder
 
 
 def as_llm(
@@ -121,19 +124,7 @@ def restored(value: object) -> object:
 
 class _Embedder(BridgedEmbedder):
     framework = "haystack"
-
-    def __init__(
-        self,
-        component: Component,
-        text_embedder: Component | None,
-        name: str | None,
-        fingerprint: str | None,
-        max_tokens: int | None,
-    ) -> None:
-        super().__init__(component, name, fingerprint, max_tokens)
-        self._whole_batches = embeds_documents(component)
-        self.text_embedder = text_embedder
-        self.symmetric = text_embedder is None
+    text_embedder: Component | None = None
 
     def warm_up(self) -> None:
         for component in (self.model, self.text_embedder):
@@ -141,7 +132,7 @@ class _Embedder(BridgedEmbedder):
 
     def _documents(self, texts: list[str]) -> Any:
         warm_up(self.model)
-        if not self._whole_batches:
+        if not embeds_documents(self.model):
             return [self.model.run(text=text)["embedding"] for text in texts]
         numbered = [Document(id=str(place), content=text) for place, text in enumerate(texts)]
         # Embedders may return documents in another order.

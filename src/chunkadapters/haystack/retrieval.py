@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -12,7 +13,6 @@ from typing_extensions import Unpack
 
 from chunkadapters.behind import Behind
 from chunkadapters.haystack.documents import (
-    Outputs,
     Socket,
     Values,
     find_documents,
@@ -20,8 +20,6 @@ from chunkadapters.haystack.documents import (
     hit_of,
     is_component,
     pipeline_sockets,
-    run,
-    run_async,
     sockets_of,
     warm_up,
 )
@@ -79,19 +77,13 @@ def _filtered(
     return {**values, "filters": chosen}
 
 
-def _fed(pipeline: Pipeline) -> set[str]:
-    """The components that get documents from another one."""
+def _sources(pipeline: Pipeline) -> list[str]:
+    """The components that bring documents into a pipeline: from outside, or from a store."""
     fed = set()
     for sender, receiver, edge in pipeline.graph.edges(data=True):
         sent = Socket(sender, "", edge["from_socket"].type)
         if sent.type is Any or sent.holds(list[Document]):
             fed.add(receiver)
-    return fed
-
-
-def _sources(pipeline: Pipeline) -> list[str]:
-    """The components that bring documents into a pipeline: from outside, or from a store."""
-    fed = _fed(pipeline)
     names = []
     for name in pipeline.graph.nodes:
         part = pipeline.get_component(name)
@@ -167,10 +159,13 @@ class _Asked:
             )
 
     def ask(self, question: str) -> object:
-        return self._documents_of(run(self.retriever, self._values(question)))
+        return self._documents_of(self.retriever.run(**self._values(question)))
 
     async def aask(self, question: str) -> object:
-        return self._documents_of(await run_async(self.retriever, self._values(question)))
+        asked: Any = self.retriever
+        if isinstance(asked, Pipeline) or getattr(asked, "__haystack_supports_async__", False):
+            return self._documents_of(await asked.run_async(**self._values(question)))
+        return await asyncio.to_thread(self.ask, question)
 
     def _values(self, question: str) -> Values:
         """The inputs of a question."""
@@ -183,7 +178,7 @@ class _Asked:
             return {"data": data, "include_outputs_from": {self.documents.component}}
         return data[""]
 
-    def _documents_of(self, outputs: Outputs) -> object:
+    def _documents_of(self, outputs: Mapping[str, Any]) -> object:
         component, name = self.documents.component, self.documents.name
         # Nothing, if a router led the question elsewhere.
         return outputs.get(component, {}).get(name, []) if component else outputs[name]

@@ -40,12 +40,12 @@ class ExactWarning(UserWarning):
     """The original loses text, or writes text of its own: here the document's own text stands there."""
 
 
-def exact(splitter: Any, unplaced: Unplaced = "mark") -> ChunkcoreTextSplitter:
+def exact(splitter: Any, unplaced: Unplaced) -> ChunkcoreTextSplitter:
     """See `chunkadapters.exact.exact`."""
     return ChunkcoreTextSplitter(exact_chunker(splitter, unplaced))
 
 
-def exact_chunker(splitter: Any, unplaced: Unplaced = "mark") -> Chunker:
+def exact_chunker(splitter: Any, unplaced: Unplaced) -> Chunker:
     """The chunker with the splitter's texts."""
     if isinstance(splitter, ChunkcoreTextSplitter):
         return splitter.chunker
@@ -58,11 +58,6 @@ def exact_chunker(splitter: Any, unplaced: Unplaced = "mark") -> Chunker:
     return Aligned(split=partial(_documents, splitter), unplaced=unplaced, counter="characters")
 
 
-def _has_lossy_expression(splitter: Any) -> bool:
-    separators = getattr(splitter, "_separators", None) or [getattr(splitter, "_separator", "")]
-    return splitter._is_separator_regex and any(map(_is_lossy, separators))
-
-
 def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:
     counter = counter_of(splitter._length_function)
     sizes = {"size": splitter._chunk_size, "overlap": splitter._chunk_overlap}
@@ -70,7 +65,9 @@ def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:
         return LangChainToken(counter=TiktokenCounter(splitter._tokenizer.name), **sizes)
     keep = _KEEPS[splitter._keep_separator]
     is_recursive = _cuts_like(splitter, RecursiveCharacterTextSplitter)
-    if keep == "drop" and _has_lossy_expression(splitter):
+    separators = getattr(splitter, "_separators", None) or [getattr(splitter, "_separator", "")]
+    is_lossy = splitter._is_separator_regex and any(map(_is_lossy, separators))
+    if keep == "drop" and is_lossy:
         warn_user(
             f"{type(splitter).__name__} drops what a regular expression matches, and writes the expression or nothing "
             "between words. Here the document's own text stands there, so that chunks can be a little longer",

@@ -162,17 +162,14 @@ def dropping(runnable: AnyRunnable, names: Collection[str]) -> AnyRunnable | Non
             for step in part.steps[1:]:
                 for retriever in _retrievers(step):
                     return retriever
-        elif _drops(part, names):
-            return part
+        elif isinstance(part, BaseRetriever):
+            if not part._expects_other_args:
+                return part
+        elif not isinstance(part, (RunnableLambda, *_WRAPPERS)):
+            takes = signature(part.invoke).parameters
+            if not set(names) <= takes.keys():
+                return part
     return None
-
-
-def _drops(runnable: AnyRunnable, names: Collection[str]) -> bool:
-    if isinstance(runnable, BaseRetriever):
-        return not runnable._expects_other_args
-    if isinstance(runnable, (RunnableLambda, *_WRAPPERS)):
-        return False
-    return not set(names) <= signature(runnable.invoke).parameters.keys()
 
 
 def with_filter(runnable: AnyRunnable) -> AnyRunnable | None:
@@ -196,25 +193,18 @@ def filter_in_form(runnable: AnyRunnable, where: Mapping[str, Any]) -> object:
     names = {cls.__name__ for cls in type(stores[0]).__mro__}
     if "Chroma" in names and len(where) > 1:
         return {"$and": [{key: value} for key, value in where.items()]}
-    if "QdrantVectorStore" in names:
-        return _qdrant_filter(stores[0].metadata_payload_key, where)
-    return where
-
-
-def _qdrant_filter(payload: str, where: Mapping[str, Any]) -> object:
+    if "QdrantVectorStore" not in names:
+        return where
     models = import_module("qdrant_client.models")
     conditions = []
     for key, value in where.items():
-        condition = models.FieldCondition(key=f"{payload}.{key}")
+        condition = models.FieldCondition(key=f"{stores[0].metadata_payload_key}.{key}")
         if isinstance(value, int | float) and not isinstance(value, bool):
             condition.range = models.Range(gte=value, lte=value)
         else:
             condition.match = models.MatchValue(value=value)
         conditions.append(condition)
     return models.Filter(must=conditions)
-
-
-Called: TypeAlias = "tuple[AnyRunnable, RunnableConfig | None]"  # with what it is called
 
 
 def _reached(runnable: AnyRunnable, config: RunnableConfig | None = None) -> Iterator[AnyRunnable]:
@@ -232,7 +222,9 @@ def _reached(runnable: AnyRunnable, config: RunnableConfig | None = None) -> Ite
         yield from _reached(child, each)
 
 
-def _called_by(runnable: AnyRunnable, config: RunnableConfig | None) -> list[Called]:
+def _called_by(
+    runnable: AnyRunnable, config: RunnableConfig | None
+) -> list[tuple[AnyRunnable, RunnableConfig | None]]:
     """The runnables to which a wrapper hands a call's arguments, with the configuration that they are called with."""
     if isinstance(runnable, DynamicRunnable):
         return [runnable.prepare(config)]

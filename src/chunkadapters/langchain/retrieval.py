@@ -25,12 +25,15 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, 
 from typing_extensions import Self
 
 from chunkadapters.behind import (
+    BALANCE,
     FETCH_K,
     Behind,
     IndexLike,
     Limits,
     LocalIndex,
+    MaxTokens,
     OneSentence,
+    Order,
     Passage,
     Show,
     TokenCounterLike,
@@ -54,9 +57,6 @@ from chunkadapters.scores import (
 from chunkcore.errors import DataError, OptionError, echo, kind_of
 from chunkcore.locating import Hit
 from chunkcore.options import suggesting
-from chunkcore.retrieval.base import MaxTokens
-from chunkcore.retrieval.passages.assembly import Order
-from chunkcore.retrieval.passages.units import BALANCE
 from chunkcore.retrieval.where import Where, allowed_documents, check_predicate
 from chunkcore.text import Document as CoreDocument
 

@@ -32,7 +32,6 @@ from chunkadapters.places import (
     Origin,
     PlaceKeys,
     chunk_records,
-    copier,
     inherited,
     part_of,
     with_page_marks,
@@ -41,8 +40,9 @@ from chunkcore.chunkers import Chunker
 from chunkcore.errors import DataError, OptionError, warn_user
 from chunkcore.guesses import SIZES_BY_PLACE
 from chunkcore.locating import names_of
-from chunkcore.models.base import without_truncation
+from chunkcore.models.base import Embedder, without_truncation
 from chunkcore.plain import digest
+from chunkcore.retrieval.where import own_copy
 from chunkcore.text import Chunk
 from chunkcore.text import Document as CoreDocument
 from chunkcore.tokens import HuggingFaceCounter
@@ -50,8 +50,6 @@ from chunkcore.tokens import HuggingFaceCounter
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from transformers import PreTrainedTokenizerBase
-
-    from chunkcore.models import Embedder
 
 KEYS = PlaceKeys("start_index", "end_index", page="page")
 UNKNOWN = {"start_index": -1, "end_index": -1}  # LangChain writes -1 where it finds a chunk nowhere
@@ -157,7 +155,16 @@ class ChunkcoreTextSplitter(TextSplitter):
                 "allowed_special would count text that looks like a special token as one token; here it is text: "
                 "leave the option out"
             )
-        more["counter"] = _encoding_of(model_name) if model_name else encoding_name
+        if model_name:
+            import tiktoken
+
+            try:
+                encoding_name = tiktoken.encoding_name_for_model(model_name)
+            except KeyError as error:
+                raise OptionError(
+                    f"tiktoken knows no encoding of the model {model_name!r}: give encoding_name, such as 'o200k_base'"
+                ) from error
+        more["counter"] = encoding_name
         return cls(chunker, **more)
 
     @classmethod
@@ -197,7 +204,20 @@ class ChunkcoreTextSplitter(TextSplitter):
         return self._split(rows)
 
     def _split(self, sources: Sequence[_Source]) -> list[Document]:
-        _warn_of_shared_sources(sources)
+        # Documents that differ from others of their source only by text: offsets are in each of them.
+        texts = defaultdict(set)
+        for source in sources:
+            has_part = part_of(source.id, source.metadata) != source.id
+            if source.document_id is None and not source.is_chunk and not has_part:
+                texts[source.id].add(source.text)
+        shared = [name for name in texts if len(texts[name]) > 1]
+        if shared:
+            warn_user(
+                f"{len(texts[shared[0]])} documents share the source {shared[0]!r}, and neither an id nor a page tells "
+                "them apart: offsets are in each of them. If a splitter cut them, give it add_start_index=True; else "
+                "give the documents ids",
+                SourceWarning,
+            )
         chunked = chunks_of(self.chunker, [source.document for source in sources], self._fit_to)
         documents = []
         taken: set[str] = set()
@@ -209,10 +229,16 @@ class ChunkcoreTextSplitter(TextSplitter):
         self, source: _Source, chunks: Sequence[Chunk], taken: set[str]
     ) -> list[Document]:
         parent = inherited(source.metadata, of_a_chunk=source.is_chunk)
-        copied, documents = copier(parent), []
+        documents = []
         records = chunk_records(source.document, chunks, source.origin, parent, KEYS, taken)
         for text, chunk_id, record in records:
-            metadata = {**copied(), **UNKNOWN, WHITE_SPACE: "", **record, "source_id": source.id}
+            metadata = {
+                **own_copy(parent),
+                **UNKNOWN,
+                WHITE_SPACE: "",
+                **record,
+                "source_id": source.id,
+            }
             name = chunk_id if self._with_ids else None
             documents.append(Document(page_content=text, metadata=metadata, id=name))
         return documents
@@ -238,23 +264,6 @@ def from_document(document: CoreDocument) -> Document:
     return Document(page_content=document.text, metadata=with_page_marks(document), id=document.id)
 
 
-def _warn_of_shared_sources(sources: Iterable[_Source]) -> None:
-    """Warn of documents that differ from others of their source only by text: offsets are in each of them."""
-    texts = defaultdict(set)
-    for source in sources:
-        has_part = part_of(source.id, source.metadata) != source.id
-        if source.document_id is None and not source.is_chunk and not has_part:
-            texts[source.id].add(source.text)
-    shared = [name for name in texts if len(texts[name]) > 1]
-    if shared:
-        warn_user(
-            f"{len(texts[shared[0]])} documents share the source {shared[0]!r}, and neither an id nor a page tells "
-            "them apart: offsets are in each of them. If a splitter cut them, give it add_start_index=True; else give "
-            "the documents ids",
-            SourceWarning,
-        )
-
-
 def source_of(document_id: str | None, text: str, metadata: MetadataLike) -> tuple[str, Origin]:
     """The id of the document that offsets refer to, and the place of `text` in it."""
     is_chunk = metadata.get(KEYS.start) is not None
@@ -266,17 +275,6 @@ def source_of(document_id: str | None, text: str, metadata: MetadataLike) -> tup
     if not is_chunk:
         return name, WHOLE
     return str(metadata.get("source_id") or name), KEYS.origin(metadata, text)
-
-
-def _encoding_of(model_name: str) -> str:
-    import tiktoken
-
-    try:
-        return tiktoken.encoding_name_for_model(model_name)
-    except KeyError as error:
-        raise OptionError(
-            f"tiktoken knows no encoding of the model {model_name!r}: give encoding_name, such as 'o200k_base'"
-        ) from error
 
 
 class _TokenizerCounter(HuggingFaceCounter):

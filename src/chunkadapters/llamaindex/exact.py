@@ -32,9 +32,7 @@ Cut = Callable[[str], list[PieceRange]]
 Sentences = Callable[[str], Sequence[str]]
 
 
-def exact(
-    parser: NodeParser, unplaced: Unplaced = "mark"
-) -> ChunkcoreNodeParser | PlacedNodeParser:
+def exact(parser: NodeParser, unplaced: Unplaced) -> ChunkcoreNodeParser | PlacedNodeParser:
     """See `chunkadapters.exact.exact`."""
     if isinstance(parser, ChunkcoreNodeParser | PlacedNodeParser):
         return parser
@@ -53,7 +51,7 @@ def exact(
     )
 
 
-def exact_chunker(parser: NodeParser, unplaced: Unplaced = "mark") -> Chunker:
+def exact_chunker(parser: NodeParser, unplaced: Unplaced) -> Chunker:
     """The chunker with the parser's texts."""
     if isinstance(parser, ChunkcoreNodeParser):
         return parser.chunker
@@ -63,13 +61,18 @@ def exact_chunker(parser: NodeParser, unplaced: Unplaced = "mark") -> Chunker:
 
 def _equivalent(parser: NodeParser) -> Chunker | None:
     if type(parser) is SentenceSplitter:
+        split = parser._chunking_tokenizer_fn
+        sentences: Sentences | str = "punkt"
+        name = getattr(split, "__qualname__", "")
+        if not name.startswith("split_by_sentence_tokenizer."):
+            sentences = NamedFunction(split)
         return LlamaIndexSentence(
             size=parser.chunk_size,
             overlap=parser.chunk_overlap,
             word_separator=parser.separator,
             paragraph_separator=parser.paragraph_separator,
             phrase_regex=parser.secondary_chunking_regex or "",
-            sentences=_sentences(parser._chunking_tokenizer_fn),
+            sentences=sentences,
             counter=tokenizer_of(parser._tokenizer),
         )
     if type(parser) is TokenTextSplitter:
@@ -86,11 +89,6 @@ def _equivalent(parser: NodeParser) -> Chunker | None:
 def _nodes(parser: NodeParser, text: str) -> list[tuple[str, dict[str, Any]]]:
     nodes = parser.get_nodes_from_documents([LlamaDocument(text=text)])
     return [(text_of(node), node.metadata) for node in nodes]
-
-
-def _sentences(function: Sentences) -> Sentences | str:
-    is_default = getattr(function, "__qualname__", "").startswith("split_by_sentence_tokenizer.")
-    return "punkt" if is_default else NamedFunction(function)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,20 +124,19 @@ class _Merged(Joined, ABC):
                 pieces.append(piece)
                 sizes.append(size)
                 continue
-            parts = self._cut(source.text, *piece)
+            parts: list[PieceRange] = []
+            begin, end = piece
+            for cut in self._cuts:
+                parts = [
+                    (begin + first, begin + last) for first, last in cut(source.text[begin:end])
+                ]
+                if len(parts) > 1:
+                    break
             starts, ends = as_table(parts).T
             counts = source.counts(starts, ends).tolist()
             only = [len(parts) == 1] * len(parts)
             waiting += reversed(list(zip(parts, counts, only, strict=True)))
         return pieces, sizes
-
-    def _cut(self, text: str, start: int, end: int) -> list[PieceRange]:
-        parts = []
-        for cut in self._cuts:
-            parts = cut(text[start:end])
-            if len(parts) > 1:
-                break
-        return [(start + first, start + last) for first, last in parts]
 
 
 @chunkers.register("llamaindex_sentence")

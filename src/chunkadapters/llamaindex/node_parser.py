@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import (
@@ -26,7 +26,6 @@ from llama_index.core.schema import (
     Document,
     MetadataMode,
     NodeRelationship,
-    RelatedNodeInfo,
     TextNode,
 )
 from llama_index.core.utils import get_tqdm_iterable
@@ -55,21 +54,17 @@ from chunkadapters.places import (
     Metadata,
     Origin,
     PlaceKeys,
-    Spans,
     chunk_records,
-    copier,
     inherited,
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError, warn_user
 from chunkcore.guesses import SIZES_BY_PLACE
+from chunkcore.models.base import Embedder
+from chunkcore.retrieval.where import own_copy
 from chunkcore.text import Chunk
 from chunkcore.text import Document as CoreDocument
-
-if TYPE_CHECKING:
-    from chunkcore.models import Embedder
-
 
 # ---- Where a node's place is: two attributes, and metadata for several spans
 
@@ -91,35 +86,17 @@ def from_document(document: CoreDocument) -> Document:
     )
 
 
-def node_place(spans: Spans) -> tuple[Metadata, Metadata]:
-    """A place as a node's attributes and metadata; None for both attributes if unknown."""
-    metadata = KEYS.write(spans)
-    return {key: metadata.pop(key, None) for key in (KEYS.start, KEYS.end)}, metadata
+# In a source's metadata, the id of the node whose spans these have.
+PASSAGE = "passage"
 
 
 def stated_place(node: BaseNode) -> Metadata:
     """A node's metadata and its place, for `KEYS` to read."""
     place = {key: getattr(node, key, None) for key in (KEYS.start, KEYS.end)}
     source = node.source_node
-    if source is not None and source.metadata.get(_PASSAGE) == node.node_id:
+    if source is not None and source.metadata.get(PASSAGE) == node.node_id:
         place[KEYS.spans] = source.metadata.get(KEYS.spans)
     return {**node.metadata, **place}
-
-
-# Whose spans the metadata of a source have, by its id.
-_PASSAGE = "passage"
-
-
-def source_of_passage(source: RelatedNodeInfo, passage_id: str, spans: Spans) -> RelatedNodeInfo:
-    """The relationship of a passage with its document, which has the passage's spans if there are several.
-
-    LlamaIndex copies a node's metadata to all nodes that are cut from it, and to citations. Of a relationship's
-    metadata, it does not. The relationship itself is copied: its spans are those of the node that has this id.
-    """
-    place = node_place(spans)[1]
-    if place:
-        place[_PASSAGE] = passage_id
-    return source.model_copy(update={"metadata": {**source.metadata, **place}})
 
 
 def origin_of(node: BaseNode, text: str) -> Origin:
@@ -367,7 +344,7 @@ class ChunkcoreNodeParser(_InThread):
             metadata = inherited(parent.metadata, of_a_chunk=_is_chunk(parent))
         origin = origin_of(parent, document.text)
         records = chunk_records(document, chunks, origin, metadata, KEYS, taken)
-        copied, nodes = copier(metadata), []
+        nodes = []
         for number, (text, chunk_id, record) in enumerate(records):
             if self.id_func is not chunk_id_func:
                 chunk_id = self.id_func(number, parent)
@@ -376,7 +353,7 @@ class ChunkcoreNodeParser(_InThread):
                 KEYS.end: record.pop(KEYS.end, None),
                 "id_": chunk_id,
                 "text": text,
-                "metadata": copied() | record,
+                "metadata": own_copy(metadata) | record,
                 "relationships": pattern.relationships.copy(),
                 **_unread(pattern, record),
             }
@@ -505,12 +482,8 @@ class PlacedNodeParser(_InThread):
             pieces = [SplitPiece(text_of(child)) for child in children]
             _, records = placed_records(source, pieces, origin, KEYS, self.unplaced)
             for child, record in zip(children, records, strict=True):
-                _write_place(child, record)
-
-
-def _write_place(node: TextNode, record: Metadata) -> None:
-    node.start_char_idx = record.pop(KEYS.start, None)
-    node.end_char_idx = record.pop(KEYS.end, None)
-    node.metadata.update(record)
-    for field, keys in _unread(node, record).items():
-        setattr(node, field, keys)
+                child.start_char_idx = record.pop(KEYS.start, None)
+                child.end_char_idx = record.pop(KEYS.end, None)
+                child.metadata.update(record)
+                for field, keys in _unread(child, record).items():
+                    setattr(child, field, keys)

@@ -40,12 +40,15 @@ from pydantic import SkipValidation
 from typing_extensions import Self
 
 from chunkadapters.behind import (
+    BALANCE,
     FETCH_K,
     Behind,
     IndexLike,
     Limits,
     LocalIndex,
+    MaxTokens,
     OneSentence,
+    Order,
     Passage,
     Show,
     TokenCounterLike,
@@ -54,10 +57,9 @@ from chunkadapters.behind import (
 )
 from chunkadapters.llamaindex.node_parser import (
     KEYS,
+    PASSAGE,
     core_document,
-    node_place,
     origin_of,
-    source_of_passage,
     stated_place,
     text_of,
 )
@@ -72,9 +74,6 @@ from chunkadapters.scores import (
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.locating import Hit
 from chunkcore.options import check_number, suggesting
-from chunkcore.retrieval.base import MaxTokens
-from chunkcore.retrieval.passages.assembly import Order
-from chunkcore.retrieval.passages.units import BALANCE
 from chunkcore.retrieval.where import Where, check_values
 from chunkcore.text import Document as CoreDocument
 
@@ -247,14 +246,19 @@ class _Sources:
             spans = origin_of(given, document.text).place(spans)
             source = source or given.source_node
         source = source or RelatedNodeInfo(node_id=document.id)
-        source = source_of_passage(source, passage.id, spans)
+        several = KEYS.write(spans)
+        place = {key: several.pop(key, None) for key in (KEYS.start, KEYS.end)}
+        if several:
+            several[PASSAGE] = passage.id
+        # LlamaIndex copies a node's metadata to all nodes that are cut from it, and to citations; a relationship's not.
+        # The relationship itself is copied: its spans are those of the node that has this id.
+        source = source.model_copy(update={"metadata": source.metadata | several})
         source.metadata.pop(ALSO_IN, None)  # of a passage that this one was made of
         metadata = passage.metadata([hit.node.metadata for hit in hits], KEYS)
         if ALSO_IN in metadata:  # places, which no model reads and no later cut takes over
             source.metadata[ALSO_IN] = metadata.pop(ALSO_IN)
         if passage.is_whole and given is not None:
             nodes.append(given)
-        place, _ = node_place(spans)
         values = {**place, **_shown(nodes), "metadata": metadata}
         node = _PassageNode(id_=passage.id, text=text, **values)
         node.relationships[NodeRelationship.SOURCE] = source

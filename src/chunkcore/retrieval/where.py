@@ -74,11 +74,13 @@ def check_predicate(
         )
 
 
-def own_copy(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata that a function may change. Nested values are rare, and a copy of them takes a hundred times as long."""
-    if any(isinstance(value, dict | list | set) for value in metadata.values()):
-        return deepcopy(dict(metadata))
-    return dict(metadata)
+_FLAT = {str, int, float, bool, type(None)}
+
+
+def own_copy(metadata: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Metadata that may be changed. Nested values are rare, and a copy of them takes a hundred times as long."""
+    copied = dict(metadata)
+    return copied if _FLAT.issuperset(map(type, metadata.values())) else deepcopy(copied)
 
 
 def truth(

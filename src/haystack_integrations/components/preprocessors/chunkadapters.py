@@ -57,7 +57,6 @@ from chunkadapters.places import (
     are_columns,
     chunk_place,
     chunk_records,
-    copier,
     inherited,
     ranges_of,
     white_space_after,
@@ -66,6 +65,7 @@ from chunkcore.chunkers import Chunker
 from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import OptionError
 from chunkcore.plain import digest, plain
+from chunkcore.retrieval.where import own_copy
 from chunkcore.spans import as_table
 from chunkcore.text import Chunk, Span
 
@@ -195,11 +195,10 @@ class ChunkcoreDocumentSplitter(Serialized):
         records = chunk_records(source, chunks, WHOLE, parent, KEYS, taken)
         pages, roots = page_numbers(document, chunks), root_places(document, chunks)
         context = f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT
-        copied = copier(parent)
         split: list[Document] = []
         for row, page, root in zip(records, pages, roots, strict=True):
             text, chunk_id, record = row
-            meta = copied()
+            meta = own_copy(parent)
             meta |= {"source_id": document.id, "split_id": len(split), "page_number": page}
             meta |= record | root
             # 64 digits of what it says: Haystack's own ids fail on surrogates and differ between runs. The text counts
@@ -522,7 +521,7 @@ def _content(chunk: Document) -> str:
 
 
 def exact(
-    splitter: Component, unplaced: Unplaced = "mark"
+    splitter: Component, unplaced: Unplaced
 ) -> ChunkcoreDocumentSplitter | ChunkcoreExactSplitter:
     """See `chunkadapters.exact.exact`."""
     if isinstance(splitter, ChunkcoreDocumentSplitter | ChunkcoreExactSplitter):
@@ -534,7 +533,7 @@ def exact(
     return ChunkcoreExactSplitter(splitter, unplaced=unplaced)
 
 
-def exact_chunker(splitter: Component, unplaced: Unplaced = "mark") -> Chunker:
+def exact_chunker(splitter: Component, unplaced: Unplaced) -> Chunker:
     """The chunker with the splitter's texts."""
     if isinstance(splitter, ChunkcoreDocumentSplitter):
         return splitter.chunker

@@ -10,10 +10,13 @@ from pathlib import Path
 from haystack import Document, component
 
 from chunkadapters.behind import (
+    BALANCE,
     Behind,
     IndexLike,
     Limits,
     LocalIndex,
+    MaxTokens,
+    Order,
     Passage,
     Show,
     TokenCounterLike,
@@ -30,9 +33,6 @@ from chunkadapters.haystack.documents import (
     hit_of,
 )
 from chunkcore.errors import OptionError
-from chunkcore.retrieval.base import MaxTokens
-from chunkcore.retrieval.passages.assembly import Order
-from chunkcore.retrieval.passages.units import BALANCE
 from chunkcore.text import Document as CoreDocument
 
 Documents = list[Document | CoreDocument]

@@ -10,10 +10,9 @@ from haystack import Document, component
 from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 
-from chunkadapters.behind import IndexLike, Limits, TokenCounterLike
+from chunkadapters.behind import IndexLike, Limits, MaxTokens, TokenCounterLike
 from chunkadapters.haystack.documents import DocumentLists
 from chunkcore.errors import OptionError, echo
-from chunkcore.retrieval.base import MaxTokens
 from chunkcore.retrieval.where import check_values
 from haystack_integrations.components.rankers.chunkadapters import (
     Documents,
