@@ -191,25 +191,21 @@ class JudgedMeasure(AnswerMeasure):
     def compute(self, answers: Sequence[AnsweredQuestion], judge: LLM | None) -> Sequence[float]:
         assert judge is not None
         model = judge
-        judged = [number for number, answered in enumerate(answers) if answered.answer]
 
-        def verdict(number: int) -> float:
+        def verdict(answered: AnsweredQuestion) -> float:
+            if not answered.answer:
+                return self.silent
             try:
-                return ask(model, self.question(answers[number]))
+                return ask(model, self.question(answered))
             except NoAnswerError:
                 return math.nan
 
-        scores = [self.silent] * len(answers)
-        for number, score in zip(judged, ask_all(model, verdict, judged), strict=True):
-            scores[number] = score
-        return scores
+        return list(ask_all(model, verdict, answers))
 
 
-def _pair(question: str, answer: str) -> str:
-    question_text, answer_text = (
-        json.dumps(text, ensure_ascii=False) for text in (question, answer)
-    )
-    return f"Question: {question_text}\n\nAnswer: {answer_text}"
+def _pair(answered: AnsweredQuestion) -> str:
+    question = json.dumps(answered.question, ensure_ascii=False)
+    return f"Question: {question}\n\nAnswer: {json.dumps(answered.answer, ensure_ascii=False)}"
 
 
 def _read_statements(text: str) -> float:
@@ -235,17 +231,14 @@ class Faithfulness(JudgedMeasure):
     silent = math.nan
 
     def question(self, answered: AnsweredQuestion) -> Question[float]:
-        passages, pair = (
-            quoted("Passages", answered.passages),
-            _pair(answered.question, answered.answer),
-        )
+        material = f"{quoted('Passages', answered.passages)}\n\n{_pair(answered)}"
         statement = schema_of(statement={"type": "string"}, supported={"type": "boolean"})
         assumed = {
             "statement": "This is a statement of ten words or so, mostly.",
             "supported": True,
         }
         return Question(
-            messages=conversation(_FAITHFUL, f"{passages}\n\n{pair}"),
+            messages=conversation(_FAITHFUL, material),
             schema=schema_of(statements={"type": "array", "items": statement, "minItems": 1}),
             read=_read_statements,
             assumed={"statements": [assumed, assumed]},
@@ -261,7 +254,7 @@ class Relevancy(JudgedMeasure):
     def question(self, answered: AnsweredQuestion) -> Question[float]:
         grade = {"type": "integer", "minimum": 0, "maximum": _BEST_GRADE}
         return Question(
-            messages=conversation(_RELEVANT, _pair(answered.question, answered.answer)),
+            messages=conversation(_RELEVANT, _pair(answered)),
             schema=schema_of(reason={"type": "string"}, grade=grade),
             read=lambda text: (
                 whole_number(member(found_json(text), "grade"), "grade", 0, _BEST_GRADE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -125,12 +125,14 @@ class Comparison(Frame):
 
         Each pair is in `differences`; each question's scores are in the reports.
         """
+        names = "system measure mean low high first tied"
         rows = []
         for report in self.ranked:
-            name, value = report.name, report.mean(self.measure)
+            name = report.name
             ends, first = self.intervals[name], self.firsts[name]
-            rows.append((name, str(self.measure), value, *ends, first, name in self.tied))
-        return columns_of(("system", "measure", "mean", "low", "high", "first", "tied"), rows)
+            mean = report.mean(self.measure)
+            rows.append((name, str(self.measure), mean, *ends, first, name in self.tied))
+        return columns_of(names.split(), rows)
 
     def between(self, a: str, b: str) -> Difference:
         """The difference a - b, in either order of the pair. Raises `KeyError` if there is no such pair."""
@@ -152,10 +154,9 @@ class Comparison(Frame):
     @cached_property
     def best(self) -> str | None:
         """The system that every other is shown to be behind; None if there is none."""
-        is_alone = len(self.standing) < 2
-        if is_alone or not all(gap.distinct for gap in self._open):
-            return None
-        return self.standing[0].name
+        if self._gaps and all(gap.distinct for gap in self._open):
+            return self.standing[0].name
+        return None
 
     @cached_property
     def _open(self) -> list[Difference]:
@@ -248,15 +249,15 @@ class Comparison(Frame):
     @cached_property
     def standing(self) -> tuple[Report, ...]:
         """The reports in which the measure is defined, best first; last those that were stopped."""
-        means = {report: report.mean(self.measure) for report in self.reports}
-        defined = [report for report in self.reports if not math.isnan(means[report])]
-        return tuple(sorted(defined, key=lambda report: (report.asked is not None, -means[report])))
+        measure = self.measure
+        defined = [report for report in self.reports if not math.isnan(report.mean(measure))]
+        defined.sort(key=lambda report: (report.asked is not None, -report.mean(measure)))
+        return tuple(defined)
 
     @cached_property
     def lead(self) -> Difference | None:
         """Of the first from the next that is tied with it, else from the second; None without another."""
-        tied = [gap for gap in self._gaps if gap.b in self.tied]
-        return next(iter([*tied, *self._gaps]), None)
+        return min(self._gaps, key=lambda gap: gap.b not in self.tied, default=None)
 
     @cached_property
     def _pairs(self) -> dict[tuple[str, str], Difference]:
@@ -428,7 +429,7 @@ def _check_reports(reports: Sequence[Report]) -> None:
     )
 
 
-def shared_documents(documents: Sequence[str], by: str) -> list[str] | None:
+def shared_documents(documents: Collection[str], by: str) -> list[str] | None:
     """The documents of the queries if these are resampled by document, else None; `by` as in `compare`.
 
     >>> shared_documents(["a", "b"], "auto"), shared_documents(["a", "b"], "document")
@@ -502,17 +503,13 @@ def unsettled_words(comparison: Comparison, gaps: Sequence[Difference]) -> str:
     return f"{likely}, but {chance}; not enough {comparison.by}s: {enough}."
 
 
-def _stopped_early(comparison: Comparison) -> str:
-    counts = {report.asked or 0 for report in comparison.stopped}
-    asked = " or ".join(f"{count:,}" for count in sorted(counts))
-    names = listed([report.name for report in comparison.stopped])
-    whole = f"{len(comparison.reports[0].query_ids):,} questions"
-    return f"Surely behind and so stopped early, after {asked} of {whole}: {names}"
-
-
 def _caveats(comparison: Comparison) -> Iterator[str]:
     if comparison.stopped:
-        yield _stopped_early(comparison)
+        counts = {report.asked or 0 for report in comparison.stopped}
+        asked = " or ".join(f"{count:,}" for count in sorted(counts))
+        names = listed([report.name for report in comparison.stopped])
+        whole = f"{len(comparison.reports[0].query_ids):,} questions"
+        yield f"Surely behind and so stopped early, after {asked} of {whole}: {names}"
     undefined = [report.name for report in comparison.reports if report not in comparison.standing]
     if undefined:
         yield f"{comparison.measure} is not defined for {enumerated(undefined)}"

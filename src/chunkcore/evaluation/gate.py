@@ -224,7 +224,6 @@ def with_earlier(
     reports: Sequence[Report], earlier: Sequence[Report]
 ) -> list[tuple[Report, Report]]:
     """Each report with the earlier one of its system, if there is one."""
-    check_names([report.chunker for report in reports], earlier)
     if len(reports) == len(earlier) == 1:
         return [(reports[0], earlier[0])]
     # The same system, which several retrievers or embedders name otherwise; or what was called the same.

@@ -196,14 +196,14 @@ def get_measure(
 
 # The names of trec_eval, ir_measures and ranx.
 _ELSEWHERE = {
-    "Recall": ("r", "recall"),
-    "Precision": ("p", "precision"),
-    "MAP": ("ap", "map"),
-    "MRR": ("rr", "mrr", "recip_rank"),
-    "nDCG": ("ndcg", "ndcg_cut"),
-    "HitRate": ("success", "hits", "hit_rate"),
-    "F1": ("f1",),
-    "IoU": ("iou",),
+    "Recall": "r recall",
+    "Precision": "p precision",
+    "MAP": "ap map",
+    "MRR": "rr mrr recip_rank",
+    "nDCG": "ndcg ndcg_cut",
+    "HitRate": "success hits hit_rate",
+    "F1": "f1",
+    "IoU": "iou",
 }
 
 
@@ -213,7 +213,7 @@ def _meant(name: str) -> str:
     if parts is None:
         return ""
     for ours, names in _ELSEWHERE.items():
-        if parts[1] in names:
+        if parts[1] in names.split():
             depth = "" if measures.get(ours).depth == "optional" else "@5"
             if parts[2]:
                 depth = f"@{parts[2]}"

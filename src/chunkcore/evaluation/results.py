@@ -273,14 +273,14 @@ class Report(Frame):
 
     def tidy(self) -> dict[str, Sequence[Any]]:
         """A row a question and measure: system, question, collection, measure, k, unit, score."""
-        names = ("system", "question", "collection", "measure", "k", "unit", "score")
+        names = "system question collection measure k unit score"
         rows = []
         for measure, values in self.scores.items():
             k = "" if measure.k is None else str(measure.k)
             scores = zip(self.query_ids, self.collections, values.tolist(), strict=True)
             for query, collection, score in scores:
                 rows.append((self.name, query, collection, str(measure), k, measure.unit, score))
-        return columns_of(names, rows)
+        return columns_of(names.split(), rows)
 
     def _repr_html_(self) -> str:
         rows = [(str(measure), *mean_std(values)) for measure, values in self.scores.items()]
@@ -331,7 +331,7 @@ class Report(Frame):
     def from_dict(cls, data: Mapping[str, Any]) -> Report:
         """The inverse of `to_dict`. Raises `DataError`: a part is missing, of the wrong type, or out of range."""
         try:
-            values = {name: check_option(cls, name, data[name]) for name in _TEXTS}
+            values = {name: check_option(cls, name, data[name]) for name in _TEXTS.split()}
             # Raises: questions and collections are not as many.
             count = len(list(zip(values["query_ids"], values["collections"], strict=True)))
             tokens = data["retrieved_tokens"].items()
@@ -358,17 +358,7 @@ class Report(Frame):
 
 
 # The fields of a report that hold texts, or a number.
-_TEXTS = (
-    "name",
-    "benchmark",
-    "query_ids",
-    "collections",
-    "unanswered",
-    "min_rule",
-    "documents_digest",
-    "documents",
-    "asked",
-)
+_TEXTS = "name benchmark query_ids collections unanswered min_rule documents_digest documents asked"
 
 
 def _scores(rows: Mapping[str, Sequence[float | None]], count: int) -> dict[Measure, Scores]:

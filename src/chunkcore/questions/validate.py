@@ -95,8 +95,7 @@ def validate_benchmark(
         raise DataError(
             f'{before}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}'
         )
-    ids = [str(row.get("id")) for _, row in rows]
-    reader = QuestionReader(contents.documents, ids, contents.unread)
+    reader = QuestionReader(contents.documents, rows, contents.unread)
     findings: list[Finding] = []
     places: list[str] = []  # of the reader's queries
     for line, row in rows:

@@ -84,16 +84,10 @@ def limits_of(
     most = max([1, *numbers, most_chunks or 0])
     limits: dict[Limit, list[Measure]] = {}
     for measure in sorted(scored, key=lambda measure: measure.k is None):
-        limit = _limit(measure.k or deepest, most)
+        k = most if measure.k == "min" else measure.k or deepest
+        limit: Limit = (k, None) if isinstance(k, int) else (None, budget_of(k))
         limits.setdefault(limit, []).append(measure)
     return limits
-
-
-def _limit(k: Depth, most_chunks: int) -> Limit:
-    """What serves a depth. `most_chunks` serves k = "min"."""
-    if k == "min":
-        k = most_chunks
-    return (k, None) if isinstance(k, int) else (None, budget_of(k))
 
 
 def score_limits(
@@ -231,10 +225,10 @@ class Race:
 
     def is_behind(self, report: Report) -> bool:
         """Whether a system that was asked a part of the questions is surely behind the best."""
-        if self._best is None or self.measure not in report.scores:
-            return False
+        assert self._best is not None  # else it is asked everything at once
         best, scores = self._best.values(self.measure), report.values(self.measure)
-        return surely_below(scores - best, self._clusters())
+        clusters = shared_documents(question_documents(self.benchmark).values(), self.by)
+        return surely_below(scores - best, clusters)
 
     def add(self, report: Report) -> None:
         """Take a system that was asked everything: the next are compared with the best of them."""
@@ -242,7 +236,3 @@ class Race:
             return
         if self._best is None or report.mean(self.measure) > self._best.mean(self.measure):
             self._best = report
-
-    def _clusters(self) -> list[str] | None:
-        documents = question_documents(self.benchmark)
-        return shared_documents(list(documents.values()), self.by)

@@ -85,7 +85,7 @@ class ReportPage:
     @property
     def name(self) -> str:
         """The collection's name."""
-        return self.benchmark.name if self.benchmark else self.reports[0].benchmark
+        return self.reports[0].benchmark
 
     @property
     def reports(self) -> tuple[Report, ...]:
@@ -131,8 +131,7 @@ class ReportPage:
     @property
     def chosen_k(self) -> Depth:
         """The depth shown first: the verdict's."""
-        chosen = self.comparison.measure.k
-        return chosen if chosen is not None else self.ks[0]
+        return self.comparison.measure.k or self.ks[0]
 
     @cached_property
     def collections(self) -> tuple[str, ...]:
@@ -342,9 +341,10 @@ def compare_systems(
             raise
         count = f"the first {len(reports):,} to be scored"
         stopped = f"Stopped before the end; the report is of {count}."
-    for place, report in enumerate(reports):
-        if report.cost is not None:
-            reports[place] = replace(report, cost=report.cost.priced(settings.prices))
+    reports = [
+        replace(report, cost=report.cost and report.cost.priced(settings.prices))
+        for report in reports
+    ]
     return ReportPage(
         settings.compare(reports),
         benchmark,
@@ -374,8 +374,7 @@ class _Study:
             systems = [*self.chunkers] * len(self.methods) * len(self.models)
             check_names([*systems, *others], settings.earlier)
         settings.check_baseline([*self.chunkers, *self.methods, *others])
-        documents = question_documents(self.benchmark)
-        shared_documents(list(documents.values()), settings.by)  # raises
+        shared_documents(question_documents(self.benchmark).values(), settings.by)  # raises
 
     def score(self, reports: list[Report], progress: Progress | None) -> None:
         """Add the report of each system, as it is scored."""

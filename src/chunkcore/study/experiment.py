@@ -241,8 +241,7 @@ def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Me
     """The models by name, measured."""
     if isinstance(embedder, str) or not isinstance(embedder, Sequence):
         embedder = [embedder]
-    models = _by_name(embedder, lambda model: str(getattr(model, "name", model)), "embedder")
-    return {name: Meter(cached_embedder(model)) for name, model in models.items()}
+    return _by_name([Meter(cached_embedder(model)) for model in embedder], "embedder")
 
 
 def _methods(
@@ -251,7 +250,7 @@ def _methods(
     """The methods by name. Raises `OptionError`: that cannot stand behind them."""
     if isinstance(retrievers, str):
         retrievers = [retrievers]
-    methods = _by_name(map(get_retriever, retrievers), lambda method: method.name, "retriever")
+    methods = _by_name(map(get_retriever, retrievers), "retriever")
     if behind not in STAGES:
         expected = ", ".join(map(repr, STAGES))
         raise OptionError(f"behind is one of {expected}; got {echo(behind)}")
@@ -262,14 +261,10 @@ def _methods(
     return methods
 
 
-def _by_name(
-    values: Iterable[_Named],
-    name_of: Callable[[_Named], str],
-    noun: str,
-) -> dict[str, _Named]:
+def _by_name(values: Iterable[_Named], noun: str, name_of: str = "name") -> dict[str, _Named]:
     named: dict[str, _Named] = {}
     for value in values:
-        name = name_of(value)
+        name = getattr(value, name_of)
         if name in named:
             raise OptionError(f"the {noun} {name} is given twice: give each once")
         named[name] = value
@@ -283,7 +278,7 @@ def _chunkers(chunkers: Chunkers) -> dict[str, Chunker]:
         return {name: get_chunker(chunker) for name, chunker in chunkers.items()}
     if isinstance(chunkers, str | Chunker):
         chunkers = [chunkers]
-    return _by_name(map(get_chunker, chunkers), lambda chunker: chunker.label, "chunker")
+    return _by_name(map(get_chunker, chunkers), "chunker", "label")
 
 
 class _Bench:
@@ -442,16 +437,10 @@ class _Bench:
             most = int(self.scorer.depths(index.corpus.retrieved).max(initial=0))
         limits = limits_of(measures, most)
         if index.nested:
-            k = max((k for k, _ in limits if k is not None), default=1)
-            budget = max((tokens for _, tokens in limits if tokens is not None), default=None)
-            limits = {(k, budget): list(measures)}
+            k = max(k or 1 for k, _ in limits)
+            budget = max(tokens or 0 for _, tokens in limits) or None
+            limits = {(k, budget): measures}
         return limits
-
-    def _hits_of(self, index: Index, queries: Sequence[Query]) -> Run:
-        """What passages are made of; kept for the next system behind the same index."""
-        if self._hits is None or self._hits[0] is not index:
-            self._hits = index, run_retriever(index, queries, HITS)
-        return self._hits[1]
 
     def _runs(
         self,
@@ -463,7 +452,9 @@ class _Bench:
     ) -> list[Run]:
         """A run for each limit."""
         if system.behind:
-            return self._behind.runs(self._hits_of(index, queries), limits, system.behind, name)
+            if self._hits is None or self._hits[0] is not index:
+                self._hits = index, run_retriever(index, queries, HITS)
+            return self._behind.runs(self._hits[1], limits, system.behind, name)
         sizes = None
         if any(max_tokens for _, max_tokens in limits):
             sizes = self.scorer.token_counts(index.corpus.retrieved)

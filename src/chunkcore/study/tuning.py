@@ -204,13 +204,14 @@ class Tuning(Frame):
 
     def tidy(self) -> dict[str, Sequence[Any]]:
         """A row a configuration: chunker, retriever, score, chunks, seconds."""
+        names = "chunker retriever score chunks seconds"
         rows = []
         for report in self.reports:
             system, score = report.system, report.mean(self.measure)
             chunks = report.chunks.count if report.chunks else 0
             seconds = sum(report.seconds.values())
             rows.append((system.chunker, system.retriever, score, chunks, seconds))
-        return columns_of(("chunker", "retriever", "score", "chunks", "seconds"), rows)
+        return columns_of(names.split(), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the reports themselves are not among them."""
@@ -338,7 +339,7 @@ def assign_folds(
 
     Documents are shuffled by the seed; the one with the most questions goes to the smallest fold first.
     """
-    clusters = shared_documents(list(question_documents(benchmark).values()), options.by)
+    clusters = shared_documents(question_documents(benchmark).values(), options.by)
     labels = clusters or [query.id for query in benchmark.queries]
     counts = Counter(labels)
     if len(counts) < 2:

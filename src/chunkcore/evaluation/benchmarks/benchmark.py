@@ -28,15 +28,8 @@ from chunkcore.plain import digest_of_texts
 from chunkcore.reading.opening import BENCHMARK_NAMES, Row, load_documents
 from chunkcore.text import Document, Span, check_document
 
-QUESTION_KEYS = (
-    "id",
-    "question",
-    "evidence",
-    "spans",
-    "collection",
-    "without_evidence",
-    "where",
-)
+_KEYS = "id question evidence spans collection without_evidence where"
+QUESTION_KEYS = frozenset(_KEYS.split())
 
 
 class ChangedDocumentsWarning(UserWarning):
@@ -133,13 +126,12 @@ class Benchmark:
                     f"query {echo(query.id)} has no evidence: give it some, or leave it out"
                 )
             for evidence in query.evidence:
-                source = self._by_id.get(evidence.document_id)
-                name = echo(evidence.document_id)
-                place = f"query {echo(query.id)} has evidence in document {name}"
-                if source is None:
+                name, end = evidence.document_id, evidence.span.end
+                place = f"query {echo(query.id)} has evidence in document {echo(name)}"
+                if name not in self._by_id:
                     raise DataError(f"{place}, which is not in the benchmark")
-                end, size = evidence.span.end, source.size
-                if end > size:
+                if end > self._by_id[name].size:
+                    size = self._by_id[name].size
                     raise DataError(f"{place} that ends at {end}, and the document at {size}")
         for query in self.without_evidence:
             if query.evidence:
@@ -238,8 +230,7 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
         _line(_question(query, texts), query.text, f"query {query.id!r}") for query in queries
     ]
     first, second = (Path(folder) / name for name in BENCHMARK_NAMES)
-    lines = {first: documents, second: questions}
-    write_checked({path: "".join(rows).encode() for path, rows in lines.items()})
+    write_checked({first: b"".join(documents), second: b"".join(questions)})
     return first, second
 
 
@@ -265,7 +256,7 @@ def _written(evidence: Evidence, text: str) -> dict[str, Any]:
     return {**place, "text": span.slice(text)}
 
 
-def _line(row: Mapping[str, Any], text: str, what: str) -> str:
+def _line(row: Mapping[str, Any], text: str, what: str) -> bytes:
     pair = _TWO_HALVES.search(text)
     if pair is not None:
         raise DataError(
@@ -273,7 +264,7 @@ def _line(row: Mapping[str, Any], text: str, what: str) -> str:
         )
     try:
         # ASCII, because UTF-8 cannot encode unpaired surrogates.
-        return json.dumps(row, ensure_ascii=True, allow_nan=False) + "\n"
+        return f"{json.dumps(row, allow_nan=False)}\n".encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise DataError(
             f"{what} has metadata that JSON cannot hold ({error}): make them plain values"

@@ -40,6 +40,7 @@ from chunkcore.locating.text_search import (
     occurrences,
 )
 from chunkcore.options import suggesting
+from chunkcore.reading.opening import Row
 from chunkcore.reading.visible import from_source, source_of
 from chunkcore.retrieval.lexicon import end_of_sign, without_tags
 from chunkcore.text import Document, Span, check_document
@@ -174,7 +175,7 @@ class EvidenceFinder:
         if occurrence is not None and (type(occurrence) is not int or occurrence < 1):
             raise EvidenceError(f"occurrence counts from 1, got {echo(occurrence)}")
         exact = list(islice(self._places(text, chosen), _COUNTED))
-        places = exact or list(islice(self._loosely(text, chosen), _COUNTED))
+        places = exact or list(self._loosely(text, chosen))
         about, count = f"the excerpt {echo(text)}", len(places)
         where = f"in any of the {len(chosen)} documents"
         if len(chosen) == 1:
@@ -286,14 +287,14 @@ class QuestionReader:
     """Collects queries, and a problem for each unusable question.
 
     A row with a true ``without_evidence`` goes to `without_evidence`; a row with ``left_out`` is left out for that
-    reason. Rows without an id do not get one of `reserved`. Evidence that was accepted in another spelling is named in
+    reason. Rows without an id get none of the other `rows`. Evidence that was accepted in another spelling is named in
     `notes`.
     """
 
     def __init__(
         self,
         documents: Sequence[Document],
-        reserved: Iterable[str] = (),
+        rows: Iterable[Row] = (),
         unread: Mapping[str, str] | None = None,
         *,
         by_words: bool = False,
@@ -306,7 +307,7 @@ class QuestionReader:
         self._collections = {document.id: _collection(document) for document in documents}
         self._named = self._collections.keys() | (unread or {}).keys()
         self._seen: dict[str, str] = {}
-        self._reserved = frozenset(reserved)
+        self._reserved = {str(row.get("id")) for _, row in rows}
 
     def add(self, place: str, row: Mapping[str, Any]) -> None:
         """Read one row; `place` names it in messages."""
@@ -369,29 +370,10 @@ class QuestionReader:
         return Query(identity, question, evidence, collection, metadata, where)
 
 
-_DOCUMENT = (
-    "document",
-    "doc_id",
-    "doc",
-    "file_path",
-    "file_name",
-    "filename",
-    "file",
-    "source",
-    "corpus_id",
-)
+_DOCUMENT = "document doc_id doc file_path file_name filename file source corpus_id"
 _EVIDENCE = (
-    "excerpt",
-    "excerpts",
-    "references",
-    "reference_contexts",
-    "ground_truth_context",
-    "ground_truth_contexts",
-    "gold_context",
-    "gold_contexts",
-    "context",
-    "contexts",
-    "passage",
+    "excerpt excerpts references reference_contexts ground_truth_context ground_truth_contexts "
+    "gold_context gold_contexts context contexts passage"
 )
 
 
@@ -412,10 +394,10 @@ def understood(row: Mapping[str, Any], documents: Collection[str] = ()) -> Mappi
         renamed["question"] = first(QUESTION_NAMES, lambda text: isinstance(text, str))
     if row.get("document_id") is None:
         renamed["document_id"] = first(
-            _DOCUMENT, lambda name: isinstance(name, str) and name in documents
+            _DOCUMENT.split(), lambda name: isinstance(name, str) and name in documents
         )
     if all(row.get(key) is None for key in ("evidence", "spans", "left_out", "without_evidence")):
-        evidence = first(_EVIDENCE, bool)
+        evidence = first(_EVIDENCE.split(), bool)
         if isinstance(evidence, str) and evidence.lstrip().startswith("["):
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 # A list of strings is the same in JSON.
@@ -490,8 +472,7 @@ def load_benchmark(
     for place_of_row, row in rows:
         if not isinstance(row, Mapping):
             raise DataError(f"{place_of_row}: a question is a mapping, got {kind_of(row)}")
-    identities = [str(row.get("id")) for _, row in rows]
-    reader = QuestionReader(contents.documents, identities, contents.unread, by_words=by_words)
+    reader = QuestionReader(contents.documents, rows, contents.unread, by_words=by_words)
     for place_of_row, row in rows:
         reader.add(place_of_row, row)
     source = documents if questions is None else questions
