@@ -226,11 +226,13 @@ def score_answers(
             f"{answered.name!r} answers none of the benchmark's queries: expected their ids as keys"
         )
     missing = Answer("", failure="the query is not among the answers")
-    cases = []
+    cases, unanswered = [], []
     for query in queries:
         answer = answered.answers.get(query.id, missing)
-        passages, references = tuple(answer.passages), references_of(query)
         failed = bool(answer.failure)
+        if failed:
+            unanswered.append(query.id)
+        passages, references = tuple(answer.passages), references_of(query)
         cases.append(AnsweredQuestion(query.text, answer.text, passages, references, failed))
     return Report(
         name=answered.name,
@@ -240,9 +242,7 @@ def score_answers(
         scores={
             measure: np.array(measure.compute(cases, model), dtype=np.float64) for measure in scored
         },
-        unanswered=tuple(
-            query.id for query, case in zip(queries, cases, strict=True) if case.failed
-        ),
+        unanswered=tuple(unanswered),
         documents_digest=benchmark.documents_digest,
     )
 
@@ -256,7 +256,7 @@ def _checked_measures(
     """The distinct measures, if this benchmark's answers can be scored by all of them. Raises as `score_answers`."""
     checked = []
     for kind in dict.fromkeys(kinds):
-        cls = measures.get(kind) if kind in measures else None
+        cls = measures.find(kind)
         if cls is None or not issubclass(cls, AnswerMeasure):
             names = ", ".join(
                 item.kind for item in known_measures() if issubclass(item, AnswerMeasure)
@@ -265,8 +265,7 @@ def _checked_measures(
         measure = cls(k)
         if isinstance(measure, JudgedMeasure) and judge is None:
             raise OptionError(f"{kind} is judged by a language model: give one as judge")
-        needs_references = isinstance(measure, WordMeasure)
-        if needs_references and not any(map(references_of, benchmark.queries)):
+        if isinstance(measure, WordMeasure) and not any(map(references_of, benchmark.queries)):
             raise DataError(
                 f'no question of {echo(benchmark.name)} has right "answers", which {kind} needs: give some'
             )

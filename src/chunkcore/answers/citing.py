@@ -131,7 +131,10 @@ class _Citer:
         if not hit.spans:
             return None
         passage, place = self._passages[int(hit.document_id)], hit.spans[0]
-        if not _is_whole(passage.text, place):
+        words = word_keys(place.slice(passage.text))
+        around = passage.text[max(0, place.start - 20) : place.end + 20]
+        # No word is cut at either end: "no" is not in "note".
+        if not words or not {words[0], words[-1]}.issubset(word_keys(around)):
             return None
         source = part_of(passage, place.start, place.end)
         citation = Citation(span, sentence, (source,), hit.match, hit.certainty)
@@ -229,10 +232,3 @@ def _nearest_sentence(sentence: str, text: str) -> str:
     words = set(word_keys(sentence, _FORM))
     sentences = [text[start:end] for start, end in sentence_ranges(text).tolist()]
     return max(sentences, key=lambda other: len(words & {*word_keys(other, _FORM)}), default="")
-
-
-def _is_whole(text: str, span: Span) -> bool:
-    """Whether no word is cut at either end: "no" is not in "note"."""
-    words = word_keys(text[span.start : span.end])
-    around = word_keys(text[max(0, span.start - 20) : span.end + 20])
-    return bool(words) and {words[0], words[-1]}.issubset(around)

@@ -86,15 +86,17 @@ _REGISTRIES = {
 }
 
 
-def _kinds(incomplete: str) -> list[str]:
-    return [kind for kind in _REGISTRIES if kind.startswith(incomplete)]
-
-
 @options.grouped
 def list_names(
     kind: Annotated[
         str,
-        typer.Argument(metavar="KIND", autocompletion=_kinds, help=f"{', '.join(_REGISTRIES)}."),
+        typer.Argument(
+            metavar="KIND",
+            help=f"{', '.join(_REGISTRIES)}.",
+            autocompletion=lambda incomplete: [
+                kind for kind in _REGISTRIES if kind.startswith(incomplete)
+            ],
+        ),
     ] = "",
 ) -> None:
     """List what has a name, with its options and defaults.
@@ -189,8 +191,7 @@ _UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; `arguments` default to the process's."""
-    _open_closed_streams()
-    _use_any_text()
+    _prepare_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)
     with warnings.catch_warnings(), StopSignals() as signals:
         # One sentence, without the line of code that it came from.
@@ -307,16 +308,12 @@ def _advice(message: str, options: Set[str]) -> str:
     return ""
 
 
-def _open_closed_streams() -> None:
-    """A stream that the shell has closed (``>&-``) is None; what is written to it goes nowhere."""
+def _prepare_streams() -> None:
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
+        if getattr(sys, name) is None:  # closed by the shell (>&-): what is written goes nowhere
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115  # open until the end
-
-
-def _use_any_text() -> None:
-    """File names need not be UTF-8, and a terminal need not show every character."""
-    for stream in (sys.stdout, sys.stderr):
+        stream = getattr(sys, name)
+        # File names need not be UTF-8, and a terminal need not show every character.
         if hasattr(stream, "reconfigure"):
             unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"
             errors = "surrogateescape" if unicode else "backslashreplace"

@@ -6,6 +6,7 @@ words.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -129,12 +130,10 @@ class Schedule:
         room = max(1, len(document.text) // self.size)
         return self._failures[document.id] < self.patience and self._under_way[document.id] < room
 
-    def _urgency(self, document: Document) -> tuple[bool, float]:
+    def _urgency(self, document: Document) -> float:
         """Sort key: the least is next, of equals the first in the seeded order."""
         questions = self._kept[document.id] + self._under_way[document.id]
-        if not questions:
-            return False, 0.0
-        return True, -len(document.text) / (questions + 1)
+        return -len(document.text) / (questions + 1) if questions else -math.inf
 
 
 _SHOWN = 80

@@ -321,7 +321,10 @@ class _Choice:
             shown = "more than chance explains"
         elif gap.likely:
             shown = "likely, but not shown among so many systems"
-        return f"{self.use} is {_ahead(gap)} {baseline} ({_interval(gap)}): {shown}."
+        place = "ahead of" if gap.mean >= 0 else "behind"
+        low, high = (gap.measure.show(end, signed=True) for end in (gap.low, gap.high))
+        lead = f"{_points(gap)} {place} {baseline} (95 % interval {low} to {high})"
+        return f"{self.use} is {lead}: {shown}."
 
     def _tie(self) -> str:
         if not self._tied:
@@ -382,17 +385,6 @@ def _beats(gap: Difference) -> bool:
 
 def _points(gap: Difference) -> str:
     return f"{gap.measure.show(abs(gap.mean))}{gap.measure.points}"
-
-
-def _ahead(gap: Difference) -> str:
-    place = "ahead of" if gap.mean >= 0 else "behind"
-    return f"{_points(gap)} {place}"
-
-
-def _interval(gap: Difference) -> str:
-    measure = gap.measure
-    low, high = (measure.show(end, signed=True) for end in (gap.low, gap.high))
-    return f"95 % interval {low} to {high}"
 
 
 def _costs(page: ReportPage) -> tuple[str, str, Mapping[str, float]]:

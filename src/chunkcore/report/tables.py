@@ -362,14 +362,6 @@ def _left_out(benchmark: Benchmark | None) -> Iterator[str]:
             yield f"{plural(count, 'question')} {reason}."
 
 
-def _placed_by_words(report: Report) -> list[str]:
-    """The share of the retrieved pieces that each kind of match placed, in words."""
-    counts = report.located
-    total = sum(counts.values())
-    matches = filter(counts.get, _BY_WORDS)
-    return [f"{100 * counts[match] / total:.0f} % {FOUND_BY[match]}" for match in matches]
-
-
 def _about(report: Report) -> Iterator[str]:
     chunks = report.chunks
     if chunks is not None and chunks.truncated:
@@ -387,7 +379,10 @@ def _about(report: Report) -> Iterator[str]:
         share = f"{100 * report.unlocated_share:.1f} % of all"
         pieces = plural(lost_pieces, "retrieved piece")
         yield f"{report.name}: {pieces} to be found in no document ({share}) and counted as irrelevant."
-    shares = _placed_by_words(report)
+    counts = report.located
+    total = sum(counts.values())
+    matches = filter(counts.get, _BY_WORDS)
+    shares = [f"{100 * counts[match] / total:.0f} % {FOUND_BY[match]}" for match in matches]
     if shares:
         differing = report.differing_documents
         names = f"; the text differs of {listed(differing)}" if differing else ""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.measures import Depth, budget_of
+from chunkcore.evaluation.measures import budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.plain import page_text
 from chunkcore.report.tables import FOUND_BY
@@ -319,22 +319,20 @@ def viewer(page: ReportPage) -> Viewer:
     packed_answers = answers(benchmark, runs, numbers)
     packs = filter(None, packed_answers.packs)
     notes = list(filter(None, [carried.note, packed_answers.note]))
+    within = {}
+    for k in page.ks:
+        budget = budget_of(k)
+        if budget is not None:
+            within[k] = [_within(report, benchmark, budget) for report in page.reports]
     index = {
-        **_facts(listed),
+        "ids": list(numbers),
+        "sizes": [document.size for document in listed],
+        "pages": {at: _pages(document) for at, document in enumerate(listed) if document.marks},
         "answers": [pack.name if pack else "" for pack in packed_answers.packs],
         "hows": [FOUND_BY[match] for match in MATCHES],
-        "within": _within_budgets(page, benchmark),
+        "within": within,
     }
     return Viewer(index, [*carried.packs, *packs], numbers, notes)
-
-
-def _facts(documents: Sequence[Document]) -> dict[str, Any]:
-    """The documents' ids and sizes, and the pages of those that have marks, by number."""
-    return {
-        "ids": [document.id for document in documents],
-        "sizes": [document.size for document in documents],
-        "pages": {at: _pages(document) for at, document in enumerate(documents) if document.marks},
-    }
 
 
 def _pages(document: Document) -> list[int]:
@@ -343,15 +341,6 @@ def _pages(document: Document) -> list[int]:
     for page in page_marks(document.marks):
         values += [page.span.start, page.span.end, page.data["number"]]
     return values
-
-
-def _within_budgets(page: ReportPage, benchmark: Benchmark) -> dict[Depth, list[list[int] | None]]:
-    within = {}
-    for k in page.ks:
-        budget = budget_of(k)
-        if budget is not None:
-            within[k] = [_within(report, benchmark, budget) for report in page.reports]
-    return within
 
 
 def _within(report: Report, benchmark: Benchmark, budget: int) -> list[int] | None:
